@@ -1,0 +1,76 @@
+// Files: whole reads, atomic writes, and durable appends.
+
+#ifndef COMMON_FILE_H_
+#define COMMON_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace assay {
+
+// An open file descriptor, closed when destroyed. Movable, not copyable.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  ~UniqueFd() { Reset(); }
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) {
+      Reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  int Release() { return std::exchange(fd_, -1); }
+  void Reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// The whole content. NOT_FOUND or another errno code, naming the path.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Writes a temporary file beside `path`, fsyncs it, renames it over `path` and fsyncs the
+// directory: after a crash `path` holds either the old content or the new. `mode` is the file's
+// permission.
+absl::Status WriteFileAtomic(const std::string& path, absl::string_view content, int mode = 0644);
+
+// Makes `path` and its missing parents. OK if it exists already.
+absl::Status MakeDirectories(const std::string& path);
+
+// Removes `path` and all below it. OK if it does not exist.
+absl::Status RemoveTree(const std::string& path);
+
+// Names (not paths) of the entries of a directory, sorted bytewise, without "." and "..".
+absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
+
+bool FileExists(const std::string& path);
+
+// Size in bytes.
+absl::StatusOr<int64_t> FileSize(const std::string& path);
+
+// Writes all of `bytes` to `fd`, however often the kernel stops half-way.
+absl::Status WriteAll(int fd, absl::string_view bytes);
+
+// "<dir>/<name>", with exactly one slash between.
+std::string JoinPath(absl::string_view dir, absl::string_view name);
+
+// The directory that holds the running program, for finding its siblings.
+absl::StatusOr<std::string> ProgramDirectory();
+
+}  // namespace assay
+
+#endif  // COMMON_FILE_H_

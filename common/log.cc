@@ -1,0 +1,55 @@
+#include "common/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace assay {
+namespace {
+
+std::atomic<LogSeverity> min_severity{LogSeverity::INFO};
+
+const char* Name(LogSeverity severity) {
+  switch (severity) {
+    case LogSeverity::INFO:
+      return "info";
+    case LogSeverity::WARNING:
+      return "warning";
+    case LogSeverity::ERROR:
+      return "error";
+    case LogSeverity::FATAL:
+      return "fatal";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+LogMessage::LogMessage(LogSeverity severity, const char* file, int line) : severity_(severity) {
+  const char* slash = std::strrchr(file, '/');
+  stream_ << "time=" << absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())
+          << " level=" << Name(severity) << " at=" << (slash == nullptr ? file : slash + 1) << ':'
+          << line << ' ';
+}
+
+LogMessage::~LogMessage() {
+  if (severity_ >= min_severity.load(std::memory_order_relaxed)) {
+    stream_ << '\n';
+    const std::string record = stream_.str();
+    // Nothing useful can be done if stderr is gone.
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, record.data(), record.size());
+  }
+  if (severity_ == LogSeverity::FATAL) std::abort();
+}
+
+void SetMinLogSeverity(LogSeverity severity) {
+  min_severity.store(severity, std::memory_order_relaxed);
+}
+
+}  // namespace assay

@@ -1,0 +1,62 @@
+// Child processes: spawned into a process group of their own, waited for, stopped.
+//
+// posix_spawn, never fork: a process that runs gRPC threads must not fork and continue.
+
+#ifndef COMMON_PROCESS_H_
+#define COMMON_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace assay {
+
+struct SpawnOptions {
+  std::vector<std::string> argv;         // argv[0] is the program's path
+  std::vector<std::string> environment;  // "NAME=value", added to this process's environment
+  std::string working_directory;         // empty: this process's
+  std::string output_path;               // stdout and stderr are appended here; empty: inherited
+  bool new_session = false;              // setsid: survives the death of this process's terminal
+  pid_t process_group = 0;               // 0: a new group, led by the child; ignored by new_session
+};
+
+// A process that can be told apart from a later one with the same number.
+struct ProcessId {
+  pid_t pid = 0;
+  int64_t start_ticks = 0;  // field 22 of /proc/<pid>/stat
+  bool operator==(const ProcessId&) const = default;
+};
+
+// Starts a child; every descriptor above 2 is closed in it. NOT_FOUND if the program is missing.
+absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options);
+
+// Who `pid` is now. NOT_FOUND if there is no such process.
+absl::StatusOr<ProcessId> IdentifyProcess(pid_t pid);
+
+// True while the process exists and has not become a zombie.
+bool IsRunning(const ProcessId& process);
+
+// Waits for a child of this process. The result is its exit code, or 128 + signal number.
+// DEADLINE_EXCEEDED after `timeout`; the child runs on.
+absl::StatusOr<int> WaitForExit(const ProcessId& child, absl::Duration timeout);
+
+// The exit code if the child has ended, without blocking; nullopt while it runs.
+absl::StatusOr<std::optional<int>> PollExit(const ProcessId& child);
+
+// Sends `signal` to the process group led by `leader`; OK if it is gone already.
+absl::Status SignalGroup(const ProcessId& leader, int signal);
+
+// TERM to the group, and KILL after `grace` if the leader, a child of this process, still runs.
+// Reaps the leader; the result is its exit code as in WaitForExit.
+absl::StatusOr<int> StopGroup(const ProcessId& leader, absl::Duration grace);
+
+}  // namespace assay
+
+#endif  // COMMON_PROCESS_H_

@@ -1,0 +1,83 @@
+#include "common/random.h"
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace assay {
+namespace {
+
+struct Product {
+  uint32_t high;
+  uint32_t low;
+};
+
+Product Multiply(uint32_t a, uint32_t b) {
+  const uint64_t product = uint64_t{a} * b;
+  return {static_cast<uint32_t>(product >> 32), static_cast<uint32_t>(product)};
+}
+
+// Stafford's variant 13 of the 64-bit finaliser of MurmurHash3: spreads nearby seeds apart.
+uint64_t Mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    const Product p0 = Multiply(0xD2511F53U, counter[0]);
+    const Product p1 = Multiply(0xCD9E8D57U, counter[2]);
+    counter = {p1.high ^ counter[1] ^ key[0], p1.low, p0.high ^ counter[3] ^ key[1], p0.low};
+    key[0] += 0x9E3779B9U;
+    key[1] += 0xBB67AE85U;
+  }
+  return counter;
+}
+
+Stream::Stream(uint64_t seed, Purpose purpose, uint32_t rank, uint32_t epoch)
+    : prefix_{rank, epoch} {
+  const uint64_t mixed = Mix(Mix(seed + 0x9E3779B97F4A7C15U) ^ static_cast<uint64_t>(purpose));
+  key_ = {static_cast<uint32_t>(mixed), static_cast<uint32_t>(mixed >> 32)};
+}
+
+uint32_t Stream::Bits(uint64_t index) const {
+  const uint64_t block = index / 4;
+  return Philox(
+      {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), prefix_[0], prefix_[1]},
+      key_)[index % 4];
+}
+
+uint64_t Stream::Bits64(uint64_t index) const {
+  return (uint64_t{Bits(2 * index)} << 32) | Bits(2 * index + 1);
+}
+
+float Stream::Uniform(uint64_t index) const {
+  return static_cast<float>(Bits(index) >> 8) * 0x1p-24F;
+}
+
+double Stream::UniformDouble(uint64_t index) const {
+  return static_cast<double>(Bits64(index) >> 11) * 0x1p-53;
+}
+
+float Stream::Normal(uint64_t index) const {
+  const uint64_t bits = Bits64(index);
+  // u in (0, 1], so that the logarithm is finite.
+  const double u = (static_cast<double>(bits >> 32) + 1) * 0x1p-32;
+  const double v = static_cast<double>(bits & 0xFFFFFFFFU) * 0x1p-32;
+  return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+}
+
+uint32_t Stream::Below(uint64_t index, uint32_t bound) const {
+  return Multiply(Bits(index), bound).high;
+}
+
+void Shuffle(const Stream& stream, std::span<uint32_t> values) {
+  for (size_t i = values.size(); i > 1; --i)
+    std::swap(values[i - 1], values[stream.Below(i, static_cast<uint32_t>(i))]);
+}
+
+}  // namespace assay

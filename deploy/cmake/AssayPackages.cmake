@@ -1,0 +1,29 @@
+# Every library that Assay uses, by its Debian 12 name in deploy/packages.txt.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)  # the module: Debian ships no protobuf-config.cmake
+find_package(absl CONFIG REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(GTest CONFIG REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(RapidJSON CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(tomlplusplus CONFIG REQUIRED)
+find_package(benchmark CONFIG REQUIRED)
+find_package(ucx CONFIG REQUIRED)
+
+# Debian's dnnl-config.cmake insists on OpenCL headers; we use the CPU engine only.
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
+add_library(dnnl::dnnl UNKNOWN IMPORTED)
+set_target_properties(dnnl::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
+                                            INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+
+# FFTW has no CMake configuration that Debian ships.
+find_library(FFTW3F_LIBRARY fftw3f REQUIRED)
+find_path(FFTW3_INCLUDE_DIR fftw3.h REQUIRED)
+add_library(fftw3::fftw3f UNKNOWN IMPORTED)
+set_target_properties(fftw3::fftw3f PROPERTIES IMPORTED_LOCATION ${FFTW3F_LIBRARY}
+                                               INTERFACE_INCLUDE_DIRECTORIES ${FFTW3_INCLUDE_DIR})

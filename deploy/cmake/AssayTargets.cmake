@@ -1,0 +1,48 @@
+# The three ways to declare a target, and the flags for code that we write.
+
+# Generated code links none of this and so gets no warnings.
+add_library(assay_flags INTERFACE)
+target_include_directories(assay_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(assay_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast
+  # Designated initialisers name what differs from the default, and nothing else.
+  -Wno-missing-field-initializers
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  $<$<BOOL:${ASSAY_COVERAGE}>:--coverage>)
+target_link_options(assay_flags INTERFACE $<$<BOOL:${ASSAY_COVERAGE}>:--coverage>)
+
+# assay_library(<name> SOURCES <.cc> HEADERS <.h> DEPS <targets> PRIVATE_DEPS <targets>)
+#   DEPS: what the headers include; PRIVATE_DEPS: what only the sources include.
+function(assay_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  list(TRANSFORM ARG_HEADERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  add_library(${name} STATIC)
+  target_sources(${name} PRIVATE ${ARG_SOURCES}
+    PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} assay_flags PRIVATE ${ARG_PRIVATE_DEPS})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
+# assay_binary(<name> SOURCES <.cc> DEPS <targets>): a program in build/<preset>/bin.
+function(assay_binary name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags)
+endfunction()
+
+# assay_test(<name> SOURCES <.cc> DEPS <targets> [LABELS <unit|slow|...>] [TIMEOUT <s>])
+function(assay_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+    ENVIRONMENT "ASSAY_BIN_DIR=${PROJECT_BINARY_DIR}/bin")
+endfunction()
