@@ -1,0 +1,161 @@
+// What a device must be able to do so that a model can train on it: memory and about twenty
+// operations, each forward and backward.
+//
+// Promises of every backend:
+//   - Tensors are contiguous and channels last: activations (B, D, H, W, C), convolution kernels
+//     (k, k, k, in, out), dense kernels (in, out). A backend that prefers another layout keeps its
+//     own packed copy of the weights.
+//   - Work goes to one stream in call order; an operation may return before it is done. CopyOut and
+//     Synchronize wait. Equal inputs give equal bits on the same machine and thread count.
+//   - Gradients are overwritten, never added to: each parameter is used once in a step.
+//   - Shapes are checked with CHECK: they come from our own layers. A failure of the underlying
+//     library during an operation ends the process with ExitCode::kBackend.
+// "real" below means the backend's own type of number: float32, or float64 in gradient checks.
+// Not thread-safe: one thread uses a backend and everything made from it.
+
+#ifndef WORKER_ENGINE_BACKEND_H_
+#define WORKER_ENGINE_BACKEND_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/random.h"
+#include "worker/engine/tensor.h"
+
+namespace assay {
+
+// A three-dimensional cross-correlation with stride 1 and zero padding, axes (D, H, W).
+struct ConvShape {
+  int64_t batch = 0;
+  std::array<int64_t, 3> input = {};
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t kernel = 0;                      // extent along each axis
+  std::array<int64_t, 3> pad_before = {};  // zeros in front of each axis
+  std::array<int64_t, 3> pad_after = {};
+
+  int64_t output(size_t axis) const {
+    return input[axis] + pad_before[axis] + pad_after[axis] - kernel + 1;
+  }
+  Shape x() const { return {batch, input[0], input[1], input[2], in_channels}; }
+  Shape w() const { return {kernel, kernel, kernel, in_channels, out_channels}; }
+  Shape y() const { return {batch, output(0), output(1), output(2), out_channels}; }
+};
+
+// The shape whose output is as large as its input ("SAME"): of the kernel - 1 zeros, the smaller
+// half lies in front. Kernel 2 has none in front and one behind, as in TensorFlow.
+ConvShape SameConv(int64_t batch, std::array<int64_t, 3> input, int64_t in_channels,
+                   int64_t out_channels, int64_t kernel);
+
+// One convolution with whatever its backend prepared for it (plans, packed weights, workspace).
+// Must not outlive its backend.
+class Convolution {
+ public:
+  virtual ~Convolution() = default;
+  // Must be called after the numbers in `w` changed and before they are used again.
+  virtual void WeightsChanged() = 0;
+  // y = x * w, without bias.
+  virtual void Forward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;
+  // dx from dy.
+  virtual void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) = 0;
+  // dw from x and dy.
+  virtual void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) = 0;
+};
+
+// f(x) = x > 0 ? x : parameter * x, or parameter * tanh(x).
+struct Activation {
+  enum class Kind { kLeakyRelu, kScaledTanh };
+  Kind kind = Kind::kLeakyRelu;
+  double parameter = 0.3;
+};
+
+// Which elements dropout keeps: element i where stream.Uniform(first_index + i) >= rate.
+struct DropoutMask {
+  Stream stream;
+  uint64_t first_index;
+  double rate;  // in [0, 1)
+};
+
+// One step of SGD in Keras' form; the learning rate is inside the velocity:
+//   v <- momentum * v - learning_rate * (g + 2 * l2 * w);  w <- w + v
+struct SgdStep {
+  double learning_rate = 0;
+  double momentum = 0;
+  double l2 = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual absl::string_view name() const = 0;
+  // The type of all real tensors: kFloat32 or kFloat64.
+  virtual DType real() const = 0;
+
+  // --- Memory ---
+
+  // `bytes` zeroed bytes at a multiple of 64. RESOURCE_EXHAUSTED: not enough memory.
+  virtual absl::StatusOr<void*> Allocate(size_t bytes) = 0;
+  virtual void Free(void* memory) = 0;
+  // Copies `dst.bytes()` bytes from the host; `host` may be reused when the call returns.
+  virtual void CopyIn(const void* host, const Tensor& dst) = 0;
+  // Waits for the work before it, then copies `src.bytes()` bytes to the host.
+  virtual void CopyOut(const Tensor& src, void* host) = 0;
+  virtual void Fill(const Tensor& x, double value) = 0;  // x real
+  virtual void Synchronize() = 0;
+
+  // --- Operations; all tensors real unless said otherwise ---
+
+  // y = ln(counts + 1). counts: int16, same shape as y.
+  virtual void Log1p(const Tensor& counts, const Tensor& y) = 0;
+
+  // INVALID_ARGUMENT: no implementation for this shape. RESOURCE_EXHAUSTED: no memory.
+  virtual absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) = 0;
+
+  // y = leaky(max over 2x2x2 of x + bias[c]), stride 2, odd remainders dropped. Equal to bias, then
+  // activation, then pooling, because both are monotone. Of equal x the first in (d, h, w) order is
+  // the maximum.
+  //   x: (B, D, H, W, C)   bias: (C)   y: (B, D/2, H/2, W/2, C)
+  //   code: uint8, shape of y: bits 0-2 position d*4 + h*2 + w of the maximum, bit 3: y > 0.
+  virtual void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
+                           const Tensor& code) = 0;
+  // dx is zero except at each maximum; dbias is the sum of dx over all but channels.
+  virtual void PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
+                            const Tensor& dbias) = 0;
+
+  // y = x w.  x: (B, I)   w: (I, O)   y: (B, O)
+  virtual void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;
+  virtual void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) = 0;
+  virtual void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) = 0;
+
+  // y <- f(y + bias).  y: (B, O)   bias: (O)
+  virtual void ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) = 0;
+  // dy <- dy * f' in place, recovered from the activation's output y; dbias = sum of dy over rows.
+  virtual void ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
+                                  const Tensor& dbias) = 0;
+
+  // y <- y * scale, where scale becomes 1 / (1 - rate) for kept elements, else 0. Shapes equal.
+  virtual void Dropout(const DropoutMask& mask, const Tensor& y, const Tensor& scale) = 0;
+  // x <- x * factor, element by element.
+  virtual void Multiply(const Tensor& factor, const Tensor& x) = 0;
+
+  // loss = mean over all elements of (prediction - target)^2, and its gradient.
+  //   loss: (1)   others: (B, O)
+  virtual void SquaredError(const Tensor& prediction, const Tensor& target, const Tensor& gradient,
+                            const Tensor& loss) = 0;
+
+  // parameters, gradients, velocity: equal shapes.
+  virtual void Sgd(const SgdStep& step, const Tensor& parameters, const Tensor& gradients,
+                   const Tensor& velocity) = 0;
+  // sum: (1)
+  virtual void SumOfSquares(const Tensor& x, const Tensor& sum) = 0;
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_BACKEND_H_

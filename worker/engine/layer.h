@@ -1,0 +1,74 @@
+// A layer: owns its parameters' descriptions and what its backward pass needs from its forward.
+//
+// A model is a list of layers; forward goes through it once, backward goes through it reversed.
+
+#ifndef WORKER_ENGINE_LAYER_H_
+#define WORKER_ENGINE_LAYER_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "common/random.h"
+#include "worker/engine/arena.h"
+#include "worker/engine/tensor.h"
+
+namespace assay {
+
+// One named tensor that training changes.
+struct Parameter {
+  std::string name;        // as "conv1/kernel"
+  Shape shape;             // of value and gradient
+  double init_limit = 0;   // initial values are uniform in [-init_limit, init_limit)
+  double l2 = 0;           // the loss includes l2 * sum(value^2)
+  Tensor value, gradient;  // set when the model commits
+};
+
+// sqrt(6 / (fan_in + fan_out)): Glorot and Bengio, "Understanding the difficulty of training deep
+// feedforward neural networks", 2010. For a convolution a fan is receptive field times channels.
+double GlorotLimit(int64_t fan_in, int64_t fan_out);
+
+// Where a layer reserves memory while its model is put together.
+struct LayerMemory {
+  Arena* activations;
+  size_t* scratch_bytes;  // the largest wish of any layer
+
+  // Asks for memory that is this layer's own only during each call of Forward or Backward.
+  void WantScratch(size_t bytes) { *scratch_bytes = std::max(*scratch_bytes, bytes); }
+};
+
+// What a pass needs to know besides tensors.
+struct Pass {
+  bool is_training = false;
+  uint64_t step = 0;                              // within the epoch
+  Stream dropout = Stream(0, Purpose::kDropout);  // of (seed, rank, epoch); unused in evaluation
+  void* scratch = nullptr;                        // as large as the largest wish
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // Shape of Forward's result, batch first.
+  virtual Shape output() const = 0;
+  // Kernels before biases; pointers live as long as the layer.
+  virtual std::vector<Parameter*> parameters() { return {}; }
+  // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx.
+  virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
+  // The numbers in the parameters changed.
+  virtual void ParametersChanged() {}
+
+  // Computes from `x`; the result belongs to the layer until its next Forward.
+  virtual Tensor Forward(const Tensor& x, const Pass& pass) = 0;
+  // After Forward on the same `x`: overwrites parameter gradients and may overwrite `dy`. Returns
+  // the gradient of `x`, or an empty Tensor if it was planned without.
+  virtual Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) = 0;
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_LAYER_H_

@@ -1,0 +1,43 @@
+// The learning rate of an epoch: linear warm-up, then factors at boundaries. Pure.
+//
+// CosmoFlow reference, utils/optimizers.py: set at the begin of each epoch; decay factors are
+// relative to the peak, not cumulative; boundary 32 first acts in 0-based epoch 33.
+
+#ifndef WORKER_ENGINE_LR_SCHEDULE_H_
+#define WORKER_ENGINE_LR_SCHEDULE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace assay {
+
+struct LrDecay {
+  int64_t boundary_epoch = 0;  // acts in 0-based epochs greater than this
+  double factor = 1;           // of the peak
+};
+
+struct LrSchedule {
+  double base = 1e-3;  // unscaled; where warm-up starts
+  double scale = 1;    // peak = base * scale
+  int64_t warmup_epochs = 0;
+  std::vector<LrDecay> decays;  // any order
+
+  double peak() const { return base * scale; }
+};
+
+enum class LrScaling { kNone, kLinear, kSqrt };
+
+// Factor by which a global batch raises the base learning rate: global/base, its root, or 1.
+double LrScale(LrScaling scaling, int64_t global_batch, int64_t base_batch);
+
+// INVALID_ARGUMENT: a rate, factor or boundary out of range, or a boundary given twice.
+absl::Status Validate(const LrSchedule& schedule);
+
+// Learning rate throughout 0-based `epoch`. Of the boundaries before `epoch` the largest counts.
+double LearningRateAt(const LrSchedule& schedule, int64_t epoch);
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_LR_SCHEDULE_H_

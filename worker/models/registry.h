@@ -1,0 +1,30 @@
+// The table of models that this build can train.
+
+#ifndef WORKER_MODELS_REGISTRY_H_
+#define WORKER_MODELS_REGISTRY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "worker/engine/backend.h"
+#include "worker/engine/trainable.h"
+#include "worker/models/cosmoflow.h"
+
+namespace assay {
+
+struct ModelSpec {
+  std::string name = "cosmoflow";
+  CosmoflowSpec cosmoflow;   // read if the name is "cosmoflow"
+  TrainableOptions options;  // seed, rank, momentum
+};
+
+// A model with its initial weights, ready to train on `backend` (engine/backends/registry.h).
+// NOT_FOUND: no such model. INVALID_ARGUMENT: a bad spec. RESOURCE_EXHAUSTED: not enough memory.
+absl::StatusOr<std::unique_ptr<Trainable>> MakeTrainable(const ModelSpec& spec,
+                                                         std::unique_ptr<Backend> backend);
+
+}  // namespace assay
+
+#endif  // WORKER_MODELS_REGISTRY_H_
