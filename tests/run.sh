@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds everything and runs all tests of one preset.
+# Usage: tests/run.sh [preset]     presets: dev (default), clang, asan, tsan, coverage, fuzz
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-dev}
+
+echo "== 1/3 packages"
+deploy/install_packages.sh test
+echo "== 2/3 release build (the end-to-end tests run these programs)"
+cmake --workflow --preset release
+echo "== 3/3 build and test, preset $preset"
+cmake --workflow --preset "$preset"

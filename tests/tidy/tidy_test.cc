@@ -1,0 +1,242 @@
+// The rules of the house that no compiler checks: who may include whom, and how long a file may be.
+// The table is the one of docs/architecture.md; a new folder needs a row here.
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+
+constexpr int kFileLinesMax = 500;
+
+// A folder, the project folders that it may include besides itself, and the third-party headers
+// that it may not.
+struct Row {
+  std::string folder;
+  std::vector<std::string> may_include;
+  std::vector<std::string> may_not;
+};
+
+const std::vector<std::string> kGrpc = {"grpc"};
+const std::vector<std::string> kGrpcProto = {"grpc", "assay/v1/"};
+const std::vector<std::string> kPure = {"grpc",  "assay/v1/", "sqlite3",  "thread",
+                                        "mutex", "fstream",   "unistd.h", "random"};
+
+const std::vector<Row>& Table() {
+  static const std::vector<Row> table = {
+      {"common/rules", {"common"}, kPure},
+      {"common/rpc", {"common"}, {"sqlite3"}},
+      {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
+      {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
+      {"server/core", {"common", "common/rules"}, kPure},
+      {"server/store", {"common", "common/rules", "server/core"}, kGrpcProto},
+      {"server/auth", {"common", "server/core", "server/runtime"}, {"grpc", "sqlite3"}},
+      {"server/launch", {"common", "server/core"}, {"grpc", "sqlite3"}},
+      {"server/runtime",
+       {"common", "common/rules", "server/core", "server/store", "server/launch"},
+       kGrpcProto},
+      {"server/api",
+       {"common", "common/rules", "common/rpc", "server/core", "server/runtime", "server/auth"},
+       {"sqlite3"}},
+      {"worker/engine", {"common"}, kGrpcProto},
+      {"worker/models", {"common", "worker/engine"}, kGrpcProto},
+      {"worker/data", {"common", "common/dataset"}, kGrpcProto},
+      {"worker/comm", {"common"}, kGrpcProto},
+      {"worker/trainer",
+       {"common", "common/rules", "common/dataset", "worker/engine", "worker/models", "worker/data",
+        "worker/comm"},
+       kGrpc},
+      {"worker/agent",
+       {"common", "common/rules", "common/rpc"},
+       {"sqlite3", "oneapi", "dnnl", "cuda"}},
+      {"cli", {"common", "common/rules", "common/rpc", "common/dataset"}, {"sqlite3", "oneapi"}},
+      // The wiring of the daemon itself.
+      {"server", {"common", "common/rules", "common/rpc", "server"}, {"sqlite3"}},
+  };
+  return table;
+}
+
+const std::vector<std::string> kTopFolders = {"common", "server", "worker", "cli", "tests"};
+
+struct Include {
+  std::string path;
+  bool is_ours = false;  // in quotes and below one of our folders
+};
+
+std::optional<Include> ParseInclude(absl::string_view line) {
+  line = absl::StripLeadingAsciiWhitespace(line);
+  if (!absl::ConsumePrefix(&line, "#include ")) return std::nullopt;
+  line = absl::StripAsciiWhitespace(line);
+  if (line.size() < 2) return std::nullopt;
+  const bool is_quoted = line[0] == '"';
+  const size_t end = line.find(is_quoted ? '"' : '>', 1);
+  if (end == absl::string_view::npos) return std::nullopt;
+  const std::string path(line.substr(1, end - 1));
+  const bool is_ours =
+      is_quoted && std::any_of(kTopFolders.begin(), kTopFolders.end(), [&](const std::string& top) {
+        return absl::StartsWith(path, absl::StrCat(top, "/"));
+      });
+  return Include{path, is_ours};
+}
+
+bool IsBelow(absl::string_view path, absl::string_view folder) {
+  return absl::StartsWith(path, absl::StrCat(folder, "/"));
+}
+
+// The most specific row for a path: common/rules before common.
+const Row* RowOf(absl::string_view path) {
+  const Row* best = nullptr;
+  for (const Row& row : Table()) {
+    if (IsBelow(path, row.folder) && (best == nullptr || row.folder.size() > best->folder.size())) {
+      best = &row;
+    }
+  }
+  return best;
+}
+
+// What is wrong with `file` including `include`; nullopt if nothing is.
+std::optional<std::string> Judge(const std::string& file, const Include& include) {
+  const Row* row = RowOf(file);
+  if (row == nullptr) return absl::StrCat(file, ": no row in the table");
+  if (!include.is_ours) {
+    for (const std::string& word : row->may_not) {
+      if (absl::StartsWith(include.path, word))
+        return absl::StrCat(file, ": ", row->folder, " may not include <", include.path, ">");
+    }
+    return std::nullopt;
+  }
+  const Row* target = RowOf(include.path);
+  const std::string folder = target == nullptr ? include.path : target->folder;
+  if (folder == row->folder) return std::nullopt;
+  // The wiring of the daemon may include every part of the server.
+  const bool is_allowed = std::any_of(
+      row->may_include.begin(), row->may_include.end(), [&](const std::string& allowed) {
+        return folder == allowed || (row->folder == "server" && IsBelow(folder, allowed));
+      });
+  if (is_allowed) return std::nullopt;
+  return absl::StrCat(file, ": ", row->folder, " may not include ", include.path);
+}
+
+struct Source {
+  std::string path;  // relative to the repository
+  std::vector<std::string> lines;
+};
+
+std::vector<Source> Sources(const std::vector<std::string>& folders) {
+  std::vector<Source> sources;
+  for (const std::string& folder : folders) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (!entry.is_regular_file() ||
+          (extension != ".h" && extension != ".cc" && extension != ".cu"))
+        continue;
+      std::ifstream file(entry.path());
+      std::stringstream content;
+      content << file.rdbuf();
+      sources.push_back({entry.path().string(), absl::StrSplit(content.str(), '\n')});
+    }
+  }
+  return sources;
+}
+
+TEST(IncludeTableTest, EveryIncludeIsAllowed) {
+  std::vector<std::string> problems;
+  int include_count = 0;
+  for (const Source& source : Sources({"common", "server", "worker", "cli"})) {
+    for (const std::string& line : source.lines) {
+      const std::optional<Include> include = ParseInclude(line);
+      if (!include.has_value()) continue;
+      ++include_count;
+      const std::optional<std::string> problem = Judge(source.path, *include);
+      if (problem.has_value()) problems.push_back(*problem);
+    }
+  }
+
+  EXPECT_GT(include_count, 100) << "run from the root of the repository";
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+// The checker itself: each of these would be a hole in the table.
+TEST(IncludeTableTest, ForbiddenIncludesAreFound) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"server/core/decide.cc", "#include \"server/store/store.h\""},
+      {"server/core/decide.cc", "#include <sqlite3.h>"},
+      {"server/runtime/core_thread.cc", "#include <grpcpp/grpcpp.h>"},
+      {"common/rules/check.cc", "#include <thread>"},
+      {"worker/agent/agent.cc", "#include \"worker/engine/tensor.h\""},
+      {"worker/engine/model.cc", "#include \"assay/v1/run_spec.pb.h\""},
+      {"cli/run.cc", "#include \"server/core/types.h\""},
+      {"common/file.cc", "#include \"common/rules/check.h\""},
+  };
+  for (const auto& [file, line] : cases) {
+    const std::optional<Include> include = ParseInclude(line);
+    ASSERT_TRUE(include.has_value());
+    EXPECT_TRUE(Judge(file, *include).has_value()) << file << " " << line;
+  }
+}
+
+TEST(FileTest, NoFileIsLongerThanItsBudget) {
+  std::vector<std::string> problems;
+  for (const Source& source : Sources(kTopFolders)) {
+    const size_t lines = source.lines.size() - 1;
+    if (lines > kFileLinesMax) problems.push_back(absl::StrCat(source.path, ": ", lines));
+  }
+
+  EXPECT_THAT(problems, IsEmpty()) << "over " << kFileLinesMax << " lines: split by idea";
+}
+
+TEST(FileTest, EveryHeaderHasTheGuardOfItsPath) {
+  std::vector<std::string> problems;
+  for (const Source& source : Sources(kTopFolders)) {
+    if (!absl::EndsWith(source.path, ".h")) continue;
+    std::string guard = source.path + "_";
+    for (char& c : guard)
+      c = std::isalnum(static_cast<unsigned char>(c)) != 0
+              ? static_cast<char>(std::toupper(static_cast<unsigned char>(c)))
+              : '_';
+    const std::string wanted = absl::StrCat("#ifndef ", guard);
+    if (std::find(source.lines.begin(), source.lines.end(), wanted) == source.lines.end())
+      problems.push_back(absl::StrCat(source.path, ": want ", wanted));
+  }
+
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+TEST(FileTest, NothingIsLeftUnfinished) {
+  // Assembled here so that this file does not find itself.
+  const std::vector<std::string> words = {absl::StrCat("FIX", "ME"), absl::StrCat("XX", "X"),
+                                          absl::StrCat("DIS", "ABLED_"), absl::StrCat("TO", "DO:")};
+  std::vector<std::string> problems;
+  for (const Source& source : Sources(kTopFolders)) {
+    for (size_t i = 0; i < source.lines.size(); ++i) {
+      for (const std::string& word : words) {
+        if (absl::StrContains(source.lines[i], word) &&
+            !absl::StrContains(source.lines[i], "XXXXXX"))
+          problems.push_back(absl::StrCat(source.path, ":", i + 1, ": ", word));
+      }
+    }
+  }
+
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+}  // namespace
+}  // namespace assay
