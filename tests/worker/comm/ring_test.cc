@@ -1,0 +1,244 @@
+// The collective operations, over every transport whose ranks can be threads.
+
+#include "worker/comm/ring.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/clock.h"
+#include "common/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/worker/comm/world.h"
+#include "worker/comm/collective.h"
+#include "worker/comm/memory.h"
+#include "worker/comm/single.h"
+
+namespace assay::comm {
+namespace {
+
+using assay::testing::IsOk;
+using assay::testing::IsOkAndHolds;
+using assay::testing::StatusIs;
+using ::testing::AnyOf;
+using ::testing::Combine;
+using ::testing::HasSubstr;
+using testing::OnEveryRank;
+using testing::Soon;
+using testing::Transport;
+using ::testing::Values;
+using ::testing::WithParamInterface;
+using testing::World;
+
+constexpr absl::Duration kShort = absl::Milliseconds(50);
+
+class RingTest : public ::testing::Test, public WithParamInterface<std::tuple<Transport, int>> {
+ protected:
+  World Open() const { return std::get<0>(GetParam()).open(world_size(), &clock_); }
+  int world_size() const { return std::get<1>(GetParam()); }
+
+  RealClock clock_;
+};
+
+// Whole numbers below 2^24, whose float sums are exact in any order.
+float WholeNumber(int rank, size_t i) {
+  return static_cast<float>(Stream(1, Purpose::kTest, static_cast<uint32_t>(rank)).Below(i, 1000));
+}
+
+std::vector<float> WholeNumbers(int rank, size_t size) {
+  std::vector<float> values(size);
+  for (size_t i = 0; i < size; ++i)
+    values[i] = WholeNumber(rank, i);
+  return values;
+}
+
+// 3,000 and 100,003 do not divide by the ranks and take the ring; 1,000,000 takes several slices.
+constexpr size_t kSizes[] = {0, 1, 2, 3, 7, 1000, 3001, 100'003, 1'000'000};
+
+TEST_P(RingTest, SumsAreExactForWholeNumbers) {
+  const World world = Open();
+  for (const size_t size : kSizes) {
+    std::vector<float> expected(size);
+    for (int rank = 0; rank < world_size(); ++rank) {
+      for (size_t i = 0; i < size; ++i)
+        expected[i] += WholeNumber(rank, i);
+    }
+    OnEveryRank(world, [&](Collective* comm) {
+      std::vector<float> values = WholeNumbers(comm->rank(), size);
+      EXPECT_THAT(AllReduceSum(comm, std::span<float>(values), Soon()), IsOk());
+      EXPECT_TRUE(values == expected) << "size " << size << " rank " << comm->rank();
+    });
+  }
+}
+
+TEST_P(RingTest, TheMeanIsTheExactSumDividedByTheRankCount) {
+  const World world = Open();
+  for (const size_t size : {size_t{5}, size_t{3001}}) {
+    std::vector<float> expected(size);
+    for (size_t i = 0; i < size; ++i) {
+      float sum = 0;
+      for (int rank = 0; rank < world_size(); ++rank)
+        sum += WholeNumber(rank, i);
+      expected[i] = sum / static_cast<float>(world_size());
+    }
+    OnEveryRank(world, [&](Collective* comm) {
+      std::vector<float> values = WholeNumbers(comm->rank(), size);
+      EXPECT_THAT(AllReduceMean(comm, std::span<float>(values), Soon()), IsOk());
+      EXPECT_TRUE(values == expected) << "size " << size << " rank " << comm->rank();
+    });
+  }
+}
+
+TEST_P(RingTest, EveryRankEndsWithTheSameBitsAndARepeatGivesThemAgain) {
+  const World world = Open();
+  for (const size_t size : {size_t{77}, size_t{200'001}}) {
+    std::vector<std::vector<float>> first(world.size(), std::vector<float>(size));
+    std::vector<std::vector<float>> second = first;
+    OnEveryRank(world, [&](Collective* comm) {
+      const Stream stream(7, Purpose::kTest, static_cast<uint32_t>(comm->rank()));
+      for (auto* results : {&first, &second}) {
+        std::vector<float>& values = (*results)[static_cast<size_t>(comm->rank())];
+        for (size_t i = 0; i < size; ++i)
+          values[i] = stream.Normal(i);
+        EXPECT_THAT(AllReduceMean(comm, std::span<float>(values), Soon()), IsOk());
+      }
+    });
+    for (const std::vector<float>& other : first) {
+      EXPECT_EQ(std::memcmp(other.data(), first[0].data(), size * sizeof(float)), 0);
+    }
+    EXPECT_TRUE(first == second);
+  }
+}
+
+TEST_P(RingTest, BroadcastCopiesRankZerosBytes) {
+  const World world = Open();
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4097}, size_t{1'000'003}}) {
+    OnEveryRank(world, [&](Collective* comm) {
+      std::vector<float> values = WholeNumbers(comm->rank(), size);
+      EXPECT_THAT(BroadcastFromZero(comm, std::as_writable_bytes(std::span<float>(values)), Soon()),
+                  IsOk());
+      EXPECT_TRUE(values == WholeNumbers(0, size)) << "size " << size;
+    });
+  }
+}
+
+TEST_P(RingTest, AllGatherKeepsTheOrderOfTheRanks) {
+  const World world = Open();
+  OnEveryRank(world, [&](Collective* comm) {
+    const std::vector<int64_t> mine = {comm->rank(), -comm->rank()};
+    std::vector<int64_t> all(2 * world.size());
+    EXPECT_THAT(AllGather(comm, std::as_bytes(std::span<const int64_t>(mine)),
+                          std::as_writable_bytes(std::span<int64_t>(all)), Soon()),
+                IsOk());
+    for (int rank = 0; rank < world_size(); ++rank) {
+      EXPECT_EQ(all[static_cast<size_t>(2 * rank)], rank);
+      EXPECT_EQ(all[static_cast<size_t>(2 * rank + 1)], -rank);
+    }
+  });
+}
+
+TEST_P(RingTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
+  const World world = Open();
+  std::atomic<int> entered = 0;
+  OnEveryRank(world, [&](Collective* comm) {
+    for (int round = 1; round <= 100; ++round) {
+      ++entered;
+      EXPECT_THAT(Barrier(comm, Soon()), IsOk());
+      EXPECT_GE(entered.load(), round * world_size());
+      EXPECT_THAT(Barrier(comm, Soon()), IsOk());
+    }
+  });
+}
+
+TEST_P(RingTest, AgreementNamesTheRankThatDiffersAndLeavesTheWorldUsable) {
+  const World world = Open();
+  OnEveryRank(world, [&](Collective* comm) {
+    EXPECT_THAT(AgreeMax(comm, -comm->rank(), Soon()), IsOkAndHolds(0));
+    EXPECT_THAT(AgreeSame(comm, "the seed", 42, Soon()), IsOk());
+    if (world_size() == 1) return;
+    const int64_t mine = comm->rank() == world_size() - 1 ? 43 : 42;
+    EXPECT_THAT(AgreeSame(comm, "the seed", mine, Soon()),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the seed")));
+    EXPECT_THAT(Barrier(comm, Soon()), IsOk());
+  });
+}
+
+TEST_P(RingTest, CloseEndsInOrderOnEveryRank) {
+  const World world = Open();
+  OnEveryRank(world, [&](Collective* comm) {
+    std::vector<double> values(5000, 1.0);
+    EXPECT_THAT(AllReduceSum(comm, std::span<double>(values), Soon()), IsOk());
+    EXPECT_THAT(comm->Close(Soon()), IsOk());
+    EXPECT_THAT(comm->Close(Soon()), IsOk());
+  });
+}
+
+TEST_P(RingTest, APeerThatNeverCallsIsADeadlineExceededThatNamesIt) {
+  if (world_size() == 1) GTEST_SKIP() << "no peer";
+  const World world = Open();
+  std::vector<float> values(50'000, 1.0F);
+
+  const absl::Status status =
+      AllReduceSum(world[0].get(), std::span<float>(values), clock_.Mono() + kShort);
+
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("rank ")));
+  EXPECT_EQ(world[0]->failure(), status);
+  EXPECT_EQ(Barrier(world[0].get(), Soon()), status) << "the failure must be final";
+}
+
+TEST_P(RingTest, APeerThatIsDestroyedFailsTheOthersLongBeforeTheDeadline) {
+  if (world_size() == 1) GTEST_SKIP() << "no peer";
+  World world = Open();
+  OnEveryRank(world, [&](Collective* comm) { EXPECT_THAT(Barrier(comm, Soon()), IsOk()); });
+
+  world.pop_back();
+
+  OnEveryRank(world, [&](Collective* comm) {
+    EXPECT_THAT(Barrier(comm, clock_.Mono() + absl::Hours(1)),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("rank ")));
+  });
+}
+
+TEST_P(RingTest, RanksInDifferentOperationsFailInsteadOfMixingData) {
+  if (world_size() == 1) GTEST_SKIP() << "no peer";
+  const World world = Open();
+  OnEveryRank(world, [&](Collective* comm) {
+    std::vector<float> values(comm->rank() == 0 ? 10 : 11, 1.0F);
+    EXPECT_THAT(
+        AllReduceSum(comm, std::span<float>(values), clock_.Mono() + kShort),
+        AnyOf(StatusIs(absl::StatusCode::kDataLoss), StatusIs(absl::StatusCode::kUnavailable),
+              StatusIs(absl::StatusCode::kDeadlineExceeded), IsOk()));
+  });
+  EXPECT_FALSE(world[0]->failure().ok());
+}
+
+World OpenOneRank(int world_size, const Clock* /*clock*/) {
+  World world;
+  EXPECT_EQ(world_size, 1);
+  world.push_back(OpenSingle());
+  return world;
+}
+
+std::string NameOf(const ::testing::TestParamInfo<std::tuple<Transport, int>>& test) {
+  return std::get<0>(test.param).name + std::to_string(std::get<1>(test.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Single, RingTest,
+                         Combine(Values(Transport{"Single", OpenOneRank}), Values(1)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Memory, RingTest,
+                         Combine(Values(Transport{"Memory", OpenMemoryWorld}),
+                                 Values(1, 2, 3, 4, 8)),
+                         NameOf);
+
+}  // namespace
+}  // namespace assay::comm

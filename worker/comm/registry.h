@@ -1,0 +1,37 @@
+// The collectives a run spec can name.
+
+#ifndef WORKER_COMM_REGISTRY_H_
+#define WORKER_COMM_REGISTRY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/clock.h"
+#include "worker/comm/collective.h"
+
+namespace assay::comm {
+
+struct CollectiveOptions {
+  int rank = 0;
+  int world_size = 1;
+  std::string rendezvous_address;  // "host:port" of rank 0, which listens there
+  std::string token;               // the same on all ranks; unused by "single"
+};
+
+// The names OpenCollective knows, sorted: "single", "ucx".
+std::vector<std::string> CollectiveNames();
+
+// Opens the named collective; rank 0 serves the rendezvous itself. Blocks until all ranks are
+// connected. NOT_FOUND: unknown name, the message lists the known ones. INVALID_ARGUMENT: options
+// that do not fit. DEADLINE_EXCEEDED, UNAVAILABLE: another rank did not come, or went away.
+absl::StatusOr<std::unique_ptr<Collective>> OpenCollective(absl::string_view name,
+                                                           const CollectiveOptions& options,
+                                                           const Clock* clock, MonoTime deadline);
+
+}  // namespace assay::comm
+
+#endif  // WORKER_COMM_REGISTRY_H_
