@@ -1,0 +1,42 @@
+#include "common/secret.h"
+
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace assay {
+namespace {
+
+using ::testing::MatchesRegex;
+
+TEST(SecretTest, TokensCarryThePrefixAndNeverRepeat) {
+  std::set<std::string> seen;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string token = MakeToken();
+    EXPECT_THAT(token, MatchesRegex("assay_[a-z2-7]{32}"));
+    EXPECT_TRUE(seen.insert(token).second);
+  }
+}
+
+TEST(SecretTest, TheStoredFormIsTheSha256OfTheToken) {
+  // FIPS 180-4 example "abc".
+  EXPECT_EQ(TokenHash("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(SecretTest, UuidsSayTheirVersionAndVariant) {
+  EXPECT_THAT(MakeUuid(),
+              MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"));
+  EXPECT_NE(MakeUuid(), MakeUuid());
+}
+
+TEST(SecretTest, SeedsFitInto31Bits) {
+  for (int i = 0; i < 1000; ++i) {
+    const int64_t seed = MakeSeed();
+    EXPECT_GE(seed, 0);
+    EXPECT_LT(seed, int64_t{1} << 31);
+  }
+}
+
+}  // namespace
+}  // namespace assay
