@@ -106,7 +106,8 @@ class Backend {
   virtual void CopyIn(const void* host, const Tensor& dst) = 0;
   // Waits for the work before it, then copies `src.bytes()` bytes to the host.
   virtual void CopyOut(const Tensor& src, void* host) = 0;
-  virtual void Fill(const Tensor& x, double value) = 0;  // x real
+  // Bytes of two tensors of equal size.
+  virtual void Copy(const Tensor& src, const Tensor& dst) = 0;
   virtual void Synchronize() = 0;
 
   // --- Operations; all tensors real unless said otherwise ---

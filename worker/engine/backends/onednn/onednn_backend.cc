@@ -1,0 +1,130 @@
+#include "worker/engine/backends/onednn/onednn_backend.h"
+
+#include <cmath>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/engine/backends/onednn/kernels.h"
+#include "worker/engine/backends/onednn/onednn_convolution.h"
+#include "worker/engine/backends/onednn/onednn_error.h"
+#include "worker/engine/backends/reference/reference_backend.h"
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace assay {
+namespace {
+
+// ln(count + 1) for every int16, indexed by its bits as unsigned.
+std::vector<float> LogTable() {
+  std::vector<float> table(size_t{1} << 16);
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i] = static_cast<float>(std::log(static_cast<double>(static_cast<int16_t>(i)) + 1.0));
+  return table;
+}
+
+// Whether the vector kernels can pool `x`: (B, D, H, W, C).
+bool IsVectorPool(const Shape& x) {
+  return x[1] % 2 == 0 && x[2] % 2 == 0 && x[3] % 2 == 0 && x[4] % kPoolLanes == 0;
+}
+
+PoolExtents ExtentsOf(const Shape& x) {
+  return {x[0], x[1] / 2, x[2] / 2, x[3] / 2, x[4]};
+}
+
+// A row-major matrix product c = op(a) op(b), where c is (m, n).
+struct Gemm {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+
+  void Run(const Tensor& a, const Tensor& b, const Tensor& c) const {
+    MustOnednn("matrix product", [&] {
+      const dnnl::status status = dnnl::sgemm(
+          transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0F, a.As<float>(),
+          transpose_a ? m : k, b.As<float>(), transpose_b ? k : n, 0.0F, c.As<float>(), n);
+      if (status != dnnl::status::success)
+        throw dnnl::error(static_cast<dnnl_status_t>(status), "sgemm failed");
+    });
+  }
+};
+
+class OnednnBackend : public ReferenceBackend<float> {
+ public:
+  OnednnBackend() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), log_table_(LogTable()) {}
+
+  absl::string_view name() const override { return "onednn"; }
+
+  void Synchronize() override {
+    MustOnednn("wait", [&] { stream_.wait(); });
+  }
+
+  void Log1p(const Tensor& counts, const Tensor& y) override {
+    CHECK(counts.shape == y.shape);
+    LookUpKernel(log_table_.data(), counts.Span<int16_t>(), y.As<float>());
+  }
+
+  absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
+    ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
+                     OnednnConvolution::Make(shape, engine_, stream_));
+    return convolution;
+  }
+
+  void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
+                   const Tensor& code) override {
+    if (!IsVectorPool(x.shape)) return ReferenceBackend::PoolForward(x, bias, slope, y, code);
+    CHECK(y.shape == code.shape && y.elements() * 8 == x.elements());
+    PoolForwardKernel(ExtentsOf(x.shape), x.As<float>(), bias.As<float>(),
+                      static_cast<float>(slope), y.As<float>(), code.As<uint8_t>());
+  }
+
+  void PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
+                    const Tensor& dbias) override {
+    if (!IsVectorPool(dx.shape)) return ReferenceBackend::PoolBackward(dy, code, slope, dx, dbias);
+    CHECK(dy.shape == code.shape && dy.elements() * 8 == dx.elements());
+    PoolBackwardKernel(ExtentsOf(dx.shape), dy.As<float>(), code.As<uint8_t>(),
+                       static_cast<float>(slope), dx.As<float>(), dbias.As<float>());
+  }
+
+  void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+    const int64_t rows = x.shape[0], in = w.shape[0], out = w.shape[1];
+    CHECK(x.shape == Shape({rows, in}) && y.shape == Shape({rows, out}));
+    Gemm{false, false, rows, out, in}.Run(x, w, y);
+  }
+
+  void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    const int64_t rows = dy.shape[0], in = w.shape[0], out = w.shape[1];
+    CHECK(dx.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
+    Gemm{false, true, rows, in, out}.Run(dy, w, dx);
+  }
+
+  void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
+    const int64_t rows = dy.shape[0], in = dw.shape[0], out = dw.shape[1];
+    CHECK(x.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
+    Gemm{true, false, in, out, rows}.Run(x, dy, dw);
+  }
+
+  void Sgd(const SgdStep& step, const Tensor& parameters, const Tensor& gradients,
+           const Tensor& velocity) override {
+    CHECK(parameters.elements() == gradients.elements());
+    CHECK(parameters.elements() == velocity.elements());
+    SgdKernel(step, parameters.Span<float>(), gradients.As<float>(), velocity.As<float>());
+  }
+
+ private:
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  const std::vector<float> log_table_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeOnednnBackend() {
+  std::unique_ptr<Backend> backend;
+  const absl::Status status =
+      CatchOnednn("engine", [&] { backend = std::make_unique<OnednnBackend>(); });
+  if (!status.ok()) return absl::UnavailableError(status.message());
+  return backend;
+}
+
+}  // namespace assay

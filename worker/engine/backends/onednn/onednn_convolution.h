@@ -1,0 +1,56 @@
+// A convolution through oneDNN's direct kernels.
+//
+// Activations stay in plain (B, D, H, W, C), for which oneDNN's kernels are as fast as for its own
+// blocked layouts, and faster where there are few channels (figures: docs/benchmarks/training.md).
+// Only weights are packed, once per change, because each of the three kernels wants its own order.
+
+#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_CONVOLUTION_H_
+#define WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_CONVOLUTION_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+#include "worker/engine/backend.h"
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace assay {
+
+class OnednnConvolution : public Convolution {
+ public:
+  // INVALID_ARGUMENT: oneDNN cannot do this shape. RESOURCE_EXHAUSTED: no memory.
+  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const ConvShape& shape,
+                                                                 const dnnl::engine& engine,
+                                                                 const dnnl::stream& stream);
+
+  void WeightsChanged() override;
+  void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
+  void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override;
+  void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override;
+
+ private:
+  // Weights in the order that one kernel wants, and the way between that and (k, k, k, in, out).
+  struct PackedWeights {
+    dnnl::memory memory;
+    dnnl::reorder reorder;
+    bool is_current = false;
+  };
+
+  OnednnConvolution(const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream);
+  void Pack(const Tensor& w, PackedWeights* packed);
+
+  const ConvShape shape_;
+  dnnl::stream stream_;
+  // Views whose addresses change with every call.
+  dnnl::memory x_, w_, y_;
+  dnnl::convolution_forward forward_;
+  dnnl::convolution_backward_data backward_data_;
+  dnnl::convolution_backward_weights backward_weights_;
+  PackedWeights forward_weights_;
+  PackedWeights backward_data_weights_;
+  PackedWeights weight_gradients_;  // the way is from packed to plain
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_CONVOLUTION_H_

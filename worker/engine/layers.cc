@@ -1,0 +1,124 @@
+#include "worker/engine/layers.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay {
+
+double GlorotLimit(int64_t fan_in, int64_t fan_out) {
+  return std::sqrt(6.0 / static_cast<double>(fan_in + fan_out));
+}
+
+absl::Status Log1pLayer::Plan(LayerMemory memory, bool wants_dx) {
+  CHECK(!wants_dx) << "counts have no gradient";
+  memory.activations->Reserve(shape_, backend_->real(), &y_);
+  return absl::OkStatus();
+}
+
+Tensor Log1pLayer::Forward(const Tensor& x, const Pass&) {
+  backend_->Log1p(x, y_);
+  return y_;
+}
+
+Tensor Log1pLayer::Backward(const Tensor&, const Tensor&, const Pass&) {
+  return {};
+}
+
+ConvPoolLayer::ConvPoolLayer(Backend* backend, const Shape& input, const Options& options)
+    : backend_(backend),
+      shape_(SameConv(input[0], {input[1], input[2], input[3]}, input[4], options.filters,
+                      options.kernel)),
+      slope_(options.slope),
+      kernel_{.name = absl::StrCat(options.name, "/kernel"), .shape = shape_.w()},
+      bias_{.name = absl::StrCat(options.name, "/bias"), .shape = {options.filters}} {
+  const int64_t receptive = shape_.kernel * shape_.kernel * shape_.kernel;
+  kernel_.init_limit = GlorotLimit(receptive * shape_.in_channels, receptive * shape_.out_channels);
+}
+
+Shape ConvPoolLayer::output() const {
+  return {shape_.batch, shape_.output(0) / 2, shape_.output(1) / 2, shape_.output(2) / 2,
+          shape_.out_channels};
+}
+
+absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
+  ASSIGN_OR_RETURN(convolution_, backend_->MakeConvolution(shape_));
+  const DType real = backend_->real();
+  memory.activations->Reserve(output(), real, &y_);
+  memory.activations->Reserve(output(), DType::kUint8, &code_);
+  if (wants_dx) memory.activations->Reserve(shape_.x(), real, &dx_);
+  memory.WantScratch(static_cast<size_t>(shape_.y().elements()) * SizeOf(real));
+  return absl::OkStatus();
+}
+
+Tensor ConvPoolLayer::Unpooled(const Pass& pass) const {
+  return {pass.scratch, shape_.y(), backend_->real()};
+}
+
+Tensor ConvPoolLayer::Forward(const Tensor& x, const Pass& pass) {
+  convolution_->Forward(x, kernel_.value, Unpooled(pass));
+  backend_->PoolForward(Unpooled(pass), bias_.value, slope_, y_, code_);
+  return y_;
+}
+
+Tensor ConvPoolLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
+  const Tensor unpooled = Unpooled(pass);
+  backend_->PoolBackward(dy.Reshaped(output()), code_, slope_, unpooled, bias_.gradient);
+  convolution_->BackwardWeights(x, unpooled, kernel_.gradient);
+  if (dx_.data != nullptr) convolution_->BackwardData(unpooled, kernel_.value, dx_);
+  return dx_;
+}
+
+DenseLayer::DenseLayer(Backend* backend, const Shape& input, const Options& options)
+    : backend_(backend),
+      options_(options),
+      batch_(input[0]),
+      inputs_(input.elements() / input[0]),
+      kernel_{.name = absl::StrCat(options.name, "/kernel"),
+              .shape = {inputs_, options.units},
+              .init_limit = GlorotLimit(inputs_, options.units),
+              .l2 = options.l2},
+      bias_{.name = absl::StrCat(options.name, "/bias"), .shape = {options.units}} {}
+
+absl::Status DenseLayer::Plan(LayerMemory memory, bool wants_dx) {
+  const DType real = backend_->real();
+  memory.activations->Reserve(output(), real, &y_);
+  if (options_.dropout > 0) {
+    memory.activations->Reserve(output(), real, &activated_);
+    memory.activations->Reserve(output(), real, &scale_);
+  }
+  if (wants_dx) memory.activations->Reserve({batch_, inputs_}, real, &dx_);
+  return absl::OkStatus();
+}
+
+DropoutMask DenseLayer::MaskOf(const Pass& pass) const {
+  // One index per (step, layer, element): 2^34 steps, 64 layers, 2^24 elements.
+  const uint64_t block = pass.step * 64 + options_.dropout_layer;
+  CHECK(options_.dropout_layer < 64 && y_.elements() <= (int64_t{1} << 24));
+  return {.stream = pass.dropout, .first_index = block << 24, .rate = options_.dropout};
+}
+
+Tensor DenseLayer::Forward(const Tensor& x, const Pass& pass) {
+  backend_->DenseForward(x.Reshaped({batch_, inputs_}), kernel_.value, y_);
+  backend_->ActivationForward(y_, bias_.value, options_.activation);
+  if (pass.is_training && options_.dropout > 0) {
+    backend_->Copy(y_, activated_);
+    backend_->Dropout(MaskOf(pass), y_, scale_);
+  }
+  return y_;
+}
+
+Tensor DenseLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
+  const bool had_dropout = pass.is_training && options_.dropout > 0;
+  if (had_dropout) backend_->Multiply(scale_, dy);
+  const Tensor& activated = had_dropout ? activated_ : y_;
+  backend_->ActivationBackward(activated, options_.activation, dy, bias_.gradient);
+  backend_->DenseBackwardWeights(x.Reshaped({batch_, inputs_}), dy, kernel_.gradient);
+  if (dx_.data != nullptr) backend_->DenseBackwardData(dy, kernel_.value, dx_);
+  return dx_;
+}
+
+}  // namespace assay

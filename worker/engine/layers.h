@@ -1,0 +1,110 @@
+// The layers that our models are made of.
+
+#ifndef WORKER_ENGINE_LAYERS_H_
+#define WORKER_ENGINE_LAYERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "worker/engine/backend.h"
+#include "worker/engine/layer.h"
+#include "worker/engine/tensor.h"
+
+namespace assay {
+
+// y = ln(counts + 1): the first layer, from int16 counts of any shape. No parameters, no backward.
+class Log1pLayer : public Layer {
+ public:
+  Log1pLayer(Backend* backend, const Shape& input) : backend_(backend), shape_(input) {}
+
+  Shape output() const override { return shape_; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Backend* const backend_;
+  const Shape shape_;
+  Tensor y_;  // as the input, real
+};
+
+// Convolution (stride 1, SAME) -> bias -> leaky ReLU -> max pooling 2x2x2, stride 2.
+//
+// The unpooled result is the largest tensor of a model; it lives only in scratch, because its
+// pooled value, the position of each maximum and one sign are all that backward needs.
+class ConvPoolLayer : public Layer {
+ public:
+  struct Options {
+    std::string name;
+    int64_t kernel = 3;
+    int64_t filters = 0;
+    double slope = 0.3;
+  };
+
+  // `input`: (B, D, H, W, C)
+  ConvPoolLayer(Backend* backend, const Shape& input, const Options& options);
+
+  Shape output() const override;  // (B, D/2, H/2, W/2, filters)
+  std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  void ParametersChanged() override { convolution_->WeightsChanged(); }
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Tensor Unpooled(const Pass& pass) const;  // (B, D, H, W, filters), in scratch
+
+  Backend* const backend_;
+  const ConvShape shape_;
+  const double slope_;
+  std::unique_ptr<Convolution> convolution_;
+  Parameter kernel_;  // (k, k, k, C, filters)
+  Parameter bias_;    // (filters)
+  Tensor y_;          // (B, D/2, H/2, W/2, filters)
+  Tensor code_;       // same shape, uint8: see Backend::PoolForward
+  Tensor dx_;         // (B, D, H, W, C); empty if nobody wants it
+};
+
+// Dense -> bias -> activation -> dropout (in training). Flattens its input in memory order.
+class DenseLayer : public Layer {
+ public:
+  struct Options {
+    std::string name;
+    int64_t units = 0;
+    Activation activation;
+    double dropout = 0;          // rate
+    uint32_t dropout_layer = 0;  // tells the masks of a model's layers apart; below 64
+    double l2 = 0;               // on the kernel
+  };
+
+  // `input`: batch first
+  DenseLayer(Backend* backend, const Shape& input, const Options& options);
+
+  Shape output() const override { return {batch_, options_.units}; }
+  std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  DropoutMask MaskOf(const Pass& pass) const;
+
+  Backend* const backend_;
+  const Options options_;
+  const int64_t batch_;
+  const int64_t inputs_;  // of one sample
+  Parameter kernel_;      // (inputs, units)
+  Parameter bias_;        // (units)
+  Tensor y_;              // (B, units), after dropout
+  Tensor activated_;      // (B, units), before dropout; only with dropout
+  Tensor scale_;          // (B, units), what dropout multiplied with; only with dropout
+  Tensor dx_;             // (B, inputs); empty if nobody wants it
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_LAYERS_H_

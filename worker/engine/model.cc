@@ -1,0 +1,98 @@
+#include "worker/engine/model.h"
+
+#include <utility>
+
+#include "common/log.h"
+#include "common/random.h"
+#include "common/status.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kActivationAlignment = 64;  // a cache line, and a 512-bit vector
+
+}  // namespace
+
+Model::Model(Backend* backend, const Shape& input)
+    : backend_(backend),
+      input_(input),
+      values_(backend, SizeOf(backend->real())),
+      gradients_(backend, SizeOf(backend->real())),
+      activations_(backend, kActivationAlignment) {}
+
+void Model::Add(std::unique_ptr<Layer> layer) {
+  layers_.push_back(std::move(layer));
+}
+
+absl::Status Model::Commit() {
+  CHECK(!layers_.empty());
+  size_t scratch_bytes = 1;
+  for (const std::unique_ptr<Layer>& layer : layers_) {
+    // Nobody asks for the gradient of what no parameter precedes.
+    RETURN_IF_ERROR(layer->Plan({&activations_, &scratch_bytes}, !parameters_.empty()));
+    for (Parameter* parameter : layer->parameters()) {
+      values_.Reserve(parameter->shape, backend_->real(), &parameter->value);
+      gradients_.Reserve(parameter->shape, backend_->real(), &parameter->gradient);
+      parameters_.push_back(parameter);
+    }
+  }
+  activations_.Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
+  inputs_.resize(layers_.size());
+  RETURN_IF_ERROR(Annotate(values_.Commit(), "parameters"));
+  RETURN_IF_ERROR(Annotate(gradients_.Commit(), "gradients"));
+  return Annotate(activations_.Commit(), "activations");
+}
+
+void Model::Initialize(uint64_t seed) {
+  const Stream stream(seed, Purpose::kInit);
+  uint64_t index = 0;
+  for (const Parameter* parameter : parameters_) {
+    const size_t count = static_cast<size_t>(parameter->shape.elements());
+    std::vector<float> values(count);
+    for (float& value : values)
+      value = static_cast<float>(parameter->init_limit * (2 * double{stream.Uniform(index++)} - 1));
+    if (backend_->real() == DType::kFloat64) {
+      const std::vector<double> wide(values.begin(), values.end());
+      backend_->CopyIn(wide.data(), parameter->value);
+    } else {
+      backend_->CopyIn(values.data(), parameter->value);
+    }
+  }
+  ParametersChanged();
+}
+
+void Model::ParametersChanged() {
+  for (const std::unique_ptr<Layer>& layer : layers_)
+    layer->ParametersChanged();
+}
+
+Tensor Model::Forward(const Tensor& input, Pass pass) {
+  CHECK(input.shape == input_) << "input=" << input.shape.ToString();
+  pass.scratch = scratch_.data;
+  Tensor x = input;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    inputs_[i] = x;
+    x = layers_[i]->Forward(x, pass);
+  }
+  return x;
+}
+
+void Model::Backward(const Tensor& dy, Pass pass) {
+  pass.scratch = scratch_.data;
+  Tensor gradient = dy;
+  for (size_t i = layers_.size(); i-- > 0 && gradient.data != nullptr;)
+    gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
+}
+
+Shape Model::output() const {
+  return layers_.back()->output();
+}
+
+int64_t Model::parameter_count() const {
+  int64_t count = 0;
+  for (const Parameter* parameter : parameters_)
+    count += parameter->shape.elements();
+  return count;
+}
+
+}  // namespace assay

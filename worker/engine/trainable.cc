@@ -1,0 +1,141 @@
+#include "worker/engine/trainable.h"
+
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/random.h"
+#include "common/status.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kBufferAlignment = 64;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Trainable>> Trainable::Make(std::unique_ptr<Backend> backend,
+                                                           std::unique_ptr<Model> model,
+                                                           const TrainableOptions& options) {
+  std::unique_ptr<Trainable> trainable(
+      new Trainable(std::move(backend), std::move(model), options));
+  RETURN_IF_ERROR(trainable->Commit());
+  trainable->model_->Initialize(options.seed);
+  return trainable;
+}
+
+Trainable::Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> model,
+                     const TrainableOptions& options)
+    : backend_(std::move(backend)),
+      model_(std::move(model)),
+      options_(options),
+      optimizer_(backend_.get(), model_.get(), options.momentum),
+      buffers_(backend_.get(), kBufferAlignment) {
+  CHECK(backend_->real() == DType::kFloat32);
+}
+
+absl::Status Trainable::Commit() {
+  RETURN_IF_ERROR(Annotate(optimizer_.Commit(), "optimizer state"));
+  const Shape output = model_->output();
+  buffers_.Reserve(model_->input(), DType::kInt16, &input_);
+  buffers_.Reserve(output, DType::kFloat32, &targets_);
+  buffers_.Reserve(output, DType::kFloat32, &output_gradient_);
+  buffers_.Reserve(Shape{1}, DType::kFloat32, &loss_);
+  buffers_.Reserve(Shape{1}, DType::kFloat32, &square_sum_);
+  predictions_.resize(static_cast<size_t>(output.elements()));
+  return Annotate(buffers_.Commit(), "input buffers");
+}
+
+// Copies a batch in; samples that a short batch lacks keep older values.
+void Trainable::CopyIn(const Batch& batch) {
+  const int64_t samples = std::ssize(batch.targets) / outputs();
+  CHECK(samples >= 1 && samples <= batch_size() &&
+        std::ssize(batch.targets) == samples * outputs() &&
+        std::ssize(batch.voxels) == samples * voxels_per_sample())
+      << "targets=" << batch.targets.size() << " voxels=" << batch.voxels.size()
+      << " input=" << input_.shape.ToString();
+  const Tensor input = {input_.data, Shape{std::ssize(batch.voxels)}, DType::kInt16};
+  const Tensor targets = {targets_.data, Shape{std::ssize(batch.targets)}, DType::kFloat32};
+  backend_->CopyIn(batch.voxels.data(), input);
+  backend_->CopyIn(batch.targets.data(), targets);
+}
+
+absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPosition& position,
+                                           double learning_rate, ReduceGradients reduce) {
+  CHECK(std::ssize(batch.targets) == batch_size() * outputs()) << "a short batch in training";
+  CopyIn(batch);
+  const Pass pass = {
+      .is_training = true,
+      .step = position.step,
+      .dropout = Stream(options_.seed, Purpose::kDropout, options_.rank, position.epoch)};
+  const Tensor prediction = model_->Forward(input_, pass);
+  backend_->SquaredError(prediction, targets_, output_gradient_, loss_);
+  model_->Backward(output_gradient_, pass);
+  const float loss = Loss();
+  backend_->CopyOut(prediction, predictions_.data());
+  RETURN_IF_ERROR(reduce(model_->flat_gradients().Span<float>()));
+  optimizer_.Step(learning_rate);
+  if (!std::isfinite(loss))
+    return absl::OutOfRangeError(absl::StrCat("loss is ", loss, " in epoch ", position.epoch,
+                                              ", step ", position.step,
+                                              "; lower the learning rate or check the data"));
+  return loss;
+}
+
+// Of the current batch, with the L2 term; waits for the work before it.
+float Trainable::Loss() {
+  float loss = 0;
+  backend_->CopyOut(loss_, &loss);
+  for (const Parameter* parameter : model_->parameters()) {
+    if (parameter->l2 == 0) continue;
+    float squares = 0;
+    backend_->SumOfSquares(parameter->value, square_sum_);
+    backend_->CopyOut(square_sum_, &squares);
+    loss += static_cast<float>(parameter->l2 * double{squares});
+  }
+  return loss;
+}
+
+absl::StatusOr<double> Trainable::EvalBatch(const Batch& batch) {
+  CopyIn(batch);
+  backend_->CopyOut(model_->Forward(input_, {.is_training = false}), predictions_.data());
+  double sum = 0;
+  for (size_t i = 0; i < batch.targets.size(); ++i)
+    sum += std::abs(double{predictions_[i]} - double{batch.targets[i]});
+  if (!std::isfinite(sum))
+    return absl::OutOfRangeError("a prediction or target of the evaluation is not finite");
+  return sum;
+}
+
+std::span<const float> Trainable::predictions() const {
+  return predictions_;
+}
+
+int64_t Trainable::batch_size() const {
+  return model_->input()[0];
+}
+
+int64_t Trainable::voxels_per_sample() const {
+  return model_->input().elements() / batch_size();
+}
+
+int64_t Trainable::outputs() const {
+  return model_->output().elements() / batch_size();
+}
+
+std::span<float> Trainable::parameters() {
+  return model_->flat_parameters().Span<float>();
+}
+
+std::span<float> Trainable::velocity() {
+  return optimizer_.velocity().Span<float>();
+}
+
+void Trainable::ParametersChanged() {
+  model_->ParametersChanged();
+}
+
+}  // namespace assay
