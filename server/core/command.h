@@ -1,0 +1,283 @@
+// What can be asked of the core: an RPC already converted and authorised, or an internal fact.
+//
+// Each command carries all that is not determined by State: who asks, seeds, hashes of secrets,
+// what the rules say. The time comes with the batch. So deciding is a pure function.
+
+#ifndef SERVER_CORE_COMMAND_H_
+#define SERVER_CORE_COMMAND_H_
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "server/core/types.h"
+
+namespace assay::core {
+
+// ------------------------------------------------------------------------------------ submissions
+
+// Accepts a submission and queues its runs. Reply: SubmissionReply.
+// Safe to repeat: the same (principal, request_id) gives the same submission.
+// INVALID_ARGUMENT if `findings` has an ERROR, or the spec is out of bounds; NOT_FOUND for an
+// unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark.
+struct CreateSubmission {
+  std::string request_id;
+  SubmissionSpec spec;            // defaults filled in
+  RuleFacts rules;                // of spec.round
+  std::vector<Finding> findings;  // of the rules about the spec; an ERROR refuses it
+  std::vector<int64_t> seeds;     // run_count + replacement_count_max, distinct, above 0
+};
+
+// Ends a submission; queued runs end at once, running ones are stopped. Reply: SubmissionReply.
+// NOT_FOUND if there never was one; FAILED_PRECONDITION if it has ended.
+struct CancelSubmission {
+  SubmissionId submission;
+  std::string reason;
+};
+
+// Files published history. Reply: SubmissionReply; repeating (round, source_path) gives the first.
+struct ImportSubmission {
+  struct ImportedRun {
+    ArtifactRef log;  // its bytes are stored already
+    RunFacts facts;
+    std::string file_name;  // as published: result_0.txt
+  };
+  SubmissionSpec spec;
+  RuleFacts rules;
+  std::string source_path;
+  std::string scaling;
+  std::vector<ImportedRun> runs;
+  std::optional<double> score_minutes;  // none: INVALID
+  std::vector<Finding> findings;
+  std::string reason;  // of the state, for people
+};
+
+// Why a submission waits. Reply: Explanation. Read only. NOT_FOUND if there never was one.
+struct ExplainSubmission {
+  SubmissionId submission;
+};
+
+// What the runs of a spec would wait for. Reply: PlacementReply. Read only.
+struct PlanPlacement {
+  SubmissionSpec spec;
+};
+
+// ---------------------------------------------------------------------------------------- workers
+
+// A worker says what it does; the reply (SynchronizeReply) says what it should be doing. Registers
+// the worker at first sight. INVALID_ARGUMENT for a bad name.
+struct Synchronize {
+  std::string worker;
+  WorkerDescription description;
+  WorkerReport report;
+  int64_t clock_offset_us = 0;
+  int64_t clock_offset_uncertainty_us = 0;
+  bool is_leaving = false;
+  int64_t poll_timeout_us = 0;  // the runtime may hold the reply this long while nothing changes
+};
+
+// Events of one node of a run, consecutive. Reply: AppendReply. What is stored already is ignored.
+// ABORTED on a gap, with the seq that is expected next, and for a generation that is not the run's;
+// NOT_FOUND for an unknown run; INVALID_ARGUMENT for a node_rank outside the gang. Accepted also
+// after the run has ended: late evidence is evidence.
+struct AppendRunEvents {
+  RunId run;
+  int64_t generation = 0;
+  int32_t node_rank = 0;
+  std::vector<RunEvent> events;
+  std::string worker;  // the caller; must hold that rank. Empty: not checked
+};
+
+// An artifact of a run is on stable storage. Reply: ArtifactRef. Repeating it changes nothing.
+// ALREADY_EXISTS if the run has that file name with another digest.
+struct RecordArtifact {
+  RunId run;
+  int64_t generation = 0;
+  ArtifactRef artifact;
+  std::string worker;  // the caller; must be of the gang. Empty: not checked
+};
+
+// Takes a worker out of placement; its run goes on. Reply: Worker. NOT_FOUND.
+struct DrainWorker {
+  std::string worker;
+  std::string reason;
+};
+
+// Undoes DrainWorker. Reply: Worker. NOT_FOUND; FAILED_PRECONDITION if it is not draining.
+struct ResumeWorker {
+  std::string worker;
+};
+
+// All workers with their presence. Reply: WorkersReply. Read only.
+struct ListWorkers {};
+
+// --------------------------------------------------------------------------------- administration
+
+// Reply: Token. The secret stays with the caller. ALREADY_EXISTS if the request was served before:
+// its secret was in the first reply and is nowhere else.
+struct CreateToken {
+  std::string request_id;  // may be empty
+  TokenKind kind = TokenKind::kAccess;
+  std::string role;
+  std::string principal;
+  std::string organization;
+  std::string secret_sha256;
+  int64_t expires_at_us = 0;
+};
+
+// Reply: Token. Repeating it changes nothing. NOT_FOUND.
+struct RevokeToken {
+  TokenId token;
+};
+
+// Uses up an enrolment token for `worker`. Reply: Token. PERMISSION_DENIED, without saying why to
+// the caller beyond "unknown, used or expired", or if it is for another worker.
+struct RedeemEnrolment {
+  std::string secret_sha256;
+  std::string worker;
+};
+
+// Reply: Dataset. Repeating it changes nothing; ALREADY_EXISTS if the id means something else.
+struct AddDataset {
+  Dataset dataset;
+};
+
+// Reply: Dataset. NOT_FOUND; FAILED_PRECONDITION while an open submission uses it.
+struct RemoveDataset {
+  std::string dataset;
+};
+
+// Reply: ServerInfo. Read only.
+struct GetServerInfo {};
+
+// ------------------------------------------------------------------------------------ internal
+// facts
+
+// The rules have judged a run's log. Reply: Done. Ignored unless the run is UPLOADING.
+struct LogChecked {
+  RunId run;
+  RunFacts facts;
+  std::string error;  // the log could not be judged at all: the run fails with this reason
+};
+
+// The rules have judged a whole submission. Reply: Done. Ignored unless it is CHECKING.
+struct SetScored {
+  SubmissionId submission;
+  std::optional<double> score_minutes;  // none: INVALID
+  std::vector<Finding> findings;
+  std::string reason;
+};
+
+// Agents were started, or could not be. Reply: Done.
+struct LaunchFinished {
+  int32_t worker_count = 0;
+  std::string error;  // empty: started
+};
+
+// Time has passed. Reply: Done.
+struct Tick {};
+
+using CommandBody =
+    std::variant<CreateSubmission, CancelSubmission, ImportSubmission, ExplainSubmission,
+                 PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, DrainWorker,
+                 ResumeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset,
+                 RemoveDataset, GetServerInfo, LogChecked, SetScored, LaunchFinished, Tick>;
+
+struct Command {
+  std::string principal;  // who asks, as authenticated; kCoordinator for internal facts
+  CommandBody body;
+};
+
+// ---------------------------------------------------------------------------------------- replies
+
+// The submission as it is after the batch; not there where a repeated request names one that has
+// ended and left memory: then read it from the store by `id`.
+struct SubmissionReply {
+  SubmissionId id;
+  std::optional<Submission> submission;
+  bool is_repeated = false;  // an earlier request had made it
+};
+
+enum class WaitReason {
+  kResources,          // workers that match are busy
+  kPriority,           // earlier runs hold or wait for the same workers
+  kOrganizationLimit,  // its organisation has as many runs as it may
+  kLabels,             // too few workers match its labels, backend or number
+  kWorkersLost,        // enough would match, were they not silent or lost
+  kNotWaiting,         // about to be placed, or being judged
+  kRunning,
+  kEnded,
+};
+absl::string_view ToString(WaitReason reason);  // "RESOURCES"
+
+struct Explanation {
+  WaitReason reason = WaitReason::kNotWaiting;
+  int64_t since_us = 0;
+  std::string explanation;     // one sentence with the numbers
+  std::string remedy;          // what would unblock it; may be empty
+  int32_t queue_position = 0;  // of its first queued run, from 1; 0: none is queued
+};
+
+struct PlacementReply {
+  int32_t worker_count_matching = 0;  // alive or suspect, whatever they do
+  int32_t worker_count_free = 0;      // of these, free and alive
+  int32_t run_count_ahead = 0;        // runs queued, assigned or running
+};
+
+// What a run needs on one node; the API turns it into a RunSpec.
+struct RunOrder {
+  SubmissionId submission;
+  SubmissionSpec spec;
+  RuleFacts rules;
+  Dataset dataset;
+  int32_t run_number = 0;
+  int64_t seed = 0;
+  int32_t node_rank = 0;
+  std::string rendezvous_address;  // of the first worker
+  std::string rendezvous_token;    // secret of this run and generation
+  bool operator==(const RunOrder&) const = default;
+};
+
+enum class DesiredAction { kIdle, kExecute, kStop, kForget };
+
+struct Desired {
+  DesiredAction action = DesiredAction::kIdle;
+  RunId run;
+  int64_t generation = 0;
+  std::optional<RunOrder> order;  // kExecute
+  bool operator==(const Desired&) const = default;
+};
+
+struct SynchronizeReply {
+  Desired desired;
+  bool is_satisfied = false;  // the worker does already what it should: the call may be parked
+};
+
+struct AppendReply {
+  int64_t durable_seq = 0;  // all events of the node up to here are on stable storage
+};
+
+struct WorkersReply {
+  struct Entry {
+    Worker worker;
+    Presence presence;
+  };
+  std::vector<Entry> workers;  // by name
+};
+
+struct ServerInfo {
+  int64_t last_seq = 0;
+  int64_t submission_count = 0;  // ever accepted or imported
+  int64_t worker_count = 0;      // known and not gone
+};
+
+struct Done {};
+
+using Reply =
+    std::variant<Done, SubmissionReply, Explanation, PlacementReply, SynchronizeReply, AppendReply,
+                 ArtifactRef, Worker, WorkersReply, Token, Dataset, ServerInfo>;
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_COMMAND_H_

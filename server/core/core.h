@@ -1,0 +1,87 @@
+// The coordinator's mind: commands in; events, replies and effects out. No I/O, no clock, no lock;
+// same State, commands and time give the same result.
+
+#ifndef SERVER_CORE_CORE_H_
+#define SERVER_CORE_CORE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "server/core/command.h"
+#include "server/core/effect.h"
+#include "server/core/event.h"
+#include "server/core/types.h"
+
+namespace assay::core {
+
+// Limits of the scheduler; see SchedulerConfig in config.proto.
+struct Policy {
+  int64_t suspect_after_us = 10LL * 1000 * 1000;
+  int64_t lost_after_us = 15LL * 60 * 1000 * 1000;
+  // A run that outlives run_timeout by this much has an agent that did not stop it.
+  int64_t run_timeout_grace_us = 5LL * 60 * 1000 * 1000;
+  int32_t organization_run_limit = 0;  // runs at a time; 0: no limit
+  std::map<std::string, int32_t> organization_run_limits;
+  // From which every run's rendezvous token is derived. 32 random bytes, kept with the data.
+  std::string secret;
+};
+
+// Events of one node that are new, as they shall be stored.
+struct RunEventBatch {
+  RunId run;
+  std::vector<RunEvent> events;  // node_rank, receive_us and order filled in
+};
+
+// What one batch of commands came to. To be committed as a whole before anything of it is told.
+struct Outcome {
+  std::vector<absl::StatusOr<Reply>> replies;  // one per command, in order
+  std::vector<RecordedEvent> events;
+  std::vector<RunEventBatch> run_events;
+  std::vector<Effect> effects;
+};
+
+// Not thread-safe.
+class Core {
+ public:
+  // Continues from `state` as loaded from the store. Every worker counts as seen at `now_us`: the
+  // silence was ours.
+  Core(Policy policy, State state, int64_t now_us);
+
+  // Decides and applies each command in order, then schedules once. A refused command is an error
+  // in `replies` and changes nothing. Drops from memory what Commit has made redundant first, so
+  // afterwards state() still holds everything that the outcome touched.
+  Outcome Handle(std::vector<Command> commands, int64_t now_us);
+
+  // The run that `command` speaks of, if it is not in memory but may be in the store: fetch it and
+  // Restore it before Handle. (Late evidence of a run whose submission has ended.)
+  std::optional<RunId> MissingRun(const Command& command) const;
+  void Restore(Run run);
+
+  // Replaces the state after a commit that the disk refused. Presence is kept.
+  void Reset(State state);
+
+  // Everything outstanding, for a coordinator that has just started.
+  std::vector<Effect> PendingEffects() const;
+
+  // What the worker should be doing, given its last report. Idle for an unknown worker.
+  Desired DesiredFor(const std::string& worker) const;
+
+  // When to Handle a Tick at the latest, if no command comes; nullopt: never.
+  std::optional<int64_t> NextWakeupUs() const;
+
+  const State& state() const { return state_; }
+
+ private:
+  Policy policy_;
+  State state_;
+  std::map<std::string, Presence> presence_;
+};
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_CORE_H_

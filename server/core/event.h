@@ -1,0 +1,273 @@
+// What has happened: the only thing that changes State, and what the event log keeps for ever.
+//
+// An event is a fact with all that Apply needs; it holds no pointer and no secret. kType and
+// kVersion are part of the stored format: a changed meaning gets a new version, and the codec keeps
+// reading the old one. Bulk data (log lines) is not here but in run_events; RunEventsAppended only
+// says how far a node's events reach.
+
+#ifndef SERVER_CORE_EVENT_H_
+#define SERVER_CORE_EVENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "server/core/types.h"
+
+namespace assay::core {
+
+// A submission with its first runs, all QUEUED; run k has number k and seed seeds[k - 1].
+struct SubmissionCreated {
+  static constexpr absl::string_view kType = "SubmissionCreated";
+  static constexpr int kVersion = 1;
+  SubmissionId submission;
+  std::string request_id;
+  SubmissionSpec spec;
+  RuleFacts rules;
+  std::vector<Finding> findings;
+  std::vector<int64_t> seeds;
+  RunId first_run;  // the others follow without gaps, spec.run_count in all
+  bool operator==(const SubmissionCreated&) const = default;
+};
+
+// Published history, whole: born closed.
+struct SubmissionImported {
+  static constexpr absl::string_view kType = "SubmissionImported";
+  static constexpr int kVersion = 1;
+  Submission submission;
+  std::vector<Run> runs;
+  bool operator==(const SubmissionImported&) const = default;
+};
+
+// All runs have ended; the score is being computed.
+struct SubmissionCheckStarted {
+  static constexpr absl::string_view kType = "SubmissionCheckStarted";
+  static constexpr int kVersion = 1;
+  SubmissionId submission;
+  bool operator==(const SubmissionCheckStarted&) const = default;
+};
+
+struct SubmissionClosed {
+  static constexpr absl::string_view kType = "SubmissionClosed";
+  static constexpr int kVersion = 1;
+  SubmissionId submission;
+  SubmissionState state = SubmissionState::kInvalid;  // kValid, kInvalid or kCancelled
+  std::string reason;
+  std::optional<double> score_minutes;
+  std::vector<Finding> findings;
+  bool operator==(const SubmissionClosed&) const = default;
+};
+
+// A run in place of `replaces`, which the infrastructure failed.
+struct RunQueued {
+  static constexpr absl::string_view kType = "RunQueued";
+  static constexpr int kVersion = 1;
+  RunId run;
+  SubmissionId submission;
+  RunId replaces;
+  bool operator==(const RunQueued&) const = default;
+};
+
+struct RunAssigned {
+  static constexpr absl::string_view kType = "RunAssigned";
+  static constexpr int kVersion = 1;
+  RunId run;
+  int64_t generation = 0;
+  std::vector<std::string> workers;  // in rank order
+  bool operator==(const RunAssigned&) const = default;
+};
+
+// One worker of the gang executes its part.
+struct NodeStarted {
+  static constexpr absl::string_view kType = "NodeStarted";
+  static constexpr int kVersion = 1;
+  RunId run;
+  int32_t node_rank = 0;
+  int64_t clock_offset_us = 0;  // of the worker's clock at that time, for the evidence
+  int64_t clock_offset_uncertainty_us = 0;
+  bool operator==(const NodeStarted&) const = default;
+};
+
+// Every worker of the gang executes.
+struct RunStarted {
+  static constexpr absl::string_view kType = "RunStarted";
+  static constexpr int kVersion = 1;
+  RunId run;
+  bool operator==(const RunStarted&) const = default;
+};
+
+struct NodeFinished {
+  static constexpr absl::string_view kType = "NodeFinished";
+  static constexpr int kVersion = 1;
+  RunId run;
+  int32_t node_rank = 0;
+  int32_t exit_code = 0;
+  std::string reason;
+  bool operator==(const NodeFinished&) const = default;
+};
+
+// Its worker stayed silent for too long; what became of its part is unknown.
+struct NodeGivenUp {
+  static constexpr absl::string_view kType = "NodeGivenUp";
+  static constexpr int kVersion = 1;
+  RunId run;
+  int32_t node_rank = 0;
+  bool operator==(const NodeGivenUp&) const = default;
+};
+
+// Every node has finished well and everything is uploaded; the log is being judged.
+struct RunUploaded {
+  static constexpr absl::string_view kType = "RunUploaded";
+  static constexpr int kVersion = 1;
+  RunId run;
+  bool operator==(const RunUploaded&) const = default;
+};
+
+// The log is judged: the run is SUCCEEDED, compliant and converged or not.
+struct RunJudged {
+  static constexpr absl::string_view kType = "RunJudged";
+  static constexpr int kVersion = 1;
+  RunId run;
+  RunFacts facts;
+  bool operator==(const RunJudged&) const = default;
+};
+
+struct RunFailed {
+  static constexpr absl::string_view kType = "RunFailed";
+  static constexpr int kVersion = 1;
+  RunId run;
+  std::string reason;
+  std::optional<int32_t> exit_code;
+  bool operator==(const RunFailed&) const = default;
+};
+
+struct RunCancelled {
+  static constexpr absl::string_view kType = "RunCancelled";
+  static constexpr int kVersion = 1;
+  RunId run;
+  std::string reason;
+  bool operator==(const RunCancelled&) const = default;
+};
+
+// Events first_seq..last_seq of a node are durable, in run_events.
+struct RunEventsAppended {
+  static constexpr absl::string_view kType = "RunEventsAppended";
+  static constexpr int kVersion = 1;
+  RunId run;
+  int32_t node_rank = 0;
+  int64_t first_seq = 0;
+  int64_t last_seq = 0;
+  std::optional<int64_t> first_touch_us;  // the earliest FIRST_TOUCH among them
+  bool operator==(const RunEventsAppended&) const = default;
+};
+
+struct ArtifactRecorded {
+  static constexpr absl::string_view kType = "ArtifactRecorded";
+  static constexpr int kVersion = 1;
+  RunId run;
+  ArtifactRef artifact;
+  bool operator==(const ArtifactRecorded&) const = default;
+};
+
+// A worker seen for the first time, or back after it had signed off.
+struct WorkerRegistered {
+  static constexpr absl::string_view kType = "WorkerRegistered";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  WorkerDescription description;
+  bool operator==(const WorkerRegistered&) const = default;
+};
+
+struct WorkerDescribed {
+  static constexpr absl::string_view kType = "WorkerDescribed";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  WorkerDescription description;
+  bool operator==(const WorkerDescribed&) const = default;
+};
+
+struct WorkerStateChanged {
+  static constexpr absl::string_view kType = "WorkerStateChanged";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  WorkerState state = WorkerState::kAlive;
+  std::string reason;
+  bool is_drain_requested = false;
+  bool operator==(const WorkerStateChanged&) const = default;
+};
+
+// The worker holds the run no longer: it is free.
+struct WorkerReleased {
+  static constexpr absl::string_view kType = "WorkerReleased";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  RunId run;
+  bool operator==(const WorkerReleased&) const = default;
+};
+
+struct TokenCreated {
+  static constexpr absl::string_view kType = "TokenCreated";
+  static constexpr int kVersion = 1;
+  std::string request_id;
+  Token token;
+  bool operator==(const TokenCreated&) const = default;
+};
+
+struct TokenRevoked {
+  static constexpr absl::string_view kType = "TokenRevoked";
+  static constexpr int kVersion = 1;
+  TokenId token;
+  std::string worker;  // that used it up; empty: revoked by an operator
+  bool operator==(const TokenRevoked&) const = default;
+};
+
+struct DatasetAdded {
+  static constexpr absl::string_view kType = "DatasetAdded";
+  static constexpr int kVersion = 1;
+  Dataset dataset;
+  bool operator==(const DatasetAdded&) const = default;
+};
+
+struct DatasetRemoved {
+  static constexpr absl::string_view kType = "DatasetRemoved";
+  static constexpr int kVersion = 1;
+  std::string dataset;
+  bool operator==(const DatasetRemoved&) const = default;
+};
+
+struct AgentsLaunched {
+  static constexpr absl::string_view kType = "AgentsLaunched";
+  static constexpr int kVersion = 1;
+  int32_t worker_count = 0;
+  std::string error;
+  bool operator==(const AgentsLaunched&) const = default;
+};
+
+using Event = std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted,
+                           SubmissionClosed, RunQueued, RunAssigned, NodeStarted, RunStarted,
+                           NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed,
+                           RunCancelled, RunEventsAppended, ArtifactRecorded, WorkerRegistered,
+                           WorkerDescribed, WorkerStateChanged, WorkerReleased, TokenCreated,
+                           TokenRevoked, DatasetAdded, DatasetRemoved, AgentsLaunched>;
+
+// An event in its place in the log.
+struct RecordedEvent {
+  int64_t seq = 0;  // 1, 2, 3 ... without gaps
+  int64_t at_us = 0;
+  std::string principal;    // who caused it
+  SubmissionId submission;  // that it concerns; none: none
+  RunId run;
+  Event event;
+  bool operator==(const RecordedEvent&) const = default;
+};
+
+// "RunAssigned"
+absl::string_view TypeOf(const Event& event);
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_EVENT_H_

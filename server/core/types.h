@@ -1,0 +1,343 @@
+// The coordinator's vocabulary as plain values: what proto/assay/v1/resources.proto says, without
+// protobuf, plus what only the coordinator needs. Times are integer microseconds since 1970 (wall
+// clock, UTC) unless the name says otherwise; zero means "not yet".
+
+#ifndef SERVER_CORE_TYPES_H_
+#define SERVER_CORE_TYPES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "server/core/id.h"
+
+namespace assay::core {
+
+// Who causes what no caller asked for: lease expiry, placement, verdicts.
+inline constexpr absl::string_view kCoordinator = "coordinator";
+
+struct Hyperparameter {
+  std::string key;         // under its mlperf-log key: opt_base_learning_rate
+  std::string json_value;  // JSON text
+  bool operator==(const Hyperparameter&) const = default;
+};
+
+enum class Severity { kError, kWarning };
+
+// What a rule says about a log, a set or a request.
+struct Finding {
+  std::string rule;  // R-HP-004
+  Severity severity = Severity::kError;
+  std::string error_class;
+  std::string key;
+  int64_t line = 0;  // 1-based; 0: none
+  std::string expected;
+  std::string found;
+  std::string remedy;
+  bool operator==(const Finding&) const = default;
+};
+
+// ------------------------------------------------------------------------------------ submissions
+
+// What a submitter asks for, with all defaults filled in. Immutable once accepted.
+struct SubmissionSpec {
+  std::string organization;
+  std::string system;
+  std::string benchmark;
+  std::string division;  // closed | open
+  std::string round;
+  std::string dataset;  // id of a registered dataset
+  int32_t node_count = 1;
+  int32_t ranks_per_node = 1;
+  int32_t run_count = 1;
+  std::vector<Hyperparameter> hyperparameters;
+  std::string backend;  // empty: any; then capabilities are not compared
+  int32_t epoch_count_max = 128;
+  std::string status;  // onprem | cloud | preview | research
+  std::map<std::string, std::string> worker_labels;
+  int32_t replacement_count_max = 0;
+  int64_t run_timeout_ms = 24LL * 3600 * 1000;
+  bool operator==(const SubmissionSpec&) const = default;
+};
+
+// What the rule set of the round says that the coordinator and the trainer need, read once when the
+// submission is accepted. A later change of a facility's round does not touch it.
+struct RuleFacts {
+  std::string digest;  // SHA-256 of the rule set
+  bool is_mlperf_result = false;
+  std::string label;               // for a facility's round: what it is and is not
+  int32_t required_run_count = 1;  // fewer runs are refused
+  double quality_target = 0;
+  std::string quality_key;        // eval_error
+  bool is_staging_timed = false;  // staging happens after run_start
+  int32_t kernel_size = 3;        // CosmoFlow's convolution: 3; 2 for v0.7
+  int32_t base_filter_count = 32;
+  std::string rule_set_toml;  // a facility's own round, for judging live; else empty
+  bool operator==(const RuleFacts&) const = default;
+};
+
+enum class SubmissionState { kOpen, kRunning, kChecking, kValid, kInvalid, kCancelled };
+
+struct Submission {
+  SubmissionId id;
+  SubmissionSpec spec;
+  RuleFacts rules;
+  SubmissionState state = SubmissionState::kOpen;
+  std::string state_reason;  // one sentence
+  std::string submitter;     // principal that created it
+  int64_t created_at_us = 0;
+  int64_t ended_at_us = 0;
+  std::optional<double> score_minutes;  // Olympic mean of time to solution
+  bool is_imported = false;             // read-only history
+  std::vector<RunId> runs;              // in order of their numbers
+  std::vector<int64_t> seeds;           // seeds[n - 1] is for run number n; the rest is unused
+  int32_t replacement_count = 0;        // runs queued so far in place of failed ones
+  std::string scaling;                  // strong | weak, in imported rounds that tell them apart
+  std::vector<Finding> findings;        // of the set as a whole
+  std::string source_path;              // folder of an imported entry
+  bool operator==(const Submission&) const = default;
+};
+
+// ------------------------------------------------------------------------------------------- runs
+
+enum class RunState {
+  kQueued,
+  kAssigned,   // a gang is told to execute it
+  kRunning,    // every worker of the gang executes it
+  kUploading,  // all trainers have ended well; the log is being checked
+  kSucceeded,  // ended and judged; is_converged says whether it reached the target
+  kFailed,     // state_reason says why
+  kCancelled,
+};
+
+struct ArtifactRef {
+  std::string file_name;  // result_3.txt
+  std::string sha256;     // 64 lower-case hexadecimal digits; the artifact's id
+  int64_t size_bytes = 0;
+  bool operator==(const ArtifactRef&) const = default;
+};
+
+// What one worker of a gang has reported about its part of a run. Never goes backwards.
+enum class NodePhase { kNone, kExecuting, kFinished };
+
+struct RunNode {
+  std::string worker;
+  NodePhase phase = NodePhase::kNone;
+  int32_t exit_code = 0;  // kFinished
+  std::string reason;     // kFinished. The agent's sentence
+  bool is_lost = false;   // given up by recorded decision: its worker stayed silent for too long
+  int64_t last_seq = 0;   // run events 1..last_seq of this node are durable
+  bool operator==(const RunNode&) const = default;
+};
+
+// Facts that common/rules read from a run's log.
+struct RunFacts {
+  std::optional<bool> is_compliant;
+  std::optional<bool> is_converged;
+  std::optional<int64_t> run_start_ms;  // time_ms of the log's records
+  std::optional<int64_t> run_stop_ms;
+  std::optional<double> quality;  // last value before run_stop; may be NaN
+  std::optional<int64_t> epoch_count;
+  std::optional<int64_t> staging_ms;
+  int64_t global_batch_size = 0;
+  std::vector<Finding> findings;
+  bool operator==(const RunFacts&) const = default;
+};
+
+struct Run {
+  RunId id;
+  SubmissionId submission;
+  int32_t number = 0;  // 1-based within its submission; the n of result_<n>.txt
+  int64_t seed = 0;
+  RunState state = RunState::kQueued;
+  std::string state_reason;
+  int64_t generation = 0;      // fencing token of its assignment; 0: never assigned
+  std::vector<RunNode> nodes;  // the gang in rank order; empty until assigned
+  int64_t created_at_us = 0;
+  int64_t assigned_at_us = 0;
+  int64_t started_at_us = 0;
+  int64_t ended_at_us = 0;
+  std::optional<int32_t> exit_code;       // of the node whose end decided
+  std::optional<int64_t> first_touch_us;  // the earliest that a node witnessed, its wall clock
+  RunFacts facts;
+  std::vector<ArtifactRef> artifacts;
+  bool operator==(const Run&) const = default;
+};
+
+inline bool IsTerminal(SubmissionState state) {
+  return state == SubmissionState::kValid || state == SubmissionState::kInvalid ||
+         state == SubmissionState::kCancelled;
+}
+inline bool IsTerminal(RunState state) {
+  return state == RunState::kSucceeded || state == RunState::kFailed ||
+         state == RunState::kCancelled;
+}
+
+// "result_3.txt": the log that is judged, written by rank 0.
+std::string ResultFileName(const Run& run);
+
+// True if no node of the gang can still execute: each has finished or was given up.
+bool IsSettled(const Run& run);
+
+// True if a failed run may be replaced: no trainer failed by itself; contact was lost, a signal or
+// an unasked stop ended it, or its node was given up. A lost peer alone is never the cause where
+// another rank reports a failure of its own.
+bool IsInfrastructureFailure(const Run& run);
+
+// One thing that happened to a run on a node, in the node's own order.
+enum class RunEventKind { kLogLine, kFirstTouch, kFinding, kProgress };
+
+struct RunEvent {
+  int64_t seq = 0;  // 1, 2, 3 ... without gaps, per (run, node_rank)
+  RunEventKind kind = RunEventKind::kLogLine;
+  std::string text;     // bytes
+  int64_t wall_us = 0;  // worker's wall clock
+  int64_t mono_ns = 0;  // worker's monotonic clock
+  int64_t line = 0;     // 1-based line of the log
+  std::optional<Finding> finding;
+  // Filled in by the coordinator:
+  int64_t receive_us = 0;
+  int32_t node_rank = 0;
+  int64_t order = 0;  // 1, 2, 3 ... over all nodes of the run, in order of commit
+  bool operator==(const RunEvent&) const = default;
+};
+
+// ---------------------------------------------------------------------------------------- workers
+
+enum class WorkerState {
+  kAlive,
+  kSuspect,   // silent for longer than suspect_after
+  kLost,      // silent for longer than lost_after
+  kDraining,  // finishes its run, gets no new one
+  kGone,      // signed off
+};
+
+struct Capabilities {
+  std::string host_name;
+  int32_t core_count = 0;
+  int64_t memory_bytes = 0;
+  int32_t accelerator_count = 0;
+  std::string accelerator_model;
+  std::vector<std::string> backends;  // empty: not told, so any may be tried
+  std::string rendezvous_address;     // host:port where rank 0 would listen
+  bool operator==(const Capabilities&) const = default;
+};
+
+// What a worker says about itself; changes only when its agent restarts.
+struct WorkerDescription {
+  std::string incarnation;
+  Capabilities capabilities;
+  std::map<std::string, std::string> labels;
+  std::string system_description_json;
+  std::string version;
+  bool operator==(const WorkerDescription&) const = default;
+};
+
+struct Worker {
+  std::string name;
+  WorkerState state = WorkerState::kAlive;
+  std::string state_reason;
+  int64_t state_since_us = 0;
+  bool is_drain_requested = false;
+  WorkerDescription description;
+  RunId run;               // assigned and not yet given back; none: free
+  int64_t generation = 0;  // of that assignment
+  bool operator==(const Worker&) const = default;
+};
+
+enum class WorkerPhase { kIdle, kExecuting, kFinished };
+
+// What a worker says it is doing. Level, not edge: it repeats until something changes.
+struct WorkerReport {
+  WorkerPhase phase = WorkerPhase::kIdle;
+  RunId run;
+  int64_t generation = 0;
+  int32_t exit_code = 0;               // kFinished
+  std::string reason;                  // kFinished
+  std::vector<ArtifactRef> artifacts;  // kFinished. Already uploaded
+  bool operator==(const WorkerReport&) const = default;
+};
+
+// What is known of a worker's contact and lives in memory only: losing it costs nothing, because a
+// restarted coordinator was itself the silent one.
+struct Presence {
+  int64_t last_seen_us = 0;
+  int64_t clock_offset_us = 0;  // worker minus coordinator
+  int64_t clock_offset_uncertainty_us = 0;
+  WorkerReport report;  // the last one
+  bool operator==(const Presence&) const = default;
+};
+
+// ------------------------------------------------------------------------------ datasets and
+// tokens
+
+struct Dataset {
+  std::string id;  // cosmo32
+  std::string benchmark;
+  std::string path;    // absolute, the same on every worker
+  std::string digest;  // of its manifest
+  int64_t train_sample_count = 0;
+  int64_t eval_sample_count = 0;
+  int32_t cube_edge = 0;    // voxels per side
+  std::string compression;  // gzip | none
+  bool operator==(const Dataset&) const = default;
+};
+
+enum class TokenKind { kAccess, kEnrol };
+
+// The secret itself is never here, only its hash.
+struct Token {
+  TokenId id;
+  TokenKind kind = TokenKind::kAccess;
+  std::string role;
+  std::string principal;  // whom it stands for; the worker's name for kEnrol, empty: any worker
+  std::string organization;
+  std::string secret_sha256;  // hexadecimal
+  int64_t created_at_us = 0;
+  int64_t expires_at_us = 0;
+  bool is_revoked = false;  // or used, for kEnrol
+  bool operator==(const Token&) const = default;
+};
+
+// ------------------------------------------------------------------------------------------ state
+
+// Names a request of a principal: (principal, request_id).
+using RequestKey = std::pair<std::string, std::string>;
+
+// All that is alive. Closed submissions and their runs live in the store alone, once no worker
+// holds one of the runs. Written by Apply only.
+struct State {
+  int64_t last_seq = 0;         // of the event log
+  int64_t last_submission = 0;  // the highest numbers given out
+  int64_t last_run = 0;
+  int64_t last_token = 0;
+  std::map<SubmissionId, Submission> submissions;
+  std::map<RunId, Run> runs;
+  std::map<std::string, Worker> workers;
+  std::map<std::string, Dataset> datasets;
+  std::map<TokenId, Token> tokens;
+  std::map<RequestKey, std::string> requests;  // to the id that the request made: e-42, t-7
+  bool operator==(const State&) const = default;
+};
+
+// The states as proto, SQL and people read them: "OPEN", "UPLOADING", "LOST".
+absl::string_view ToString(SubmissionState state);
+absl::string_view ToString(RunState state);
+absl::string_view ToString(WorkerState state);
+absl::string_view ToString(TokenKind kind);
+absl::string_view ToString(Severity severity);
+absl::string_view ToString(RunEventKind kind);
+absl::string_view ToString(NodePhase phase);
+
+// The state that is written as `text`; nullopt if none is.
+std::optional<SubmissionState> ParseSubmissionState(absl::string_view text);
+std::optional<RunState> ParseRunState(absl::string_view text);
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_TYPES_H_

@@ -1,0 +1,90 @@
+// Reads of committed data, on a thread of their own with a read-only connection. They never wait
+// for a commit and never hold one up.
+
+#ifndef SERVER_RUNTIME_QUERIES_H_
+#define SERVER_RUNTIME_QUERIES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+
+#include "server/core/query.h"
+#include "server/core/types.h"
+#include "server/runtime/task_thread.h"
+
+namespace assay::store {
+class ArtifactStore;
+class Reader;
+}  // namespace assay::store
+
+namespace assay::runtime {
+
+// Every method returns at once; its callback is called exactly once, on the query thread, or at
+// once with RESOURCE_EXHAUSTED if too many queries wait. Callbacks must not block. Thread-safe.
+class Queries {
+ public:
+  template <typename T>
+  using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
+
+  // `artifacts` must outlive this.
+  Queries(std::unique_ptr<store::Reader> reader, const store::ArtifactStore* artifacts);
+  ~Queries();
+
+  // NOT_FOUND.
+  void GetSubmission(core::SubmissionId id, Callback<core::Submission> callback);
+  // Newest first. INVALID_ARGUMENT for a page token that is not ours.
+  void ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,
+                       Callback<core::Page<core::Submission>> callback);
+  // NOT_FOUND.
+  void GetRun(core::RunId id, Callback<core::Run> callback);
+  // Of one submission in order of number; of all, newest first.
+  void ListRuns(core::RunFilter filter, core::PageRequest page,
+                Callback<core::Page<core::Run>> callback);
+
+  // Events of the log after `after_seq`, oldest first, at most `limit`; of one submission, or of
+  // all if it is none. `last_seq` of the answer says how far the log was read: with fewer than
+  // `limit` events, the watcher is up to date with it.
+  struct EventsAnswer {
+    std::vector<core::EventRow> events;
+    int64_t last_seq = 0;
+  };
+  void EventsAfter(core::SubmissionId submission, int64_t after_seq, int32_t limit,
+                   Callback<EventsAnswer> callback);
+  // The same for reviewers of changes: without what runs and workers do by themselves.
+  void AuditAfter(int64_t after_seq, int32_t limit, Callback<std::vector<core::EventRow>> callback);
+
+  // Events of a run, oldest first, at most `limit`.
+  //   node_rank >= 0: of that node, with seq > after.
+  //   node_rank < 0: of all nodes, with order > after.
+  void RunEventsAfter(core::RunId run, int32_t node_rank, int64_t after, int32_t limit,
+                      Callback<std::vector<core::RunEvent>> callback);
+
+  void ListDatasets(Callback<std::vector<core::Dataset>> callback);
+  // NOT_FOUND.
+  void GetDataset(std::string id, Callback<core::Dataset> callback);
+  void ListTokens(Callback<std::vector<core::Token>> callback);
+
+  // Whose artifact it is, for deciding who may read it. NOT_FOUND.
+  void GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback);
+  // At most `size` bytes from `offset`; empty at the end. NOT_FOUND.
+  void ReadArtifact(std::string sha256, int64_t offset, int64_t size,
+                    Callback<std::string> callback);
+
+  // Answers what is queued, then refuses.
+  void Stop();
+
+ private:
+  // Constant after construction; used on the thread only.
+  const std::unique_ptr<store::Reader> reader_;
+  const store::ArtifactStore* const artifacts_;
+
+  TaskThread thread_;
+};
+
+}  // namespace assay::runtime
+
+#endif  // SERVER_RUNTIME_QUERIES_H_

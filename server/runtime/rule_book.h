@@ -1,0 +1,77 @@
+// The rounds that this coordinator knows, and what their rules say about a request, a log and a
+// submission. The only place where the server calls common/rules.
+
+#ifndef SERVER_RUNTIME_RULE_BOOK_H_
+#define SERVER_RUNTIME_RULE_BOOK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "server/core/types.h"
+
+namespace assay::runtime {
+
+// A round as GetServerInfo and ListRounds show it.
+struct RoundInfo {
+  std::string name;
+  std::string digest;
+  bool is_mlperf_result = false;
+  std::string label;
+  std::vector<std::string> benchmarks;
+};
+
+// What the rules say before anything runs.
+struct Plan {
+  core::SubmissionSpec spec;  // defaults filled in
+  core::RuleFacts rules;
+  std::vector<core::Finding> findings;
+};
+
+// The verdict on a set of runs.
+struct Verdict {
+  std::optional<double> score_minutes;  // none: INVALID
+  std::vector<core::Finding> findings;
+  std::string reason;
+};
+
+// Immutable after construction; thread-safe.
+class RuleBook {
+ public:
+  virtual ~RuleBook() = default;
+
+  virtual std::vector<RoundInfo> Rounds() const = 0;
+
+  // Fills in defaults and checks the spec. NOT_FOUND for an unknown round, with the known ones;
+  // INVALID_ARGUMENT for a benchmark that the round does not have. What the rules refuse is in
+  // `findings`, not in the status.
+  virtual absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const = 0;
+
+  // Judges the bytes of a log. Never fails: an unreadable log is a finding.
+  //   first_touch_us: when a node first saw the dataset read, if one did.
+  virtual core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
+                                  const core::Run& run) const = 0;
+
+  // Judges the succeeded runs of a submission, in order of their numbers.
+  virtual Verdict Score(const core::Submission& submission,
+                        const std::vector<core::Run>& runs) const = 0;
+};
+
+// The rounds built into common/rules and those read from `round_paths` (TOML). INVALID_ARGUMENT
+// with all problems if a file does not define a round, ALREADY_EXISTS if two have one name.
+absl::StatusOr<std::unique_ptr<RuleBook>> LoadRuleBook(const std::vector<std::string>& round_paths);
+
+// `count` distinct seeds above 0 from the kernel's random source.
+std::vector<int64_t> DrawSeeds(int count);
+
+// 2 * `byte_count` hexadecimal digits from the kernel's random source, for secrets.
+std::string DrawSecretHex(int byte_count);
+
+}  // namespace assay::runtime
+
+#endif  // SERVER_RUNTIME_RULE_BOOK_H_
