@@ -27,3 +27,7 @@ find_path(FFTW3_INCLUDE_DIR fftw3.h REQUIRED)
 add_library(fftw3::fftw3f UNKNOWN IMPORTED)
 set_target_properties(fftw3::fftw3f PROPERTIES IMPORTED_LOCATION ${FFTW3F_LIBRARY}
                                                INTERFACE_INCLUDE_DIRECTORIES ${FFTW3_INCLUDE_DIR})
+find_library(FFTW3_LIBRARY fftw3 REQUIRED)
+add_library(fftw3::fftw3 UNKNOWN IMPORTED)
+set_target_properties(fftw3::fftw3 PROPERTIES IMPORTED_LOCATION ${FFTW3_LIBRARY}
+                                              INTERFACE_INCLUDE_DIRECTORIES ${FFTW3_INCLUDE_DIR})

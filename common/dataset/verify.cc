@@ -1,0 +1,113 @@
+#include "common/dataset/verify.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "common/dataset/example.h"
+#include "common/dataset/layout.h"
+#include "common/dataset/manifest.h"
+#include "common/dataset/tfrecord.h"
+#include "common/file.h"
+#include "common/sha256.h"
+#include "common/status.h"
+
+namespace assay::dataset {
+namespace {
+
+constexpr absl::string_view kRestore =
+    "copy the file again from a good copy of the dataset; a synthetic one comes back by deleting "
+    "the file and generating the dataset again with the same parameters";
+constexpr absl::string_view kRemove =
+    "remove the file: training would read it as a sample, and it is not part of the dataset";
+
+std::string Describe(const absl::Status& status, const std::string& path) {
+  return std::string(absl::StripPrefix(status.message(), absl::StrCat(path, ": ")));
+}
+
+// Whether a file's content is a sample; leaves its stored bytes in `reader`.
+absl::Status CheckContent(const std::string& path, int edge, RecordFile* reader) {
+  ASSIGN_OR_RETURN(const absl::string_view payload, reader->ReadOnly(path));
+  ASSIGN_OR_RETURN(const CosmoSampleView sample, ParseCosmoSample(payload, edge));
+  return CheckCounts(sample);
+}
+
+// What is wrong with one file that the manifest lists; nothing if it is as it should be.
+std::optional<Problem> CheckFile(const std::string& dir, const ManifestFile& file, int edge,
+                                 RecordFile* reader) {
+  const std::string path = JoinPath(dir, file.path);
+  Problem problem{.file = file.path, .remedy = std::string(kRestore)};
+  const absl::Status content = CheckContent(path, edge, reader);
+  problem.offset = ErrorOffset(content);
+  if (absl::IsNotFound(content)) {
+    problem.problem = "missing";
+    return problem;
+  }
+  const int64_t bytes = static_cast<int64_t>(reader->stored().size());
+  const bool is_read = content.ok() || absl::IsDataLoss(content);
+  const std::string size_note =
+      is_read && bytes != file.bytes
+          ? absl::StrCat(bytes, " bytes instead of the manifest's ", file.bytes)
+          : "";
+  if (!content.ok()) {
+    problem.problem =
+        absl::StrCat(Describe(content, path), size_note.empty() ? "" : "; ", size_note);
+    return problem;
+  }
+  if (!size_note.empty()) {
+    problem.problem = size_note;
+    return problem;
+  }
+  if (Sha256Hex(reader->stored()) == file.sha256) return std::nullopt;
+  problem.problem = "well-formed, but its SHA-256 is not the manifest's";
+  return problem;
+}
+
+// Sample files in the directory that the manifest does not list.
+absl::StatusOr<std::vector<Problem>> FindExtraFiles(const std::string& dir,
+                                                    const Manifest& manifest) {
+  std::vector<Problem> problems;
+  for (const Split split : {Split::kTrain, Split::kValidation}) {
+    const absl::StatusOr<std::vector<std::string>> names = ListSamples(dir, split);
+    if (absl::IsNotFound(names.status())) continue;  // its files are reported as missing
+    RETURN_IF_ERROR(names.status());
+    for (const std::string& name : *names) {
+      const bool is_listed = std::binary_search(
+          manifest.files.begin(), manifest.files.end(), ManifestFile{.path = name},
+          [](const auto& a, const auto& b) { return a.path < b.path; });
+      if (!is_listed)
+        problems.push_back({name, std::nullopt, "not in the manifest", std::string(kRemove)});
+    }
+  }
+  return problems;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Problem>> VerifyDataset(const std::string& dir, int threads,
+                                                   ProgressCallback progress) {
+  ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(dir));
+  ASSIGN_OR_RETURN(std::vector<Problem> problems, FindExtraFiles(dir, manifest));
+  std::vector<RecordFile> readers(static_cast<size_t>(std::max(threads, 1)),
+                                  RecordFile(manifest.compression));
+  std::vector<std::optional<Problem>> found(manifest.files.size());
+  ProgressMeter meter(static_cast<int64_t>(manifest.files.size()), std::move(progress));
+  RETURN_IF_ERROR(ForEachIndex(
+      static_cast<int64_t>(manifest.files.size()), threads, [&](int thread, int64_t i) {
+        const size_t at = static_cast<size_t>(i);
+        RecordFile* reader = &readers[static_cast<size_t>(thread)];
+        found[at] = CheckFile(dir, manifest.files[at], manifest.cube_edge, reader);
+        meter.AddFile(static_cast<int64_t>(reader->stored().size()));
+        return absl::OkStatus();
+      }));
+  for (std::optional<Problem>& problem : found)
+    if (problem) problems.push_back(*std::move(problem));
+  std::stable_sort(problems.begin(), problems.end(),
+                   [](const Problem& a, const Problem& b) { return a.file < b.file; });
+  return problems;
+}
+
+}  // namespace assay::dataset

@@ -1,0 +1,196 @@
+#include "worker/data/prefetcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/dataset/example.h"
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay::data {
+namespace {
+
+constexpr int kMaxThreads = 256;
+constexpr int kMaxDepth = 1024;
+
+absl::Status CheckRange(absl::string_view name, int value, int low, int high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, "; it must be in ", low, "..", high));
+}
+
+absl::Status CheckOptions(const PrefetchOptions& options) {
+  RETURN_IF_ERROR(CheckRange("cube_edge", options.cube_edge, 1, 512));
+  RETURN_IF_ERROR(CheckRange("batch_size", options.batch_size, 1, 1 << 16));
+  RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, kMaxThreads));
+  RETURN_IF_ERROR(CheckRange("depth", options.depth, 2, kMaxDepth));
+  return CheckRange("epochs", options.epochs, 0, 1 << 24);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Prefetcher>> Prefetcher::Create(const PrefetchOptions& options,
+                                                               EpochOrder order) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  return std::unique_ptr<Prefetcher>(new Prefetcher(options, std::move(order)));
+}
+
+Prefetcher::Prefetcher(const PrefetchOptions& options, EpochOrder order)
+    : options_(options),
+      slots_(static_cast<size_t>(options.depth)),
+      order_(std::move(order)),
+      next_epoch_(options.first_epoch) {
+  const size_t samples = static_cast<size_t>(options.batch_size);
+  const size_t values = static_cast<size_t>(dataset::CosmoValues(options.cube_edge));
+  for (Slot& slot : slots_) {
+    slot.batch.voxels.resize(samples * values);
+    slot.batch.targets.resize(samples * dataset::kCosmoTargets);
+    slot.batch.size = options.batch_size;
+    slot.missing = options.batch_size;
+  }
+}
+
+Prefetcher::~Prefetcher() {
+  {
+    MutexLock lock(&mutex_);
+    is_stopping_ = true;
+  }
+  slot_freed_.NotifyAll();
+  for (std::thread& thread : threads_)
+    thread.join();
+}
+
+void Prefetcher::Start() {
+  CHECK(threads_.empty()) << "started twice";
+  for (int i = 0; i < options_.threads; ++i)
+    threads_.emplace_back([this] { ReadLoop(); });
+}
+
+Prefetcher::Slot* Prefetcher::SlotOf(int64_t batch) {
+  return &slots_[static_cast<size_t>(batch % options_.depth)];
+}
+
+void Prefetcher::ReadLoop() {
+  dataset::RecordFile file(options_.compression);
+  for (std::optional<Ticket> ticket = TakeTicket(); ticket; ticket = TakeTicket()) {
+    const absl::Status status = ReadSample(*ticket, &file);
+    Finish(*ticket, status, static_cast<int64_t>(file.stored().size()));
+  }
+}
+
+// Whether the slot of the next ticket is free.
+bool Prefetcher::CanTake() const {
+  return next_ticket_ / options_.batch_size < released_ + options_.depth;
+}
+
+// Makes epoch_paths_[epoch_position_] the next sample; false if there is none or an epoch is bad.
+bool Prefetcher::HasMoreTickets() {
+  if (epoch_position_ < epoch_paths_.size()) return true;
+  if (next_epoch_ == options_.first_epoch + options_.epochs) {
+    is_exhausted_ = true;
+    return false;
+  }
+  epoch_paths_ = order_(next_epoch_++);
+  epoch_position_ = 0;
+  const size_t batch = static_cast<size_t>(options_.batch_size);
+  if (!epoch_paths_.empty() && epoch_paths_.size() % batch == 0) return true;
+  Fail(next_ticket_, absl::InvalidArgumentError(
+                         absl::StrCat("epoch ", next_epoch_ - 1, " has ", epoch_paths_.size(),
+                                      " samples for this rank, not a "
+                                      "positive multiple of the local batch ",
+                                      batch)));
+  return false;
+}
+
+// The next sample to read, when there is room for it; none when reading is over.
+std::optional<Prefetcher::Ticket> Prefetcher::TakeTicket() {
+  MutexLock lock(&mutex_);
+  while (!is_stopping_ && error_.ok() && !CanTake())
+    slot_freed_.Wait(&mutex_);
+  if (is_stopping_ || !error_.ok() || !HasMoreTickets()) {
+    batch_ready_.NotifyAll();  // Next may wait for a batch that will not come
+    return std::nullopt;
+  }
+  return Ticket{next_ticket_++, std::move(epoch_paths_[epoch_position_++])};
+}
+
+// Reads the file into its place in its slot.
+absl::Status Prefetcher::ReadSample(const Ticket& ticket, dataset::RecordFile* file) {
+  ASSIGN_OR_RETURN(const absl::string_view payload, file->ReadOnly(ticket.path));
+  const absl::StatusOr<dataset::CosmoSampleView> sample =
+      dataset::ParseCosmoSample(payload, options_.cube_edge);
+  if (!sample.ok()) return Annotate(sample.status(), ticket.path);
+  Batch& batch = SlotOf(ticket.number / options_.batch_size)->batch;
+  const size_t place = static_cast<size_t>(ticket.number % options_.batch_size);
+  const size_t values = sample->voxels.size() / sizeof(int16_t);
+  std::memcpy(&batch.voxels[place * values], sample->voxels.data(), sample->voxels.size());
+  std::copy(sample->targets.begin(), sample->targets.end(),
+            &batch.targets[place * dataset::kCosmoTargets]);
+  return absl::OkStatus();
+}
+
+void Prefetcher::Fail(int64_t ticket, const absl::Status& status) {
+  if (!error_.ok() && error_ticket_ < ticket) return;
+  error_ = status;
+  error_ticket_ = ticket;
+  slot_freed_.NotifyAll();
+}
+
+void Prefetcher::Finish(const Ticket& ticket, const absl::Status& status, int64_t bytes) {
+  MutexLock lock(&mutex_);
+  stored_bytes_ += bytes;
+  Slot* slot = SlotOf(ticket.number / options_.batch_size);
+  --slot->missing;
+  if (!status.ok()) Fail(ticket.number, status);
+  if (slot->missing == 0 || !status.ok()) batch_ready_.NotifyAll();
+}
+
+absl::StatusOr<const Batch*> Prefetcher::Next() {
+  if (threads_.empty())
+    return absl::FailedPreconditionError("Next before Start: reading must be begun first");
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(returned_error_);
+  ReleaseDelivered();
+  const int64_t first_ticket = delivered_ * options_.batch_size;
+  const int64_t last_ticket = first_ticket + options_.batch_size - 1;
+  Slot* slot = SlotOf(delivered_);
+  bool has_waited = false;
+  while (slot->missing > 0 && !HasFailed(last_ticket) &&
+         !(is_exhausted_ && next_ticket_ <= first_ticket)) {
+    has_waited = true;
+    batch_ready_.Wait(&mutex_);
+  }
+  if (has_waited) ++waits_;
+  if (HasFailed(last_ticket)) return returned_error_ = error_;
+  if (slot->missing > 0) return absl::OutOfRangeError("all batches have been delivered");
+  ++delivered_;
+  return &slot->batch;
+}
+
+// Frees the slot of the batch that the trainer has worked on.
+void Prefetcher::ReleaseDelivered() {
+  if (released_ == delivered_) return;
+  SlotOf(released_)->missing = options_.batch_size;
+  ++released_;
+  slot_freed_.NotifyAll();
+}
+
+// Whether reading a sample up to this ticket failed.
+bool Prefetcher::HasFailed(int64_t last_ticket) const {
+  return !error_.ok() && error_ticket_ <= last_ticket;
+}
+
+int64_t Prefetcher::waits() const {
+  MutexLock lock(&mutex_);
+  return waits_;
+}
+
+int64_t Prefetcher::stored_bytes() const {
+  MutexLock lock(&mutex_);
+  return stored_bytes_;
+}
+
+}  // namespace assay::data

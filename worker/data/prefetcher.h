@@ -1,0 +1,125 @@
+// Reads samples ahead of the trainer with several threads, and delivers batches in exactly the
+// order asked for.
+//
+// Promises: no sample file is opened before Start, because the first touch of the data starts the
+// benchmark's clock. At most `depth` batches are in memory. Which thread reads what does not show
+// in the result.
+//
+// Every sample of every epoch has a ticket: its number in reading order. Threads take tickets in
+// order and read into the batch slot that belongs to the ticket; a slot is free again when the
+// trainer asks for the batch after it.
+
+#ifndef WORKER_DATA_PREFETCHER_H_
+#define WORKER_DATA_PREFETCHER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/dataset/tfrecord.h"
+#include "common/mutex.h"
+#include "worker/data/batch_source.h"
+
+namespace assay::data {
+
+struct PrefetchOptions {
+  int cube_edge = 128;
+  dataset::Compression compression = dataset::Compression::kNone;
+  int batch_size = 1;
+  int threads = 2;
+  int depth = 2;        // batches in memory, the one that the trainer works on included; at least 2
+  int first_epoch = 0;  // what the order is called with first
+  int epochs = 1;       // batches run on from one epoch into the next without a pause
+};
+
+// The paths of the files of an epoch in reading order: a multiple of the batch size. Called once
+// per epoch, in order, one call at a time, from the reading threads; it must not call the
+// prefetcher.
+using EpochOrder = absl::AnyInvocable<std::vector<std::string>(int epoch)>;
+
+class Prefetcher final : public BatchSource {
+ public:
+  // Opens no file and starts no thread.
+  // INVALID_ARGUMENT: an option out of range.
+  static absl::StatusOr<std::unique_ptr<Prefetcher>> Create(const PrefetchOptions& options,
+                                                            EpochOrder order);
+  // Stops reading and waits for the threads; may come at any time.
+  ~Prefetcher() override;
+
+  // Begins to read. Call once.
+  void Start();
+
+  // See BatchSource; delivers each sample of each epoch. Errors come in order too: all batches
+  // before that of the first bad sample are delivered. Call from one thread.
+  // FAILED_PRECONDITION: before Start. INVALID_ARGUMENT: an epoch is empty or not a multiple of the
+  // batch size. Otherwise the codes of dataset::RecordFile::ReadOnly and dataset::ParseCosmoSample,
+  // naming the file.
+  absl::StatusOr<const Batch*> Next() override;
+
+  // How many calls of Next had to wait for a batch. One that grows with every step means that
+  // reading, not computing, sets the pace. Thread-safe.
+  int64_t waits() const;
+
+  // Bytes read from storage so far. Thread-safe.
+  int64_t stored_bytes() const;
+
+ private:
+  struct Slot {
+    Batch batch;
+    int missing = 0;  // samples not yet read; guarded by mutex_
+  };
+  // A sample to read, and where to put it.
+  struct Ticket {
+    int64_t number = 0;
+    std::string path;
+  };
+
+  Prefetcher(const PrefetchOptions& options, EpochOrder order);
+
+  void ReadLoop();
+  std::optional<Ticket> TakeTicket();
+  bool CanTake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasMoreTickets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ReadSample(const Ticket& ticket, dataset::RecordFile* file);
+  void Finish(const Ticket& ticket, const absl::Status& status, int64_t bytes);
+  void Fail(int64_t ticket, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasFailed(int64_t last_ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseDelivered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Slot* SlotOf(int64_t batch);
+
+  // Constant after construction. The content of a slot belongs to the threads that hold its tickets
+  // until `missing` is 0, and then to the trainer until the next call of Next.
+  const PrefetchOptions options_;
+  std::vector<Slot> slots_;
+  std::vector<std::thread> threads_;
+
+  mutable Mutex mutex_;
+  CondVar slot_freed_;
+  CondVar batch_ready_;
+  EpochOrder order_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> epoch_paths_ ABSL_GUARDED_BY(mutex_);
+  size_t epoch_position_ ABSL_GUARDED_BY(mutex_) = 0;  // next of epoch_paths_
+  int next_epoch_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_exhausted_ ABSL_GUARDED_BY(mutex_) = false;  // next_ticket_ will not grow
+  int64_t delivered_ ABSL_GUARDED_BY(mutex_) = 0;      // batches given to the trainer
+  int64_t released_ ABSL_GUARDED_BY(mutex_) = 0;       // batches it has done with
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  int64_t error_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status returned_error_ ABSL_GUARDED_BY(mutex_);
+  int64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t stored_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace assay::data
+
+#endif  // WORKER_DATA_PREFETCHER_H_
