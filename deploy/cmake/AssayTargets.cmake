@@ -8,6 +8,8 @@ target_compile_options(assay_flags INTERFACE
   # Designated initialisers name what differs from the default, and nothing else.
   -Wno-missing-field-initializers
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  # Log records name the source file below the repository, whatever machine built it.
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
   $<$<BOOL:${ASSAY_COVERAGE}>:--coverage>)
 target_link_options(assay_flags INTERFACE $<$<BOOL:${ASSAY_COVERAGE}>:--coverage>)
 

@@ -1,0 +1,132 @@
+#include "worker/trainer/run_log.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "common/json_reader.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/run_specs.h"
+
+namespace assay {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::FakeClock;
+using testing::IsOk;
+using testing::SmallRun;
+using testing::TempDir;
+
+class RunLogTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<TrainerSpec> Spec(int node_rank = 0) {
+    v1::RunSpec run = SmallRun();
+    run.set_log_path(dir_.Path("result_1.txt"));
+    run.set_node_count(2);
+    run.set_node_rank(node_rank);
+    run.set_rendezvous_address("localhost:0");
+    return MakeTrainerSpec(run);
+  }
+
+  // "key" or "key=value" of each record.
+  std::vector<std::string> Records() {
+    std::vector<std::string> records;
+    const std::string text = ReadFile(dir_.Path("result_1.txt")).value_or("");
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      const MllogLine read = ReadMllogLine(line);
+      EXPECT_EQ(read.outcome, MllogOutcome::kRecord) << line;
+      std::string storage;
+      std::string record(MllogKey(read, &storage));
+      if (read.value_json != "null") record += "=" + std::string(read.value_json);
+      records.push_back(record);
+    }
+    return records;
+  }
+
+  TempDir dir_;
+  FakeClock clock_;
+};
+
+void WriteWholeRun(RunLog* log) {
+  log->InitStart();
+  log->Identity();
+  log->InitStop();
+  log->RunStart();
+  log->Samples();
+  log->StagingStart();
+  log->StagingStop();
+  log->HyperparametersOfRun();
+  log->EpochStart(0);
+  log->EvalStart(0);
+  log->EvalStop(0);
+  log->EpochStop(0);
+  log->EvalError(0, 0.25);
+  log->RunStop("success");
+}
+
+// The order of the reference implementation, key by key (specification, section 8).
+TEST_F(RunLogTest, FollowsTheReferenceOrder) {
+  const absl::StatusOr<TrainerSpec> spec = Spec();
+  ASSERT_THAT(spec, IsOk());
+  auto log = RunLog::Open(*spec, &clock_);
+  ASSERT_THAT(log, IsOk());
+
+  WriteWholeRun(log->get());
+
+  EXPECT_THAT((*log)->status(), IsOk());
+  EXPECT_THAT(
+      Records(),
+      ElementsAre("init_start", "seed=7", "number_of_ranks=2", "number_of_nodes=2",
+                  "accelerators_per_node=0", "submission_benchmark=\"cosmoflow\"",
+                  "submission_org=\"Facility\"", "submission_division=\"closed\"",
+                  "submission_status=\"onprem\"", "submission_platform=\"testbed\"", "init_stop",
+                  "run_start", "global_batch_size=4", "train_samples=16", "eval_samples=8",
+                  "staging_start", "staging_stop", "opt_weight_decay=0.0", "dropout=0.5",
+                  "opt_name=\"SGD\"", "opt_base_learning_rate=0.001",
+                  "opt_learning_rate_warmup_epochs=0", "opt_learning_rate_warmup_factor=1.0",
+                  "opt_learning_rate_decay_boundary_epochs=[]",
+                  "opt_learning_rate_decay_factor=1.0", "epoch_start", "eval_start", "eval_stop",
+                  "epoch_stop", "eval_error=0.25", "run_stop"));
+}
+
+// Byte for byte what the reference's logger writes, with the clock's milliseconds truncated.
+TEST_F(RunLogTest, EpochsAreNumberedFromOneAndStampedByTheMonotonicClock) {
+  const absl::StatusOr<TrainerSpec> spec = Spec();
+  ASSERT_THAT(spec, IsOk());
+  auto log = RunLog::Open(*spec, &clock_);
+  ASSERT_THAT(log, IsOk());
+
+  clock_.Advance(absl::Microseconds(1999));
+  clock_.StepWall(absl::Hours(1));
+  (*log)->EvalError(0, 0.5);
+
+  const std::string text = ReadFile(dir_.Path("result_1.txt")).value_or("");
+  const size_t metadata = text.find("\"metadata\"");
+  EXPECT_EQ(text.substr(0, metadata),
+            ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1704067200001, \"event_type\": "
+            "\"POINT_IN_TIME\", \"key\": \"eval_error\", \"value\": 0.5, ");
+  EXPECT_THAT(text.substr(metadata), ::testing::HasSubstr("\"epoch_num\": 1}"));
+  EXPECT_EQ((*log)->ClockDrift(), absl::Hours(1));
+}
+
+TEST_F(RunLogTest, OtherRanksWriteNothing) {
+  const absl::StatusOr<TrainerSpec> spec = Spec(/*node_rank=*/1);
+  ASSERT_THAT(spec, IsOk());
+  auto log = RunLog::Open(*spec, &clock_);
+  ASSERT_THAT(log, IsOk());
+
+  WriteWholeRun(log->get());
+
+  EXPECT_THAT((*log)->status(), IsOk());
+  EXPECT_FALSE(FileExists(dir_.Path("result_1.txt")));
+}
+
+}  // namespace
+}  // namespace assay

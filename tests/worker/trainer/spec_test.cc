@@ -1,0 +1,124 @@
+#include "worker/trainer/spec.h"
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/run_specs.h"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::SetHyperparameter;
+using testing::SmallRun;
+using testing::StatusIs;
+
+// The log states the peak and the factor; the engine wants base and scale. The table is the
+// reference's own example: global batch 512, base 1e-3, four epochs of warm-up.
+TEST(TrainerSpecTest, LoggedLearningRateIsThePeak) {
+  v1::RunSpec run = SmallRun();
+  run.clear_hyperparameters();
+  SetHyperparameter(&run, "global_batch_size", "512");
+  SetHyperparameter(&run, "opt_base_learning_rate", "0.008");
+  SetHyperparameter(&run, "opt_learning_rate_warmup_factor", "8");
+  SetHyperparameter(&run, "opt_learning_rate_warmup_epochs", "4");
+  SetHyperparameter(&run, "opt_learning_rate_decay_boundary_epochs", "[32, 64]");
+  SetHyperparameter(&run, "opt_learning_rate_decay_factor", "[0.25, 0.125]");
+
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_DOUBLE_EQ(LearningRateAt(spec->schedule, 0), 0.001);
+  EXPECT_DOUBLE_EQ(LearningRateAt(spec->schedule, 1), 0.00275);
+  EXPECT_DOUBLE_EQ(LearningRateAt(spec->schedule, 4), 0.008);
+  EXPECT_DOUBLE_EQ(LearningRateAt(spec->schedule, 32), 0.008);
+  EXPECT_DOUBLE_EQ(LearningRateAt(spec->schedule, 33), 0.002);
+  EXPECT_DOUBLE_EQ(LearningRateAt(spec->schedule, 65), 0.001);
+  EXPECT_DOUBLE_EQ(spec->logged_decay_factor, 0.25);
+}
+
+TEST(TrainerSpecTest, OneDecayFactorAppliesAgainAtEachBoundary) {
+  v1::RunSpec run = SmallRun();
+  SetHyperparameter(&run, "opt_learning_rate_decay_boundary_epochs", "[1, 2, 3]");
+  SetHyperparameter(&run, "opt_learning_rate_decay_factor", "0.5");
+
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+
+  ASSERT_THAT(spec, IsOk());
+  ASSERT_EQ(spec->schedule.decays.size(), 3U);
+  EXPECT_DOUBLE_EQ(spec->schedule.decays[2].factor, 0.125);
+}
+
+TEST(TrainerSpecTest, RanksShareTheGlobalBatch) {
+  v1::RunSpec run = SmallRun();
+  run.set_node_count(2);
+  run.set_ranks_per_node(2);
+  run.set_node_rank(1);
+  run.set_local_rank(1);
+  run.set_rendezvous_address("localhost:0");
+
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->rank, 3);
+  EXPECT_EQ(spec->world_size, 4);
+  EXPECT_EQ(spec->local_batch_size, 1);
+}
+
+struct BadCase {
+  const char* name;
+  std::function<void(v1::RunSpec*)> damage;
+  const char* message;
+};
+
+class BadSpecTest : public ::testing::TestWithParam<BadCase> {};
+
+TEST_P(BadSpecTest, IsRefusedNamingTheField) {
+  v1::RunSpec run = SmallRun();
+  GetParam().damage(&run);
+
+  EXPECT_THAT(MakeTrainerSpec(run),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(GetParam().message)));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, BadSpecTest,
+    ::testing::Values(
+        BadCase{"Benchmark", [](v1::RunSpec* r) { r->set_benchmark("chess"); }, "benchmark"},
+        BadCase{"Batch", [](v1::RunSpec* r) { SetHyperparameter(r, "global_batch_size", "0"); },
+                "global_batch_size: want a positive multiple of the 1 ranks, found 0"},
+        BadCase{"Optimizer", [](v1::RunSpec* r) { SetHyperparameter(r, "opt_name", "\"adamw\""); },
+                "opt_name: this trainer has sgd, not adamw"},
+        BadCase{"Type", [](v1::RunSpec* r) { SetHyperparameter(r, "dropout", "\"half\""); },
+                "dropout: want a number, found \"half\""},
+        BadCase{"Json", [](v1::RunSpec* r) { SetHyperparameter(r, "dropout", "{"); },
+                "dropout: not JSON"},
+        BadCase{"Cube", [](v1::RunSpec* r) { r->mutable_model()->set_cube_edge(16); }, "16"},
+        BadCase{"Rank", [](v1::RunSpec* r) { r->set_node_rank(1); }, "rank 1 of 1 ranks"},
+        BadCase{"Rendezvous", [](v1::RunSpec* r) { r->set_node_count(2); }, "rendezvous_address"},
+        BadCase{"Factors",
+                [](v1::RunSpec* r) {
+                  SetHyperparameter(r, "opt_learning_rate_decay_boundary_epochs", "[1, 2, 3]");
+                  SetHyperparameter(r, "opt_learning_rate_decay_factor", "[0.5, 0.25]");
+                },
+                "want one number or 3"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(TrainerSpecTest, ASyntaxErrorIsPlaced) {
+  const testing::TempDir dir;
+  ASSERT_THAT(WriteFileAtomic(dir.Path("spec"), "run: \"runs/r-1\"\nsede: 3\n"), IsOk());
+
+  EXPECT_THAT(LoadTrainerSpec(dir.Path("spec")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec:2:")));
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,263 @@
+#include "worker/trainer/loop.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+#include "common/dataset/layout.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/comm/registry.h"
+#include "worker/comm/ring.h"
+#include "worker/data/staging.h"
+#include "worker/engine/backends/registry.h"
+#include "worker/models/registry.h"
+#include "worker/trainer/failure.h"
+
+namespace assay {
+namespace {
+
+// Ranks start when their agents do; a slow node may take minutes (rules: initialisation may take
+// 30 minutes).
+constexpr absl::Duration kMeetTimeout = absl::Minutes(10);
+// Longer than any step: a rank that is silent for so long is gone or stuck.
+constexpr absl::Duration kCollectiveTimeout = absl::Minutes(5);
+
+constexpr int kReaderThreads = 2;
+constexpr int kPrefetchDepth = 4;
+constexpr int kStagingThreads = 4;
+
+data::SamplerOptions SamplerFor(const TrainerSpec& spec, dataset::Split split) {
+  const bool is_training = split == dataset::Split::kTrain;
+  const v1::DatasetSpec& dataset = spec.run.dataset();
+  return {.samples = is_training ? dataset.train_sample_count() : dataset.eval_sample_count(),
+          .world_size = spec.world_size,
+          .rank = spec.rank,
+          .ranks_per_node = std::max(spec.run.ranks_per_node(), 1),
+          .local_batch = spec.local_batch_size,
+          .staged = dataset.is_staged(),
+          .shuffle = is_training,
+          .seed = static_cast<uint64_t>(spec.run.seed())};
+}
+
+Batch View(const data::Batch& batch) {
+  return {.voxels = batch.voxels, .targets = batch.targets};
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const TrainerSpec& spec, const Clock* clock,
+                           const std::atomic<bool>* stop)
+    : spec_(spec),
+      clock_(clock),
+      stop_(stop),
+      progress_(spec.rank == 0 ? spec.run.progress_path() : "", clock) {}
+
+TrainingLoop::~TrainingLoop() = default;
+
+MonoTime TrainingLoop::Deadline() const {
+  const int64_t timeout_ms = spec_.run.collective_timeout_ms();
+  return clock_->Mono() + (timeout_ms > 0 ? absl::Milliseconds(timeout_ms) : kCollectiveTimeout);
+}
+
+absl::Status TrainingLoop::CheckStop() const {
+  if (!stop_->load(std::memory_order_relaxed)) return log_->status();
+  return WithExitCode(absl::CancelledError("asked to stop"), ExitCode::kTerminated);
+}
+
+absl::Status TrainingLoop::Run() {
+  ASSIGN_OR_RETURN(log_, WithExitCode(RunLog::Open(spec_, clock_), ExitCode::kDisk));
+  RETURN_IF_ERROR(Initialise());
+  if (!spec_.run.is_staging_timed()) RETURN_IF_ERROR(Stage());
+  RETURN_IF_ERROR(StartClock());
+  const absl::Status status = RunEpochs();
+  if (!status.ok()) {
+    log_->RunStop("aborted");
+    return status;
+  }
+  RETURN_IF_ERROR(WithExitCode(log_->status(), ExitCode::kDisk));
+  LOG(INFO) << "run=" << spec_.run.run() << " rank=" << spec_.rank
+            << " clock_drift=" << log_->ClockDrift();
+  progress_.Report({.phase = "done"},
+                   {{"clock_drift_us", JsonValue(absl::ToInt64Microseconds(log_->ClockDrift()))}});
+  return WithExitCode(comm_->Close(Deadline()), ExitCode::kCommLost);
+}
+
+absl::Status TrainingLoop::Initialise() {
+  log_->InitStart();
+  log_->Identity();
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   WithExitCode(MakeBackend(spec_.run.backend()), ExitCode::kBackend));
+  const ModelSpec model = {.name = spec_.run.benchmark(),
+                           .cosmoflow = spec_.model,
+                           .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
+                                       .rank = static_cast<uint32_t>(spec_.rank)}};
+  ASSIGN_OR_RETURN(model_,
+                   WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
+  RETURN_IF_ERROR(WithExitCode(OpenSplits(), ExitCode::kBadData));
+  ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(
+                                           spec_.world_size == 1 ? "single" : "ucx",
+                                           {.rank = spec_.rank,
+                                            .world_size = spec_.world_size,
+                                            .rendezvous_address = spec_.run.rendezvous_address(),
+                                            .token = spec_.run.rendezvous_token()},
+                                           clock_, clock_->Mono() + kMeetTimeout),
+                                       ExitCode::kCommLost));
+  RETURN_IF_ERROR(
+      WithExitCode(comm::BroadcastFromZero(
+                       comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
+                   ExitCode::kCommLost));
+  model_->ParametersChanged();
+  return CheckStop();
+}
+
+absl::Status TrainingLoop::OpenSplits() {
+  for (const dataset::Split kind : {dataset::Split::kTrain, dataset::Split::kValidation}) {
+    Split& split = kind == dataset::Split::kTrain ? train_ : validation_;
+    const data::SamplerOptions options = SamplerFor(spec_, kind);
+    ASSIGN_OR_RETURN(data::Sampler sampler, data::Sampler::Create(options));
+    split.sampler = std::make_unique<data::Sampler>(std::move(sampler));
+    split.steps = split.sampler->steps_per_epoch();
+    ASSIGN_OR_RETURN(split.files,
+                     dataset::ListSamples(spec_.run.dataset().path(), kind, options.samples));
+    const data::PrefetchOptions prefetch = {.cube_edge = static_cast<int>(spec_.model.cube_edge),
+                                            .compression = spec_.compression,
+                                            .batch_size = spec_.local_batch_size,
+                                            .threads = kReaderThreads,
+                                            .depth = kPrefetchDepth,
+                                            .epochs = spec_.run.epoch_count_max()};
+    const auto order = [this, &split](int epoch) {
+      std::vector<std::string> paths;
+      for (const uint32_t index : split.sampler->Order(epoch))
+        paths.push_back(JoinPath(spec_.data_directory, split.files[index]));
+      return paths;
+    };
+    ASSIGN_OR_RETURN(split.source, data::Prefetcher::Create(prefetch, order));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::StartClock() {
+  // Nobody touches the data before rank 0 has logged run_start: the others wait for it here.
+  RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
+  log_->InitStop();
+  log_->RunStart();
+  log_->Samples();
+  RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
+  if (spec_.run.is_staging_timed()) RETURN_IF_ERROR(Stage());
+  log_->HyperparametersOfRun();
+  RETURN_IF_ERROR(CheckStop());
+  train_.source->Start();
+  validation_.source->Start();
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Stage() {
+  log_->StagingStart();
+  if (spec_.run.dataset().is_staged()) {
+    data::StagingJob job = {.source_dir = spec_.run.dataset().path(),
+                            .target_dir = spec_.run.stage_directory(),
+                            .threads = kStagingThreads};
+    for (const Split* split : {&train_, &validation_}) {
+      for (const uint32_t index : split->sampler->SamplesToStage())
+        job.files.push_back(split->files[index]);
+    }
+    ASSIGN_OR_RETURN(
+        const data::StagingProgress staged,
+        WithExitCode(
+            data::StageFiles(job,
+                             [this](const data::StagingProgress& p) {
+                               progress_.Report(
+                                   {.phase = "staging", .done = p.files, .total = p.files_total},
+                                   {{"bytes", JsonValue(p.bytes)}});
+                             }),
+            ExitCode::kDisk));
+    LOG(INFO) << "staged files=" << staged.files << " bytes=" << staged.bytes;
+  }
+  RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
+  log_->StagingStop();
+  return CheckStop();
+}
+
+absl::Status TrainingLoop::RunEpochs() {
+  for (int epoch = 0; epoch < spec_.run.epoch_count_max(); ++epoch) {
+    log_->EpochStart(epoch);
+    RETURN_IF_ERROR(TrainEpoch(epoch));
+    log_->EvalStart(epoch);
+    ASSIGN_OR_RETURN(const double error, Evaluate(epoch));
+    log_->EvalStop(epoch);
+    log_->EpochStop(epoch);
+    log_->EvalError(epoch, error);
+    LOG(INFO) << "rank=" << spec_.rank << " epoch=" << epoch + 1 << " loss=" << last_loss_
+              << " eval_error=" << error;
+    progress_.Report({.phase = "evaluation",
+                      .epoch = epoch + 1,
+                      .done = validation_.steps,
+                      .total = validation_.steps},
+                     {{spec_.run.quality_key(), JsonValue(error)},
+                      {"target", JsonValue(spec_.run.quality_target())}});
+    // Every rank holds the same bits of `error`, so all leave the loop together.
+    if (error <= spec_.run.quality_target()) {
+      log_->RunStop("success");
+      return absl::OkStatus();
+    }
+  }
+  log_->RunStop("aborted");
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::TrainEpoch(int epoch) {
+  const double learning_rate = LearningRateAt(spec_.schedule, epoch);
+  for (int64_t step = 0; step < train_.steps; ++step) {
+    RETURN_IF_ERROR(CheckStop());
+    RETURN_IF_ERROR(Step(epoch, step, learning_rate));
+    progress_.Report(
+        {.phase = "training", .epoch = epoch + 1, .done = step + 1, .total = train_.steps},
+        {{"loss", JsonValue(last_loss_)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Step(int epoch, int64_t step, double learning_rate) {
+  ASSIGN_OR_RETURN(const data::Batch* const batch,
+                   WithExitCode(train_.source->Next(), ExitCode::kBadData));
+  const StepPosition position = {.epoch = static_cast<uint32_t>(epoch),
+                                 .step = static_cast<uint64_t>(step)};
+  ASSIGN_OR_RETURN(
+      const float loss,
+      WithExitCode(model_->TrainStep(View(*batch), position, learning_rate,
+                                     [this](std::span<float> gradients) {
+                                       return WithExitCode(
+                                           comm::AllReduceMean(comm_.get(), gradients, Deadline()),
+                                           ExitCode::kCommLost);
+                                     }),
+                   ExitCode::kNumeric));
+  last_loss_ = loss;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> TrainingLoop::Evaluate(int epoch) {
+  double sum = 0;
+  for (int64_t step = 0; step < validation_.steps; ++step) {
+    RETURN_IF_ERROR(CheckStop());
+    ASSIGN_OR_RETURN(const data::Batch* const batch,
+                     WithExitCode(validation_.source->Next(), ExitCode::kBadData));
+    ASSIGN_OR_RETURN(const double errors,
+                     WithExitCode(model_->EvalBatch(View(*batch)), ExitCode::kNumeric));
+    sum += errors;
+    progress_.Report(
+        {.phase = "evaluation", .epoch = epoch + 1, .done = step, .total = validation_.steps});
+  }
+  const int64_t count = validation_.sampler->samples_per_rank() * model_->outputs();
+  // Shards are equal, so the mean of the ranks' means is the mean over all samples.
+  double mean = sum / static_cast<double>(count);
+  RETURN_IF_ERROR(
+      WithExitCode(comm::AllReduceMean(comm_.get(), std::span<double>(&mean, 1), Deadline()),
+                   ExitCode::kCommLost));
+  return mean;
+}
+
+}  // namespace assay

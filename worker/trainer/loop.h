@@ -1,0 +1,75 @@
+// One rank of one run: from the run spec to run_stop.
+//
+// Order of things, and why: the model is built and the ranks meet before the clock starts
+// (initialisation is untimed, at most 30 minutes); rank 0 logs run_start before any rank opens a
+// sample; staging comes after run_start where the round times it, before it where it does not; each
+// epoch is trained, evaluated over the whole validation set, and compared with the quality target.
+
+#ifndef WORKER_TRAINER_LOOP_H_
+#define WORKER_TRAINER_LOOP_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/clock.h"
+#include "worker/comm/collective.h"
+#include "worker/data/prefetcher.h"
+#include "worker/data/sampler.h"
+#include "worker/engine/trainable.h"
+#include "worker/trainer/progress.h"
+#include "worker/trainer/run_log.h"
+#include "worker/trainer/spec.h"
+
+namespace assay {
+
+// Not thread-safe. Errors carry an exit code (worker/trainer/failure.h).
+class TrainingLoop {
+ public:
+  // `stop`: set by a signal handler; the run then ends at the next step with kTerminated.
+  TrainingLoop(const TrainerSpec& spec, const Clock* clock, const std::atomic<bool>* stop);
+  ~TrainingLoop();
+
+  // Runs to the target, to the last epoch, or to the first failure. Blocks.
+  absl::Status Run();
+
+ private:
+  // One split of the dataset as this rank reads it.
+  struct Split {
+    std::vector<std::string> files;  // relative to the dataset, sorted
+    std::unique_ptr<data::Sampler> sampler;
+    std::unique_ptr<data::Prefetcher> source;
+    int64_t steps = 0;  // per epoch
+  };
+
+  absl::Status Initialise();
+  absl::Status OpenSplits();
+  absl::Status StartClock();
+  absl::Status Stage();
+  absl::Status RunEpochs();
+  absl::Status TrainEpoch(int epoch);
+  absl::StatusOr<double> Evaluate(int epoch);
+  absl::Status Step(int epoch, int64_t step, double learning_rate);
+  absl::Status CheckStop() const;
+  MonoTime Deadline() const;
+
+  const TrainerSpec& spec_;
+  const Clock* const clock_;
+  const std::atomic<bool>* const stop_;
+  std::unique_ptr<RunLog> log_;
+  std::unique_ptr<comm::Collective> comm_;
+  std::unique_ptr<Trainable> model_;
+  Progress progress_;
+  Split train_;
+  Split validation_;
+  double last_loss_ = 0;
+};
+
+}  // namespace assay
+
+#endif  // WORKER_TRAINER_LOOP_H_

@@ -1,0 +1,91 @@
+// assay-train: one rank of one run. Its only argument is the run spec; it knows no server.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "common/clock.h"
+#include "common/exit_code.h"
+#include "common/log.h"
+#include "worker/engine/backends/registry.h"
+#include "worker/trainer/failure.h"
+#include "worker/trainer/loop.h"
+#include "worker/trainer/spec.h"
+
+namespace assay {
+namespace {
+
+constexpr char kUsage[] =
+    R"(Usage: assay-train RUN_SPEC     run one rank; RUN_SPEC is a text proto (assay.v1.RunSpec)
+       assay-train --backends   print the compute backends of this build, best first
+       assay-train --version    print the version
+       assay-train --help       print this
+
+The agent (assay-worker) starts this program and reads its exit code:
+)";
+
+std::atomic<bool> stop_requested{false};
+
+void OnStopSignal(int) {
+  stop_requested.store(true, std::memory_order_relaxed);
+}
+
+void PrintUsage(std::ostream& out) {
+  out << kUsage;
+  for (const ExitCode code :
+       {ExitCode::kOk, ExitCode::kInternal, ExitCode::kBadSpec, ExitCode::kBadData,
+        ExitCode::kCommLost, ExitCode::kBackend, ExitCode::kOutOfMemory, ExitCode::kNumeric,
+        ExitCode::kDisk, ExitCode::kTerminated}) {
+    out << "  " << static_cast<int>(code) << "  " << Describe(code) << "\n";
+  }
+}
+
+// Ends without running destructors: with a peer gone, an orderly end of the communicator would wait
+// for it.
+[[noreturn]] void Leave(const absl::Status& status) {
+  LOG(ERROR) << "exit=" << static_cast<int>(ExitCodeOf(status)) << " status=\"" << status << '"';
+  _exit(static_cast<int>(ExitCodeOf(status)));
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1 || arguments[0] == "--help") {
+    const bool is_asked = arguments.size() == 1;
+    PrintUsage(is_asked ? std::cout : std::cerr);
+    return static_cast<int>(is_asked ? ExitCode::kOk : ExitCode::kBadSpec);
+  }
+  if (arguments[0] == "--version") {
+    std::cout << "assay-train " ASSAY_VERSION "\n";
+    return 0;
+  }
+  if (arguments[0] == "--backends") {
+    for (const std::string& name : BackendNames())
+      std::cout << name << "\n";
+    return 0;
+  }
+  std::signal(SIGTERM, OnStopSignal);
+  std::signal(SIGINT, OnStopSignal);
+  std::signal(SIGPIPE, SIG_IGN);
+  const absl::StatusOr<TrainerSpec> spec =
+      WithExitCode(LoadTrainerSpec(arguments[0]), ExitCode::kBadSpec);
+  if (!spec.ok()) Leave(spec.status());
+  const RealClock clock;
+  TrainingLoop loop(*spec, &clock, &stop_requested);
+  const absl::Status status = loop.Run();
+  if (!status.ok()) Leave(status);
+  return 0;
+}
+
+}  // namespace
+}  // namespace assay
+
+int main(int argc, char** argv) {
+  return assay::Main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+}

@@ -1,0 +1,117 @@
+#include "worker/trainer/run_log.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+#include "common/status.h"
+
+namespace assay {
+
+absl::StatusOr<std::unique_ptr<RunLog>> RunLog::Open(const TrainerSpec& spec, const Clock* clock) {
+  UniqueFd file;
+  if (spec.rank == 0) {
+    const std::string& path = spec.run.log_path();
+    file = UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!file.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  }
+  return std::unique_ptr<RunLog>(new RunLog(spec, clock, std::move(file)));
+}
+
+RunLog::RunLog(const TrainerSpec& spec, const Clock* clock, UniqueFd file)
+    : spec_(spec),
+      clock_(clock),
+      file_(std::move(file)),
+      writer_([this] { return absl::ToUnixMillis(clock_.Stamp()); },
+              [this](absl::string_view line) {
+                if (!file_.is_open() || !status_.ok()) return;
+                status_ = Annotate(WriteAll(file_.get(), line), spec_.run.log_path());
+              }) {}
+
+JsonObject RunLog::EpochNumber(int epoch) const {
+  return {{"epoch_num", JsonValue(epoch + spec_.first_epoch_number)}};
+}
+
+void RunLog::InitStart() {
+  writer_.Start("init_start");
+}
+
+void RunLog::Identity() {
+  const v1::RunSpec& run = spec_.run;
+  const int ranks_per_node = spec_.world_size / std::max(run.node_count(), 1);
+  const bool is_on_gpu = run.backend() == "cuda";
+  // The reference logs the seed as the start of an interval.
+  writer_.Start("seed", JsonValue(run.seed()));
+  writer_.Event("number_of_ranks", spec_.world_size);
+  writer_.Event("number_of_nodes", std::max(run.node_count(), 1));
+  writer_.Event("accelerators_per_node", is_on_gpu ? ranks_per_node : 0);
+  writer_.Event("submission_benchmark", JsonValue(run.benchmark()));
+  writer_.Event("submission_org", JsonValue(run.organization()));
+  writer_.Event("submission_division", JsonValue(run.division()));
+  writer_.Event("submission_status", JsonValue(run.status()));
+  writer_.Event("submission_platform", JsonValue(run.system()));
+}
+
+void RunLog::InitStop() {
+  writer_.End("init_stop");
+}
+
+void RunLog::RunStart() {
+  writer_.Start("run_start");
+}
+
+void RunLog::Samples() {
+  writer_.Event("global_batch_size", JsonValue(spec_.global_batch_size));
+  writer_.Event("train_samples", JsonValue(spec_.run.dataset().train_sample_count()));
+  writer_.Event("eval_samples", JsonValue(spec_.run.dataset().eval_sample_count()));
+}
+
+void RunLog::StagingStart() {
+  writer_.Start("staging_start");
+}
+
+void RunLog::StagingStop() {
+  writer_.End("staging_stop");
+}
+
+void RunLog::HyperparametersOfRun() {
+  writer_.Event("opt_weight_decay", spec_.weight_decay);
+  writer_.Event("dropout", spec_.dropout);
+  writer_.Event("opt_name", JsonValue(spec_.optimizer_name));
+  writer_.Event("opt_base_learning_rate", spec_.schedule.peak());
+  writer_.Event("opt_learning_rate_warmup_epochs", JsonValue(spec_.schedule.warmup_epochs));
+  writer_.Event("opt_learning_rate_warmup_factor", spec_.schedule.scale);
+  writer_.Event("opt_learning_rate_decay_boundary_epochs", spec_.logged_decay_boundaries);
+  writer_.Event("opt_learning_rate_decay_factor", spec_.logged_decay_factor);
+}
+
+void RunLog::EpochStart(int epoch) {
+  writer_.Start("epoch_start", {}, EpochNumber(epoch));
+}
+
+void RunLog::EvalStart(int epoch) {
+  writer_.Start("eval_start", {}, EpochNumber(epoch));
+}
+
+void RunLog::EvalStop(int epoch) {
+  writer_.End("eval_stop", {}, EpochNumber(epoch));
+}
+
+void RunLog::EpochStop(int epoch) {
+  writer_.End("epoch_stop", {}, EpochNumber(epoch));
+}
+
+void RunLog::EvalError(int epoch, double mean_absolute_error) {
+  writer_.Event("eval_error", mean_absolute_error, EpochNumber(epoch));
+}
+
+void RunLog::RunStop(absl::string_view status) {
+  writer_.End("run_stop", {}, {{"status", JsonValue(status)}});
+}
+
+}  // namespace assay

@@ -1,0 +1,66 @@
+// The run's MLLOG file as rank 0 writes it, key by key in the order of the reference
+// (mlcommons/hpc, cosmoflow/train.py with --mlperf). Other ranks write nothing.
+
+#ifndef WORKER_TRAINER_RUN_LOG_H_
+#define WORKER_TRAINER_RUN_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/mllog.h"
+#include "worker/trainer/spec.h"
+
+namespace assay {
+
+// Stamps come from a RunClock: their differences are monotonic. A line is one write(2), so a reader
+// never sees half of one. Not thread-safe.
+class RunLog {
+ public:
+  // Opens the log for appending; what the agent wrote before stays. `spec` must outlive the result.
+  static absl::StatusOr<std::unique_ptr<RunLog>> Open(const TrainerSpec& spec, const Clock* clock);
+
+  void InitStart();
+  // Seed, scale and identity of the submission.
+  void Identity();
+  void InitStop();
+  // The clock starts: the caller has read no sample yet.
+  void RunStart();
+  void Samples();
+  void StagingStart();
+  void StagingStop();
+  void HyperparametersOfRun();
+  // `epoch` is 0-based here; the log's numbering is the round's.
+  void EpochStart(int epoch);
+  void EvalStart(int epoch);
+  void EvalStop(int epoch);
+  void EpochStop(int epoch);
+  void EvalError(int epoch, double mean_absolute_error);
+  // "success" if the target was reached, else "aborted".
+  void RunStop(absl::string_view status);
+
+  // The first failure to write; once there is one nothing more is written.
+  const absl::Status& status() const { return status_; }
+  // How far the node's wall clock has moved against the stamps.
+  absl::Duration ClockDrift() const { return clock_.Drift(); }
+
+ private:
+  RunLog(const TrainerSpec& spec, const Clock* clock, UniqueFd file);
+  JsonObject EpochNumber(int epoch) const;
+
+  const TrainerSpec& spec_;
+  const RunClock clock_;
+  UniqueFd file_;  // closed on ranks other than 0
+  absl::Status status_;
+  MllogWriter writer_;
+};
+
+}  // namespace assay
+
+#endif  // WORKER_TRAINER_RUN_LOG_H_

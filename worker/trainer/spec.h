@@ -1,0 +1,55 @@
+// What one rank is asked to do: the run spec, checked and turned into the terms of the engine.
+
+#ifndef WORKER_TRAINER_SPEC_H_
+#define WORKER_TRAINER_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "assay/v1/run_spec.pb.h"
+
+#include "common/dataset/tfrecord.h"
+#include "common/json_value.h"
+#include "worker/engine/lr_schedule.h"
+#include "worker/models/cosmoflow.h"
+
+namespace assay {
+
+// Immutable once made.
+struct TrainerSpec {
+  v1::RunSpec run;
+
+  int rank = 0;        // node_rank * ranks_per_node + local_rank
+  int world_size = 1;  // node_count * ranks_per_node
+  int64_t global_batch_size = 0;
+  int local_batch_size = 0;
+
+  LrSchedule schedule;
+  JsonValue logged_decay_boundaries;  // as logged: a sorted list
+  double logged_decay_factor = 1;     // as logged: the largest of the factors
+  double dropout = 0;
+  double weight_decay = 0;  // Keras' l2: adds weight_decay * sum(w^2) to the loss
+  std::string optimizer_name = "SGD";
+
+  CosmoflowSpec model;
+  dataset::Compression compression = dataset::Compression::kNone;
+  // Where samples are read from: the dataset itself, or this node's staging area.
+  std::string data_directory;
+  // Round v0.7 numbers epochs from 0, all later ones from 1.
+  int first_epoch_number = 1;
+};
+
+// Hyperparameters are read under their mlperf-log keys; those that are not given take the
+// reference's defaults (mlcommons/hpc, cosmoflow/configs/cosmo.yaml). A single
+// opt_learning_rate_decay_factor f at n boundaries means f, f^2, ..., f^n of the peak.
+// INVALID_ARGUMENT names the field, what it holds and what is allowed.
+absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run);
+
+// Reads a text proto. INVALID_ARGUMENT as above, with the path and, for syntax, line:column.
+absl::StatusOr<TrainerSpec> LoadTrainerSpec(const std::string& path);
+
+}  // namespace assay
+
+#endif  // WORKER_TRAINER_SPEC_H_
