@@ -1,0 +1,43 @@
+#include "server/api/evidence.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "common/status.h"
+
+namespace assay {
+namespace {
+
+// The common name of the client certificate, which TLS has verified; empty if none was shown.
+absl::StatusOr<std::string> CertificateName(const grpc::ServerContextBase& context) {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return std::string();
+  const std::vector<grpc::string_ref> names = auth->FindPropertyValues(GRPC_X509_CN_PROPERTY_NAME);
+  if (names.size() == 1 && !names[0].empty()) return std::string(names[0].data(), names[0].size());
+  return absl::UnauthenticatedError(
+      "the client certificate does not have exactly one common name: enrol again");
+}
+
+}  // namespace
+
+absl::StatusOr<Evidence> EvidenceOf(const grpc::ServerContextBase& context,
+                                    const PeerTable& peers) {
+  Evidence evidence;
+  evidence.user = peers.UserOf(context.peer());
+  ASSIGN_OR_RETURN(evidence.certificate_common_name, CertificateName(context));
+  const auto [first, last] = context.client_metadata().equal_range("authorization");
+  if (first == last) return evidence;
+  if (std::next(first) != last)
+    return absl::UnauthenticatedError("more than one authorization header: send one");
+  const absl::string_view header(first->second.data(), first->second.size());
+  ASSIGN_OR_RETURN(evidence.bearer_token, Authenticator::BearerToken(header));
+  return evidence;
+}
+
+}  // namespace assay

@@ -1,0 +1,37 @@
+// Who is calling, once that is known: a name for the audit trail, a role, and an organisation.
+
+#ifndef SERVER_AUTH_IDENTITY_H_
+#define SERVER_AUTH_IDENTITY_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace assay {
+
+enum class Role {
+  kAnonymous,  // has shown nothing; may only enrol
+  kSubmitter,  // acts for its organisation
+  kReviewer,   // reads everything
+  kOperator,   // runs the service
+  kWorker,     // an agent; speaks for itself only
+};
+
+// "submitter" and so on, as in configuration and tokens.
+absl::string_view RoleName(Role role);
+
+// The role of that name; nullopt for anything else. "anonymous" is not a role one can be given.
+std::optional<Role> ParseRole(absl::string_view name);
+
+struct Identity {
+  std::string principal;  // alice; the worker's name; uid-1000; empty if anonymous
+  Role role = Role::kAnonymous;
+  std::string organization;  // of a submitter; empty otherwise
+
+  bool operator==(const Identity&) const = default;
+};
+
+}  // namespace assay
+
+#endif  // SERVER_AUTH_IDENTITY_H_
