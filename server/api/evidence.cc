@@ -11,7 +11,7 @@
 
 #include "common/status.h"
 
-namespace assay {
+namespace assay::api {
 namespace {
 
 // The common name of the client certificate, which TLS has verified; empty if none was shown.
@@ -26,9 +26,9 @@ absl::StatusOr<std::string> CertificateName(const grpc::ServerContextBase& conte
 
 }  // namespace
 
-absl::StatusOr<Evidence> EvidenceOf(const grpc::ServerContextBase& context,
-                                    const PeerTable& peers) {
-  Evidence evidence;
+absl::StatusOr<auth::Evidence> EvidenceOf(const grpc::ServerContextBase& context,
+                                          const auth::PeerTable& peers) {
+  auth::Evidence evidence;
   evidence.user = peers.UserOf(context.peer());
   ASSIGN_OR_RETURN(evidence.certificate_common_name, CertificateName(context));
   const auto [first, last] = context.client_metadata().equal_range("authorization");
@@ -36,8 +36,8 @@ absl::StatusOr<Evidence> EvidenceOf(const grpc::ServerContextBase& context,
   if (std::next(first) != last)
     return absl::UnauthenticatedError("more than one authorization header: send one");
   const absl::string_view header(first->second.data(), first->second.size());
-  ASSIGN_OR_RETURN(evidence.bearer_token, Authenticator::BearerToken(header));
+  ASSIGN_OR_RETURN(evidence.bearer_token, auth::Authenticator::BearerToken(header));
   return evidence;
 }
 
-}  // namespace assay
+}  // namespace assay::api

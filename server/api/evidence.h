@@ -10,12 +10,13 @@
 #include "server/auth/authenticator.h"
 #include "server/auth/peer_table.h"
 
-namespace assay {
+namespace assay::api {
 
 // Reads the peer's user (Unix socket), certificate (TLS) and token (header) off a call. Never
 // blocks. UNAUTHENTICATED if the authorization header is malformed or given more than once.
-absl::StatusOr<Evidence> EvidenceOf(const grpc::ServerContextBase& context, const PeerTable& peers);
+absl::StatusOr<auth::Evidence> EvidenceOf(const grpc::ServerContextBase& context,
+                                          const auth::PeerTable& peers);
 
-}  // namespace assay
+}  // namespace assay::api
 
 #endif  // SERVER_API_EVIDENCE_H_

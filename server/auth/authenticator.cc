@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 constexpr absl::string_view kScheme = "Bearer ";
@@ -69,4 +69,4 @@ absl::StatusOr<Identity> Authenticator::FromToken(const std::optional<TokenRecor
   return record->identity;
 }
 
-}  // namespace assay
+}  // namespace assay::auth

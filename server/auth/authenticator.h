@@ -16,7 +16,7 @@
 
 #include "server/auth/identity.h"
 
-namespace assay {
+namespace assay::auth {
 
 // What the transport knows of a caller; each part may be missing.
 struct Evidence {
@@ -61,6 +61,6 @@ class Authenticator {
   absl::flat_hash_map<uid_t, Identity> local_users_;
 };
 
-}  // namespace assay
+}  // namespace assay::auth
 
 #endif  // SERVER_AUTH_AUTHENTICATOR_H_

@@ -1,6 +1,6 @@
 #include "server/auth/identity.h"
 
-namespace assay {
+namespace assay::auth {
 
 absl::string_view RoleName(Role role) {
   switch (role) {
@@ -25,4 +25,4 @@ std::optional<Role> ParseRole(absl::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace assay
+}  // namespace assay::auth

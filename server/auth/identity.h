@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace assay {
+namespace assay::auth {
 
 enum class Role {
   kAnonymous,  // has shown nothing; may only enrol
@@ -32,6 +32,6 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-}  // namespace assay
+}  // namespace assay::auth
 
 #endif  // SERVER_AUTH_IDENTITY_H_

@@ -12,7 +12,7 @@
 
 #include "common/status.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 constexpr int kConnectionsMax = 4096;
@@ -71,4 +71,4 @@ std::optional<uid_t> PeerTable::UserOf(absl::string_view peer) const {
   return users_[static_cast<size_t>(number - range_.first)];
 }
 
-}  // namespace assay
+}  // namespace assay::auth

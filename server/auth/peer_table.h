@@ -19,7 +19,7 @@
 #include "common/file.h"
 #include "common/mutex.h"
 
-namespace assay {
+namespace assay::auth {
 
 class PeerTable {
  public:
@@ -50,6 +50,6 @@ class PeerTable {
   std::vector<std::optional<uid_t>> users_ ABSL_GUARDED_BY(mutex_);  // by number - first
 };
 
-}  // namespace assay
+}  // namespace assay::auth
 
 #endif  // SERVER_AUTH_PEER_TABLE_H_

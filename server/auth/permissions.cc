@@ -9,7 +9,7 @@
 
 #include "common/status.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 constexpr Access kNo = Access::kDenied;
@@ -130,4 +130,4 @@ absl::Status CheckWorker(const Identity& identity, absl::string_view worker) {
                                                   worker, "\": enrol under that name"));
 }
 
-}  // namespace assay
+}  // namespace assay::auth

@@ -11,7 +11,7 @@
 
 #include "server/auth/identity.h"
 
-namespace assay {
+namespace assay::auth {
 
 enum class Access {
   kDenied,
@@ -48,6 +48,6 @@ absl::Status CheckOrganization(const Identity& identity, absl::string_view metho
 // OK if `identity` is the worker `worker` (its id, w0), as every method open to kSelf needs.
 absl::Status CheckWorker(const Identity& identity, absl::string_view worker);
 
-}  // namespace assay
+}  // namespace assay::auth
 
 #endif  // SERVER_AUTH_PERMISSIONS_H_

@@ -17,7 +17,7 @@
 #include "common/log.h"
 #include "common/status.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 constexpr int kBacklog = 128;
@@ -125,4 +125,4 @@ void UnixListener::Accept() {
   options_.on_connection(numbered->Release());
 }
 
-}  // namespace assay
+}  // namespace assay::auth

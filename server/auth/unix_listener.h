@@ -14,7 +14,7 @@
 #include "common/file.h"
 #include "server/auth/peer_table.h"
 
-namespace assay {
+namespace assay::auth {
 
 class UnixListener {
  public:
@@ -47,6 +47,6 @@ class UnixListener {
   std::thread thread_;
 };
 
-}  // namespace assay
+}  // namespace assay::auth
 
 #endif  // SERVER_AUTH_UNIX_LISTENER_H_

@@ -20,7 +20,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace assay {
+namespace assay::api {
 namespace {
 
 using assay::testing::IsOk;
@@ -29,12 +29,12 @@ using assay::testing::TempDir;
 // Answers every enrolment with what it saw of the caller.
 class Mirror final : public v1::EnrolmentService::CallbackService {
  public:
-  explicit Mirror(const PeerTable* peers) : peers_(peers) {}
+  explicit Mirror(const auth::PeerTable* peers) : peers_(peers) {}
 
   grpc::ServerUnaryReactor* Enrol(grpc::CallbackServerContext* context, const v1::EnrolRequest*,
                                   v1::EnrolResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const absl::StatusOr<Evidence> evidence = EvidenceOf(*context, *peers_);
+    const absl::StatusOr<auth::Evidence> evidence = EvidenceOf(*context, *peers_);
     response->set_ca_pem(
         !evidence.ok()
             ? std::string(evidence.status().message())
@@ -46,7 +46,7 @@ class Mirror final : public v1::EnrolmentService::CallbackService {
   }
 
  private:
-  const PeerTable* const peers_;
+  const auth::PeerTable* const peers_;
 };
 
 class EvidenceTest : public ::testing::Test {
@@ -61,7 +61,7 @@ class EvidenceTest : public ::testing::Test {
     builder.RegisterService(&mirror_);
     builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(tls), &port_);
     server_ = builder.BuildAndStart();
-    listener_ = *UnixListener::Start(
+    listener_ = *auth::UnixListener::Start(
         {.path = dir_.Path("s"), .peers = &peers_, .on_connection = [this](int fd) {
            grpc::AddInsecureChannelFromFd(server_.get(), fd);
          }});
@@ -100,11 +100,11 @@ class EvidenceTest : public ::testing::Test {
   TempDir dir_;
   CertificateAndKey ca_;
   CertificateAndKey server_pair_;
-  PeerTable peers_{PeerTable::DefaultRange()};
+  auth::PeerTable peers_{auth::PeerTable::DefaultRange()};
   Mirror mirror_{&peers_};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<UnixListener> listener_;
+  std::unique_ptr<auth::UnixListener> listener_;
 };
 
 TEST_F(EvidenceTest, SeesTheUserBehindAUnixSocket) {
@@ -161,4 +161,4 @@ TEST_F(EvidenceTest, PlainTcpIsNotSpoken) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::api

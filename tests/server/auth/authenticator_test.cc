@@ -5,7 +5,7 @@
 
 #include "tests/support/status_matchers.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 using assay::testing::IsOkAndHolds;
@@ -83,4 +83,4 @@ TEST(AuthenticatorTest, RoleNamesGoBothWaysAndAnonymousCannotBeGiven) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::auth

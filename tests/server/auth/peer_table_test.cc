@@ -8,7 +8,7 @@
 
 #include "tests/support/status_matchers.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 using assay::testing::StatusIs;
@@ -78,4 +78,4 @@ TEST(PeerTableTest, TheDefaultRangeFitsTheLimitOfTheProcess) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::auth

@@ -15,7 +15,7 @@
 
 #include "tests/support/status_matchers.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 using assay::testing::IsOk;
@@ -166,4 +166,4 @@ TEST(PermissionsTest, TellsTheStrangerHowToIdentifyAndTheKnownWhoMay) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::auth

@@ -15,7 +15,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace assay {
+namespace assay::auth {
 namespace {
 
 using assay::testing::IsOk;
@@ -89,4 +89,4 @@ TEST_F(UnixListenerTest, APathTooLongIsSaid) {
 }
 
 }  // namespace
-}  // namespace assay
+}  // namespace assay::auth
