@@ -1,0 +1,26 @@
+// The launchers by name, as in LauncherConfig.kind. To add one: a file and a row.
+
+#ifndef SERVER_LAUNCH_REGISTRY_H_
+#define SERVER_LAUNCH_REGISTRY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "server/launch/local.h"
+
+namespace assay::launch {
+
+// The names, sorted.
+std::vector<std::string> LauncherKinds();
+
+// The launcher named `kind`; empty means "attach". INVALID_ARGUMENT for another, with the list.
+absl::StatusOr<std::unique_ptr<Launcher>> MakeLauncher(absl::string_view kind,
+                                                       const LocalOptions& local);
+
+}  // namespace assay::launch
+
+#endif  // SERVER_LAUNCH_REGISTRY_H_

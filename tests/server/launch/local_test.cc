@@ -1,0 +1,180 @@
+// Agents are shell scripts that say on a FIFO what happens to them: reading it is the only waiting.
+
+#include "server/launch/local.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+#include "assay/v1/config.pb.h"
+
+#include "common/file.h"
+#include "common/process.h"
+#include "server/launch/registry.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::launch {
+namespace {
+
+using assay::testing::IsOk;
+using assay::testing::IsOkAndHolds;
+using assay::testing::StatusIs;
+using assay::testing::TempDir;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class LocalLauncherTest : public ::testing::Test {
+ protected:
+  LocalLauncherTest() {
+    CHECK(mkfifo(dir_.Path("fifo").c_str(), 0600) == 0);
+    // Open for both, so that neither end ever waits for the other to open.
+    fifo_.open(dir_.Path("fifo"));
+  }
+
+  // A program whose lines are `body`; it may write lines to "$F".
+  void WriteProgram(const std::string& body) {
+    CHECK_OK(WriteFileAtomic(dir_.Path("agent"),
+                             absl::StrCat("#!/bin/sh\nF=", dir_.Path("fifo"), "\n", body, "\n"),
+                             0755));
+  }
+
+  LocalOptions Options() const {
+    return {.directory = dir_.Path("agents"),
+            .worker_program = dir_.Path("agent"),
+            .pause_min = absl::Milliseconds(1),
+            .pause_max = absl::Milliseconds(2)};
+  }
+
+  LaunchRequest Request() const {
+    return {.worker = "w0",
+            .server_address = "127.0.0.1:7443",
+            .ca_pem = "-----BEGIN CERTIFICATE-----\n",
+            .enrolment_token = "assay_secret",
+            .cores = {2, 3}};
+  }
+
+  std::string ReadLine() {
+    std::string line;
+    std::getline(fifo_, line);
+    return line;
+  }
+
+  TempDir dir_;
+  std::fstream fifo_;
+};
+
+TEST_F(LocalLauncherTest, StartsAnAgentWithAConfigurationThatParses) {
+  WriteProgram("echo \"$1\" > $F; exec sleep 1000");
+  LocalLauncher launcher(Options());
+  ASSERT_THAT(launcher.Start(Request()), IsOk());
+
+  const std::vector<std::string> argument = absl::StrSplit(ReadLine(), '=');
+  ASSERT_THAT(argument, ElementsAre("--config", dir_.Path("agents/w0/worker.conf")));
+  v1::WorkerConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(*ReadFile(argument[1]), &config));
+  EXPECT_EQ(config.name(), "w0");
+  EXPECT_EQ(config.server_address(), "127.0.0.1:7443");
+  EXPECT_THAT(config.cores(), ElementsAre(2, 3));
+  EXPECT_THAT(ReadFile(config.enrolment_token_path()), IsOkAndHolds("assay_secret\n"));
+  EXPECT_THAT(ReadFile(config.ca_certificate_path()), IsOkAndHolds(Request().ca_pem));
+  struct stat info {};
+  ASSERT_EQ(stat(config.enrolment_token_path().c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0600u);
+}
+
+TEST_F(LocalLauncherTest, StartsADeadAgentAgain) {
+  WriteProgram("echo started > $F; exit 3");
+  LocalLauncher launcher(Options());
+  ASSERT_THAT(launcher.Start(Request()), IsOk());
+  for (int i = 0; i < 5; ++i)
+    EXPECT_EQ(ReadLine(), "started");
+  const std::vector<AgentInfo> agents = launcher.Describe();
+  ASSERT_EQ(agents.size(), 1u);
+  EXPECT_GE(agents[0].restart_count, 4);
+  EXPECT_EQ(agents[0].last_end, "exit code 3");
+}
+
+TEST_F(LocalLauncherTest, StoppingEndsTheAgentAndSaysTermFirst) {
+  WriteProgram("trap 'echo term > $F; exit 0' TERM; echo ready > $F; while :; do sleep 0.01; done");
+  LocalLauncher launcher(Options());
+  ASSERT_THAT(launcher.Start(Request()), IsOk());
+  EXPECT_EQ(ReadLine(), "ready");
+  EXPECT_THAT(launcher.Stop("w0"), IsOk());
+  EXPECT_EQ(ReadLine(), "term");
+  EXPECT_TRUE(launcher.Describe().empty());
+  EXPECT_THAT(launcher.Stop("w0"), IsOk());
+}
+
+TEST_F(LocalLauncherTest, AnAgentDeafToTermIsKilled) {
+  WriteProgram("trap '' TERM; echo $$ > $F; while :; do sleep 0.01; done");
+  LocalOptions options = Options();
+  options.stop_grace = absl::Milliseconds(1);
+  LocalLauncher launcher(options);
+  ASSERT_THAT(launcher.Start(Request()), IsOk());
+  pid_t pid = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(ReadLine(), &pid));
+  EXPECT_THAT(launcher.Stop("w0"), IsOk());
+  EXPECT_THAT(IdentifyProcess(pid), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(LocalLauncherTest, FindsTheAgentOfAnEarlierCoordinatorAndStartsNoSecond) {
+  WriteProgram("echo second > $F; exec sleep 1000");
+  ASSERT_THAT(MakeDirectories(dir_.Path("agents/w0")), IsOk());
+  const auto orphan = Spawn({.argv = {"/bin/sleep", "1000"}, .new_session = true});
+  ASSERT_THAT(orphan, IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("agents/w0/agent.pid"),
+                              absl::StrCat(orphan->pid, " ", orphan->start_ticks, "\n")),
+              IsOk());
+
+  LocalLauncher launcher(Options());
+  ASSERT_THAT(launcher.Start(Request()), IsOk());
+  // When the orphan ends, and not before, its successor starts.
+  std::thread killer([&] {
+    while (launcher.Describe()[0].state != AgentState::kRunning)
+      std::this_thread::yield();
+    EXPECT_EQ(launcher.Describe()[0].pid, orphan->pid);
+    EXPECT_THAT(SignalGroup(*orphan, SIGKILL), IsOk());
+    EXPECT_THAT(WaitForExit(*orphan, absl::Seconds(30)), IsOk());
+  });
+  EXPECT_EQ(ReadLine(), "second");
+  killer.join();
+}
+
+TEST_F(LocalLauncherTest, AProgramThatIsMissingIsReportedAndTriedAgain) {
+  LocalLauncher launcher(Options());
+  ASSERT_THAT(launcher.Start(Request()), IsOk());
+  while (launcher.Describe()[0].restart_count < 2)
+    std::this_thread::yield();
+  EXPECT_THAT(launcher.Describe()[0].last_end, HasSubstr("agent"));
+}
+
+TEST(ShareCoresTest, SharesNeighboursEvenlyOrSaysWhatIsMissing) {
+  EXPECT_THAT(*ShareCores(8, 3, 0),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4, 5)));
+  EXPECT_THAT(*ShareCores(8, 2, 3), ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 5)));
+  EXPECT_THAT(ShareCores(2, 3, 0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2")));
+  EXPECT_THAT(ShareCores(4, 2, 3), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("6")));
+  EXPECT_THAT(ShareCores(4, 0, 0), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(LauncherRegistryTest, EveryKindCanBeMadeAndNoOther) {
+  for (const std::string& kind : LauncherKinds())
+    EXPECT_THAT(MakeLauncher(kind, {}), IsOk());
+  EXPECT_THAT(MakeLauncher("", {}), IsOk());
+  EXPECT_THAT(MakeLauncher("slurm", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("attach or local")));
+}
+
+}  // namespace
+}  // namespace assay::launch
