@@ -1,0 +1,85 @@
+// The one table of commands: every noun's rows, in the order in which help shows them.
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/config_command.h"
+#include "cli/entry.h"
+#include "cli/help.h"
+#include "cli/node.h"
+#include "cli/token.h"
+#include "cli/version.h"
+
+namespace assay::cli {
+
+const std::vector<Command>& CommandTable() {
+  static const auto* const kTable = [] {
+    auto* table = new std::vector<Command>;
+    for (std::vector<Command> (*commands)() :
+         {EntryCommands, SetCommands, NodeCommands, TokenCommands, QueryCommands, ConfigCommands,
+          CompletionCommands, HelpCommands, VersionCommands}) {
+      for (Command& command : commands())
+        table->push_back(std::move(command));
+    }
+    return table;
+  }();
+  return *kTable;
+}
+
+const Command* FindCommand(absl::string_view path) {
+  const auto found = std::find_if(CommandTable().begin(), CommandTable().end(),
+                                  [&](const Command& command) { return command.path == path; });
+  return found == CommandTable().end() ? nullptr : &*found;
+}
+
+std::string NounSummary(absl::string_view noun) {
+  static const auto* const kSummaries = new std::map<std::string, std::string>{
+      {"entry", "submissions of one benchmark on one system"},
+      {"set", "the runs of an entry as one thing"},
+      {"run", "single trainings"},
+      {"node", "workers that execute runs"},
+      {"dataset", "data that entries train on"},
+      {"rules", "rounds and what they demand"},
+      {"admin", "operating a coordinator"},
+      {"admin token", "access tokens"},
+      {"config", "settings of this program"}};
+  const auto found = kSummaries->find(std::string(noun));
+  return found == kSummaries->end() ? "" : found->second;
+}
+
+const std::vector<Option>& GlobalOptions() {
+  using Kind = Option::Kind;
+  static const auto* const kOptions = new std::vector<Option>{
+      {.name = "output",
+       .letter = 'o',
+       .kind = Kind::kText,
+       .value = "FORMAT",
+       .help = "table, wide, plain, json, ndjson or csv"},
+      {.name = "json",
+       .kind = Kind::kOptionalText,
+       .value = "FIELDS",
+       .help = "JSON, of these fields only; --json=? lists them"},
+      {.name = "no-header", .letter = 'H', .help = "no header line"},
+      {.name = "color", .kind = Kind::kText, .value = "WHEN", .help = "auto, always or never"},
+      {.name = "quiet", .letter = 'q', .help = "data and errors only"},
+      {.name = "verbose", .letter = 'v', .help = "also say how long it took"},
+      {.name = "server", .kind = Kind::kText, .value = "HOST:PORT", .help = "the coordinator"},
+      {.name = "socket",
+       .kind = Kind::kText,
+       .value = "PATH",
+       .help = "Unix socket of a coordinator on this host"},
+      {.name = "ca",
+       .kind = Kind::kText,
+       .value = "FILE",
+       .help = "the coordinator's CA certificate"},
+      {.name = "token",
+       .kind = Kind::kText,
+       .value = "TOKEN",
+       .help = "access token; better in ASSAY_TOKEN or a file"},
+      {.name = "token-file", .kind = Kind::kText, .value = "FILE", .help = "file with the token"},
+  };
+  return *kOptions;
+}
+
+}  // namespace assay::cli

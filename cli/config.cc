@@ -1,0 +1,166 @@
+#include "cli/config.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/suggest.h"
+
+#include "common/file.h"
+#include "common/status.h"
+#include "toml++/toml.h"
+
+namespace assay::cli {
+namespace {
+
+std::vector<std::string> KeyNames() {
+  std::vector<std::string> names;
+  for (const SettingKey& key : SettingKeys())
+    names.emplace_back(key.name);
+  return names;
+}
+
+const SettingKey* FindKey(absl::string_view name) {
+  for (const SettingKey& key : SettingKeys())
+    if (key.name == name) return &key;
+  return nullptr;
+}
+
+std::string Parent(const std::string& directory) {
+  const size_t slash = directory.rfind('/');
+  return slash == std::string::npos || slash == 0 ? "/" : directory.substr(0, slash);
+}
+
+// The nearest assay.toml from the working directory up to the repository's root; "" if none.
+std::string NearestProjectFile(const Environment& env) {
+  std::string directory = env.working_directory;
+  while (!directory.empty()) {
+    const std::string path = JoinPath(directory, "assay.toml");
+    if (FileExists(path)) return path;
+    if (directory == "/" || FileExists(JoinPath(directory, ".git"))) return "";
+    directory = Parent(directory);
+  }
+  return "";
+}
+
+absl::Status CheckKey(const std::string& name, const std::string& where, Setting::Level level) {
+  const SettingKey* known = FindKey(name);
+  if (known == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": unknown key '", name, "'",
+                                                   DidYouMean(name, KeyNames()), "; known are ",
+                                                   absl::StrJoin(KeyNames(), ", ")));
+  }
+  if (known->is_secret && level == Setting::Level::kProject) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, ": '", name, "' is a secret and this file is shared; move it to ",
+                     "~/.config/assay/config.toml or set ", known->variable));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const std::vector<SettingKey>& SettingKeys() {
+  static const auto* const kKeys = new std::vector<SettingKey>{
+      {"server", "ASSAY_SERVER", "host:port of the coordinator", false},
+      {"socket", "ASSAY_SOCKET", "Unix socket of a coordinator on this host", false},
+      {"ca", "ASSAY_CA", "file with the coordinator's CA certificate (PEM)", false},
+      {"token", "ASSAY_TOKEN", "access token", true},
+      {"token_file", "ASSAY_TOKEN_FILE", "file that holds the access token", false},
+      {"output", "ASSAY_OUTPUT", "table, wide, plain, json, ndjson or csv", false},
+      {"color", "ASSAY_COLOR", "auto, always or never", false},
+  };
+  return *kKeys;
+}
+
+absl::Status Config::ReadFileLevel(const std::string& path, Setting::Level level) {
+  if (path.empty() || !FileExists(path)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  toml::table table;
+  try {
+    table = toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    const toml::source_position at = error.source().begin;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ":", at.line, ":", at.column, ": ", std::string(error.description())));
+  }
+  for (const auto& [key, node] : table) {
+    const std::string name(key.str());
+    const std::string where =
+        absl::StrCat(path, ":", key.source().begin.line, ":", key.source().begin.column);
+    RETURN_IF_ERROR(CheckKey(name, where, level));
+    const auto value = node.value<std::string>();
+    if (!node.is_string() || !value.has_value())
+      return absl::InvalidArgumentError(absl::StrCat(where, ": '", name, "' must be a string"));
+    settings_.push_back({name, *value, absl::StrCat(path, ":", key.source().begin.line), level});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Config> Config::Load(const Environment& environment,
+                                    const std::map<std::string, std::string>& flags) {
+  Config config;
+  for (const auto& [key, value] : flags)
+    config.settings_.push_back({key, value, absl::StrCat("--", key), Setting::Level::kFlag});
+  for (const SettingKey& key : SettingKeys()) {
+    const std::string value = environment.Variable(key.variable);
+    if (!value.empty())
+      config.settings_.push_back({key.name, value, key.variable, Setting::Level::kEnvironment});
+  }
+  RETURN_IF_ERROR(config.ReadFileLevel(NearestProjectFile(environment), Setting::Level::kProject));
+  RETURN_IF_ERROR(config.ReadFileLevel(UserPath(environment), Setting::Level::kUser));
+  RETURN_IF_ERROR(config.ReadFileLevel(environment.system_config_path, Setting::Level::kSystem));
+  config.settings_.push_back({"color", "auto", "built-in", Setting::Level::kBuiltIn});
+  config.settings_.push_back({"output", environment.is_out_tty ? "table" : "plain",
+                              environment.is_out_tty ? "built-in (terminal)" : "built-in (pipe)",
+                              Setting::Level::kBuiltIn});
+  return config;
+}
+
+std::optional<Setting> Config::Find(absl::string_view key) const {
+  const auto found = std::find_if(settings_.begin(), settings_.end(),
+                                  [&](const Setting& setting) { return setting.key == key; });
+  if (found == settings_.end()) return std::nullopt;
+  return *found;
+}
+
+std::vector<Setting> Config::All() const {
+  std::vector<Setting> all;
+  for (const SettingKey& key : SettingKeys()) {
+    const std::optional<Setting> setting = Find(key.name);
+    if (setting.has_value()) all.push_back(*setting);
+  }
+  return all;
+}
+
+std::string Config::UserPath(const Environment& environment) {
+  return JoinPath(environment.UserConfigDirectory(), "config.toml");
+}
+
+std::string Config::ProjectPath(const Environment& environment) {
+  const std::string nearest = NearestProjectFile(environment);
+  return nearest.empty() ? JoinPath(environment.working_directory, "assay.toml") : nearest;
+}
+
+std::string WithSetting(absl::string_view text, absl::string_view key, absl::string_view value) {
+  std::ostringstream quoted;
+  quoted << toml::value<std::string>(std::string(value));
+  const std::string line = absl::StrCat(key, " = ", quoted.str());
+  std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  if (!lines.empty() && lines.back().empty()) lines.pop_back();
+  bool is_replaced = false;
+  for (std::string& existing : lines) {
+    const std::string name = existing.substr(0, existing.find('='));
+    if (existing.find('=') == std::string::npos || absl::StripAsciiWhitespace(name) != key)
+      continue;
+    existing = line;
+    is_replaced = true;
+  }
+  if (!is_replaced) lines.push_back(line);
+  return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
+}
+
+}  // namespace assay::cli

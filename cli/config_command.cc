@@ -1,0 +1,105 @@
+#include "cli/config_command.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "cli/context.h"
+#include "cli/suggest.h"
+
+#include "common/file.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+absl::StatusOr<SettingKey> KeyNamed(const std::string& name) {
+  std::vector<std::string> known;
+  for (const SettingKey& key : SettingKeys()) {
+    if (key.name == name) return key;
+    known.emplace_back(key.name);
+  }
+  return absl::NotFoundError(absl::StrCat("there is no setting '", name, "'",
+                                          DidYouMean(name, known),
+                                          "; 'assay help environment' lists them"));
+}
+
+Json SettingJson(const Setting& setting) {
+  const absl::StatusOr<SettingKey> key = KeyNamed(setting.key);
+  const bool is_secret = key.ok() && key->is_secret;
+  return {{"key", setting.key},
+          {"value", is_secret ? "(hidden)" : setting.value},
+          {"origin", setting.origin}};
+}
+
+absl::StatusOr<ExitStatus> RunConfigList(Context* context, const Arguments& arguments) {
+  ListView view{.schema = "assay.setting/v1", .columns = {{"KEY", "key"}, {"VALUE", "value"}}};
+  if (arguments.Has("origin")) view.columns.push_back({"ORIGIN", "origin"});
+  for (const Setting& setting : context->config().All())
+    view.items.push_back(SettingJson(setting));
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunConfigGet(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
+  const std::optional<Setting> setting = context->config().Find(key.name);
+  if (!setting.has_value())
+    return absl::NotFoundError(absl::StrCat("'", key.name, "' is not set anywhere"));
+  if (context->printer().IsJson()) {
+    RETURN_IF_ERROR(
+        context->printer().Show({.schema = "assay.setting/v1", .value = SettingJson(*setting)}));
+  } else {
+    context->out() << RawText(SettingJson(*setting)["value"]) << "\n";
+  }
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunConfigSet(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
+  const bool is_project = arguments.Has("project");
+  if (is_project && key.is_secret)
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", key.name, "' is a secret; it does not belong into a project's file"));
+  const std::string path =
+      is_project ? Config::ProjectPath(context->env()) : Config::UserPath(context->env());
+  std::string text;
+  if (FileExists(path)) {
+    ASSIGN_OR_RETURN(text, ReadFile(path));
+  }
+  RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
+  constexpr int kOwnerOnly = 0600;
+  constexpr int kReadable = 0644;
+  RETURN_IF_ERROR(WriteFileAtomic(path, WithSetting(text, key.name, arguments.Get("VALUE")),
+                                  is_project ? kReadable : kOwnerOnly));
+  context->out() << key.name << " is set in " << path << "\n";
+  const std::optional<Setting> winner = context->config().Find(key.name);
+  const Setting::Level written = is_project ? Setting::Level::kProject : Setting::Level::kUser;
+  if (winner.has_value() && winner->level < written)
+    context->Warn(absl::StrCat(winner->origin, " is stronger and hides it"));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> ConfigCommands() {
+  return {{.path = "config list",
+           .summary = "list settings that are in force",
+           .options = {{.name = "origin", .help = "also say where each value came from"}},
+           .examples = {{"assay config list --origin", ""}},
+           .run = RunConfigList},
+          {.path = "config get",
+           .summary = "print one setting",
+           .positionals = {{.name = "KEY", .help = "as server"}},
+           .examples = {{"assay config get server", ""}},
+           .run = RunConfigGet},
+          {.path = "config set",
+           .summary = "write a setting into your file",
+           .positionals = {{.name = "KEY", .help = "as server"},
+                           {.name = "VALUE", .help = "its new value"}},
+           .options = {{.name = "project", .help = "into the nearest assay.toml instead"}},
+           .examples = {{"assay config set server bench.example.org:7443", ""},
+                        {"assay config set ca ~/.config/assay/ca.crt", ""}},
+           .run = RunConfigSet}};
+}
+
+}  // namespace assay::cli

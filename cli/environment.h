@@ -1,0 +1,56 @@
+// What surrounds one invocation of `assay`: variables, streams, terminal, clock. Passed in, so that
+// tests run commands in-process and see exactly what a user would.
+
+#ifndef CLI_ENVIRONMENT_H_
+#define CLI_ENVIRONMENT_H_
+
+#include <map>
+#include <ostream>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "cli/interrupt.h"
+
+#include "common/clock.h"
+
+namespace assay::cli {
+
+// Does not own what it points to.
+struct Environment {
+  std::map<std::string, std::string> variables;
+  std::string working_directory;
+  std::string program_directory;  // where assayd and the other programs lie
+  std::string system_config_path = "/etc/assay/config.toml";
+  std::string system_socket_path = "/run/assay/assayd.sock";
+  std::ostream* out = nullptr;
+  std::ostream* err = nullptr;
+  bool is_out_tty = false;
+  bool is_err_tty = false;
+  int width = 80;  // columns of the terminal
+  absl::TimeZone time_zone = absl::UTCTimeZone();
+  const Clock* clock = nullptr;
+  Interrupt* interrupt = nullptr;
+
+  // The variable's value, or "" if it is unset.
+  std::string Variable(absl::string_view name) const;
+
+  // True if text may hold more than ASCII (the locale's character set is UTF-8).
+  bool IsUtf8() const;
+
+  // $XDG_CONFIG_HOME/assay or ~/.config/assay.
+  std::string UserConfigDirectory() const;
+
+  // $XDG_RUNTIME_DIR/assay, or /tmp/assay-<uid> where there is no such directory.
+  std::string RuntimeDirectory() const;
+
+  // `path` against the working directory; "~/" is the home directory.
+  std::string AbsolutePath(absl::string_view path) const;
+};
+
+// The process's own surroundings.
+Environment ProcessEnvironment(const Clock* clock, Interrupt* interrupt);
+
+}  // namespace assay::cli
+
+#endif  // CLI_ENVIRONMENT_H_

@@ -1,0 +1,32 @@
+// Ids as people write them: e-42, s-42, r-901, w0, @last.
+
+#ifndef CLI_IDS_H_
+#define CLI_IDS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "cli/client.h"
+
+namespace assay::cli {
+
+// "submissions/e-42" is "e-42": what follows the last slash.
+std::string ShortId(absl::string_view name);
+
+// "submissions/e-42" for e-42, for its run set s-42 and for @last, the newest entry that the caller
+// may see. INVALID_ARGUMENT if `id` is something else, NOT_FOUND if there is no last one.
+absl::StatusOr<std::string> EntryName(const Client& client, absl::string_view id);
+
+// "runs/r-901" for r-901 and for @last, the newest run of the newest entry.
+absl::StatusOr<std::string> RunName(const Client& client, absl::string_view id);
+
+// "workers/w0" for w0 or workers/w0. INVALID_ARGUMENT if it cannot be a name.
+absl::StatusOr<std::string> WorkerName(absl::string_view id);
+
+// "datasets/cosmo32" for cosmo32 or datasets/cosmo32.
+absl::StatusOr<std::string> DatasetName(absl::string_view id);
+
+}  // namespace assay::cli
+
+#endif  // CLI_IDS_H_

@@ -1,0 +1,131 @@
+#include "cli/node.h"
+
+#include "absl/strings/str_cat.h"
+#include "cli/context.h"
+#include "cli/ids.h"
+#include "cli/resource_json.h"
+
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int kPageSize = 500;
+
+absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ListView view{.schema = "assay.node/v1",
+                .columns = {{"ID", "id"},
+                            {"STATE", "state", Format::kState},
+                            {"RUN", "run"},
+                            {"HOST", "host", Format::kText, 1},
+                            {"CORES", "cores", Format::kNumber, 2},
+                            {"MEMORY", "memory_bytes", Format::kBytes, 3},
+                            {"ACCELERATOR", "accelerator_model", Format::kText, 4},
+                            {"BACKENDS", "backends", Format::kText, 5},
+                            {"LAST SEEN", "last_seen", Format::kTime, 6},
+                            {"VERSION", "version", Format::kText, 9}},
+                .empty_text = "no nodes; an operator enrols one with 'assay admin enrol NAME'"};
+  v1::ListWorkersRequest request;
+  request.set_page_size(kPageSize);
+  do {
+    ASSIGN_OR_RETURN(const v1::ListWorkersResponse page,
+                     client->Call(client->admin(), &v1::AdminService::Stub::ListWorkers, request));
+    for (const v1::Worker& worker : page.workers())
+      view.items.push_back(NodeJson(worker));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) {
+  RETURN_IF_ERROR(
+      context->printer().Show({.schema = "assay.node/v1",
+                               .value = NodeJson(worker),
+                               .fields = {{"node", "id"},
+                                          {"state", "state", Format::kState},
+                                          {"run", "run"},
+                                          {"host", "host"},
+                                          {"cores", "cores"},
+                                          {"memory", "memory_bytes", Format::kBytes},
+                                          {"accelerators", "accelerators"},
+                                          {"accelerator", "accelerator_model"},
+                                          {"backends", "backends"},
+                                          {"labels", "labels"},
+                                          {"last seen", "last_seen", Format::kTime},
+                                          {"clock offset us", "clock_offset_us"},
+                                          {"  uncertainty us", "clock_offset_uncertainty_us"},
+                                          {"version", "version"}}}));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunNodeShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  v1::GetWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker worker,
+                   client->Call(client->admin(), &v1::AdminService::Stub::GetWorker, request));
+  return ShowNode(context, worker);
+}
+
+absl::StatusOr<ExitStatus> RunNodeDrain(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  v1::DrainWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  request.set_reason(arguments.Get("reason"));
+  ASSIGN_OR_RETURN(const v1::Worker worker,
+                   client->Call(client->admin(), &v1::AdminService::Stub::DrainWorker, request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  const std::string id = ShortId(worker.name());
+  context->out() << id << " is " << StateText(worker.state()) << ": "
+                 << (worker.run().empty() ? "it gets no run"
+                                          : absl::StrCat("it finishes ", ShortId(worker.run()),
+                                                         " and gets no other"))
+                 << "\n";
+  context->Note(absl::StrCat("undo: assay node resume ", id));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunNodeResume(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  v1::ResumeWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker worker,
+                   client->Call(client->admin(), &v1::AdminService::Stub::ResumeWorker, request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  context->out() << ShortId(worker.name()) << " is " << StateText(worker.state())
+                 << ": it takes runs again\n";
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> NodeCommands() {
+  const Positional node = {.name = "NODE", .help = "name of the worker, as w0"};
+  return {{.path = "node list",
+           .summary = "list nodes with state and present run",
+           .examples = {{"assay node list", ""}, {"assay node list --json=id,state,run", ""}},
+           .run = RunNodeList},
+          {.path = "node show",
+           .summary = "show what a node is and does",
+           .positionals = {node},
+           .examples = {{"assay node show w0", ""}},
+           .run = RunNodeShow},
+          {.path = "node drain",
+           .summary = "let a node finish its run and give it no other",
+           .positionals = {node},
+           .options = {{.name = "reason",
+                        .kind = Option::Kind::kText,
+                        .value = "TEXT",
+                        .help = "why, for the audit log"}},
+           .examples = {{"assay node drain w0 --reason 'new kernel'", ""}},
+           .run = RunNodeDrain},
+          {.path = "node resume",
+           .summary = "give runs to a drained node again",
+           .positionals = {node},
+           .examples = {{"assay node resume w0", ""}},
+           .run = RunNodeResume}};
+}
+
+}  // namespace assay::cli

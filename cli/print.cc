@@ -1,0 +1,419 @@
+#include "cli/print.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "cli/suggest.h"
+
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int kGap = 2;             // blanks between columns
+constexpr int kShrunkWidthMin = 8;  // a text column is not cut below this
+
+bool IsRightAligned(Format format) {
+  return format == Format::kMinutes || format == Format::kSeconds || format == Format::kBytes ||
+         format == Format::kNumber;
+}
+
+const Json* Member(const Json& object, const std::string& field) {
+  const auto found = object.find(field);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string PlainField(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\t", " "}, {"\r", " "}, {"\n", " "}});
+}
+
+// A name for the schema of a list of what `schema` names: assay.run/v1, assay.run_list/v1.
+std::string ListSchema(absl::string_view schema) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(schema, absl::MaxSplits('/', 1));
+  return absl::StrCat(parts.first, "_list/", parts.second);
+}
+
+std::vector<std::string> FieldNames(const Json& value) {
+  std::vector<std::string> names;
+  for (const auto& [name, member] : value.items())
+    names.push_back(name);
+  return names;
+}
+
+// Every field that occurs in any item, in the order of first occurrence.
+std::vector<std::string> AllFieldNames(const ListView& view) {
+  std::vector<std::string> names;
+  for (const Json& item : view.items) {
+    for (const std::string& name : FieldNames(item))
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  for (const Column& column : view.columns)
+    if (std::find(names.begin(), names.end(), column.field) == names.end())
+      names.push_back(column.field);
+  return names;
+}
+
+absl::Status CheckFields(absl::string_view wanted, const std::vector<std::string>& known) {
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(wanted, ','))) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--json: there is no field '", name, "'",
+                                                   DidYouMean(name, known),
+                                                   " (--json=? lists them)"));
+  }
+  return absl::OkStatus();
+}
+
+Json WithSchema(absl::string_view schema, const Json& value) {
+  Json result = {{"schema", std::string(schema)}};
+  result.update(value);
+  return result;
+}
+
+Json Pick(const Json& value, absl::string_view fields) {
+  if (fields.empty()) return value;
+  Json picked = Json::object();
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(fields, ',')))
+    if (value.contains(name)) picked[name] = value[name];
+  return picked;
+}
+
+std::string Dump(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string Style::Paint(absl::string_view text, Tone tone) const {
+  if (!has_color_ || tone == Tone::kPlain || text.empty()) return std::string(text);
+  const char* code = "0";
+  if (tone == Tone::kGood) code = "32";
+  if (tone == Tone::kWarn) code = "33";
+  if (tone == Tone::kBad) code = "31";
+  if (tone == Tone::kFaint) code = "2";
+  if (tone == Tone::kStrong) code = "1";
+  return absl::StrCat("\033[", code, "m", text, "\033[0m");
+}
+
+std::string Style::Mark(Tone tone) const {
+  if (tone == Tone::kGood) return Paint(is_utf8_ ? "✔" : "ok", tone);
+  if (tone == Tone::kWarn) return Paint(is_utf8_ ? "⚠" : "warn", tone);
+  if (tone == Tone::kBad) return Paint(is_utf8_ ? "✖" : "FAIL", tone);
+  return is_utf8_ ? "·" : "-";
+}
+
+Tone ToneOf(absl::string_view state) {
+  static const auto* const kGood =
+      new std::set<std::string>{"valid", "succeeded", "alive", "converged", "ok", "yes", "idle"};
+  static const auto* const kBad =
+      new std::set<std::string>{"invalid", "failed", "lost", "error", "fail", "not converged"};
+  static const auto* const kWarn =
+      new std::set<std::string>{"suspect", "draining", "warning", "warn", "cancelled", "gone"};
+  const std::string text(state);
+  if (kGood->count(text) > 0) return Tone::kGood;
+  if (kBad->count(text) > 0) return Tone::kBad;
+  if (kWarn->count(text) > 0) return Tone::kWarn;
+  return Tone::kPlain;
+}
+
+int DisplayWidth(absl::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // not a continuation byte
+  }));
+}
+
+std::string Truncate(absl::string_view text, int width, bool is_utf8) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  size_t end = 0;
+  for (int kept = 0; end < text.size(); ++end) {
+    const bool starts = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
+    if (starts && ++kept >= width) break;
+  }
+  return absl::StrCat(text.substr(0, end), is_utf8 ? "…" : "+");
+}
+
+std::string RawText(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "";
+  if (value.is_array()) {
+    std::vector<std::string> parts;
+    for (const Json& element : value)
+      parts.push_back(RawText(element));
+    return absl::StrJoin(parts, ",");
+  }
+  return Dump(value, -1);
+}
+
+std::string FormatBytes(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  size_t unit = 0;
+  while (std::abs(bytes) >= 999.5 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return absl::StrFormat("%.0f B", bytes);
+  return absl::StrFormat(bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, kUnits[unit]);
+}
+
+Printer::Printer(const Environment* environment, PrintOptions options)
+    : env_(environment),
+      options_(std::move(options)),
+      style_(options_.has_color, environment->IsUtf8()) {}
+
+bool Printer::IsStructured() const {
+  return options_.output != PrintOptions::Output::kTable &&
+         options_.output != PrintOptions::Output::kWide;
+}
+
+bool Printer::IsJson() const {
+  return options_.output == PrintOptions::Output::kJson ||
+         options_.output == PrintOptions::Output::kNdjson;
+}
+
+std::string Printer::FormatField(const Json& value, Format format) const {
+  const bool is_number = value.is_number();
+  switch (format) {
+    case Format::kText:
+    case Format::kState:
+      return RawText(value);
+    case Format::kTime: {
+      absl::Time time;
+      std::string error;
+      if (!absl::ParseTime(absl::RFC3339_full, RawText(value), &time, &error))
+        return RawText(value);
+      return absl::FormatTime("%Y-%m-%d %H:%M:%S %Z", time, env_->time_zone);
+    }
+    case Format::kMinutes:
+      return is_number ? absl::StrFormat("%.2f min", value.get<double>()) : RawText(value);
+    case Format::kSeconds:
+      return is_number ? absl::StrFormat("%.1f s", value.get<double>()) : RawText(value);
+    case Format::kBytes:
+      return is_number ? FormatBytes(value.get<double>()) : RawText(value);
+    case Format::kNumber:
+      return value.is_number_float() ? absl::StrFormat("%.4g", value.get<double>())
+                                     : RawText(value);
+    case Format::kYesNo:
+      return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : RawText(value);
+    case Format::kDigest:
+      return RawText(value).substr(0, 12);
+  }
+  return RawText(value);
+}
+
+void Printer::TableLines(const Json& items, const std::vector<Column>& all_columns,
+                         absl::string_view indent) const {
+  const bool is_wide = options_.output == PrintOptions::Output::kWide;
+  std::vector<Column> columns;
+  constexpr int kWideOnly = 9;
+  for (const Column& column : all_columns)
+    if (is_wide || column.priority < kWideOnly) columns.push_back(column);
+
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& item : items) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const Column& column : columns) {
+      const Json* member = Member(item, column.field);
+      row.push_back(member == nullptr ? "" : PlainField(FormatField(*member, column.format)));
+    }
+  }
+  std::vector<int> widths;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    int width = options_.has_header ? DisplayWidth(columns[c].title) : 0;
+    for (const auto& row : rows)
+      width = std::max(width, DisplayWidth(row[c]));
+    widths.push_back(width);
+  }
+
+  // Cut the widest text columns first, then leave out whole columns, the least important first.
+  const int available = env_->width - DisplayWidth(indent);
+  const auto total = [&] {
+    int sum = -kGap;
+    for (const int width : widths)
+      sum += width + (width > 0 ? kGap : 0);
+    return sum;
+  };
+  while (!is_wide && total() > available) {
+    size_t widest = columns.size();
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].format != Format::kText || widths[c] <= kShrunkWidthMin) continue;
+      if (widest == columns.size() || widths[c] > widths[widest]) widest = c;
+    }
+    if (widest < columns.size()) {
+      --widths[widest];
+      continue;
+    }
+    size_t least = columns.size();
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].priority == 0 || widths[c] == 0) continue;
+      if (least == columns.size() || columns[c].priority >= columns[least].priority) least = c;
+    }
+    if (least == columns.size()) break;
+    widths[least] = 0;
+  }
+
+  const auto print_line = [&](const std::vector<std::string>& cells, bool is_header) {
+    std::string line(indent);
+    std::string pending;  // blanks are written only before further text: no trailing ones
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (widths[c] == 0) continue;
+      const std::string text = Truncate(cells[c], widths[c], style_.is_utf8());
+      const std::string padding(static_cast<size_t>(widths[c] - DisplayWidth(text)), ' ');
+      Tone tone = is_header ? Tone::kStrong : Tone::kPlain;
+      if (!is_header && columns[c].format == Format::kState) tone = ToneOf(text);
+      const bool is_right = IsRightAligned(columns[c].format);
+      if (is_right) pending += padding;
+      if (!text.empty()) {
+        line += pending + style_.Paint(text, tone);
+        pending.clear();
+      }
+      pending += is_right ? "" : padding;
+      pending += std::string(kGap, ' ');
+    }
+    *env_->out << line << "\n";
+  };
+  if (options_.has_header) {
+    std::vector<std::string> titles;
+    for (const Column& column : columns)
+      titles.push_back(column.title);
+    print_line(titles, true);
+  }
+  for (const auto& row : rows)
+    print_line(row, false);
+}
+
+void Printer::FieldLines(const ShowView& view) const {
+  int label_width = 0;
+  for (const Column& field : view.fields)
+    if (Member(view.value, field.field) != nullptr)
+      label_width = std::max(label_width, DisplayWidth(field.title));
+  for (const Column& field : view.fields) {
+    const Json* member = Member(view.value, field.field);
+    if (member == nullptr) continue;
+    const std::string text = FormatField(*member, field.format);
+    const Tone tone = field.format == Format::kState ? ToneOf(text) : Tone::kPlain;
+    const size_t padding = static_cast<size_t>(label_width - DisplayWidth(field.title) + kGap);
+    *env_->out << style_.Paint(field.title, Tone::kFaint) << std::string(padding, ' ')
+               << style_.Paint(text, tone) << "\n";
+  }
+}
+
+void Printer::DelimitedLines(const Json& items, const std::vector<Column>& columns,
+                             bool is_csv) const {
+  const auto print_line = [&](const std::vector<std::string>& cells) {
+    *env_->out << absl::StrJoin(cells, is_csv ? "," : "\t") << "\n";
+  };
+  std::vector<std::string> cells;
+  for (const Column& column : columns)
+    cells.push_back(column.field);
+  if (options_.has_header) print_line(cells);
+  for (const Json& item : items) {
+    cells.clear();
+    for (const Column& column : columns) {
+      const Json* member = Member(item, column.field);
+      const std::string text = member == nullptr ? "" : RawText(*member);
+      cells.push_back(is_csv ? CsvField(text) : PlainField(text));
+    }
+    print_line(cells);
+  }
+}
+
+absl::Status Printer::PrintJsonList(const ListView& view) const {
+  const std::vector<std::string> known = AllFieldNames(view);
+  if (options_.json_fields == "?") {
+    for (const std::string& name : known)
+      *env_->out << name << "\n";
+    return absl::OkStatus();
+  }
+  if (!options_.json_fields.empty()) RETURN_IF_ERROR(CheckFields(options_.json_fields, known));
+  Json items = Json::array();
+  for (const Json& item : view.items)
+    items.push_back(Pick(item, options_.json_fields));
+  if (options_.output == PrintOptions::Output::kNdjson) {
+    for (const Json& item : items)
+      *env_->out << Dump(WithSchema(view.schema, item), -1) << "\n";
+    return absl::OkStatus();
+  }
+  *env_->out << Dump(Json{{"schema", ListSchema(view.schema)}, {"items", items}}, 2) << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Printer::List(const ListView& view) const {
+  switch (options_.output) {
+    case PrintOptions::Output::kJson:
+    case PrintOptions::Output::kNdjson:
+      return PrintJsonList(view);
+    case PrintOptions::Output::kPlain:
+    case PrintOptions::Output::kCsv:
+      DelimitedLines(view.items, view.columns, options_.output == PrintOptions::Output::kCsv);
+      return absl::OkStatus();
+    case PrintOptions::Output::kTable:
+    case PrintOptions::Output::kWide:
+      if (view.items.empty()) {
+        *env_->err << view.empty_text << "\n";
+      } else {
+        TableLines(view.items, view.columns, "");
+      }
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Printer::Show(const ShowView& view) const {
+  switch (options_.output) {
+    case PrintOptions::Output::kJson:
+    case PrintOptions::Output::kNdjson: {
+      const std::vector<std::string> known = FieldNames(view.value);
+      if (options_.json_fields == "?") {
+        *env_->out << absl::StrJoin(known, "\n") << "\n";
+        return absl::OkStatus();
+      }
+      if (!options_.json_fields.empty()) RETURN_IF_ERROR(CheckFields(options_.json_fields, known));
+      const int indent = options_.output == PrintOptions::Output::kJson ? 2 : -1;
+      *env_->out << Dump(WithSchema(view.schema, Pick(view.value, options_.json_fields)), indent)
+                 << "\n";
+      return absl::OkStatus();
+    }
+    case PrintOptions::Output::kCsv:
+      DelimitedLines(Json::array({view.value}), view.fields, true);
+      return absl::OkStatus();
+    case PrintOptions::Output::kPlain:
+      for (const Column& field : view.fields) {
+        const Json* member = Member(view.value, field.field);
+        if (member != nullptr)
+          *env_->out << field.field << "\t" << PlainField(RawText(*member)) << "\n";
+      }
+      return absl::OkStatus();
+    case PrintOptions::Output::kTable:
+    case PrintOptions::Output::kWide:
+      FieldLines(view);
+      for (const Section& section : view.sections) {
+        const Json* items = Member(view.value, section.field);
+        if (items == nullptr || items->empty()) continue;
+        *env_->out << "\n" << style_.Paint(section.title, Tone::kStrong) << "\n";
+        TableLines(*items, section.columns, "  ");
+      }
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Printer::Item(absl::string_view schema, const Json& value) const {
+  *env_->out << Dump(WithSchema(schema, value), -1) << "\n" << std::flush;
+  return absl::OkStatus();
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,51 @@
+// Resources of the API as the JSON that `assay` prints, and the columns that tables show of it.
+// A field that is not known yet is absent.
+
+#ifndef CLI_RESOURCE_JSON_H_
+#define CLI_RESOURCE_JSON_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/print.h"
+
+#include "assay/v1/admin_service.pb.h"
+#include "assay/v1/resources.pb.h"
+
+namespace assay::cli {
+
+Json EntryJson(const v1::Submission& submission);  // assay.entry/v1
+Json SetJson(const v1::Submission& submission);    // assay.set/v1: the entry's runs as one thing
+Json RunJson(const v1::Run& run);                  // assay.run/v1
+Json NodeJson(const v1::Worker& worker);           // assay.node/v1
+Json DatasetJson(const v1::Dataset& dataset);      // assay.dataset/v1
+Json TokenJson(const v1::Token& token);            // assay.token/v1
+Json RoundJson(const v1::Round& round);            // assay.round/v1
+Json FindingJson(const v1::Finding& finding);
+Json AuditJson(const v1::AuditEntry& entry);   // assay.audit/v1
+Json RunEventJson(const v1::RunEvent& event);  // assay.run_event/v1
+
+const std::vector<Column>& EntryColumns();
+const std::vector<Column>& EntryFields();
+const std::vector<Column>& RunColumns();
+const std::vector<Column>& RunFields();
+const std::vector<Column>& FindingColumns();
+
+// "valid", "running": lower case, or "unknown" for a state newer than this program.
+std::string StateText(v1::Submission::State state);
+std::string StateText(v1::Run::State state);
+std::string StateText(v1::Worker::State state);
+
+// RFC 3339 in UTC with at most microseconds.
+std::string TimeText(const google::protobuf::Timestamp& time);
+
+// Time to solution in seconds, from the log; nullopt while it is not known.
+std::optional<double> TimeToSolutionSeconds(const v1::Run& run);
+
+bool IsEnded(v1::Submission::State state);
+bool IsEnded(v1::Run::State state);
+
+}  // namespace assay::cli
+
+#endif  // CLI_RESOURCE_JSON_H_
