@@ -1,0 +1,103 @@
+// Judges a log: exactly as the reference checker does, with the same verdict and the same classes
+// of errors, but saying which rule, which line and what to do. Pure functions of their arguments.
+
+#ifndef COMMON_RULES_CHECK_H_
+#define COMMON_RULES_CHECK_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "common/json_value.h"
+#include "common/rules/finding.h"
+#include "common/rules/ruleset.h"
+
+namespace assay::rules {
+
+// What a log says about its run. Times are milliseconds since the Unix epoch as logged; of a key
+// that occurs more than once the first value counts where nothing else is said.
+struct Facts {
+  std::string organisation, platform, submission_status;
+  std::string division, benchmark;
+  std::string run_status;  // metadata "status" of run_stop; empty if absent or no text
+  // The first run_stop after a run_start, and the last run_start before it (section 5.1).
+  std::optional<double> run_start_ms, run_stop_ms;
+  std::optional<double> init_ms;           // first init_start to first init_stop
+  std::optional<double> staging_start_ms;  // nullopt: the log has no staging keys
+  std::optional<double> staging_ms;        // sum over pairs of staging_start, staging_stop
+  int64_t epochs = 0;             // epoch_start records before run_stop; the whole file without one
+  std::optional<double> quality;  // the benchmark's quality, last value before run_stop
+  std::optional<double> best_quality;  // of the whole file
+  bool reached_target = false;         // some line of the whole file meets the target
+  std::vector<JsonValue> seeds;        // every one
+  std::optional<JsonValue> global_batch_size, number_of_nodes, accelerators_per_node;
+  std::optional<JsonValue> train_samples, eval_samples, opt_name;
+  int64_t record_count = 0;
+  int64_t parse_error_count = 0;
+
+  // run_stop - run_start, if both are known.
+  std::optional<double> run_ms() const {
+    if (!run_start_ms || !run_stop_ms) return std::nullopt;
+    return *run_stop_ms - *run_start_ms;
+  }
+};
+
+struct CheckResult {
+  bool pass = false;
+  std::vector<Finding> findings;  // errors by line, then warnings
+  Facts facts;
+  std::string rule_set;  // its name
+  std::string digest;    // and what it hashed to
+};
+
+struct CheckOptions {
+  bool warnings_are_errors = false;
+};
+
+// Judges a whole log file.
+CheckResult Check(absl::string_view log_bytes, const RuleSet& rules, CheckOptions options = {});
+
+// Judges a log while it is written. A finding comes with the line that makes it certain; what only
+// the end of the file can show (keys that are missing, a target never met) comes with Finish.
+// A later config may re-declare a key and so forgive a finding already given: the verdict is
+// Finish's. Not thread-safe. `rules` must outlive it.
+class LiveChecker {
+ public:
+  explicit LiveChecker(const RuleSet& rules);
+  ~LiveChecker();
+  LiveChecker(LiveChecker&&) noexcept;
+  LiveChecker& operator=(LiveChecker&&) noexcept;
+
+  // Takes the next line of the file, without its end; the result is what it violates.
+  std::vector<Finding> AddLine(absl::string_view line);
+  // The facts so far.
+  Facts facts() const;
+  // The same result as Check of all lines so far; more lines may follow.
+  CheckResult Finish(CheckOptions options = {}) const;
+
+ private:
+  class Engine;
+  std::unique_ptr<Engine> engine_;
+};
+
+// The first read of a run's dataset, as its node saw it.
+struct FirstTouch {
+  int64_t touch_ms = 0;      // since the Unix epoch, by the clock that stamps run_start too
+  std::string path;          // file that was read first
+  std::string witness;       // who saw it: "fanotify on n-07"
+  int64_t tolerance_ms = 0;  // resolution of the comparison
+};
+
+// R-TIM-001: the clock of a run must start before its data is touched (HPC rules, timing). A run
+// whose run_start is later than the witnessed touch by more than the tolerance gets a finding that
+// carries both stamps; so does one without run_start (R-TIM-002). Staging that the round leaves off
+// the clock ends before: pass the touch that follows staging_stop.
+std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const FirstTouch& touch);
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_CHECK_H_

@@ -1,0 +1,44 @@
+// Rounds that a facility defines itself, in a file: a built-in round with its own target, number of
+// runs and constraints. deploy/rounds/ has examples.
+//
+//   [round]
+//   name = "cosmoflow-mini"            # required; must not start with "hpc-"
+//   base = "hpc-3.0.0"                 # required
+//   label = "Facility round, not an MLPerf result"
+//   init_limit_s = 1800                # optional
+//   [benchmark]
+//   name = "cosmoflow"                 # required; the round has this benchmark only
+//   runs = 3                           # required
+//   target = 0.40                      # required; direction and key are the base's
+//   [[rule]]                           # any number: replaces or adds the rule of a key
+//   id = "R-FAC-001"                   # required, "R-FAC-" and digits
+//   key = "train_samples"              # required
+//   occurrence = "exactly_one"         # or "at_least_one", "optional"; default exactly_one
+//   equals = 256                       # any of: equals, one_of = [..], above, below,
+//   at_least = 1                       #         at_least, at_most
+//   hyperparameter = true              # judged on submission too; default false
+//   divisions = ["closed", "open"]     # default both
+//   section = "..."                    # optional texts for the finding
+//   remedy = "..."
+
+#ifndef COMMON_RULES_FACILITY_ROUND_H_
+#define COMMON_RULES_FACILITY_ROUND_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/rules/ruleset.h"
+
+namespace assay::rules {
+
+// The rule set that `toml` defines; is_mlperf is false. `source` names the file in messages.
+// INVALID_ARGUMENT, as "source:line:column: ...", for anything unknown, missing or of wrong type.
+absl::StatusOr<std::unique_ptr<const RuleSet>> ParseFacilityRound(absl::string_view toml,
+                                                                  absl::string_view source);
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_FACILITY_ROUND_H_

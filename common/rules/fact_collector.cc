@@ -1,0 +1,128 @@
+#include "common/rules/fact_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace assay::rules {
+namespace {
+
+// The first text wins; what is no text is left out.
+void TakeText(const JsonValue& value, std::string* text) {
+  if (text->empty() && value.AsString() != nullptr) *text = *value.AsString();
+}
+
+void TakeValue(const JsonValue& value, std::optional<JsonValue>* fact) {
+  if (!*fact) *fact = value;
+}
+
+// The demand of every convergence rule: 0 < x <= target, or target <= x <= 1.
+bool Meets(const Benchmark& benchmark, double quality) {
+  return benchmark.lower_is_better ? quality > 0 && quality <= benchmark.target
+                                   : quality >= benchmark.target && quality <= 1;
+}
+
+}  // namespace
+
+void FactCollector::Add(const Record& record) {
+  const auto key = static_cast<FactKey>(record.key);
+  switch (key) {
+    case FactKey::kOrg:
+      return TakeText(record.value, &facts_.organisation);
+    case FactKey::kPlatform:
+      return TakeText(record.value, &facts_.platform);
+    case FactKey::kSubmissionStatus:
+      return TakeText(record.value, &facts_.submission_status);
+    case FactKey::kDivision:
+      return TakeText(record.value, &facts_.division);
+    case FactKey::kBenchmark:
+      return TakeText(record.value, &facts_.benchmark);
+    case FactKey::kEvalError:
+    case FactKey::kEvalAccuracy:
+      qualities_.push_back({record.value, key, !has_run_stop_});
+      return;
+    case FactKey::kSeed:
+      facts_.seeds.push_back(record.value);
+      return;
+    case FactKey::kGlobalBatchSize:
+      return TakeValue(record.value, &facts_.global_batch_size);
+    case FactKey::kNumberOfNodes:
+      return TakeValue(record.value, &facts_.number_of_nodes);
+    case FactKey::kAcceleratorsPerNode:
+      return TakeValue(record.value, &facts_.accelerators_per_node);
+    case FactKey::kTrainSamples:
+      return TakeValue(record.value, &facts_.train_samples);
+    case FactKey::kEvalSamples:
+      return TakeValue(record.value, &facts_.eval_samples);
+    case FactKey::kOptName:
+      return TakeValue(record.value, &facts_.opt_name);
+    case FactKey::kEpochStart:
+      if (!has_run_stop_) ++facts_.epochs;
+      return;
+    case FactKey::kRunStart:
+    case FactKey::kRunStop:
+    case FactKey::kInitStart:
+    case FactKey::kInitStop:
+    case FactKey::kStagingStart:
+    case FactKey::kStagingStop:
+      return AddTiming(key, record);
+  }
+}
+
+void FactCollector::AddTiming(FactKey key, const Record& record) {
+  if (key == FactKey::kRunStart) {
+    latest_run_start_ms_ = record.time_ms;
+  } else if (key == FactKey::kRunStop) {
+    AddRunStop(record);
+  } else if (key == FactKey::kInitStart) {
+    init_start_ms_ = std::min(init_start_ms_.value_or(record.time_ms), record.time_ms);
+  } else if (key == FactKey::kInitStop) {
+    if (init_start_ms_ && !facts_.init_ms) facts_.init_ms = record.time_ms - *init_start_ms_;
+  } else if (key == FactKey::kStagingStart) {
+    if (!facts_.staging_start_ms) facts_.staging_start_ms = record.time_ms;
+    staging_starts_.push_back(record.time_ms);
+  } else {
+    staging_stops_.push_back(record.time_ms);
+  }
+  if (facts_.run_start_ms) return;  // the pair below was complete before
+  if (latest_run_start_ms_ && latest_run_stop_ms_) {
+    facts_.run_start_ms = latest_run_start_ms_;
+    facts_.run_stop_ms = latest_run_stop_ms_;
+  }
+}
+
+void FactCollector::AddRunStop(const Record& record) {
+  latest_run_stop_ms_ = record.time_ms;
+  has_run_stop_ = true;
+  const JsonValue* status = record.metadata.Find("status");
+  if (status != nullptr) TakeText(*status, &facts_.run_status);
+}
+
+void FactCollector::AddQuality(Facts* facts) const {
+  const Benchmark* benchmark = rules_->FindBenchmark(facts->benchmark);
+  if (benchmark == nullptr) return;
+  for (const Quality& quality : qualities_) {
+    if (kFactKeys[static_cast<size_t>(quality.key)] != benchmark->quality_key) continue;
+    const std::optional<double> value = quality.value.ToDouble();
+    if (!value) continue;
+    if (quality.before_run_stop) facts->quality = value;
+    const bool is_better =
+        !facts->best_quality || (benchmark->lower_is_better ? *value < *facts->best_quality
+                                                            : *value > *facts->best_quality);
+    if (is_better) facts->best_quality = value;
+    facts->reached_target |= Meets(*benchmark, *value);
+  }
+}
+
+Facts FactCollector::Get() const {
+  Facts facts = facts_;
+  if (!facts.run_start_ms) facts.run_start_ms = latest_run_start_ms_;
+  if (!facts.run_stop_ms) facts.run_stop_ms = latest_run_stop_ms_;
+  const size_t pairs = std::min(staging_starts_.size(), staging_stops_.size());
+  for (size_t i = 0; i < pairs; ++i) {
+    facts.staging_ms = facts.staging_ms.value_or(0) + staging_stops_[i] - staging_starts_[i];
+  }
+  AddQuality(&facts);
+  return facts;
+}
+
+}  // namespace assay::rules

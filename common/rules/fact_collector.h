@@ -1,0 +1,93 @@
+// Collects the facts of a log from its records, one by one.
+
+#ifndef COMMON_RULES_FACT_COLLECTOR_H_
+#define COMMON_RULES_FACT_COLLECTOR_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "common/rules/check.h"
+#include "common/rules/condition.h"
+
+namespace assay::rules {
+
+// The keys that facts come from; RuleSet numbers them first, so a FactKey is a key number.
+enum class FactKey {
+  kOrg,
+  kPlatform,
+  kSubmissionStatus,
+  kDivision,
+  kBenchmark,
+  kRunStart,
+  kRunStop,
+  kInitStart,
+  kInitStop,
+  kStagingStart,
+  kStagingStop,
+  kEpochStart,
+  kEvalError,
+  kEvalAccuracy,
+  kSeed,
+  kGlobalBatchSize,
+  kNumberOfNodes,
+  kAcceleratorsPerNode,
+  kTrainSamples,
+  kEvalSamples,
+  kOptName,
+};
+inline constexpr std::array<absl::string_view, 21> kFactKeys = {"submission_org",
+                                                                "submission_platform",
+                                                                "submission_status",
+                                                                "submission_division",
+                                                                "submission_benchmark",
+                                                                "run_start",
+                                                                "run_stop",
+                                                                "init_start",
+                                                                "init_stop",
+                                                                "staging_start",
+                                                                "staging_stop",
+                                                                "epoch_start",
+                                                                "eval_error",
+                                                                "eval_accuracy",
+                                                                "seed",
+                                                                "global_batch_size",
+                                                                "number_of_nodes",
+                                                                "accelerators_per_node",
+                                                                "train_samples",
+                                                                "eval_samples",
+                                                                "opt_name"};
+
+class FactCollector {
+ public:
+  explicit FactCollector(const RuleSet& rules) : rules_(&rules) {}
+  // Records of other keys than kFactKeys are ignored.
+  void Add(const Record& record);
+  // The facts of all records so far; the counts of records and errors are the caller's.
+  Facts Get() const;
+
+ private:
+  struct Quality {
+    JsonValue value;
+    FactKey key = FactKey::kEvalError;
+    bool before_run_stop = false;
+  };
+
+  void AddTiming(FactKey key, const Record& record);
+  void AddRunStop(const Record& record);
+  void AddQuality(Facts* facts) const;
+
+  const RuleSet* rules_;
+  Facts facts_;
+  std::vector<Quality> qualities_;
+  std::vector<double> staging_starts_, staging_stops_;
+  std::optional<double> init_start_ms_, latest_run_start_ms_, latest_run_stop_ms_;
+  bool has_run_stop_ = false;
+};
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_FACT_COLLECTOR_H_

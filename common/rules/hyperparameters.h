@@ -1,0 +1,34 @@
+// What can be judged before a run starts: hyperparameters and the number of runs.
+
+#ifndef COMMON_RULES_HYPERPARAMETERS_H_
+#define COMMON_RULES_HYPERPARAMETERS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "common/json_value.h"
+#include "common/rules/finding.h"
+#include "common/rules/ruleset.h"
+
+namespace assay::rules {
+
+using Hyperparameters = std::map<std::string, JsonValue>;  // by log key
+
+// What the round says against these values of `benchmark` in `division` ("closed" or "open"): an
+// error for a value that the log check would refuse or the document forbids, a warning for a name
+// that is no hyperparameter of the closed benchmark. Values left out are not judged: the log shows
+// what was used. An unknown benchmark or division is an error as well.
+std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_view benchmark,
+                                          absl::string_view division,
+                                          const Hyperparameters& values);
+
+// R-RUN-001: a set must have the number of runs that the round demands. Also an error for an
+// unknown benchmark.
+std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view benchmark, int runs);
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_HYPERPARAMETERS_H_

@@ -1,0 +1,24 @@
+// All rounds that are built in.
+
+#ifndef COMMON_RULES_REGISTRY_H_
+#define COMMON_RULES_REGISTRY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "common/rules/ruleset.h"
+
+namespace assay::rules {
+
+// The built-in rule set named "hpc-3.0.0", "3.0.0", "3.0", "v3.0" or "hpc 3.0.0"; null for others.
+// Lives as long as the process.
+const RuleSet* FindRuleSet(absl::string_view name);
+
+// Oldest first.
+std::vector<const RuleSet*> BuiltInRuleSets();
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_REGISTRY_H_

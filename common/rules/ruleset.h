@@ -1,0 +1,169 @@
+// A rule set: everything a round demands of a log, as plain data.
+//
+// It has the shape of the reference checker: a queue of configs, each a table of rules by key,
+// begins with "common" and grows as records name a division, a benchmark, an optimizer. Nothing
+// here decides anything; check.h does. (Rules specification, sections 2 and 3.)
+
+#ifndef COMMON_RULES_RULESET_H_
+#define COMMON_RULES_RULESET_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+
+#include "common/json_value.h"
+
+namespace assay::rules {
+
+// How often a key must occur.
+enum class Occurrence {
+  kOptional,
+  kExactlyOne,    // once; more often with equal values is a warning
+  kAtLeastOne,    //
+  kAtLeastOneOr,  // the key or one of the rule's alternatives
+};
+
+// What a config remembers from one record to the next.
+enum class Flag { kInitStarted, kInitStopped, kRunStarted, kRunStopped, kStagingStarted };
+inline constexpr int kFlagCount = 5;
+
+// One test of one record, with Python's meaning: a wrong type is an error, which fails it too.
+struct Condition {
+  enum class Kind {
+    kNotEqual,         // value != operands[0]; never an error
+    kOneOf,            // value equals one of operands; never an error
+    kOneOfSet,         // the same, but a list or object as value is an error
+    kGreater,          // value > operands[0], numbers only; likewise the next three
+    kAtLeast,          //
+    kLess,             //
+    kAtMost,           //
+    kClose,            // value within a relative 1e-9 of operands[0]
+    kLength,           // len(value) == operands[0]
+    kHasLength,        // len(value) exists
+    kEachGreater,      // the value, or each element of it, > operands[0]
+    kEachAtMost,       // likewise
+    kEachLess,         // likewise
+    kTrue,             // bool(value)
+    kMetadataHas,      // metadata has `member`
+    kMetadataGreater,  // metadata[member] > operands[0]
+    kFlagSet,          // an error while the flag has never been touched
+    kFlagClear,        // the same
+    kInitWithin,       // time - first init_start < operands[0] ms
+  };
+  Kind kind = Kind::kNotEqual;
+  std::vector<JsonValue> operands;
+  std::string member;
+  Flag flag = Flag::kInitStarted;
+};
+
+// What a record of a key does after its tests, whether they held or not.
+struct Effect {
+  enum class Kind {
+    kSetFlag,
+    kNoteInitStart,  // remember the earliest time
+    kEnqueue,        // check config `prefix` + str(value) + `suffix` too
+  };
+  Kind kind = Kind::kSetFlag;
+  Flag flag = Flag::kInitStarted;
+  std::string prefix, suffix;
+  bool lower_case = false;           // value.lower(): an error for what is no string
+  std::optional<JsonValue> only_if;  // enqueue only if the value equals this
+};
+
+// What a rule is about; decides which rules a submission can be judged by before it runs.
+enum class Topic { kRecord, kTiming, kHyperparameter, kQuality, kSystem, kData };
+
+struct KeyRule {
+  std::string id;  // stable over all rounds, as in "R-HP-004"
+  std::string key;
+  Occurrence occurrence = Occurrence::kOptional;
+  std::vector<std::string> alternatives;
+  std::vector<Condition> checks;     // every record must pass all
+  std::vector<Condition> some_line;  // at least one record must pass all; empty: no such demand
+  std::vector<Effect> effects;
+  Topic topic = Topic::kRecord;
+  std::string section;  // of the rules document
+  std::string remedy;   // what to do about a violation
+};
+
+struct Config {
+  std::string name;        // as in "closed_cosmoflow"
+  bool has_flags = false;  // starts with all flags but kStagingStarted known and clear
+  std::vector<KeyRule> rules;
+};
+
+struct Benchmark {
+  std::string name;
+  int runs_required = 0;
+  std::string quality_key;
+  bool lower_is_better = true;
+  double target = 0;
+  // Demands of the document that no log shows or the checker skips; judged on submission only.
+  std::vector<KeyRule> document_rules;
+};
+
+struct RuleSetData {
+  std::string name;                  // "hpc-3.0.0"
+  std::string label;                 // one line for people
+  bool is_mlperf = true;             // false: results must not be called MLPerf results
+  bool staging_on_the_clock = true;  // staging_start must come after run_start
+  int64_t init_limit_ms = 0;
+  int failed_runs_allowed = 1;  // of a set, by olympic scoring
+  std::vector<Benchmark> benchmarks;
+  std::vector<Config> configs;  // the first is where checking starts
+};
+
+// A rule set that can be looked up by key. Immutable, so safe to share between threads.
+class RuleSet {
+ public:
+  explicit RuleSet(RuleSetData data);
+  // Lookups hold pointers into the data.
+  RuleSet(const RuleSet&) = delete;
+  RuleSet& operator=(const RuleSet&) = delete;
+
+  const RuleSetData& data() const { return data_; }
+  const std::string& name() const { return data_.name; }
+  // SHA-256 over CanonicalText: two sets with equal digests judge alike.
+  const std::string& digest() const { return digest_; }
+
+  // The number of a key that some rule or fact is about, from 0; -1 for others.
+  int KeyNumber(absl::string_view key) const {
+    const auto found = key_numbers_.find(key);
+    return found == key_numbers_.end() ? -1 : found->second;
+  }
+  int key_count() const { return static_cast<int>(key_numbers_.size()); }
+
+  // A config's position in data().configs, or -1.
+  int ConfigNumber(absl::string_view name) const;
+  // The rule of a config for a key number, or null.
+  const KeyRule* FindRule(int config, int key) const {
+    return rules_[static_cast<size_t>(config)][static_cast<size_t>(key)];
+  }
+  // Null if the round does not have the benchmark.
+  const Benchmark* FindBenchmark(absl::string_view name) const;
+  // The rule with this id, or null.
+  const KeyRule* FindRuleById(absl::string_view id) const;
+
+ private:
+  RuleSetData data_;
+  std::string digest_;
+  absl::flat_hash_map<std::string, int> key_numbers_;
+  std::vector<std::vector<const KeyRule*>> rules_;  // [config][key]
+};
+
+// Every rule, one per line, in a form that changes exactly if the rules do. What the digest covers.
+std::string CanonicalText(const RuleSetData& data);
+
+// The condition in words: "one of "sgd", "SGD"", "more than 0".
+std::string Describe(const Condition& condition);
+
+// What `rule` wants, in words; the demand on some line and the occurrence included.
+std::string Expectation(const KeyRule& rule);
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_RULESET_H_
