@@ -1,0 +1,195 @@
+// Every backend against the reference, operation by operation, on random input.
+//
+// Tolerance: the largest difference, divided by the largest value of the reference's result (which
+// sums in double), must stay below 2e-6 times the root of the number of terms in a sum: float
+// rounding errors add up like a random walk.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/status_matchers.h"
+#include "tests/worker/engine/host_tensor.h"
+#include "worker/engine/backend.h"
+#include "worker/engine/backends/reference/reference_backend.h"
+#include "worker/engine/backends/registry.h"
+
+namespace assay {
+namespace {
+
+using testing::IsOk;
+
+using Floats = HostTensor<float>;
+
+void ExpectClose(const Floats& actual, const Floats& expected, int64_t terms) {
+  double scale = 0, difference = 0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    scale = std::max(scale, std::abs(double{expected.values[i]}));
+    difference =
+        std::max(difference, std::abs(double{actual.values[i]} - double{expected.values[i]}));
+  }
+  EXPECT_LE(difference / scale, 2e-6 * std::sqrt(static_cast<double>(terms)));
+  EXPECT_GT(scale, 0);
+}
+
+class ConformanceTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend(GetParam());
+    ASSERT_THAT(backend, IsOk());
+    backend_ = *std::move(backend);
+  }
+
+  std::unique_ptr<Backend> backend_;
+  ReferenceBackend<float> reference_;
+};
+
+struct ConvResult {
+  Floats y, dx, dw;
+};
+
+ConvResult RunConvolution(Backend* backend, const ConvShape& shape) {
+  Floats x = Floats::Random(shape.x(), 1), w = Floats::Random(shape.w(), 2);
+  Floats dy = Floats::Random(shape.y(), 3);
+  ConvResult result = {Floats(shape.y()), Floats(shape.x()), Floats(shape.w())};
+  auto convolution = backend->MakeConvolution(shape);
+  EXPECT_THAT(convolution, IsOk());
+  (*convolution)->Forward(x.view(), w.view(), result.y.view());
+  (*convolution)->BackwardData(dy.view(), w.view(), result.dx.view());
+  (*convolution)->BackwardWeights(x.view(), dy.view(), result.dw.view());
+  backend->Synchronize();
+  return result;
+}
+
+TEST_P(ConformanceTest, ConvolutionsAgree) {
+  ConvShape valid_in_depth = SameConv(1, {6, 5, 8}, 8, 8, 3);
+  valid_in_depth.pad_before[0] = valid_in_depth.pad_after[0] = 0;
+  const struct {
+    const char* name;
+    ConvShape shape;
+  } kRows[] = {
+      {"first layer", SameConv(2, {16, 16, 16}, 4, 32, 3)},
+      {"first layer, kernel 2", SameConv(2, {16, 16, 16}, 4, 32, 2)},
+      {"narrow first layer", SameConv(2, {16, 16, 16}, 4, 8, 3)},
+      {"narrow", SameConv(2, {8, 8, 8}, 8, 16, 3)},
+      {"middle", SameConv(1, {8, 8, 8}, 32, 64, 3)},
+      {"middle, kernel 2", SameConv(1, {8, 8, 8}, 32, 64, 2)},
+      {"last layer of a cube of 32", SameConv(1, {2, 2, 2}, 128, 256, 3)},
+      {"last layer of a cube of 32, kernel 2", SameConv(1, {2, 2, 2}, 128, 256, 2)},
+      {"odd extents", SameConv(3, {3, 5, 7}, 16, 16, 3)},
+      {"odd channels", SameConv(1, {6, 4, 5}, 3, 5, 3)},
+      {"no padding in depth, as a spatial partition has it", valid_in_depth},
+  };
+
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(row.name);
+    const ConvResult actual = RunConvolution(backend_.get(), row.shape);
+    const ConvResult expected = RunConvolution(&reference_, row.shape);
+
+    const int64_t taps = row.shape.kernel * row.shape.kernel * row.shape.kernel;
+    ExpectClose(actual.y, expected.y, taps * row.shape.in_channels);
+    ExpectClose(actual.dx, expected.dx, taps * row.shape.out_channels);
+    ExpectClose(actual.dw, expected.dw, row.shape.y().elements() / row.shape.out_channels);
+  }
+}
+
+struct PoolResult {
+  Floats y, dx, dbias;
+  HostTensor<uint8_t> code;
+};
+
+PoolResult RunPool(Backend* backend, const Shape& shape) {
+  const Shape pooled = {shape[0], shape[1] / 2, shape[2] / 2, shape[3] / 2, shape[4]};
+  Floats x = Floats::Random(shape, 1), bias = Floats::Random({shape[4]}, 2);
+  Floats dy = Floats::Random(pooled, 3);
+  // Eighths, so that ties are common and sums exact.
+  for (float& value : x.values)
+    value = std::round(value * 8) / 8;
+  PoolResult result = {Floats(pooled), Floats(shape), Floats({shape[4]}),
+                       HostTensor<uint8_t>(pooled)};
+  std::fill(result.dx.values.begin(), result.dx.values.end(), 9.0F);  // must be overwritten
+  backend->PoolForward(x.view(), bias.view(), 0.3, result.y.view(), result.code.view());
+  backend->PoolBackward(dy.view(), result.code.view(), 0.3, result.dx.view(), result.dbias.view());
+  return result;
+}
+
+TEST_P(ConformanceTest, PoolingAgreesExactly) {
+  const Shape kShapes[] = {
+      {2, 8, 8, 8, 32}, {1, 4, 6, 2, 8}, {2, 2, 2, 2, 512}, {1, 4, 4, 4, 5}, {1, 5, 3, 7, 8}};
+
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(shape.ToString());
+    const PoolResult actual = RunPool(backend_.get(), shape);
+    const PoolResult expected = RunPool(&reference_, shape);
+
+    EXPECT_EQ(actual.y.values, expected.y.values);
+    EXPECT_EQ(actual.code.values, expected.code.values);
+    EXPECT_EQ(actual.dx.values, expected.dx.values);
+    ExpectClose(actual.dbias, expected.dbias, expected.y.shape.elements() / shape[4]);
+  }
+}
+
+TEST_P(ConformanceTest, DenseLayersAgree) {
+  const struct {
+    int64_t rows, in, out;
+  } kRows[] = {{4, 512, 128}, {8, 128, 64}, {1, 64, 4}, {3, 4096, 128}, {2, 7, 5}};
+
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(row.in);
+    Floats x = Floats::Random({row.rows, row.in}, 1), w = Floats::Random({row.in, row.out}, 2);
+    Floats dy = Floats::Random({row.rows, row.out}, 3);
+    Floats y(dy.shape), dx(x.shape), dw(w.shape);
+    Floats expected_y(dy.shape), expected_dx(x.shape), expected_dw(w.shape);
+
+    backend_->DenseForward(x.view(), w.view(), y.view());
+    backend_->DenseBackwardData(dy.view(), w.view(), dx.view());
+    backend_->DenseBackwardWeights(x.view(), dy.view(), dw.view());
+    backend_->Synchronize();
+    reference_.DenseForward(x.view(), w.view(), expected_y.view());
+    reference_.DenseBackwardData(dy.view(), w.view(), expected_dx.view());
+    reference_.DenseBackwardWeights(x.view(), dy.view(), expected_dw.view());
+
+    ExpectClose(y, expected_y, row.in);
+    ExpectClose(dx, expected_dx, row.out);
+    ExpectClose(dw, expected_dw, row.rows);
+  }
+}
+
+TEST_P(ConformanceTest, Log1pAgreesOnEveryCount) {
+  HostTensor<int16_t> counts({32768});
+  for (size_t i = 0; i < counts.values.size(); ++i)
+    counts.values[i] = static_cast<int16_t>(i);
+  Floats y(counts.shape), expected(counts.shape);
+
+  backend_->Log1p(counts.view(), y.view());
+  backend_->Synchronize();
+  reference_.Log1p(counts.view(), expected.view());
+
+  ExpectClose(y, expected, 1);
+}
+
+TEST_P(ConformanceTest, SumsOfSquaresAgree) {
+  Floats x = Floats::Random({100'000}, 1), sum({1}), expected({1});
+
+  backend_->SumOfSquares(x.view(), sum.view());
+  backend_->Synchronize();
+  reference_.SumOfSquares(x.view(), expected.view());
+
+  ExpectClose(sum, expected, x.shape.elements());
+}
+
+std::vector<std::string> BackendsToCompare() {
+  std::vector<std::string> names = BackendNames();
+  std::erase(names, "reference");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceTest, ::testing::ValuesIn(BackendsToCompare()),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace assay
