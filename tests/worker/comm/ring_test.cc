@@ -6,23 +6,32 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "common/clock.h"
+#include "common/log.h"
 #include "common/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/comm/world.h"
 #include "worker/comm/collective.h"
 #include "worker/comm/memory.h"
+#include "worker/comm/rendezvous.h"
+#include "worker/comm/rendezvous_server.h"
 #include "worker/comm/single.h"
+#include "worker/comm/tcp_rendezvous.h"
+#include "worker/comm/ucx.h"
 
 namespace assay::comm {
 namespace {
@@ -229,6 +238,40 @@ World OpenOneRank(int world_size, const Clock* /*clock*/) {
   return world;
 }
 
+// Ranks are threads here, each with a UCX context of its own, as processes have.
+World OpenUcxWorld(int world_size, const Clock* clock, const std::string& transports) {
+  absl::StatusOr<std::unique_ptr<RendezvousServer>> server = RendezvousServer::Start(
+      RendezvousServerOptions{.world_size = world_size, .token = "test"}, clock);
+  CHECK_OK(server.status());
+  const std::string address = (*server)->address();
+  World world(static_cast<size_t>(world_size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world_size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const JoinOptions options{
+          .address = address, .rank = rank, .world_size = world_size, .token = "test"};
+      absl::StatusOr<std::unique_ptr<Rendezvous>> rendezvous =
+          JoinRendezvous(options, rank == 0 ? *std::move(server) : nullptr, clock, Soon());
+      CHECK_OK(rendezvous.status());
+      absl::StatusOr<std::unique_ptr<Collective>> comm =
+          OpenUcx(*std::move(rendezvous), UcxOptions{.transports = transports}, clock, Soon());
+      CHECK_OK(comm.status());
+      world[static_cast<size_t>(rank)] = *std::move(comm);
+    });
+  }
+  for (std::thread& thread : threads)
+    thread.join();
+  return world;
+}
+
+World OpenUcxSharedMemory(int world_size, const Clock* clock) {
+  return OpenUcxWorld(world_size, clock, "posix,self");
+}
+
+World OpenUcxTcp(int world_size, const Clock* clock) {
+  return OpenUcxWorld(world_size, clock, "tcp,self");
+}
+
 std::string NameOf(const ::testing::TestParamInfo<std::tuple<Transport, int>>& test) {
   return std::get<0>(test.param).name + std::to_string(std::get<1>(test.param));
 }
@@ -239,6 +282,13 @@ INSTANTIATE_TEST_SUITE_P(Memory, RingTest,
                          Combine(Values(Transport{"Memory", OpenMemoryWorld}),
                                  Values(1, 2, 3, 4, 8)),
                          NameOf);
+
+INSTANTIATE_TEST_SUITE_P(UcxSharedMemory, RingTest,
+                         Combine(Values(Transport{"UcxSharedMemory", OpenUcxSharedMemory}),
+                                 Values(1, 2, 3, 4)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(UcxTcp, RingTest,
+                         Combine(Values(Transport{"UcxTcp", OpenUcxTcp}), Values(2, 3)), NameOf);
 
 }  // namespace
 }  // namespace assay::comm

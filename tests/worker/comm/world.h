@@ -14,7 +14,7 @@
 
 namespace assay::comm::testing {
 
-inline constexpr absl::Duration kPatience = absl::Seconds(60);
+inline constexpr absl::Duration kPatience = absl::Seconds(20);
 
 inline MonoTime Soon() {
   return RealClock().Mono() + kPatience;
