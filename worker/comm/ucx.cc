@@ -40,9 +40,9 @@ namespace {
 constexpr int kIdlePollsBeforeYield = 200;
 // Reading the clock and the health of the peers costs about as much as a poll.
 constexpr int kPollsPerCheck = 64;
-// How long cancelled requests may take to end. Only our own polling moves them, so whatever is left
-// then stays as it is.
-constexpr absl::Duration kAbortPatience = absl::Seconds(1);
+// How long cancelled requests may take to end. A message that was arriving from a peer that died
+// never does; only our own polling would move it, so it stays as it is.
+constexpr absl::Duration kAbortPatience = absl::Milliseconds(100);
 
 absl::Status UcxError(ucs_status_t status, absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": UCX: ", ucs_status_string(status)));
@@ -390,6 +390,7 @@ class Ucx final : public Collective {
   // A watched endpoint is closed by force, which ends its sends too. Sends through shared memory
   // cannot be ended; they stay as they are, because only our polling would move them.
   void DoAbort() override {
+    if (std::exchange(is_aborted_, true)) return;
     for (const Slot& slot : slots_) {
       if (slot.handle != nullptr && slot.is_receive) {
         ucp_request_cancel(worker_.get(), slot.handle);
@@ -439,6 +440,7 @@ class Ucx final : public Collective {
   std::vector<Endpoint> endpoints_;  // by rank
   std::vector<Slot> slots_;
   std::vector<int> free_slots_;
+  bool is_aborted_ = false;
   std::optional<Lost> lost_;  // the first peer that UCX reported
 };
 
