@@ -166,10 +166,10 @@ absl::Status TrainingLoop::Stage() {
         job.files.push_back(split->files[index]);
     }
     ASSIGN_OR_RETURN(
-        const data::StagingProgress staged,
+        const dataset::Progress staged,
         WithExitCode(
             data::StageFiles(job,
-                             [this](const data::StagingProgress& p) {
+                             [this](const dataset::Progress& p) {
                                progress_.Report(
                                    {.phase = "staging", .done = p.files, .total = p.files_total},
                                    {{"bytes", JsonValue(p.bytes)}});

@@ -1,0 +1,184 @@
+// Whole runs of one rank in this process: real data on disk, real training.
+
+#include "worker/trainer/loop.h"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/dataset/cosmo_dataset.h"
+#include "common/exit_code.h"
+#include "common/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/run_specs.h"
+#include "worker/trainer/failure.h"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::SetHyperparameter;
+using testing::TempDir;
+
+class TrainingLoopTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    dataset_ = new TempDir;
+    dataset::CosmoDatasetSpec spec;
+    spec.parameters.mode = dataset::CosmoMode::kBeacon;
+    spec.parameters.edge = 32;
+    spec.parameters.seed = 5;
+    spec.train_samples = 64;
+    spec.validation_samples = 16;
+    ASSERT_THAT(dataset::GenerateCosmoDataset(dataset_->Path("beacon"), spec, /*threads=*/2),
+                IsOk());
+  }
+  static void TearDownTestSuite() {
+    delete dataset_;
+    dataset_ = nullptr;
+  }
+
+  v1::RunSpec Run() const {
+    v1::RunSpec run = testing::SmallRun();
+    run.set_log_path(dir_.Path("result_1.txt"));
+    run.set_epoch_count_max(2);
+    run.mutable_dataset()->set_path(dataset_->Path("beacon"));
+    run.mutable_dataset()->set_train_sample_count(64);
+    run.mutable_dataset()->set_eval_sample_count(16);
+    SetHyperparameter(&run, "opt_base_learning_rate", "0.005");
+    SetHyperparameter(&run, "dropout", "0.0");
+    return run;
+  }
+
+  absl::Status Train(const v1::RunSpec& run) {
+    const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+    if (!spec.ok()) return spec.status();
+    TrainingLoop loop(*spec, &clock_, &stop_);
+    return loop.Run();
+  }
+
+  std::string Log() const { return ReadFile(dir_.Path("result_1.txt")).value_or(""); }
+
+  // The text from the first eval_error on, without time stamps: what training computed.
+  std::vector<std::string> Errors() const {
+    std::vector<std::string> values;
+    const std::string log = Log();
+    const std::string key = "\"key\": \"eval_error\", \"value\": ";
+    for (size_t at = log.find(key); at != std::string::npos; at = log.find(key, at + 1))
+      values.push_back(
+          log.substr(at + key.size(), log.find(',', at + key.size()) - at - key.size()));
+    return values;
+  }
+
+  static TempDir* dataset_;
+  TempDir dir_;
+  RealClock clock_;
+  std::atomic<bool> stop_{false};
+};
+
+TempDir* TrainingLoopTest::dataset_ = nullptr;
+
+TEST_F(TrainingLoopTest, StopsWithSuccessWhenTheTargetIsReached) {
+  v1::RunSpec run = Run();
+  run.set_quality_target(10);
+
+  ASSERT_THAT(Train(run), IsOk());
+
+  EXPECT_EQ(Errors().size(), 1U);
+  EXPECT_THAT(Log(), HasSubstr("\"status\": \"success\""));
+}
+
+TEST_F(TrainingLoopTest, StopsAbortedAfterTheLastEpoch) {
+  v1::RunSpec run = Run();
+  run.set_quality_target(1e-6);
+
+  ASSERT_THAT(Train(run), IsOk());
+
+  EXPECT_EQ(Errors().size(), 2U);
+  EXPECT_THAT(Log(), HasSubstr("\"status\": \"aborted\""));
+}
+
+TEST_F(TrainingLoopTest, TheSameSeedGivesTheSameBits) {
+  const v1::RunSpec run = Run();
+  ASSERT_THAT(Train(run), IsOk());
+  const std::vector<std::string> first = Errors();
+  ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt")), IsOk());
+
+  ASSERT_THAT(Train(run), IsOk());
+
+  EXPECT_EQ(Errors(), first);
+  EXPECT_FALSE(first.empty());
+}
+
+// Staged bytes are the same bytes, so training is the same training.
+TEST_F(TrainingLoopTest, StagingChangesWhereDataIsReadAndNothingElse) {
+  v1::RunSpec run = Run();
+  ASSERT_THAT(Train(run), IsOk());
+  const std::vector<std::string> in_place = Errors();
+  ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt")), IsOk());
+  run.mutable_dataset()->set_is_staged(true);
+  run.set_stage_directory(dir_.Path("stage"));
+
+  ASSERT_THAT(Train(run), IsOk());
+
+  EXPECT_EQ(Errors(), in_place);
+  const absl::StatusOr<std::vector<std::string>> staged = ListDirectory(dir_.Path("stage/train"));
+  ASSERT_THAT(staged, IsOk());
+  EXPECT_EQ(staged->size(), 64U);
+}
+
+// Rounds 1.0 and 2.0 time the staging, 3.0 does not: the order in the log shows it.
+TEST_F(TrainingLoopTest, TheRoundDecidesWhetherStagingIsTimed) {
+  for (const bool is_timed : {true, false}) {
+    v1::RunSpec run = Run();
+    run.set_quality_target(10);
+    run.set_is_staging_timed(is_timed);
+    run.set_log_path(dir_.Path(absl::StrCat("timed_", is_timed)));
+    run.mutable_dataset()->set_is_staged(true);
+    run.set_stage_directory(dir_.Path(absl::StrCat("stage_", is_timed)));
+
+    ASSERT_THAT(Train(run), IsOk());
+
+    const std::string log = ReadFile(run.log_path()).value_or("");
+    EXPECT_EQ(log.find("run_start") < log.find("staging_start"), is_timed);
+  }
+}
+
+TEST_F(TrainingLoopTest, ADamagedSampleEndsTheRunNamingTheFile) {
+  const std::string copy = dir_.Path("damaged");
+  v1::RunSpec run = Run();
+  run.mutable_dataset()->set_is_staged(true);
+  run.set_stage_directory(copy);
+  ASSERT_THAT(Train(run), IsOk());
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(JoinPath(copy, "train"));
+  ASSERT_THAT(names, IsOk());
+  const std::string victim = JoinPath(JoinPath(copy, "train"), names->front());
+  std::string bytes = ReadFile(victim).value_or("");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  ASSERT_THAT(WriteFileAtomic(victim, bytes), IsOk());
+  run.mutable_dataset()->set_is_staged(false);
+  run.mutable_dataset()->set_path(copy);
+
+  const absl::Status status = Train(run);
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadData);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(names->front()));
+}
+
+TEST_F(TrainingLoopTest, AStopRequestEndsTheRunAborted) {
+  stop_ = true;
+
+  const absl::Status status = Train(Run());
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kTerminated);
+}
+
+}  // namespace
+}  // namespace assay

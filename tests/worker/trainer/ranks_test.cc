@@ -1,0 +1,155 @@
+// Several ranks of one run as processes, talking over UCX: the program assay-train itself.
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+#include "common/dataset/cosmo_dataset.h"
+#include "common/exit_code.h"
+#include "common/file.h"
+#include "common/process.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/run_specs.h"
+
+namespace assay {
+namespace {
+
+using testing::IsOk;
+using testing::IsOkAndHolds;
+using testing::SetHyperparameter;
+using testing::TempDir;
+
+// Far more than a run takes; only a hang gets there.
+constexpr absl::Duration kPatience = absl::Minutes(4);
+
+// A port that was free a moment ago: bound by rank 0, refused loudly if someone was faster.
+std::string RendezvousAddress(int salt) {
+  constexpr int kFirstPort = 20'000;
+  constexpr int kPortCount = 10'000;
+  return absl::StrCat("127.0.0.1:", kFirstPort + (getpid() * 7 + salt * 131) % kPortCount);
+}
+
+class RanksTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dataset::CosmoDatasetSpec spec;
+    spec.parameters.mode = dataset::CosmoMode::kBeacon;
+    spec.train_samples = kTrainSamples;
+    spec.validation_samples = kEvalSamples;
+    ASSERT_THAT(dataset::GenerateCosmoDataset(dir_.Path("data"), spec, /*threads=*/2), IsOk());
+  }
+
+  v1::RunSpec Run(int world_size) {
+    v1::RunSpec run = testing::SmallRun();
+    run.set_node_count(world_size);
+    run.set_rendezvous_address(RendezvousAddress(world_size));
+    run.set_rendezvous_token("secret of this test");
+    run.set_log_path(dir_.Path(absl::StrCat("result_", world_size, ".txt")));
+    run.mutable_dataset()->set_path(dir_.Path("data"));
+    run.mutable_dataset()->set_train_sample_count(kTrainSamples);
+    run.mutable_dataset()->set_eval_sample_count(kEvalSamples);
+    SetHyperparameter(&run, "dropout", "0.0");
+    return run;
+  }
+
+  absl::StatusOr<ProcessId> Start(v1::RunSpec run, int rank) {
+    run.set_node_rank(rank);
+    const std::string path = dir_.Path(absl::StrCat("spec_", run.node_count(), "_", rank));
+    std::string text;
+    google::protobuf::TextFormat::PrintToString(run, &text);
+    const absl::Status written = WriteFileAtomic(path, text);
+    if (!written.ok()) return written;
+    const char* bin = std::getenv("ASSAY_BIN_DIR");
+    return Spawn(
+        {.argv = {absl::StrCat(bin == nullptr ? "build/dev/bin" : bin, "/assay-train"), path},
+         .environment = {"OMP_NUM_THREADS=1", "UCX_LOG_LEVEL=error"},
+         .output_path = dir_.Path(absl::StrCat("out_", rank))});
+  }
+
+  std::vector<double> EvalErrors(int world_size) {
+    std::vector<double> values;
+    const std::string log =
+        ReadFile(dir_.Path(absl::StrCat("result_", world_size, ".txt"))).value_or("");
+    const std::string key = "\"key\": \"eval_error\", \"value\": ";
+    for (size_t at = log.find(key); at != std::string::npos; at = log.find(key, at + 1)) {
+      const size_t begin = at + key.size();
+      double value = 0;
+      if (absl::SimpleAtod(log.substr(begin, log.find(',', begin) - begin), &value))
+        values.push_back(value);
+    }
+    return values;
+  }
+
+  static constexpr int kTrainSamples = 48;
+  static constexpr int kEvalSamples = 16;
+  TempDir dir_;
+};
+
+// Without dropout the mean gradient of four samples is the same however they are dealt out; only
+// the order of float additions differs.
+TEST_F(RanksTest, TwoRanksLearnWhatOneRankLearns) {
+  for (const int world_size : {1, 2}) {
+    std::vector<ProcessId> ranks;
+    for (int rank = 0; rank < world_size; ++rank) {
+      const absl::StatusOr<ProcessId> process = Start(Run(world_size), rank);
+      ASSERT_THAT(process, IsOk());
+      ranks.push_back(*process);
+    }
+    for (const ProcessId& rank : ranks)
+      EXPECT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
+          << ReadFile(dir_.Path("out_0")).value_or("");
+  }
+
+  const std::vector<double> one = EvalErrors(1);
+  const std::vector<double> two = EvalErrors(2);
+  ASSERT_EQ(one.size(), 2U);
+  ASSERT_EQ(two.size(), 2U);
+  constexpr double kTolerance = 2e-3;  // float rounding, amplified by 24 steps
+  EXPECT_NEAR(one[0], two[0], kTolerance);
+  EXPECT_NEAR(one[1], two[1], kTolerance);
+}
+
+// A rank that dies takes the others with it, soon and with the documented code.
+TEST_F(RanksTest, WhenOneRankIsKilledTheOthersEndWithCommLost) {
+  v1::RunSpec run = Run(3);
+  run.set_epoch_count_max(1000);
+  run.set_quality_target(1e-9);
+  SetHyperparameter(&run, "global_batch_size", "6");
+  run.mutable_dataset()->set_eval_sample_count(12);
+  std::vector<ProcessId> ranks;
+  for (int rank = 0; rank < 3; ++rank) {
+    const absl::StatusOr<ProcessId> process = Start(run, rank);
+    ASSERT_THAT(process, IsOk());
+    ranks.push_back(*process);
+  }
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (EvalErrors(3).empty() && absl::Now() < deadline)
+    sched_yield();
+  ASSERT_FALSE(EvalErrors(3).empty()) << ReadFile(dir_.Path("out_0")).value_or("");
+
+  ASSERT_EQ(kill(ranks[1].pid, SIGKILL), 0);
+
+  const int lost = static_cast<int>(ExitCode::kCommLost);
+  EXPECT_THAT(WaitForExit(ranks[0], absl::Seconds(30)), IsOkAndHolds(lost));
+  EXPECT_THAT(WaitForExit(ranks[2], absl::Seconds(30)), IsOkAndHolds(lost));
+  EXPECT_THAT(WaitForExit(ranks[1], kPatience), IsOkAndHolds(128 + SIGKILL));
+  EXPECT_THAT(ReadFile(run.log_path()).value_or(""),
+              ::testing::HasSubstr("\"status\": \"aborted\""));
+}
+
+}  // namespace
+}  // namespace assay
