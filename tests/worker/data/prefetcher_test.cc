@@ -1,0 +1,215 @@
+#include "worker/data/prefetcher.h"
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/dataset/example.h"
+#include "common/file.h"
+#include "common/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/write_file.h"
+
+namespace assay::data {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
+using ::assay::testing::TempDir;
+using ::assay::testing::WriteFile;
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+constexpr int kEdge = 2;
+constexpr int kSamples = 24;
+
+// 24 tiny samples: all counts of sample i are i, and its targets are i, i + 0.25, ...
+class PrefetcherTest : public ::testing::TestWithParam<int> {
+ protected:
+  void WriteSamples(dataset::Compression compression) {
+    options_.compression = compression;
+    for (int i = 0; i < kSamples; ++i) {
+      const std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kEdge)),
+                                        static_cast<int16_t>(i));
+      const float y = static_cast<float>(i);
+      std::string bytes = dataset::FrameRecord(
+          dataset::EncodeCosmoSample(counts, {y, y + 0.25F, y + 0.5F, y + 0.75F}));
+      if (compression == dataset::Compression::kGzip) bytes = dataset::Gzip(bytes);
+      WriteFile(Path(static_cast<uint32_t>(i)), bytes);
+    }
+  }
+
+  std::string Path(uint32_t sample) const { return dir_.Path(absl::StrCat(sample, ".tfrecord")); }
+
+  // A different order for every epoch.
+  static std::vector<uint32_t> Order(int epoch) {
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < kSamples; ++i)
+      order.push_back(i);
+    Shuffle(Stream(1, Purpose::kTest, 0, static_cast<uint32_t>(epoch)), order);
+    return order;
+  }
+
+  std::unique_ptr<Prefetcher> Make() {
+    return Prefetcher::Create(options_,
+                              [this](int epoch) {
+                                ++order_calls_;
+                                std::vector<std::string> paths;
+                                for (const uint32_t i : Order(epoch))
+                                  paths.push_back(Path(i));
+                                return paths;
+                              })
+        .value();
+  }
+
+  // Takes a batch and expects it to hold these samples.
+  void ExpectBatch(Prefetcher* prefetcher, const uint32_t* samples) const {
+    const absl::StatusOr<const Batch*> batch = prefetcher->Next();
+    ASSERT_THAT(batch, IsOk());
+    ASSERT_EQ((*batch)->size, options_.batch_size);
+    const size_t values = static_cast<size_t>(dataset::CosmoValues(kEdge));
+    for (size_t b = 0; b < static_cast<size_t>(options_.batch_size); ++b) {
+      const std::vector<int16_t> voxels(
+          (*batch)->voxels.begin() + static_cast<ptrdiff_t>(b * values),
+          (*batch)->voxels.begin() + static_cast<ptrdiff_t>((b + 1) * values));
+      EXPECT_THAT(voxels, Each(static_cast<int16_t>(samples[b])));
+      EXPECT_EQ((*batch)->targets[4 * b + 3], static_cast<float>(samples[b]) + 0.75F);
+    }
+  }
+
+  void ExpectEpoch(Prefetcher* prefetcher, int epoch) const {
+    const std::vector<uint32_t> order = Order(epoch);
+    for (size_t i = 0; i < order.size(); i += static_cast<size_t>(options_.batch_size))
+      ExpectBatch(prefetcher, &order[i]);
+  }
+
+  const TempDir dir_;
+  PrefetchOptions options_ = {
+      .cube_edge = kEdge, .batch_size = 3, .threads = GetParam(), .depth = 3, .epochs = 1};
+  std::atomic<int> order_calls_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(Threads, PrefetcherTest, ::testing::Values(1, 4, 16));
+
+TEST_P(PrefetcherTest, DeliversTheOrderAskedFor) {
+  for (const dataset::Compression compression :
+       {dataset::Compression::kNone, dataset::Compression::kGzip}) {
+    WriteSamples(compression);
+    options_.first_epoch = 5;
+    options_.epochs = 3;
+    const std::unique_ptr<Prefetcher> prefetcher = Make();
+    prefetcher->Start();
+
+    for (int epoch = 5; epoch < 8; ++epoch)
+      ExpectEpoch(prefetcher.get(), epoch);
+    EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kOutOfRange));
+    EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kOutOfRange));
+  }
+}
+
+// The clock starts at the first touch: nothing may be read, or even asked for, before Start.
+TEST_P(PrefetcherTest, TouchesNothingBeforeStart) {
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+
+  EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(order_calls_, 0);
+  EXPECT_EQ(prefetcher->stored_bytes(), 0);
+}
+
+TEST_P(PrefetcherTest, NeverReadsMoreThanTheDepthAhead) {
+  WriteSamples(dataset::Compression::kNone);
+  options_.epochs = 4;
+  const int64_t batch_bytes = 3 * FileSize(Path(0)).value();
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+
+  for (int64_t taken = 1; taken <= 4 * kSamples / 3; ++taken) {
+    ASSERT_THAT(prefetcher->Next(), IsOk());
+    EXPECT_LE(prefetcher->stored_bytes(), (taken - 1 + options_.depth) * batch_bytes);
+    EXPECT_GE(prefetcher->stored_bytes(), taken * batch_bytes);
+  }
+}
+
+TEST_P(PrefetcherTest, ABatchStaysUntilTheNextIsAskedFor) {
+  WriteSamples(dataset::Compression::kNone);
+  options_.batch_size = 1;
+  options_.depth = 2;
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+  const std::vector<uint32_t> order = Order(0);
+
+  for (const uint32_t sample : order) {
+    const absl::StatusOr<const Batch*> batch = prefetcher->Next();
+    ASSERT_THAT(batch, IsOk());
+    for (int i = 0; i < 100; ++i)
+      ASSERT_THAT((*batch)->voxels, Each(static_cast<int16_t>(sample)));
+  }
+}
+
+TEST_P(PrefetcherTest, DeliversWhatComesBeforeABadSampleAndThenTheError) {
+  WriteSamples(dataset::Compression::kNone);
+  const std::vector<uint32_t> order = Order(0);
+  const std::string bad = Path(order[10]);
+  WriteFile(bad, ReadFile(bad).value().substr(0, 40));
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+
+  for (size_t i = 0; i < 9; i += 3)
+    ExpectBatch(prefetcher.get(), &order[i]);
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kDataLoss,
+                                             AllOf(HasSubstr(bad), HasSubstr("cut short"))));
+}
+
+TEST_P(PrefetcherTest, AMissingFileIsNamed) {
+  WriteSamples(dataset::Compression::kNone);
+  ASSERT_THAT(RemoveTree(Path(Order(0)[0])), IsOk());
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+
+  EXPECT_THAT(prefetcher->Next(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(Path(Order(0)[0]))));
+}
+
+TEST_P(PrefetcherTest, RefusesAnEpochThatDoesNotDivide) {
+  WriteSamples(dataset::Compression::kNone);
+  options_.batch_size = 5;
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+
+  EXPECT_THAT(prefetcher->Next(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("24 samples")));
+}
+
+TEST_P(PrefetcherTest, StopsInTheMiddle) {
+  WriteSamples(dataset::Compression::kNone);
+  for (int taken = 0; taken < 5; ++taken) {
+    const std::unique_ptr<Prefetcher> prefetcher = Make();
+    prefetcher->Start();
+    for (int i = 0; i < taken; ++i)
+      ASSERT_THAT(prefetcher->Next(), IsOk());
+  }
+}
+
+TEST(PrefetchOptionsTest, AreChecked) {
+  const auto create = [](const PrefetchOptions& options) {
+    return Prefetcher::Create(options, [](int) { return std::vector<std::string>(); }).status();
+  };
+
+  EXPECT_THAT(create({.cube_edge = kEdge}), IsOk());
+  EXPECT_THAT(create({.batch_size = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batch_size")));
+  EXPECT_THAT(create({.threads = 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("threads")));
+  EXPECT_THAT(create({.depth = 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth")));
+}
+
+}  // namespace
+}  // namespace assay::data
