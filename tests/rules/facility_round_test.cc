@@ -1,0 +1,147 @@
+#include "common/rules/facility_round.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "common/rules/check.h"
+#include "common/rules/hyperparameters.h"
+#include "common/rules/registry.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::rules {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr char kMini[] = R"([round]
+name = "mini"
+base = "hpc-3.0.0"
+label = "not an MLPerf result"
+init_limit_s = 60
+[benchmark]
+name = "cosmoflow"
+runs = 3
+target = 0.5
+[[rule]]
+id = "R-FAC-001"
+key = "train_samples"
+equals = 512
+[[rule]]
+id = "R-FAC-002"
+key = "opt_name"
+one_of = ["sgd", "adam"]
+hyperparameter = true
+divisions = ["closed"]
+)";
+
+std::unique_ptr<const RuleSet> Mini() {
+  absl::StatusOr<std::unique_ptr<const RuleSet>> rules = ParseFacilityRound(kMini, "mini.toml");
+  EXPECT_THAT(rules, IsOk());
+  return *std::move(rules);
+}
+
+TEST(FacilityRoundTest, TakesNameTargetAndRunsFromTheFile) {
+  const auto rules = Mini();
+
+  EXPECT_EQ(rules->name(), "mini");
+  EXPECT_FALSE(rules->data().is_mlperf);
+  EXPECT_EQ(rules->data().label, "not an MLPerf result");
+  EXPECT_EQ(rules->data().init_limit_ms, 60000);
+  ASSERT_THAT(rules->data().benchmarks, SizeIs(1));
+  EXPECT_EQ(rules->FindBenchmark("cosmoflow")->target, 0.5);
+  EXPECT_THAT(CheckRunCount(*rules, "cosmoflow", 3), IsEmpty());
+  EXPECT_THAT(CheckRunCount(*rules, "deepcam", 5), SizeIs(1));
+  EXPECT_NE(rules->digest(), FindRuleSet("3.0.0")->digest());
+}
+
+TEST(FacilityRoundTest, ItsRulesReplaceTheBaseRounds) {
+  const auto rules = Mini();
+
+  EXPECT_THAT(CheckHyperparameters(*rules, "cosmoflow", "closed", {{"opt_name", "adam"}}),
+              IsEmpty());
+  const auto findings =
+      CheckHyperparameters(*rules, "cosmoflow", "closed", {{"opt_name", "adamw"}});
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].rule_id, "R-FAC-002");
+}
+
+TEST(FacilityRoundTest, JudgesLogsByItsOwnTargetAndData) {
+  const auto rules = Mini();
+  const auto line = [](absl::string_view key, absl::string_view value) {
+    return absl::StrCat(":::MLLOG {\"time_ms\": 1, \"key\": \"", key, "\", \"value\": ", value,
+                        ", \"metadata\": {\"epoch_num\": 1}}\n");
+  };
+  const auto classes = [&](absl::string_view samples, absl::string_view error) {
+    const CheckResult result =
+        Check(absl::StrCat(line("submission_division", "\"open\""),
+                           line("submission_benchmark", "\"cosmoflow\""),
+                           line("train_samples", samples), line("eval_error", error)),
+              *rules);
+    std::string found;
+    for (const Finding& finding : result.findings)
+      absl::StrAppend(&found, finding.error_class, " ");
+    return found;
+  };
+
+  EXPECT_THAT(classes("512", "0.5"), Not(HasSubstr("train_samples")));
+  EXPECT_THAT(classes("512", "0.5"), Not(HasSubstr("eval_error")));
+  EXPECT_THAT(classes("511", "0.51"), HasSubstr("check_failed:train_samples"));
+  EXPECT_THAT(classes("511", "0.51"), HasSubstr("no_line_passes:eval_error"));
+}
+
+struct Mistake {
+  const char* from;
+  const char* to;
+  const char* message;
+};
+
+TEST(FacilityRoundTest, SaysWhereAFileIsWrong) {
+  const Mistake mistakes[] = {
+      {"name = \"mini\"", "name = \"hpc-4\"", "mini.toml:2:8: \"name\""},
+      {"base = \"hpc-3.0.0\"", "base = \"hpc-9\"", "mini.toml:3:8: unknown base round"},
+      {"runs = 3", "runs = 0", "mini.toml:8:8: \"runs\" must be from 1"},
+      {"runs = 3", "runs = \"3\"", "mini.toml:8:8: \"runs\" must be an integer"},
+      {"target = 0.5", "target = nan", "mini.toml:9:10: \"target\""},
+      {"target = 0.5", "", "mini.toml:6:1: \"target\" is required"},
+      {"target = 0.5", "goal = 0.5", "mini.toml:9:1: unknown key \"goal\""},
+      {"name = \"cosmoflow\"", "name = \"resnet\"", "mini.toml:7:8: the base round has no"},
+      {"id = \"R-FAC-002\"", "id = \"R-FAC-001\"", "is used twice"},
+      {"id = \"R-FAC-002\"", "id = \"R-HP-004\"", "mini.toml:15:6: \"id\" must be R-FAC-"},
+      {"equals = 512", "at_least = \"x\"", "mini.toml:13:12: \"at_least\" must be a number"},
+      {"divisions = [\"closed\"]", "divisions = []", "\"divisions\" must list"},
+      {"one_of = [\"sgd\", \"adam\"]", "one_of = []", "\"one_of\" must be a list"},
+      {"[benchmark]", "[benchmark", "mini.toml:6:"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const std::string toml = absl::StrReplaceAll(kMini, {{mistake.from, mistake.to}});
+
+    EXPECT_THAT(ParseFacilityRound(toml, "mini.toml"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(mistake.message)))
+        << mistake.to;
+  }
+}
+
+TEST(FacilityRoundTest, TheExampleIsValid) {
+  const absl::StatusOr<std::string> toml = ReadFile("deploy/rounds/cosmoflow-mini.toml");
+  ASSERT_THAT(toml, IsOk());
+
+  const auto rules = ParseFacilityRound(*toml, "cosmoflow-mini.toml");
+
+  ASSERT_THAT(rules, IsOk());
+  EXPECT_FALSE((*rules)->data().is_mlperf);
+  EXPECT_THAT((*rules)->data().label, HasSubstr("not an MLPerf result"));
+  EXPECT_EQ((*rules)->FindBenchmark("cosmoflow")->runs_required, 3);
+  EXPECT_THAT(CheckHyperparameters(**rules, "cosmoflow", "closed", {{"cube_edge", 64}}), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace assay::rules

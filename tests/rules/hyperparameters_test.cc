@@ -1,0 +1,126 @@
+#include "common/rules/hyperparameters.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/rules/registry.h"
+
+namespace assay::rules {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+const RuleSet& V3() {
+  return *FindRuleSet("hpc-3.0.0");
+}
+
+TEST(HyperparametersTest, ClosedCosmoflowRefusesAdamW) {
+  const std::vector<Finding> findings =
+      CheckHyperparameters(V3(), "cosmoflow", "closed", {{"opt_name", "adamw"}});
+
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].rule_id, "R-HP-004");
+  EXPECT_EQ(findings[0].severity, Severity::kError);
+  EXPECT_EQ(findings[0].error_class, "check_failed:opt_name");
+  EXPECT_EQ(findings[0].expected, "one of \"sgd\", \"SGD\"");
+  EXPECT_EQ(findings[0].found, "\"adamw\"");
+  EXPECT_THAT(findings[0].remedy, HasSubstr("open division"));
+  EXPECT_EQ(Format("entry.toml", findings[0]),
+            "entry.toml: error R-HP-004: opt_name: expected one of \"sgd\", \"SGD\", found "
+            "\"adamw\" [HPC rules, Hyperparameters]; fix: set opt_name to sgd, or submit to the "
+            "open division");
+}
+
+TEST(HyperparametersTest, OpenIsFree) {
+  EXPECT_THAT(CheckHyperparameters(V3(), "cosmoflow", "open",
+                                   {{"opt_name", "adamw"}, {"dropout", 7}, {"whatever", 1}}),
+              IsEmpty());
+}
+
+TEST(HyperparametersTest, GoodValuesPass) {
+  EXPECT_THAT(CheckHyperparameters(V3(), "cosmoflow", "closed",
+                                   {{"opt_name", "sgd"},
+                                    {"global_batch_size", 64},
+                                    {"dropout", 0.5},
+                                    {"sgd_opt_momentum", 0.9},
+                                    {"opt_learning_rate_decay_boundary_epochs", JsonList{32, 64}},
+                                    {"opt_learning_rate_decay_factor", JsonList{0.25, 0.5}}}),
+              IsEmpty());
+}
+
+struct Case {
+  const char* what;
+  const char* benchmark;
+  Hyperparameters values;
+  const char* rule_id;
+  Severity severity;
+};
+
+TEST(HyperparametersTest, NamesTheViolatedRule) {
+  const std::vector<Case> cases = {
+      {"dropout of one", "cosmoflow", {{"dropout", 1}}, "R-HP-010", Severity::kError},
+      {"text as number", "cosmoflow", {{"dropout", "0.5"}}, "R-HP-010", Severity::kError},
+      {"other momentum", "cosmoflow", {{"sgd_opt_momentum", 0.8}}, "R-HP-020", Severity::kError},
+      {"boundary at zero, which the checker accepts",
+       "cosmoflow",
+       {{"opt_learning_rate_decay_boundary_epochs", JsonList{0, 2}}},
+       "R-HP-021",
+       Severity::kWarning},
+      {"misspelt", "cosmoflow", {{"opt_nme", "sgd"}}, "R-HP-000", Severity::kWarning},
+      {"rule of the scheduler that the values choose",
+       "deepcam",
+       {{"scheduler_type", "multistep"}, {"scheduler_decay_rate", 2}},
+       "R-HP-116",
+       Severity::kError},
+      {"rule of the optimizer that the values choose",
+       "deepcam",
+       {{"opt_name", "LAMB"}, {"opt_max_grad_norm", 2}},
+       "R-HP-114",
+       Severity::kError},
+      {"only AdamW", "oc20", {{"opt_name", "SGD"}}, "R-HP-202", Severity::kError},
+      {"constant of the reference",
+       "openfold",
+       {{"max_templates", 8}},
+       "R-HP-313",
+       Severity::kError},
+  };
+  for (const Case& c : cases) {
+    const std::vector<Finding> findings =
+        CheckHyperparameters(V3(), c.benchmark, "closed", c.values);
+
+    ASSERT_THAT(findings, SizeIs(1)) << c.what;
+    EXPECT_EQ(findings[0].rule_id, c.rule_id) << c.what;
+    EXPECT_EQ(findings[0].severity, c.severity) << c.what;
+  }
+}
+
+TEST(HyperparametersTest, UnknownBenchmarkAndDivisionAreErrors) {
+  EXPECT_THAT(CheckHyperparameters(*FindRuleSet("2.0.0"), "openfold", "closed", {}),
+              ElementsAre(Field(&Finding::rule_id, "R-SUB-005")));
+  EXPECT_THAT(CheckHyperparameters(V3(), "cosmoflow", "network", {}),
+              ElementsAre(Field(&Finding::rule_id, "R-SUB-003")));
+}
+
+TEST(HyperparametersTest, EachBenchmarkHasItsRunCount) {
+  EXPECT_THAT(CheckRunCount(V3(), "cosmoflow", 10), IsEmpty());
+  EXPECT_THAT(CheckRunCount(V3(), "deepcam", 5), IsEmpty());
+  EXPECT_THAT(CheckRunCount(V3(), "oc20", 5), IsEmpty());
+  EXPECT_THAT(CheckRunCount(V3(), "openfold", 10), IsEmpty());
+
+  const std::vector<Finding> findings = CheckRunCount(V3(), "cosmoflow", 9);
+
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].rule_id, "R-RUN-001");
+  EXPECT_EQ(findings[0].expected, "10 runs of cosmoflow");
+  EXPECT_EQ(findings[0].found, "9");
+}
+
+}  // namespace
+}  // namespace assay::rules
