@@ -6,8 +6,13 @@
 #include "cli/completion.h"
 #include "cli/config_command.h"
 #include "cli/entry.h"
+#include "cli/follow.h"
 #include "cli/help.h"
 #include "cli/node.h"
+#include "cli/rule_sets.h"
+#include "cli/run.h"
+#include "cli/score.h"
+#include "cli/submit.h"
 #include "cli/token.h"
 #include "cli/version.h"
 
@@ -17,7 +22,8 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {EntryCommands, SetCommands, NodeCommands, TokenCommands, QueryCommands, ConfigCommands,
+         {SubmitCommands, LogsCommands, WaitCommands, ScoreCommands, EntryCommands, SetCommands,
+          RunCommands, NodeCommands, RulesCommands, TokenCommands, QueryCommands, ConfigCommands,
           CompletionCommands, HelpCommands, VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));

@@ -104,8 +104,7 @@ absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& argum
 absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
-                   ListRunsOf(*client, entry.name(), "", std::numeric_limits<int64_t>::max()));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(*client, entry.name()));
   ShowView view{.schema = "assay.entry/v1",
                 .value = EntryJson(entry),
                 .fields = EntryFields(),
@@ -149,8 +148,7 @@ absl::StatusOr<ExitStatus> RunSetList(Context* context, const Arguments& argumen
 absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
-                   ListRunsOf(*client, entry.name(), "", std::numeric_limits<int64_t>::max()));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(*client, entry.name()));
   ShowView view{.schema = "assay.set/v1",
                 .value = SetJson(entry),
                 .fields = {{"set", "id"},
@@ -228,6 +226,10 @@ absl::StatusOr<std::vector<v1::Run>> ListRunsOf(const Client& client, const std:
     request.set_page_token(page.next_page_token());
   }
   return runs;
+}
+
+absl::StatusOr<std::vector<v1::Run>> AllRunsOf(const Client& client, const std::string& entry) {
+  return ListRunsOf(client, entry, "", std::numeric_limits<int64_t>::max());
 }
 
 absl::StatusOr<v1::Submission> GetEntry(const Client& client, const std::string& id) {

@@ -27,6 +27,9 @@ absl::StatusOr<std::vector<v1::Submission>> ListEntries(const Client& client,
 absl::StatusOr<std::vector<v1::Run>> ListRunsOf(const Client& client, const std::string& entry,
                                                 const std::string& state, int64_t limit);
 
+// All runs of an entry, in order.
+absl::StatusOr<std::vector<v1::Run>> AllRunsOf(const Client& client, const std::string& entry);
+
 // The entry that `id` names (see ids.h).
 absl::StatusOr<v1::Submission> GetEntry(const Client& client, const std::string& id);
 

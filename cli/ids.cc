@@ -50,7 +50,7 @@ std::string ShortId(absl::string_view name) {
 }
 
 absl::StatusOr<std::string> EntryName(const Client& client, absl::string_view id) {
-  if (id == "@last") {
+  if (id == "@last" || id.empty()) {
     ASSIGN_OR_RETURN(const v1::Submission last, LastEntry(client));
     return last.name();
   }
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> EntryName(const Client& client, absl::string_view id
 }
 
 absl::StatusOr<std::string> RunName(const Client& client, absl::string_view id) {
-  if (id == "@last") {
+  if (id == "@last" || id.empty()) {
     ASSIGN_OR_RETURN(const v1::Submission last, LastEntry(client));
     if (last.runs().empty())
       return absl::NotFoundError(absl::StrCat("@last: ", ShortId(last.name()), " has no run"));

@@ -14,11 +14,11 @@ namespace assay::cli {
 // "submissions/e-42" is "e-42": what follows the last slash.
 std::string ShortId(absl::string_view name);
 
-// "submissions/e-42" for e-42, for its run set s-42 and for @last, the newest entry that the caller
-// may see. INVALID_ARGUMENT if `id` is something else, NOT_FOUND if there is no last one.
+// "submissions/e-42" for e-42, for its run set s-42 and for @last or "", the newest entry that the
+// caller may see. INVALID_ARGUMENT if `id` is something else, NOT_FOUND if there is no last one.
 absl::StatusOr<std::string> EntryName(const Client& client, absl::string_view id);
 
-// "runs/r-901" for r-901 and for @last, the newest run of the newest entry.
+// "runs/r-901" for r-901 and for @last or "", the newest run of the newest entry.
 absl::StatusOr<std::string> RunName(const Client& client, absl::string_view id);
 
 // "workers/w0" for w0 or workers/w0. INVALID_ARGUMENT if it cannot be a name.

@@ -4,10 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "cli/context.h"
 #include "cli/ids.h"
-#include "cli/request_id.h"
 #include "cli/resource_json.h"
 #include "google/protobuf/util/time_util.h"
 
+#include "common/secret.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -19,7 +19,7 @@ absl::StatusOr<v1::CreateTokenResponse> CreateToken(Context* context, const Argu
                                                     v1::Token token) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   v1::CreateTokenRequest request;
-  request.set_request_id(NewRequestId());
+  request.set_request_id(MakeUuid());
   *request.mutable_token() = std::move(token);
   ASSIGN_OR_RETURN(const absl::Duration lifetime,
                    arguments.Duration("lifetime", absl::ZeroDuration()));
@@ -53,12 +53,12 @@ absl::StatusOr<ExitStatus> PrintSecret(Context* context, const v1::CreateTokenRe
 absl::StatusOr<ExitStatus> RunTokenCreate(Context* context, const Arguments& arguments) {
   v1::Token token;
   token.set_kind(v1::Token::ACCESS);
-  token.set_principal(arguments.Get("PRINCIPAL"));
+  token.set_principal(arguments.Get("principal"));
   token.set_role(arguments.Get("role"));
-  token.set_organization(arguments.Get("org"));
+  token.set_organization(arguments.Get("organization"));
   if (token.role() == "submitter" && token.organization().empty()) {
     return absl::InvalidArgumentError(
-        "a submitter acts for an organisation: say which with --org ORG");
+        "a submitter acts for an organisation: say which with --organization ORG");
   }
   ASSIGN_OR_RETURN(const v1::CreateTokenResponse response, CreateToken(context, arguments, token));
   return PrintSecret(context, response,
@@ -150,55 +150,56 @@ std::vector<Command> TokenCommands() {
                            .kind = Option::Kind::kDuration,
                            .value = "DURATION",
                            .help = "how long it is valid (12h for access, 1h for enrolment)"};
-  return {{.path = "admin token create",
-           .summary = "make an access token for a person or a script",
-           .description = "The secret is printed once, alone, on stdout.",
-           .positionals = {{.name = "PRINCIPAL", .help = "whom it stands for, as alice"}},
-           .options = {{.name = "role",
-                        .kind = Option::Kind::kChoice,
-                        .value = "ROLE",
-                        .help = "submitter, reviewer or operator",
-                        .choices = {"submitter", "reviewer", "operator"},
-                        .is_required = true},
-                       {.name = "org",
-                        .kind = Option::Kind::kText,
-                        .value = "ORG",
-                        .help = "organisation that a submitter acts for"},
-                       lifetime},
-           .examples = {{"assay admin token create alice --role submitter --org CSCS", ""},
-                        {"assay admin token create ci --role submitter --org CSCS --lifetime 30d > "
-                         "token",
-                         ""}},
-           .run = RunTokenCreate},
-          {.path = "admin token list",
-           .summary = "list tokens, never their secrets",
-           .examples = {{"assay admin token list", ""}},
-           .run = RunTokenList},
-          {.path = "admin token revoke",
-           .summary = "make a token useless at once",
-           .positionals = {{.name = "TOKEN", .help = "its id, as t-7"}},
-           .examples = {{"assay admin token revoke t-7", ""}},
-           .run = RunTokenRevoke},
-          {.path = "admin enrol",
-           .summary = "make a one-time token by which a new node joins",
-           .positionals = {{.name = "NODE", .help = "name that the worker shall have"}},
-           .options = {lifetime},
-           .examples = {{"assay admin enrol n007 > enrol.token", ""}},
-           .run = RunEnrol},
-          {.path = "admin audit",
-           .summary = "who changed what, and when",
-           .options = {{.name = "after",
-                        .kind = Option::Kind::kInteger,
-                        .value = "SEQ",
-                        .help = "only what came after this number"},
-                       {.name = "limit",
-                        .letter = 'n',
-                        .kind = Option::Kind::kInteger,
-                        .value = "N",
-                        .help = "at most so many",
-                        .fallback = "100"}},
-           .examples = {{"assay admin audit -o ndjson", ""}},
-           .run = RunAudit}};
+  return {
+      {.path = "admin token create",
+       .summary = "make an access token for a person or a script",
+       .description = "The secret is printed once, alone, on stdout.",
+       .positionals = {{.name = "PRINCIPAL", .help = "whom it stands for, as alice"}},
+       .options = {{.name = "role",
+                    .kind = Option::Kind::kChoice,
+                    .value = "ROLE",
+                    .help = "submitter, reviewer or operator",
+                    .choices = {"submitter", "reviewer", "operator"},
+                    .is_required = true},
+                   {.name = "organization",
+                    .kind = Option::Kind::kText,
+                    .value = "ORG",
+                    .help = "organisation that a submitter acts for"},
+                   lifetime},
+       .examples =
+           {{"assay admin token create --principal alice --role submitter --organization CSCS", ""},
+            {"assay admin token create --principal bob --role reviewer --lifetime 30d > token",
+             ""}},
+       .run = RunTokenCreate},
+      {.path = "admin token list",
+       .summary = "list tokens, never their secrets",
+       .examples = {{"assay admin token list", ""}},
+       .run = RunTokenList},
+      {.path = "admin token revoke",
+       .summary = "make a token useless at once",
+       .positionals = {{.name = "TOKEN", .help = "its id, as t-7"}},
+       .examples = {{"assay admin token revoke t-7", ""}},
+       .run = RunTokenRevoke},
+      {.path = "admin enrol",
+       .summary = "make a one-time token by which a new node joins",
+       .positionals = {{.name = "NODE", .help = "name that the worker shall have"}},
+       .options = {lifetime},
+       .examples = {{"assay admin enrol n007 > enrol.token", ""}},
+       .run = RunEnrol},
+      {.path = "admin audit",
+       .summary = "who changed what, and when",
+       .options = {{.name = "after",
+                    .kind = Option::Kind::kInteger,
+                    .value = "SEQ",
+                    .help = "only what came after this number"},
+                   {.name = "limit",
+                    .letter = 'n',
+                    .kind = Option::Kind::kInteger,
+                    .value = "N",
+                    .help = "at most so many",
+                    .fallback = "100"}},
+       .examples = {{"assay admin audit -o ndjson", ""}},
+       .run = RunAudit}};
 }
 
 }  // namespace assay::cli

@@ -1,0 +1,41 @@
+#include "cli/log_line.h"
+
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
+
+namespace assay::cli {
+namespace {
+
+constexpr absl::string_view kToken = ":::MLLOG ";
+
+std::string ValueText(const nlohmann::json& value) {
+  if (value.is_null()) return "";
+  if (value.is_number_float()) return absl::StrFormat("%.5g", value.get<double>());
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::optional<LogLine> ParseLogLine(absl::string_view text) {
+  const size_t at = text.rfind(kToken);
+  if (at == absl::string_view::npos) return std::nullopt;
+  const absl::string_view body = text.substr(at + kToken.size());
+  const nlohmann::json record =
+      nlohmann::json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || !record.contains("key") || !record["key"].is_string())
+    return std::nullopt;
+  LogLine line;
+  line.key = record["key"].get<std::string>();
+  if (record.contains("value")) line.value = ValueText(record["value"]);
+  if (record.contains("time_ms") && record["time_ms"].is_number())
+    line.time_ms = std::llround(record["time_ms"].get<double>());
+  if (!record.contains("metadata") || !record["metadata"].is_object()) return line;
+  const nlohmann::json& metadata = record["metadata"];
+  if (metadata.contains("epoch_num") && metadata["epoch_num"].is_number_integer())
+    line.epoch = metadata["epoch_num"].get<int64_t>();
+  return line;
+}
+
+}  // namespace assay::cli

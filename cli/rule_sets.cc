@@ -1,0 +1,306 @@
+#include "cli/rule_sets.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/context.h"
+#include "cli/resource_json.h"
+#include "cli/results_tree.h"
+#include "cli/suggest.h"
+
+#include "common/file.h"
+#include "common/rules/check.h"
+#include "common/rules/facility_round.h"
+#include "common/rules/registry.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+Json RuleSetJson(const rules::RuleSet& rule_set) {
+  Json json = {{"id", rule_set.name()}, {"is_mlperf_result", rule_set.data().is_mlperf}};
+  json["benchmarks"] = Json::array();
+  for (const rules::Benchmark& benchmark : rule_set.data().benchmarks)
+    json["benchmarks"].push_back(benchmark.name);
+  if (!rule_set.data().label.empty()) json["label"] = rule_set.data().label;
+  json["digest"] = rule_set.digest();
+  return json;
+}
+
+// Rounds that the coordinator has besides the built-in ones; none if no coordinator answers.
+void AddCoordinatorRounds(Context* context, Json* items) {
+  const absl::StatusOr<Client*> client = context->Connect();
+  if (!client.ok()) return;
+  const absl::StatusOr<v1::ListRoundsResponse> response =
+      (*client)->Call((*client)->admin(), &v1::AdminService::Stub::ListRounds,
+                      v1::ListRoundsRequest(), absl::Seconds(5));
+  if (!response.ok()) return;
+  std::set<std::string> known;
+  for (const Json& item : *items)
+    known.insert(item["id"].get<std::string>());
+  for (const v1::Round& round : response->rounds())
+    if (known.insert(round.name()).second) items->push_back(RoundJson(round));
+}
+
+absl::StatusOr<ExitStatus> RunRulesList(Context* context, const Arguments& arguments) {
+  ListView view{.schema = "assay.round/v1",
+                .columns = {{"ROUND", "id"},
+                            {"MLPERF", "is_mlperf_result", Format::kYesNo, 1},
+                            {"BENCHMARKS", "benchmarks"},
+                            {"DIGEST", "digest", Format::kDigest},
+                            {"LABEL", "label", Format::kText, 2}}};
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
+    view.items.push_back(RuleSetJson(*rule_set));
+  if (!arguments.Has("built-in")) AddCoordinatorRounds(context, &view.items);
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("ROUND")));
+  ShowView view{.schema = "assay.round/v1",
+                .value = RuleSetJson(*rule_set),
+                .fields = {{"round", "id"},
+                           {"label", "label"},
+                           {"MLPerf result", "is_mlperf_result", Format::kYesNo},
+                           {"digest", "digest"},
+                           {"init limit ms", "init_limit_ms"},
+                           {"staging timed", "is_staging_timed", Format::kYesNo}},
+                .sections = {{"Benchmarks",
+                              "benchmark_details",
+                              {{"BENCHMARK", "id"},
+                               {"RUNS", "runs", Format::kNumber},
+                               {"KEY", "quality_key"},
+                               {"TARGET", "target", Format::kNumber},
+                               {"BETTER", "better"}}},
+                             {"Rules",
+                              "rules",
+                              {{"RULE", "id"},
+                               {"KEY", "key"},
+                               {"IN", "config", Format::kText, 1},
+                               {"WANTS", "expected"}}}}};
+  view.value["init_limit_ms"] = rule_set->data().init_limit_ms;
+  view.value["is_staging_timed"] = rule_set->data().staging_on_the_clock;
+  view.value["benchmark_details"] = Json::array();
+  for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
+    view.value["benchmark_details"].push_back(
+        {{"id", benchmark.name},
+         {"runs", benchmark.runs_required},
+         {"quality_key", benchmark.quality_key},
+         {"target", benchmark.target},
+         {"better", benchmark.lower_is_better ? "lower" : "higher"}});
+  view.value["rules"] = Json::array();
+  for (const rules::Config& config : rule_set->data().configs)
+    for (const rules::KeyRule& rule : config.rules)
+      view.value["rules"].push_back({{"id", rule.id},
+                                     {"key", rule.key},
+                                     {"config", config.name},
+                                     {"expected", rules::Expectation(rule)}});
+  RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+// A rule as it stands in one round and config.
+struct RulePlace {
+  std::string round;
+  std::string config;
+  const rules::KeyRule* rule;
+};
+
+std::vector<RulePlace> PlacesOf(const std::string& id) {
+  std::vector<RulePlace> places;
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
+    for (const rules::Config& config : rule_set->data().configs)
+      for (const rules::KeyRule& rule : config.rules)
+        if (rule.id == id) places.push_back({rule_set->name(), config.name, &rule});
+    for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
+      for (const rules::KeyRule& rule : benchmark.document_rules)
+        if (rule.id == id)
+          places.push_back({rule_set->name(), absl::StrCat(benchmark.name, " (document)"), &rule});
+  }
+  return places;
+}
+
+std::vector<std::string> AllRuleIds() {
+  std::set<std::string> ids;
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
+    for (const rules::Config& config : rule_set->data().configs)
+      for (const rules::KeyRule& rule : config.rules)
+        ids.insert(rule.id);
+    for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
+      for (const rules::KeyRule& rule : benchmark.document_rules)
+        ids.insert(rule.id);
+  }
+  return {ids.begin(), ids.end()};
+}
+
+absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
+  const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
+  const std::vector<RulePlace> places = PlacesOf(id);
+  if (places.empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no rule '", id, "' in a built-in round",
+                                            DidYouMean(id, AllRuleIds()),
+                                            "; 'assay rules show ROUND' lists them"));
+  }
+  const rules::KeyRule& newest = *places.back().rule;
+  Json json = {{"id", id}, {"key", newest.key}, {"expected", rules::Expectation(newest)}};
+  if (!newest.section.empty()) json["section"] = newest.section;
+  if (!newest.remedy.empty()) json["remedy"] = newest.remedy;
+  json["rounds"] = Json::array();
+  for (const RulePlace& place : places)
+    json["rounds"].push_back({{"round", place.round},
+                              {"config", place.config},
+                              {"expected", rules::Expectation(*place.rule)}});
+  RETURN_IF_ERROR(context->printer().Show(
+      {.schema = "assay.rule/v1",
+       .value = json,
+       .fields = {{"rule", "id"},
+                  {"key", "key"},
+                  {"wants", "expected"},
+                  {"stands in", "section"},
+                  {"remedy", "remedy"}},
+       .sections = {
+           {"Rounds", "rounds", {{"ROUND", "round"}, {"IN", "config"}, {"WANTS", "expected"}}}}}));
+  return ExitStatus::kDone;
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info = {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+absl::StatusOr<std::vector<std::string>> FilesOf(const Environment& env,
+                                                 const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!IsDirectory(env.AbsolutePath(path))) {
+      files.push_back(path);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const std::vector<ResultFolder> folders,
+                     FindResultFolders(env.AbsolutePath(path)));
+    for (const ResultFolder& folder : folders)
+      for (const std::string& name : folder.files)
+        files.push_back(JoinPath(folder.path, name));
+  }
+  if (files.empty()) return absl::NotFoundError("no result_*.txt file there, at any depth");
+  return files;
+}
+
+v1::Finding ToProto(const rules::Finding& finding) {
+  v1::Finding proto;
+  proto.set_rule(finding.rule_id);
+  proto.set_severity(finding.severity == rules::Severity::kError ? v1::Finding::ERROR
+                                                                 : v1::Finding::WARNING);
+  proto.set_error_class(finding.error_class);
+  proto.set_key(finding.key);
+  proto.set_line(finding.line);
+  proto.set_expected(finding.expected);
+  proto.set_found(finding.found);
+  proto.set_remedy(finding.remedy);
+  return proto;
+}
+
+absl::StatusOr<ExitStatus> RunRulesCheck(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("round")));
+  ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                   FilesOf(context->env(), arguments.All("PATH")));
+  const rules::CheckOptions options{.warnings_are_errors = arguments.Has("strict")};
+  ListView view{.schema = "assay.check/v1",
+                .columns = {{"FILE", "file"},
+                            {"VERDICT", "verdict", Format::kState},
+                            {"ERRORS", "error_count", Format::kNumber},
+                            {"WARNINGS", "warning_count", Format::kNumber}}};
+  bool is_all_pass = true;
+  for (const std::string& file : files) {
+    ASSIGN_OR_RETURN(const std::string log, ReadFile(context->env().AbsolutePath(file)));
+    const rules::CheckResult result = rules::Check(log, *rule_set, options);
+    is_all_pass = is_all_pass && result.pass;
+    Json item = {{"file", file}, {"verdict", result.pass ? "ok" : "fail"}};
+    item["error_count"] = std::count_if(
+        result.findings.begin(), result.findings.end(),
+        [](const rules::Finding& f) { return f.severity == rules::Severity::kError; });
+    item["warning_count"] = result.findings.size() - item["error_count"].get<size_t>();
+    item["round"] = result.rule_set;
+    item["rules_digest"] = result.digest;
+    item["findings"] = Json::array();
+    for (const rules::Finding& finding : result.findings) {
+      item["findings"].push_back(FindingJson(ToProto(finding)));
+      const bool is_shown = finding.severity == rules::Severity::kError || !context->is_quiet();
+      if (!context->printer().IsStructured() && is_shown)
+        context->out() << rules::Format(file, finding) << "\n";
+    }
+    view.items.push_back(item);
+  }
+  if (context->printer().IsStructured()) {
+    RETURN_IF_ERROR(context->printer().List(view));
+  } else {
+    const auto passed = std::count_if(view.items.begin(), view.items.end(),
+                                      [](const Json& item) { return item["verdict"] == "ok"; });
+    context->out() << context->style().Mark(is_all_pass ? Tone::kGood : Tone::kBad) << " " << passed
+                   << " of " << files.size() << " pass " << rule_set->name() << " (rules "
+                   << rule_set->digest().substr(0, 12) << ")\n";
+  }
+  return is_all_pass ? ExitStatus::kDone : ExitStatus::kRuleViolation;
+}
+
+}  // namespace
+
+absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name) {
+  if (const rules::RuleSet* built_in = rules::FindRuleSet(name); built_in != nullptr)
+    return RuleSetRef(built_in, [](const rules::RuleSet*) {});
+  if (absl::EndsWith(name, ".toml")) {
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(environment.AbsolutePath(name)));
+    ASSIGN_OR_RETURN(std::unique_ptr<const rules::RuleSet> rule_set,
+                     rules::ParseFacilityRound(text, name));
+    return RuleSetRef(std::move(rule_set));
+  }
+  std::vector<std::string> known;
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
+    known.push_back(rule_set->name());
+  return absl::NotFoundError(absl::StrCat(
+      "there is no built-in round '", name, "'", DidYouMean(name, known), "; they are ",
+      absl::StrJoin(known, ", "), ", or name a facility round's .toml file"));
+}
+
+std::vector<Command> RulesCommands() {
+  const Option round = {.name = "round",
+                        .kind = Option::Kind::kText,
+                        .value = "ROUND",
+                        .help = "hpc-3.0.0, v1.0, ..., or a facility round's .toml file",
+                        .is_required = true};
+  return {{.path = "rules list",
+           .summary = "list rounds with the digests of their rules",
+           .options = {{.name = "built-in", .help = "without those of the coordinator"}},
+           .examples = {{"assay rules list", ""}},
+           .run = RunRulesList},
+          {.path = "rules show",
+           .summary = "show a round: targets, runs, every rule",
+           .positionals = {{.name = "ROUND", .help = "hpc-3.0.0, v1.0, or a .toml file"}},
+           .examples = {{"assay rules show hpc-3.0.0", ""}},
+           .run = RunRulesShow},
+          {.path = "rules explain",
+           .summary = "what a rule wants, where it stands, what to do",
+           .positionals = {{.name = "RULE", .help = "as R-HP-004"}},
+           .examples = {{"assay rules explain R-HP-004", ""}},
+           .run = RunRulesExplain},
+          {.path = "rules check",
+           .summary = "judge log files, without a coordinator",
+           .description = "Prints findings as file:line: error RULE: ... and exits with 3 if a "
+                          "file fails.",
+           .positionals = {{.name = "PATH",
+                            .help = "log files, or folders with result_*.txt at any depth",
+                            .is_repeated = true,
+                            .completes = Completes::kFile}},
+           .options = {round, {.name = "strict", .help = "warnings are errors"}},
+           .examples = {{"assay rules check --round hpc-3.0.0 result_*.txt", ""}},
+           .run = RunRulesCheck}};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,257 @@
+#include "cli/run.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/context.h"
+#include "cli/entry.h"
+#include "cli/follow.h"
+#include "cli/ids.h"
+#include "cli/log_line.h"
+#include "cli/resource_json.h"
+
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 50));
+  std::string entry;
+  if (arguments.Has("entry")) {
+    ASSIGN_OR_RETURN(entry, EntryName(*client, arguments.Get("entry")));
+  }
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
+                   ListRunsOf(*client, entry, arguments.Get("state"), limit));
+  ListView view{.schema = "assay.run/v1",
+                .columns = RunColumns(),
+                .empty_text = "no runs; 'assay submit FILE' makes some"};
+  for (const v1::Run& run : runs)
+    view.items.push_back(RunJson(run));
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  v1::GetRunRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), RunName(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const v1::Run run, client->Call(client->submissions(),
+                                                   &v1::SubmissionService::Stub::GetRun, request));
+  RETURN_IF_ERROR(
+      context->printer().Show({.schema = "assay.run/v1",
+                               .value = RunJson(run),
+                               .fields = RunFields(),
+                               .sections = {{"Findings", "findings", FindingColumns()},
+                                            {"Artifacts",
+                                             "artifacts",
+                                             {{"FILE", "file"},
+                                              {"SIZE", "bytes", Format::kBytes},
+                                              {"SHA-256", "sha256", Format::kText, 1}}}}}));
+  return ExitStatus::kDone;
+}
+
+// Writes the events of a run as lines: the log alone, or everything with its stamps.
+class EventPrinter {
+ public:
+  EventPrinter(const Context* context, bool has_stamps)
+      : context_(context), has_stamps_(has_stamps) {}
+
+  void Print(const v1::RunEvent& event) {
+    if (context_->printer().IsJson()) {
+      context_->printer().Item("assay.run_event/v1", RunEventJson(event)).IgnoreError();
+    } else if (has_stamps_) {
+      PrintStamped(event);
+    } else if (event.kind() == v1::RunEvent::LOG_LINE) {
+      context_->out() << event.text() << "\n" << std::flush;
+    }
+  }
+
+ private:
+  void PrintStamped(const v1::RunEvent& event) {
+    if (!start_us_.has_value()) start_us_ = event.wall_us();
+    const absl::Time at = absl::FromUnixMicros(event.wall_us());
+    const double elapsed = static_cast<double>(event.wall_us() - *start_us_) / 1e6;
+    const std::string what = Describe(event);
+    if (what.empty()) return;
+    context_->out() << absl::FormatTime("%H:%M:%E3S", at, context_->env().time_zone)
+                    << absl::StrFormat(" %+10.3f  ", elapsed) << what << "\n"
+                    << std::flush;
+  }
+
+  std::string Describe(const v1::RunEvent& event) {
+    switch (event.kind()) {
+      case v1::RunEvent::LOG_LINE:
+        return DescribeLogLine(event);
+      case v1::RunEvent::FIRST_TOUCH:
+        touch_us_ = event.wall_us();
+        return absl::StrCat("first dataset touch  ", event.text(), "  (node rank ",
+                            event.node_rank(), ", witnessed)", TouchVerdict());
+      case v1::RunEvent::FINDING:
+        return absl::StrCat(
+            context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),
+            "  ", event.finding().key(), "  expected ", event.finding().expected(), ", found ",
+            event.finding().found());
+      case v1::RunEvent::PROGRESS:
+        return context_->style().Paint(event.text(), Tone::kFaint);
+      default:
+        return absl::StrCat("(an event newer than this program: kind ",
+                            static_cast<int>(event.kind()), ")");
+    }
+  }
+
+  std::string DescribeLogLine(const v1::RunEvent& event) {
+    const std::optional<LogLine> line = ParseLogLine(event.text());
+    if (!line.has_value()) return context_->style().Paint(event.text(), Tone::kFaint);
+    std::string text = line->key;
+    if (line->epoch > 0) absl::StrAppend(&text, "  epoch ", line->epoch);
+    if (!line->value.empty()) absl::StrAppend(&text, "  ", line->value);
+    if (line->key == "run_start") {
+      run_start_us_ = line->time_ms * 1000;
+      absl::StrAppend(&text, TouchVerdict());
+    }
+    return text;
+  }
+
+  // Once both are known: which came first.
+  std::string TouchVerdict() const {
+    if (!touch_us_.has_value() || !run_start_us_.has_value()) return "";
+    const double after_ms = static_cast<double>(*touch_us_ - *run_start_us_) / 1000.0;
+    const Style& style = context_->style();
+    // run_start is logged in whole milliseconds, cut off.
+    if (after_ms >= 0)
+      return absl::StrFormat("  touch %.1f ms after run_start %s", after_ms,
+                             style.Mark(Tone::kGood));
+    return absl::StrFormat("  touch %.1f ms BEFORE run_start %s", -after_ms,
+                           style.Mark(Tone::kBad));
+  }
+
+  const Context* const context_;
+  const bool has_stamps_;
+  std::optional<int64_t> start_us_;
+  std::optional<int64_t> touch_us_;
+  std::optional<int64_t> run_start_us_;
+};
+
+absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& arguments,
+                                       bool has_stamps) {
+  RunEventQuery query;
+  query.follow = arguments.Has("follow");
+  if (query.follow) context->env().interrupt->Listen();
+  ASSIGN_OR_RETURN(const int64_t rank, arguments.Integer("node-rank", 0));
+  query.node_rank = static_cast<int32_t>(rank);
+  ASSIGN_OR_RETURN(query.after_seq, arguments.Integer("after", 0));
+  ASSIGN_OR_RETURN(const absl::Duration timeout,
+                   arguments.Duration("timeout", absl::InfiniteDuration()));
+  query.deadline = absl::Now() + timeout;
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(query.run, RunName(*client, arguments.Get("ID")));
+  EventPrinter printer(context, has_stamps);
+  int64_t count = 0;
+  const absl::Status status =
+      ForEachRunEvent(*client, context->env().interrupt, query, [&](const v1::RunEvent& event) {
+        ++count;
+        printer.Print(event);
+      });
+  if (absl::IsCancelled(status)) {
+    context->Note(absl::StrCat("detached; ", ShortId(query.run), " goes on"));
+    return ExitStatus::kInterrupted;
+  }
+  if (absl::IsDeadlineExceeded(status)) {
+    context->Note(absl::StrCat("timed out; ", ShortId(query.run), " goes on"));
+    return ExitStatus::kTimedOut;
+  }
+  RETURN_IF_ERROR(status);
+  if (count == 0 && !query.follow)
+    context->Note(absl::StrCat(ShortId(query.run), " has no events yet; follow it with -f"));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunLogs(Context* context, const Arguments& arguments) {
+  return PrintEvents(context, arguments, arguments.Has("events"));
+}
+
+absl::StatusOr<ExitStatus> RunEvents(Context* context, const Arguments& arguments) {
+  return PrintEvents(context, arguments, true);
+}
+
+std::vector<Option> EventOptions() {
+  return {{.name = "follow", .letter = 'f', .help = "go on until the run has ended"},
+          {.name = "node-rank",
+           .kind = Option::Kind::kInteger,
+           .value = "N",
+           .help = "node of the gang; -1: all, in the coordinator's order",
+           .fallback = "0"},
+          {.name = "after",
+           .kind = Option::Kind::kInteger,
+           .value = "SEQ",
+           .help = "only what came after this event"},
+          {.name = "timeout",
+           .kind = Option::Kind::kDuration,
+           .value = "DURATION",
+           .help = "give up following after it (exit 7)"}};
+}
+
+Command LogsCommand(const std::string& path) {
+  std::vector<Option> options = EventOptions();
+  options.push_back(
+      {.name = "events", .help = "with stamps, and what the node witnessed beside it"});
+  return {.path = path,
+          .summary = "print the log of a run",
+          .description =
+              "Lines are byte for byte those of the result file. With -f it survives a "
+              "restart of the coordinator and goes on where it was.",
+          .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+          .options = options,
+          .examples = {{absl::StrCat("assay ", path, " r-901 -f --events"),
+                        "the first touch of the dataset beside run_start"},
+                       {absl::StrCat("assay ", path, " @last > result.txt"), ""}},
+          .run = RunLogs};
+}
+
+}  // namespace
+
+std::vector<Command> RunCommands() {
+  return {
+      {.path = "run list",
+       .summary = "list runs",
+       .options = {{.name = "entry",
+                    .kind = Option::Kind::kText,
+                    .value = "ID",
+                    .help = "of this entry only"},
+                   {.name = "state",
+                    .kind = Option::Kind::kText,
+                    .value = "STATE",
+                    .help = "queued, assigned, running, uploading, succeeded, failed, "
+                            "cancelled"},
+                   {.name = "limit",
+                    .letter = 'n',
+                    .kind = Option::Kind::kInteger,
+                    .value = "N",
+                    .help = "at most so many",
+                    .fallback = "50"}},
+       .examples = {{"assay run list --entry e-42", ""}, {"assay run list --state running", ""}},
+       .run = RunRunList},
+      {.path = "run show",
+       .summary = "show a run with its verdict and files",
+       .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+       .examples = {{"assay run show r-901", ""}},
+       .run = RunRunShow},
+      LogsCommand("run logs"),
+      {.path = "run events",
+       .summary = "print all events of a run with their stamps",
+       .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+       .options = EventOptions(),
+       .examples = {{"assay run events r-901 -o ndjson", "wall, monotonic and receive stamps"}},
+       .run = RunEvents}};
+}
+
+std::vector<Command> LogsCommands() {
+  return {LogsCommand("logs")};
+}
+
+}  // namespace assay::cli

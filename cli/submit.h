@@ -1,0 +1,29 @@
+// assay plan, submit, status, why, cancel: the daily life of an entry.
+
+#ifndef CLI_SUBMIT_H_
+#define CLI_SUBMIT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cli/command.h"
+#include "cli/context.h"
+#include "cli/submission_file.h"
+
+#include "assay/v1/submission_service.pb.h"
+
+namespace assay::cli {
+
+std::vector<Command> SubmitCommands();
+
+// Reads a submission file. NOT_FOUND if there is none; otherwise see its `problems`.
+absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const std::string& path);
+
+// Plans, then submits. The result has no name if the rules say no: then the findings have been
+// printed.
+absl::StatusOr<v1::Submission> SubmitFile(Context* context, const Client& client,
+                                          const SubmissionFile& file);
+
+}  // namespace assay::cli
+
+#endif  // CLI_SUBMIT_H_
