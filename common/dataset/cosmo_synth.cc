@@ -108,8 +108,8 @@ class CosmoSynthesizer::Grid {
   Grid& operator=(const Grid&) = delete;
 
   int edge() const { return edge_; }
-  size_t voxels() const { return static_cast<size_t>(edge_) * edge_ * edge_; }
-  size_t mode_count() const { return static_cast<size_t>(edge_) * edge_ * half_; }
+  size_t voxels() const { return static_cast<size_t>(edge_ * edge_ * edge_); }
+  size_t mode_count() const { return static_cast<size_t>(edge_ * edge_ * half_); }
   double* real() { return real_.get(); }
   Complex* modes() { return modes_.get(); }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/dataset/example.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
 
@@ -31,6 +32,17 @@ absl::Status CheckOptions(const PrefetchOptions& options) {
 }
 
 }  // namespace
+
+EpochOrder OrderOf(const Sampler& sampler, std::string dir, std::vector<std::string> names) {
+  CHECK(static_cast<int64_t>(names.size()) >= sampler.options().samples)
+      << "names=" << names.size() << " samples=" << sampler.options().samples;
+  return [sampler, dir = std::move(dir), names = std::move(names)](int epoch) {
+    std::vector<std::string> paths;
+    for (const uint32_t sample : sampler.Order(epoch))
+      paths.push_back(JoinPath(dir, names[sample]));
+    return paths;
+  };
+}
 
 absl::StatusOr<std::unique_ptr<Prefetcher>> Prefetcher::Create(const PrefetchOptions& options,
                                                                EpochOrder order) {

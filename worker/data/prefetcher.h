@@ -27,6 +27,7 @@
 #include "common/dataset/tfrecord.h"
 #include "common/mutex.h"
 #include "worker/data/batch_source.h"
+#include "worker/data/sampler.h"
 
 namespace assay::data {
 
@@ -44,6 +45,11 @@ struct PrefetchOptions {
 // per epoch, in order, one call at a time, from the reading threads; it must not call the
 // prefetcher.
 using EpochOrder = absl::AnyInvocable<std::vector<std::string>(int epoch)>;
+
+// The order that `sampler` gives: sample i is the file dir/names[i]. Opens nothing.
+//   dir: the dataset, or with staging the directory that it was staged to.
+//   names: those of the whole split, sorted, at least as many as the sampler's samples.
+EpochOrder OrderOf(const Sampler& sampler, std::string dir, std::vector<std::string> names);
 
 class Prefetcher final : public BatchSource {
  public:
