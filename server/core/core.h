@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -53,14 +55,17 @@ class Core {
   Core(Policy policy, State state, int64_t now_us);
 
   // Decides and applies each command in order, then schedules once. A refused command is an error
-  // in `replies` and changes nothing. Drops from memory what Commit has made redundant first, so
-  // afterwards state() still holds everything that the outcome touched.
+  // in `replies` and changes nothing. Afterwards state() holds everything that the outcome touched.
+  // Commit that, then call DropRedundant, or on failure Reset.
   Outcome Handle(std::vector<Command> commands, int64_t now_us);
 
-  // The run that `command` speaks of, if it is not in memory but may be in the store: fetch it and
-  // Restore it before Handle. (Late evidence of a run whose submission has ended.)
+  // The run that `command` adds to, if it is not in memory but may be in the store: fetch it and
+  // Restore it right before Handle. (Late evidence of a run whose submission has ended.)
   std::optional<RunId> MissingRun(const Command& command) const;
   void Restore(Run run);
+
+  // Drops from memory what has ended, now that it is in the store.
+  void DropRedundant();
 
   // Replaces the state after a commit that the disk refused. Presence is kept.
   void Reset(State state);
@@ -77,9 +82,28 @@ class Core {
   const State& state() const { return state_; }
 
  private:
-  Policy policy_;
+  // One command of a batch: decided, recorded, applied.
+  void HandleOne(Command command, Outcome* outcome);
+  void Record(Event event, const std::string& principal, Outcome* outcome);
+  void RecordAll(std::vector<Event> events, Outcome* outcome);
+  void Schedule(Outcome* outcome);
+  void FinishReplies(Outcome* outcome);
+  void AskForAgents(Outcome* outcome);
+  absl::StatusOr<Reply> Read(const ExplainSubmission& command) const;
+  absl::StatusOr<Reply> Read(const PlanPlacement& command) const;
+  absl::StatusOr<Reply> Read(const ListWorkers& command) const;
+  absl::StatusOr<Reply> Read(const GetServerInfo& command) const;
+  absl::Status Hear(const Synchronize& command);
+
+  const Policy policy_;
   State state_;
   std::map<std::string, Presence> presence_;
+  int64_t now_us_ = 0;  // of the batch being handled, or handled last
+
+  std::set<RunId> restored_;           // in state_ until the next DropRedundant
+  std::set<SubmissionId> to_advance_;  // touched since Schedule looked at them
+  std::vector<std::pair<size_t, std::string>> synchronized_;  // replies that wait, and for whom
+  LaunchAgents last_launch_;  // asked for last, so that it is asked for once
 };
 
 }  // namespace assay::core

@@ -142,6 +142,7 @@ struct RunFailed {
   RunId run;
   std::string reason;
   std::optional<int32_t> exit_code;
+  bool is_replaceable = true;  // false: a repetition would end the same way
   bool operator==(const RunFailed&) const = default;
 };
 

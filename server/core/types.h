@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,10 +129,11 @@ enum class NodePhase { kNone, kExecuting, kFinished };
 struct RunNode {
   std::string worker;
   NodePhase phase = NodePhase::kNone;
-  int32_t exit_code = 0;  // kFinished
-  std::string reason;     // kFinished. The agent's sentence
-  bool is_lost = false;   // given up by recorded decision: its worker stayed silent for too long
-  int64_t last_seq = 0;   // run events 1..last_seq of this node are durable
+  int32_t exit_code = 0;     // kFinished
+  std::string reason;        // kFinished. The agent's sentence
+  bool is_lost = false;      // given up by recorded decision: its worker stayed silent for too long
+  bool is_released = false;  // the worker holds it no longer
+  int64_t last_seq = 0;      // run events 1..last_seq of this node are durable
   bool operator==(const RunNode&) const = default;
 };
 
@@ -156,8 +158,9 @@ struct Run {
   int64_t seed = 0;
   RunState state = RunState::kQueued;
   std::string state_reason;
-  int64_t generation = 0;      // fencing token of its assignment; 0: never assigned
-  std::vector<RunNode> nodes;  // the gang in rank order; empty until assigned
+  bool is_replaceable = false;  // FAILED, and not by a decision that a repetition would not change
+  int64_t generation = 0;       // fencing token of its assignment; 0: never assigned
+  std::vector<RunNode> nodes;   // the gang in rank order; empty until assigned
   int64_t created_at_us = 0;
   int64_t assigned_at_us = 0;
   int64_t started_at_us = 0;
@@ -181,12 +184,15 @@ inline bool IsTerminal(RunState state) {
 // "result_3.txt": the log that is judged, written by rank 0.
 std::string ResultFileName(const Run& run);
 
-// True if no node of the gang can still execute: each has finished or was given up.
+// True if no node of the gang can still execute: each has finished, was given up or gave it back.
 bool IsSettled(const Run& run);
 
-// True if a failed run may be replaced: no trainer failed by itself; contact was lost, a signal or
-// an unasked stop ended it, or its node was given up. A lost peer alone is never the cause where
-// another rank reports a failure of its own.
+// True if an exit code tells of a failure of the trainer itself: not of a lost peer, a signal or a
+// stop, behind which another cause stands.
+bool IsTrainerFailure(int32_t exit_code);
+
+// True if a failed and settled run may be replaced: the infrastructure failed it, that is, no node
+// reports a failure of its trainer.
 bool IsInfrastructureFailure(const Run& run);
 
 // One thing that happened to a run on a node, in the node's own order.
@@ -269,7 +275,9 @@ struct Presence {
   int64_t last_seen_us = 0;
   int64_t clock_offset_us = 0;  // worker minus coordinator
   int64_t clock_offset_uncertainty_us = 0;
-  WorkerReport report;  // the last one
+  bool is_reported = false;                    // `report` has come since the coordinator started
+  WorkerReport report;                         // the last one
+  std::vector<std::string> past_incarnations;  // whose late calls are refused
   bool operator==(const Presence&) const = default;
 };
 
@@ -309,6 +317,9 @@ struct Token {
 // Names a request of a principal: (principal, request_id).
 using RequestKey = std::pair<std::string, std::string>;
 
+// Under which an import is remembered: (round, source_path) is imported once, whoever asks.
+RequestKey ImportKey(const std::string& round, const std::string& source_path);
+
 // All that is alive. Closed submissions and their runs live in the store alone, once no worker
 // holds one of the runs. Written by Apply only.
 struct State {
@@ -322,6 +333,10 @@ struct State {
   std::map<std::string, Dataset> datasets;
   std::map<TokenId, Token> tokens;
   std::map<RequestKey, std::string> requests;  // to the id that the request made: e-42, t-7
+  // Derived from the above, for speed.
+  std::set<RunId> queued;         // QUEUED
+  std::set<RunId> active;         // ASSIGNED, RUNNING, UPLOADING
+  std::set<SubmissionId> closed;  // ended, and still in `submissions`
   bool operator==(const State&) const = default;
 };
 

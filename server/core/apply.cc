@@ -1,0 +1,348 @@
+#include "server/core/apply.h"
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "server/core/transitions.h"
+
+namespace assay::core {
+namespace {
+
+// One overload per event. `at_us` and `principal` come from the record.
+class Applier {
+ public:
+  Applier(const RecordedEvent& record, State* state) : record_(record), state_(*state) {}
+
+  void operator()(const SubmissionCreated& e);
+  void operator()(const SubmissionImported& e);
+  void operator()(const SubmissionCheckStarted& e);
+  void operator()(const SubmissionClosed& e);
+  void operator()(const RunQueued& e);
+  void operator()(const RunAssigned& e);
+  void operator()(const NodeStarted& e);
+  void operator()(const RunStarted& e);
+  void operator()(const NodeFinished& e);
+  void operator()(const NodeGivenUp& e);
+  void operator()(const RunUploaded& e);
+  void operator()(const RunJudged& e);
+  void operator()(const RunFailed& e);
+  void operator()(const RunCancelled& e);
+  void operator()(const RunEventsAppended& e);
+  void operator()(const ArtifactRecorded& e);
+  void operator()(const WorkerRegistered& e);
+  void operator()(const WorkerDescribed& e);
+  void operator()(const WorkerStateChanged& e);
+  void operator()(const WorkerReleased& e);
+  void operator()(const TokenCreated& e);
+  void operator()(const TokenRevoked& e);
+  void operator()(const DatasetAdded& e);
+  void operator()(const DatasetRemoved& e);
+  void operator()(const AgentsLaunched& e);
+
+ private:
+  template <typename Map, typename Key>
+  auto& Get(Map& map, const Key& key) {
+    const auto it = map.find(key);
+    CHECK(it != map.end()) << "event=" << record_.seq << " names something unknown key=" << key;
+    return it->second;
+  }
+  Submission& Get(SubmissionId id) { return Get(state_.submissions, id); }
+  Run& Get(RunId id) { return Get(state_.runs, id); }
+  Worker& GetWorker(const std::string& name) { return Get(state_.workers, name); }
+  RunNode& GetNode(RunId run, int32_t rank) {
+    std::vector<RunNode>& nodes = Get(run).nodes;
+    CHECK(rank >= 0 && static_cast<size_t>(rank) < nodes.size()) << "event=" << record_.seq;
+    return nodes[static_cast<size_t>(rank)];
+  }
+
+  void Move(Submission* submission, SubmissionState target);
+  void Move(Run* run, RunState target);
+  void AddRun(RunId id, SubmissionId submission_id);
+  void Remember(const std::string& request_id, std::string made);
+
+  const RecordedEvent& record_;
+  State& state_;
+};
+
+void Applier::Move(Submission* submission, SubmissionState target) {
+  CHECK_OK(CheckMove(submission->state, target));
+  submission->state = target;
+  if (!IsTerminal(target)) return;
+  submission->ended_at_us = record_.at_us;
+  state_.closed.insert(submission->id);
+}
+
+void Applier::Move(Run* run, RunState target) {
+  CHECK_OK(CheckMove(run->state, target));
+  run->state = target;
+  state_.queued.erase(run->id);
+  if (IsTerminal(target)) {
+    state_.active.erase(run->id);
+    run->ended_at_us = record_.at_us;
+  } else {
+    state_.active.insert(run->id);
+  }
+}
+
+void Applier::AddRun(RunId id, SubmissionId submission_id) {
+  CHECK(id.number == state_.last_run + 1) << "run=" << id;
+  state_.last_run = id.number;
+  Submission& submission = Get(submission_id);
+  const size_t index = submission.runs.size();
+  CHECK(index < submission.seeds.size()) << "submission=" << submission_id << " has no seed left";
+  Run run;
+  run.id = id;
+  run.submission = submission_id;
+  run.number = static_cast<int32_t>(index) + 1;
+  run.seed = submission.seeds[index];
+  run.created_at_us = record_.at_us;
+  submission.runs.push_back(id);
+  state_.runs.emplace(id, std::move(run));
+  state_.queued.insert(id);
+}
+
+void Applier::Remember(const std::string& request_id, std::string made) {
+  if (!request_id.empty()) state_.requests[{record_.principal, request_id}] = std::move(made);
+}
+
+void Applier::operator()(const SubmissionCreated& e) {
+  CHECK(e.submission.number == state_.last_submission + 1) << "submission=" << e.submission;
+  state_.last_submission = e.submission.number;
+  Submission submission;
+  submission.id = e.submission;
+  submission.spec = e.spec;
+  submission.rules = e.rules;
+  submission.submitter = record_.principal;
+  submission.created_at_us = record_.at_us;
+  submission.seeds = e.seeds;
+  submission.findings = e.findings;
+  state_.submissions.emplace(e.submission, std::move(submission));
+  for (int32_t k = 0; k < e.spec.run_count; ++k)
+    AddRun(RunId{e.first_run.number + k}, e.submission);
+  Remember(e.request_id, e.submission.ToString());
+}
+
+void Applier::operator()(const SubmissionImported& e) {
+  const SubmissionId id = e.submission.id;
+  CHECK(id.number == state_.last_submission + 1) << "submission=" << id;
+  state_.last_submission = id.number;
+  state_.submissions.emplace(id, e.submission);
+  state_.closed.insert(id);
+  for (const Run& run : e.runs) {
+    CHECK(run.id.number == state_.last_run + 1) << "run=" << run.id;
+    state_.last_run = run.id.number;
+    state_.runs.emplace(run.id, run);
+  }
+  state_.requests[ImportKey(e.submission.spec.round, e.submission.source_path)] = id.ToString();
+}
+
+void Applier::operator()(const SubmissionCheckStarted& e) {
+  Move(&Get(e.submission), SubmissionState::kChecking);
+}
+
+void Applier::operator()(const SubmissionClosed& e) {
+  Submission& submission = Get(e.submission);
+  Move(&submission, e.state);
+  submission.state_reason = e.reason;
+  submission.score_minutes = e.score_minutes;
+  submission.findings.insert(submission.findings.end(), e.findings.begin(), e.findings.end());
+}
+
+void Applier::operator()(const RunQueued& e) {
+  AddRun(e.run, e.submission);
+  ++Get(e.submission).replacement_count;
+}
+
+void Applier::operator()(const RunAssigned& e) {
+  Run& run = Get(e.run);
+  Move(&run, RunState::kAssigned);
+  CHECK(e.generation == run.generation + 1) << "run=" << e.run;
+  run.generation = e.generation;
+  run.assigned_at_us = record_.at_us;
+  run.nodes.clear();
+  for (const std::string& name : e.workers) {
+    Worker& worker = GetWorker(name);
+    CHECK(worker.run.is_none()) << "worker=" << name << " already holds run=" << worker.run;
+    worker.run = e.run;
+    worker.generation = e.generation;
+    run.nodes.push_back(RunNode{.worker = name});
+  }
+}
+
+void Applier::operator()(const NodeStarted& e) {
+  GetNode(e.run, e.node_rank).phase = NodePhase::kExecuting;
+}
+
+void Applier::operator()(const RunStarted& e) {
+  Run& run = Get(e.run);
+  Move(&run, RunState::kRunning);
+  run.started_at_us = record_.at_us;
+  Submission& submission = Get(run.submission);
+  if (submission.state == SubmissionState::kOpen) Move(&submission, SubmissionState::kRunning);
+}
+
+void Applier::operator()(const NodeFinished& e) {
+  RunNode& node = GetNode(e.run, e.node_rank);
+  node.phase = NodePhase::kFinished;
+  node.exit_code = e.exit_code;
+  node.reason = e.reason;
+}
+
+void Applier::operator()(const NodeGivenUp& e) {
+  GetNode(e.run, e.node_rank).is_lost = true;
+}
+
+void Applier::operator()(const RunUploaded& e) {
+  Run& run = Get(e.run);
+  Move(&run, RunState::kUploading);
+  run.exit_code = 0;
+}
+
+void Applier::operator()(const RunJudged& e) {
+  Run& run = Get(e.run);
+  Move(&run, RunState::kSucceeded);
+  run.facts = e.facts;
+}
+
+void Applier::operator()(const RunFailed& e) {
+  Run& run = Get(e.run);
+  Move(&run, RunState::kFailed);
+  run.state_reason = e.reason;
+  run.exit_code = e.exit_code;
+  run.is_replaceable = e.is_replaceable;
+}
+
+void Applier::operator()(const RunCancelled& e) {
+  Run& run = Get(e.run);
+  Move(&run, RunState::kCancelled);
+  run.state_reason = e.reason;
+}
+
+void Applier::operator()(const RunEventsAppended& e) {
+  RunNode& node = GetNode(e.run, e.node_rank);
+  CHECK(e.first_seq == node.last_seq + 1) << "run=" << e.run << " rank=" << e.node_rank;
+  node.last_seq = e.last_seq;
+  if (!e.first_touch_us.has_value()) return;
+  std::optional<int64_t>& earliest = Get(e.run).first_touch_us;
+  earliest = std::min(earliest.value_or(*e.first_touch_us), *e.first_touch_us);
+}
+
+void Applier::operator()(const ArtifactRecorded& e) {
+  Get(e.run).artifacts.push_back(e.artifact);
+}
+
+void Applier::operator()(const WorkerRegistered& e) {
+  Worker& worker = state_.workers[e.worker];
+  worker.name = e.worker;
+  worker.state = worker.is_drain_requested ? WorkerState::kDraining : WorkerState::kAlive;
+  worker.state_reason = "";
+  worker.state_since_us = record_.at_us;
+  worker.description = e.description;
+}
+
+void Applier::operator()(const WorkerDescribed& e) {
+  GetWorker(e.worker).description = e.description;
+}
+
+void Applier::operator()(const WorkerStateChanged& e) {
+  Worker& worker = GetWorker(e.worker);
+  CHECK_OK(CheckMove(worker.state, e.state));
+  if (worker.state != e.state) worker.state_since_us = record_.at_us;
+  worker.state = e.state;
+  worker.state_reason = e.reason;
+  worker.is_drain_requested = e.is_drain_requested;
+}
+
+void Applier::operator()(const WorkerReleased& e) {
+  Worker& worker = GetWorker(e.worker);
+  CHECK(worker.run == e.run) << "worker=" << e.worker << " holds run=" << worker.run;
+  worker.run = RunId{};
+  worker.generation = 0;
+  for (RunNode& node : Get(e.run).nodes)
+    if (node.worker == e.worker) node.is_released = true;
+}
+
+void Applier::operator()(const TokenCreated& e) {
+  CHECK(e.token.id.number == state_.last_token + 1) << "token=" << e.token.id;
+  state_.last_token = e.token.id.number;
+  state_.tokens.emplace(e.token.id, e.token);
+  Remember(e.request_id, e.token.id.ToString());
+}
+
+void Applier::operator()(const TokenRevoked& e) {
+  Get(state_.tokens, e.token).is_revoked = true;
+}
+
+void Applier::operator()(const DatasetAdded& e) {
+  state_.datasets[e.dataset.id] = e.dataset;
+}
+
+void Applier::operator()(const DatasetRemoved& e) {
+  state_.datasets.erase(e.dataset);
+}
+
+void Applier::operator()(const AgentsLaunched&) {}
+
+bool IsHeld(const Run& run, const State& state) {
+  return std::any_of(run.nodes.begin(), run.nodes.end(), [&](const RunNode& node) {
+    const auto it = state.workers.find(node.worker);
+    return it != state.workers.end() && it->second.run == run.id;
+  });
+}
+
+}  // namespace
+
+void Apply(const RecordedEvent& event, State* state) {
+  CHECK(event.seq == state->last_seq + 1) << "seq=" << event.seq;
+  state->last_seq = event.seq;
+  std::visit(Applier(event, state), event.event);
+}
+
+bool DropIfRedundant(RunId run, State* state) {
+  const auto it = state->runs.find(run);
+  if (it == state->runs.end()) return true;
+  if (state->submissions.count(it->second.submission) > 0 || IsHeld(it->second, *state))
+    return false;
+  state->runs.erase(it);
+  return true;
+}
+
+bool DropIfRedundant(SubmissionId submission, State* state) {
+  const auto it = state->submissions.find(submission);
+  CHECK(it != state->submissions.end()) << "submission=" << submission;
+  const auto is_held = [state](RunId run) { return IsHeld(state->runs.at(run), *state); };
+  const std::vector<RunId>& runs = it->second.runs;
+  if (!IsTerminal(it->second.state) || std::any_of(runs.begin(), runs.end(), is_held)) return false;
+  for (const RunId run : runs)
+    state->runs.erase(run);
+  state->submissions.erase(it);
+  state->closed.erase(submission);
+  return true;
+}
+
+void DropAllRedundant(State* state) {
+  const std::set<SubmissionId> closed = state->closed;
+  for (const SubmissionId id : closed)
+    DropIfRedundant(id, state);
+}
+
+void Index(State* state) {
+  state->queued.clear();
+  state->active.clear();
+  state->closed.clear();
+  for (const auto& [id, submission] : state->submissions)
+    if (IsTerminal(submission.state)) state->closed.insert(id);
+  for (const auto& [id, run] : state->runs) {
+    if (run.state == RunState::kQueued) {
+      state->queued.insert(id);
+    } else if (!IsTerminal(run.state)) {
+      state->active.insert(id);
+    }
+  }
+}
+
+}  // namespace assay::core

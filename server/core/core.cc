@@ -1,0 +1,279 @@
+#include "server/core/core.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "server/core/apply.h"
+#include "server/core/decide.h"
+#include "server/core/desired.h"
+#include "server/core/explain.h"
+#include "server/core/schedule.h"
+
+namespace assay::core {
+namespace {
+
+// Starts of an agent that are remembered, so that late calls of an earlier one are told apart.
+constexpr size_t kPastIncarnationsMax = 16;
+
+// The run that an event is about, if any.
+template <typename E>
+RunId RunOf(const E& event) {
+  if constexpr (requires { event.run; }) {
+    return event.run;
+  } else {
+    return RunId{};
+  }
+}
+
+// The submission that an event is about. A run's is looked up before the event is applied, unless
+// the event makes the run.
+template <typename E>
+SubmissionId SubmissionOf(const E& event, const State& state) {
+  if constexpr (std::is_same_v<E, SubmissionImported>) {
+    return event.submission.id;
+  } else if constexpr (requires { event.submission; }) {
+    return event.submission;
+  } else {
+    const auto it = state.runs.find(RunOf(event));
+    return it == state.runs.end() ? SubmissionId{} : it->second.submission;
+  }
+}
+
+// Commands that only look.
+template <typename Body>
+constexpr bool kIsReadOnly =
+    std::is_same_v<Body, ExplainSubmission> || std::is_same_v<Body, PlanPlacement> ||
+    std::is_same_v<Body, ListWorkers> || std::is_same_v<Body, GetServerInfo>;
+
+}  // namespace
+
+absl::string_view TypeOf(const Event& event) {
+  return std::visit([](const auto& e) { return e.kType; }, event);
+}
+
+Core::Core(Policy policy, State state, int64_t now_us)
+    : policy_(std::move(policy)), state_(std::move(state)), now_us_(now_us) {
+  for (const auto& [name, worker] : state_.workers)
+    presence_[name].last_seen_us = now_us;
+  for (const auto& [id, submission] : state_.submissions)
+    to_advance_.insert(id);
+}
+
+void Core::Reset(State state) {
+  state_ = std::move(state);
+  restored_.clear();
+  to_advance_.clear();
+  for (const auto& [id, submission] : state_.submissions)
+    to_advance_.insert(id);
+}
+
+Outcome Core::Handle(std::vector<Command> commands, int64_t now_us) {
+  // The wall clock may be set back; our time does not follow.
+  now_us_ = std::max(now_us_, now_us);
+  Outcome outcome;
+  outcome.replies.reserve(commands.size());
+  for (Command& command : commands)
+    HandleOne(std::move(command), &outcome);
+  Schedule(&outcome);
+  FinishReplies(&outcome);
+  return outcome;
+}
+
+void Core::HandleOne(Command command, Outcome* outcome) {
+  const Context context{state_, command.principal, now_us_};
+  const size_t index = outcome->replies.size();
+  absl::StatusOr<Decision> decision = std::visit(
+      [&](auto& body) -> absl::StatusOr<Decision> {
+        using Body = std::decay_t<decltype(body)>;
+        if constexpr (kIsReadOnly<Body>) {
+          absl::StatusOr<Reply> reply = Read(body);
+          if (!reply.ok()) return reply.status();
+          return Decision{.reply = *std::move(reply)};
+        } else {
+          return Decide(context, body);
+        }
+      },
+      command.body);
+  if (const auto* synchronize = std::get_if<Synchronize>(&command.body);
+      synchronize != nullptr && decision.ok()) {
+    if (absl::Status status = Hear(*synchronize); !status.ok()) decision = std::move(status);
+    synchronized_.emplace_back(index, synchronize->worker);
+  }
+  if (!decision.ok()) {
+    outcome->replies.push_back(decision.status());
+    return;
+  }
+  if (!decision->run_events.empty())
+    outcome->run_events.push_back(
+        {std::get<AppendRunEvents>(command.body).run, std::move(decision->run_events)});
+  for (Event& event : decision->events)
+    Record(std::move(event), command.principal, outcome);
+  outcome->replies.push_back(std::move(decision->reply));
+}
+
+absl::StatusOr<Reply> Core::Read(const ExplainSubmission& command) const {
+  absl::StatusOr<Explanation> answer = Explain(state_, presence_, policy_, command.submission);
+  if (!answer.ok()) return answer.status();
+  return Reply(*std::move(answer));
+}
+
+absl::StatusOr<Reply> Core::Read(const PlanPlacement& command) const {
+  return Reply(PlanFor(state_, presence_, command.spec));
+}
+
+absl::StatusOr<Reply> Core::Read(const ListWorkers&) const {
+  WorkersReply reply;
+  for (const auto& [name, worker] : state_.workers)
+    reply.workers.push_back({worker, presence_.at(name)});
+  return Reply(std::move(reply));
+}
+
+absl::StatusOr<Reply> Core::Read(const GetServerInfo&) const {
+  const auto worker_count =
+      std::count_if(state_.workers.begin(), state_.workers.end(),
+                    [](const auto& entry) { return entry.second.state != WorkerState::kGone; });
+  return Reply(ServerInfo{.last_seq = state_.last_seq,
+                          .submission_count = state_.last_submission,
+                          .worker_count = worker_count});
+}
+
+absl::Status Core::Hear(const Synchronize& command) {
+  Presence& presence = presence_[command.worker];
+  const auto it = state_.workers.find(command.worker);
+  const std::string& incarnation = command.description.incarnation;
+  std::vector<std::string>& past = presence.past_incarnations;
+  if (std::find(past.begin(), past.end(), incarnation) != past.end())
+    return absl::AbortedError(absl::StrCat("worker ", command.worker,
+                                           " was started again since incarnation ", incarnation));
+  if (it != state_.workers.end() && it->second.description.incarnation != incarnation) {
+    past.push_back(it->second.description.incarnation);
+    if (past.size() > kPastIncarnationsMax) past.erase(past.begin());
+  }
+  presence.last_seen_us = now_us_;
+  presence.clock_offset_us = command.clock_offset_us;
+  presence.clock_offset_uncertainty_us = command.clock_offset_uncertainty_us;
+  presence.is_reported = true;
+  presence.report = command.report;
+  return absl::OkStatus();
+}
+
+void Core::Record(Event event, const std::string& principal, Outcome* outcome) {
+  RecordedEvent record;
+  record.seq = state_.last_seq + 1;
+  record.at_us = now_us_;
+  record.principal = principal;
+  record.run = std::visit([](const auto& e) { return RunOf(e); }, event);
+  record.submission = std::visit([this](const auto& e) { return SubmissionOf(e, state_); }, event);
+  record.event = std::move(event);
+  Apply(record, &state_);
+  // Arriving log lines are many and change nothing that a submission's progress depends on.
+  if (!record.submission.is_none() && !std::holds_alternative<RunEventsAppended>(record.event))
+    to_advance_.insert(record.submission);
+  if (std::holds_alternative<RunUploaded>(record.event))
+    outcome->effects.push_back(CheckLog{record.run});
+  if (std::holds_alternative<SubmissionCheckStarted>(record.event))
+    outcome->effects.push_back(ScoreSubmission{record.submission});
+  outcome->events.push_back(std::move(record));
+}
+
+void Core::RecordAll(std::vector<Event> events, Outcome* outcome) {
+  for (Event& event : events)
+    Record(std::move(event), std::string(kCoordinator), outcome);
+}
+
+void Core::Schedule(Outcome* outcome) {
+  RecordAll(WatchPresence(state_, presence_, policy_, now_us_), outcome);
+  const std::set<RunId> active = state_.active;
+  for (const RunId id : active)
+    RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
+  while (!to_advance_.empty()) {
+    const auto it = state_.submissions.find(*to_advance_.begin());
+    to_advance_.erase(to_advance_.begin());
+    if (it != state_.submissions.end()) RecordAll(AdvanceSubmission(state_, it->second), outcome);
+  }
+  RecordAll(Place(state_, presence_, policy_), outcome);
+  AskForAgents(outcome);
+}
+
+void Core::AskForAgents(Outcome* outcome) {
+  LaunchAgents launch;
+  if (!state_.queued.empty()) {
+    const Run& head = state_.runs.at(*state_.queued.begin());
+    const SubmissionSpec& spec = state_.submissions.at(head.submission).spec;
+    launch.worker_count = std::max(spec.node_count - CountPresent(state_, spec), 0);
+    launch.labels = spec.worker_labels;
+  }
+  if (launch.worker_count > 0 && !(launch == last_launch_)) outcome->effects.push_back(launch);
+  last_launch_ = std::move(launch);
+}
+
+void Core::FinishReplies(Outcome* outcome) {
+  for (const auto& [index, worker] : synchronized_) {
+    if (!outcome->replies[index].ok()) continue;
+    const Desired desired = DesiredFor(worker);
+    const bool is_satisfied = IsSatisfied(desired, presence_.at(worker).report);
+    outcome->replies[index] = SynchronizeReply{desired, is_satisfied};
+  }
+  synchronized_.clear();
+  for (absl::StatusOr<Reply>& reply : outcome->replies) {
+    if (!reply.ok()) continue;
+    if (auto* made = std::get_if<SubmissionReply>(&*reply); made != nullptr) {
+      const auto it = state_.submissions.find(made->id);
+      if (it != state_.submissions.end()) made->submission = it->second;
+    } else if (auto* worker = std::get_if<Worker>(&*reply); worker != nullptr) {
+      *worker = state_.workers.at(worker->name);
+    }
+  }
+}
+
+std::optional<RunId> Core::MissingRun(const Command& command) const {
+  RunId id;
+  if (const auto* append = std::get_if<AppendRunEvents>(&command.body); append != nullptr)
+    id = append->run;
+  if (const auto* artifact = std::get_if<RecordArtifact>(&command.body); artifact != nullptr)
+    id = artifact->run;
+  if (const auto* synchronize = std::get_if<Synchronize>(&command.body);
+      synchronize != nullptr && synchronize->report.phase == WorkerPhase::kFinished)
+    id = synchronize->report.run;
+  if (id.number < 1 || id.number > state_.last_run || state_.runs.count(id) > 0)
+    return std::nullopt;
+  return id;
+}
+
+void Core::Restore(Run run) {
+  restored_.insert(run.id);
+  const RunId id = run.id;
+  state_.runs.emplace(id, std::move(run));
+}
+
+void Core::DropRedundant() {
+  DropAllRedundant(&state_);
+  for (const RunId id : restored_)
+    DropIfRedundant(id, &state_);
+  restored_.clear();
+}
+
+std::vector<Effect> Core::PendingEffects() const {
+  std::vector<Effect> effects;
+  for (const RunId id : state_.active)
+    if (state_.runs.at(id).state == RunState::kUploading) effects.push_back(CheckLog{id});
+  for (const auto& [id, submission] : state_.submissions)
+    if (submission.state == SubmissionState::kChecking) effects.push_back(ScoreSubmission{id});
+  return effects;
+}
+
+Desired Core::DesiredFor(const std::string& worker) const {
+  const auto it = presence_.find(worker);
+  if (it == presence_.end()) return Desired{};
+  return core::DesiredFor(state_, worker, it->second.report, policy_.secret);
+}
+
+std::optional<int64_t> Core::NextWakeupUs() const {
+  return NextDeadlineUs(state_, presence_, policy_);
+}
+
+}  // namespace assay::core

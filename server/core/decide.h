@@ -1,0 +1,71 @@
+// Decide: what a command comes to, as a pure function of the state. Nothing is changed here.
+
+#ifndef SERVER_CORE_DECIDE_H_
+#define SERVER_CORE_DECIDE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "server/core/command.h"
+#include "server/core/event.h"
+#include "server/core/types.h"
+
+namespace assay::core {
+
+// Bounds on what callers may ask for; each far above what a round needs.
+inline constexpr int32_t kNodeCountMax = 4096;
+inline constexpr int32_t kRanksPerNodeMax = 256;
+inline constexpr int32_t kRunCountMax = 1000;
+inline constexpr int32_t kReplacementCountMax = 100;
+inline constexpr size_t kHyperparameterCountMax = 1000;
+inline constexpr size_t kOpenRunCountMax = 1'000'000;  // about 1 GB of memory
+inline constexpr size_t kAppendCountMax = 1000;
+inline constexpr size_t kArtifactCountMax = 1000;  // of one run
+inline constexpr size_t kTextBytesMax = 4096;      // of a name or a reason
+
+struct Context {
+  const State& state;
+  const std::string& principal;
+  int64_t now_us;
+};
+
+// What shall happen: events to apply in order, log rows to store, and the answer. The replies of
+// Synchronize, CreateSubmission and CancelSubmission are placeholders that Core fills in when the
+// whole batch is applied.
+struct Decision {
+  std::vector<Event> events;
+  std::vector<RunEvent> run_events;  // of AppendRunEvents; only what is new
+  Reply reply;
+};
+
+// An error is the reply and changes nothing; codes are in command.h.
+absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);
+absl::StatusOr<Decision> Decide(const Context& context, AppendRunEvents& command);  // moves from it
+absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& command);
+absl::StatusOr<Decision> Decide(const Context& context, const DrainWorker& command);
+absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& command);
+absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RedeemEnrolment& command);
+absl::StatusOr<Decision> Decide(const Context& context, const AddDataset& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RemoveDataset& command);
+absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command);
+absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);
+absl::StatusOr<Decision> Decide(const Context& context, const LaunchFinished& command);
+absl::StatusOr<Decision> Decide(const Context& context, const Tick& command);
+
+// Ends a submission: its runs that have not ended are CANCELLED, then it is closed.
+std::vector<Event> Close(const State& state, const Submission& submission, SubmissionState target,
+                         const std::string& reason);
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_DECIDE_H_

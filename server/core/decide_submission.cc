@@ -1,0 +1,263 @@
+// Decisions about submissions: accepting, cancelling, importing, and the verdicts of the rules.
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/status.h"
+#include "server/core/decide.h"
+
+namespace assay::core {
+namespace {
+
+// As many findings as fit into an error that a person will read.
+constexpr size_t kFindingsInMessageMax = 5;
+
+std::string ToText(const Finding& finding) {
+  return absl::StrCat(finding.rule, " ", finding.key, ": expected ", finding.expected, ", found ",
+                      finding.found, finding.remedy.empty() ? "" : "; ", finding.remedy);
+}
+
+// INVALID_ARGUMENT with the first errors, if there is one.
+absl::Status CheckFindings(const std::vector<Finding>& findings) {
+  std::vector<std::string> texts;
+  size_t error_count = 0;
+  for (const Finding& finding : findings) {
+    if (finding.severity != Severity::kError) continue;
+    if (++error_count <= kFindingsInMessageMax) texts.push_back(ToText(finding));
+  }
+  if (error_count == 0) return absl::OkStatus();
+  std::string message = absl::StrJoin(texts, " | ");
+  if (error_count > kFindingsInMessageMax)
+    absl::StrAppend(&message, " | and ", error_count - kFindingsInMessageMax, " more");
+  return absl::InvalidArgumentError(message);
+}
+
+struct Bound {
+  absl::string_view field;
+  int64_t value;
+  int64_t min;
+  int64_t max;
+};
+
+absl::Status CheckNumbers(const SubmissionSpec& spec, const RuleFacts& rules) {
+  const Bound bounds[] = {
+      {"node_count", spec.node_count, 1, kNodeCountMax},
+      {"ranks_per_node", spec.ranks_per_node, 1, kRanksPerNodeMax},
+      {"run_count", spec.run_count, std::max(rules.required_run_count, 1), kRunCountMax},
+      {"replacement_count_max", spec.replacement_count_max, 0, kReplacementCountMax},
+      {"epoch_count_max", spec.epoch_count_max, 1, 1'000'000},
+      {"run_timeout_ms", spec.run_timeout_ms, 1, 30LL * 24 * 3600 * 1000},
+  };
+  for (const Bound& bound : bounds) {
+    if (bound.value >= bound.min && bound.value <= bound.max) continue;
+    return absl::InvalidArgumentError(absl::StrCat(bound.field, ": expected ", bound.min, " to ",
+                                                   bound.max, " in round ", spec.round, ", found ",
+                                                   bound.value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTexts(const SubmissionSpec& spec) {
+  const std::pair<absl::string_view, const std::string&> required[] = {
+      {"organization", spec.organization}, {"system", spec.system},
+      {"benchmark", spec.benchmark},       {"round", spec.round},
+      {"dataset", spec.dataset},
+  };
+  for (const auto& [field, text] : required) {
+    if (text.empty())
+      return absl::InvalidArgumentError(absl::StrCat(field, " is missing; it is required"));
+    if (text.size() > kTextBytesMax)
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, " is longer than ", kTextBytesMax, " bytes"));
+  }
+  if (spec.division != "closed" && spec.division != "open")
+    return absl::InvalidArgumentError(
+        absl::StrCat("division: expected closed or open, found \"", spec.division, "\""));
+  if (spec.hyperparameters.size() > kHyperparameterCountMax)
+    return absl::InvalidArgumentError(absl::StrCat("hyperparameters: expected at most ",
+                                                   kHyperparameterCountMax, ", found ",
+                                                   spec.hyperparameters.size()));
+  return absl::OkStatus();
+}
+
+absl::Status CheckSeeds(const CreateSubmission& command) {
+  const SubmissionSpec& spec = command.spec;
+  const size_t needed =
+      static_cast<size_t>(spec.run_count) + static_cast<size_t>(spec.replacement_count_max);
+  const std::set<int64_t> distinct(command.seeds.begin(), command.seeds.end());
+  if (command.seeds.size() >= needed && distinct.size() == command.seeds.size() &&
+      *distinct.begin() > 0)
+    return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("needs ", needed, " distinct seeds above 0, got ",
+                                          distinct.size(), " distinct of ", command.seeds.size()));
+}
+
+absl::Status CheckDataset(const State& state, const SubmissionSpec& spec) {
+  const auto it = state.datasets.find(spec.dataset);
+  if (it == state.datasets.end())
+    return absl::NotFoundError(
+        absl::StrCat("dataset ", spec.dataset, " is not registered; an operator can add it"));
+  if (it->second.benchmark != spec.benchmark)
+    return absl::FailedPreconditionError(absl::StrCat("dataset ", spec.dataset,
+                                                      " is for benchmark ", it->second.benchmark,
+                                                      ", not ", spec.benchmark));
+  return absl::OkStatus();
+}
+
+absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
+  RETURN_IF_ERROR(CheckTexts(command.spec));
+  RETURN_IF_ERROR(CheckFindings(command.findings));
+  RETURN_IF_ERROR(CheckNumbers(command.spec, command.rules));
+  RETURN_IF_ERROR(CheckDataset(state, command.spec));
+  RETURN_IF_ERROR(CheckSeeds(command));
+  if (state.runs.size() + static_cast<size_t>(command.spec.run_count) > kOpenRunCountMax)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", state.runs.size(), " open runs already; retry when some ended"));
+  return absl::OkStatus();
+}
+
+Decision Repeated(const std::string& id) {
+  // Written by Apply, so it parses.
+  return Decision{.reply = SubmissionReply{.id = *ParseSubmissionId(id), .is_repeated = true}};
+}
+
+Run ToRun(const ImportSubmission::ImportedRun& imported, int64_t now_us) {
+  Run run;
+  run.state = RunState::kSucceeded;
+  run.created_at_us = now_us;
+  run.ended_at_us = now_us;
+  run.facts = imported.facts;
+  run.artifacts = {imported.log};
+  return run;
+}
+
+}  // namespace
+
+absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command) {
+  const State& state = context.state;
+  if (command.request_id.empty())
+    return absl::InvalidArgumentError("request_id is missing; choose a new UUID per submission");
+  const auto made = state.requests.find({context.principal, command.request_id});
+  if (made != state.requests.end()) {
+    if (!ParseSubmissionId(made->second).ok())
+      return absl::AlreadyExistsError(
+          absl::StrCat("request_id ", command.request_id, " has made ", made->second));
+    return Repeated(made->second);
+  }
+  RETURN_IF_ERROR(CheckCreate(state, command));
+  const SubmissionId id{state.last_submission + 1};
+  Decision decision;
+  decision.events.push_back(SubmissionCreated{.submission = id,
+                                              .request_id = command.request_id,
+                                              .spec = command.spec,
+                                              .rules = command.rules,
+                                              .findings = command.findings,
+                                              .seeds = command.seeds,
+                                              .first_run = RunId{state.last_run + 1}});
+  decision.reply = SubmissionReply{.id = id};
+  return decision;
+}
+
+std::vector<Event> Close(const State& state, const Submission& submission, SubmissionState target,
+                         const std::string& reason) {
+  std::vector<Event> events;
+  for (const RunId id : submission.runs) {
+    if (!IsTerminal(state.runs.at(id).state))
+      events.push_back(RunCancelled{.run = id, .reason = reason});
+  }
+  events.push_back(
+      SubmissionClosed{.submission = submission.id, .state = target, .reason = reason});
+  return events;
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command) {
+  const State& state = context.state;
+  const SubmissionId id = command.submission;
+  if (id.number < 1 || id.number > state.last_submission)
+    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
+  const auto it = state.submissions.find(id);
+  if (it == state.submissions.end() || IsTerminal(it->second.state))
+    return absl::FailedPreconditionError(absl::StrCat(
+        "submission ", id.ToString(), " has ended", it == state.submissions.end() ? "" : " ",
+        it == state.submissions.end() ? "" : ToString(it->second.state),
+        "; only one that is open can be cancelled"));
+  std::string reason = absl::StrCat("cancelled by ", context.principal);
+  if (!command.reason.empty())
+    absl::StrAppend(&reason, ": ", absl::string_view(command.reason).substr(0, kTextBytesMax));
+  return Decision{.events = Close(state, it->second, SubmissionState::kCancelled, reason),
+                  .reply = SubmissionReply{.id = id}};
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command) {
+  const State& state = context.state;
+  if (command.spec.round.empty() || command.source_path.empty())
+    return absl::InvalidArgumentError("an import needs its round and its source_path");
+  if (command.runs.size() > static_cast<size_t>(kRunCountMax))
+    return absl::InvalidArgumentError(
+        absl::StrCat("an import has at most ", kRunCountMax, " runs"));
+  const auto made = state.requests.find(ImportKey(command.spec.round, command.source_path));
+  if (made != state.requests.end()) return Repeated(made->second);
+
+  SubmissionImported event;
+  Submission& submission = event.submission;
+  submission.id = SubmissionId{state.last_submission + 1};
+  submission.spec = command.spec;
+  submission.rules = command.rules;
+  submission.state =
+      command.score_minutes.has_value() ? SubmissionState::kValid : SubmissionState::kInvalid;
+  submission.state_reason = command.reason;
+  submission.submitter = context.principal;
+  submission.created_at_us = context.now_us;
+  submission.ended_at_us = context.now_us;
+  submission.score_minutes = command.score_minutes;
+  submission.is_imported = true;
+  submission.scaling = command.scaling;
+  submission.findings = command.findings;
+  submission.source_path = command.source_path;
+  for (const ImportSubmission::ImportedRun& imported : command.runs) {
+    Run run = ToRun(imported, context.now_us);
+    run.number = static_cast<int32_t>(event.runs.size()) + 1;
+    run.id = RunId{state.last_run + run.number};
+    run.submission = submission.id;
+    submission.runs.push_back(run.id);
+    event.runs.push_back(std::move(run));
+  }
+  Decision decision;
+  decision.reply = SubmissionReply{.id = submission.id};
+  decision.events.push_back(std::move(event));
+  return decision;
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command) {
+  const auto it = context.state.runs.find(command.run);
+  Decision decision{.reply = Done{}};
+  if (it == context.state.runs.end() || it->second.state != RunState::kUploading) return decision;
+  if (command.error.empty()) {
+    decision.events.push_back(RunJudged{.run = command.run, .facts = command.facts});
+  } else {
+    decision.events.push_back(
+        RunFailed{.run = command.run, .reason = command.error, .is_replaceable = false});
+  }
+  return decision;
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command) {
+  const auto it = context.state.submissions.find(command.submission);
+  Decision decision{.reply = Done{}};
+  if (it == context.state.submissions.end() || it->second.state != SubmissionState::kChecking)
+    return decision;
+  const bool is_valid = command.score_minutes.has_value();
+  decision.events.push_back(
+      SubmissionClosed{.submission = command.submission,
+                       .state = is_valid ? SubmissionState::kValid : SubmissionState::kInvalid,
+                       .reason = command.reason,
+                       .score_minutes = command.score_minutes,
+                       .findings = command.findings});
+  return decision;
+}
+
+}  // namespace assay::core

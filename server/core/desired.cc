@@ -1,0 +1,73 @@
+#include "server/core/desired.h"
+
+#include "absl/strings/str_cat.h"
+
+#include "common/sha256.h"
+
+namespace assay::core {
+namespace {
+
+RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
+                   const std::string& secret) {
+  const Submission& submission = state.submissions.at(run.submission);
+  RunOrder order;
+  order.submission = submission.id;
+  order.spec = submission.spec;
+  order.rules = submission.rules;
+  // A dataset in use cannot be removed.
+  order.dataset = state.datasets.at(submission.spec.dataset);
+  order.run_number = run.number;
+  order.seed = run.seed;
+  for (size_t rank = 0; rank < run.nodes.size(); ++rank)
+    if (run.nodes[rank].worker == worker.name) order.node_rank = static_cast<int32_t>(rank);
+  order.rendezvous_address =
+      state.workers.at(run.nodes.front().worker).description.capabilities.rendezvous_address;
+  order.rendezvous_token = RendezvousToken(secret, run.id, run.generation);
+  return order;
+}
+
+}  // namespace
+
+std::string RendezvousToken(const std::string& secret, RunId run, int64_t generation) {
+  return Sha256Hex(absl::StrCat(secret, "\n", run.ToString(), "\n", generation));
+}
+
+Desired DesiredFor(const State& state, const std::string& worker_name, const WorkerReport& report,
+                   const std::string& secret) {
+  const auto it = state.workers.find(worker_name);
+  const bool is_known = it != state.workers.end();
+  const bool is_about_held = is_known && !it->second.run.is_none() &&
+                             report.phase != WorkerPhase::kIdle && report.run == it->second.run &&
+                             report.generation == it->second.generation;
+  // Whatever it has finished is recorded, as far as it ever will be.
+  if (report.phase == WorkerPhase::kFinished)
+    return Desired{DesiredAction::kForget, report.run, report.generation, std::nullopt};
+  if (report.phase == WorkerPhase::kExecuting && !is_about_held)
+    return Desired{DesiredAction::kStop, report.run, report.generation, std::nullopt};
+  if (!is_known || it->second.run.is_none()) return Desired{};
+
+  const Worker& worker = it->second;
+  const Run& run = state.runs.at(worker.run);
+  if (!IsTerminal(run.state) && run.state != RunState::kUploading)
+    return Desired{DesiredAction::kExecute, run.id, worker.generation,
+                   MakeOrder(state, run, worker, secret)};
+  if (report.phase == WorkerPhase::kExecuting)
+    return Desired{DesiredAction::kStop, run.id, worker.generation, std::nullopt};
+  return Desired{};
+}
+
+bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
+  switch (desired.action) {
+    case DesiredAction::kIdle:
+      return report.phase == WorkerPhase::kIdle;
+    case DesiredAction::kExecute:
+      return report.phase == WorkerPhase::kExecuting && report.run == desired.run &&
+             report.generation == desired.generation;
+    case DesiredAction::kStop:
+    case DesiredAction::kForget:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace assay::core

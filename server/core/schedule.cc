@@ -1,0 +1,285 @@
+#include "server/core/schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/exit_code.h"
+#include "server/core/decide.h"
+
+namespace assay::core {
+namespace {
+
+// ---------------------------------------------------------------------------------------- silence
+
+// When silence next makes a difference to the worker; nullopt: never again.
+std::optional<int64_t> SilenceDeadline(const Worker& worker, const Presence& presence,
+                                       const Policy& policy) {
+  switch (worker.state) {
+    case WorkerState::kAlive:
+      return presence.last_seen_us + policy.suspect_after_us;
+    case WorkerState::kSuspect:
+    case WorkerState::kDraining:
+      return presence.last_seen_us + policy.lost_after_us;
+    case WorkerState::kLost:
+    case WorkerState::kGone:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::string Seconds(int64_t duration_us) {
+  return absl::StrCat(duration_us / 1'000'000, " s");
+}
+
+void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events) {
+  if (worker.run.is_none()) return;
+  const Run& run = state.runs.at(worker.run);
+  for (size_t rank = 0; rank < run.nodes.size(); ++rank) {
+    const RunNode& node = run.nodes[rank];
+    if (node.worker == worker.name && node.phase != NodePhase::kFinished)
+      events->push_back(NodeGivenUp{.run = run.id, .node_rank = static_cast<int32_t>(rank)});
+  }
+  events->push_back(WorkerReleased{.worker = worker.name, .run = run.id});
+}
+
+// ------------------------------------------------------------------------------------------- runs
+
+// The node whose end decides about a failed run: one whose trainer failed by itself before one
+// that merely noticed. nullptr if none has failed.
+const RunNode* FindFailed(const Run& run) {
+  const RunNode* failed = nullptr;
+  for (const RunNode& node : run.nodes) {
+    if (node.phase != NodePhase::kFinished || node.exit_code == 0) continue;
+    if (failed == nullptr ||
+        (IsTrainerFailure(node.exit_code) && !IsTrainerFailure(failed->exit_code)))
+      failed = &node;
+  }
+  return failed;
+}
+
+std::string DescribeFailure(const Run& run, const RunNode& node) {
+  constexpr int kSignalBase = static_cast<int>(ExitCode::kUnknownSignal);
+  std::string text = absl::StrCat("rank ", &node - run.nodes.data(), " on ", node.worker, ": ");
+  if (node.exit_code > kSignalBase) {
+    absl::StrAppend(&text, "killed by signal ", node.exit_code - kSignalBase);
+  } else {
+    absl::StrAppend(&text, Describe(static_cast<ExitCode>(node.exit_code)));
+  }
+  if (!node.reason.empty()) absl::StrAppend(&text, " (", node.reason, ")");
+  return text;
+}
+
+bool AllReached(const Run& run, NodePhase phase) {
+  return std::all_of(run.nodes.begin(), run.nodes.end(),
+                     [phase](const RunNode& node) { return node.phase >= phase; });
+}
+
+std::optional<int64_t> TimeoutUs(const State& state, const Run& run, const Policy& policy) {
+  if (run.state != RunState::kAssigned && run.state != RunState::kRunning) return std::nullopt;
+  const int64_t since_us = run.started_at_us != 0 ? run.started_at_us : run.assigned_at_us;
+  const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
+  return since_us + spec.run_timeout_ms * 1000 + policy.run_timeout_grace_us;
+}
+
+// ------------------------------------------------------------------------------------ submissions
+
+struct Tally {
+  int32_t good = 0;       // not failed, not cancelled
+  int32_t succeeded = 0;  // of these
+  bool is_any_unsettled = false;
+  const Run* final_failure = nullptr;  // the first that cannot be replaced
+  const Run* last_failure = nullptr;   // the last that can
+};
+
+Tally Count(const State& state, const Submission& submission) {
+  Tally tally;
+  for (const RunId id : submission.runs) {
+    const Run& run = state.runs.at(id);
+    if (run.state == RunState::kFailed && !IsSettled(run)) tally.is_any_unsettled = true;
+    if (run.state == RunState::kFailed && IsSettled(run)) {
+      if (IsInfrastructureFailure(run)) {
+        tally.last_failure = &run;
+      } else if (tally.final_failure == nullptr) {
+        tally.final_failure = &run;
+      }
+    }
+    if (run.state == RunState::kSucceeded) ++tally.succeeded;
+    if (run.state != RunState::kFailed && run.state != RunState::kCancelled) ++tally.good;
+  }
+  return tally;
+}
+
+std::string DescribeFinalFailure(const Run& run) {
+  const RunNode* node = FindFailed(run);
+  const bool is_by_trainer = node != nullptr && IsTrainerFailure(node->exit_code);
+  return absl::StrCat("run ", run.id.ToString(),
+                      " failed: ", is_by_trainer ? DescribeFailure(run, *node) : run.state_reason);
+}
+
+}  // namespace
+
+std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence,
+                                 const Policy& policy, int64_t now_us) {
+  std::vector<Event> events;
+  for (const auto& [name, worker] : state.workers) {
+    const auto it = presence.find(name);
+    if (it == presence.end()) continue;
+    const std::optional<int64_t> deadline_us = SilenceDeadline(worker, it->second, policy);
+    if (!deadline_us.has_value() || now_us < *deadline_us) continue;
+    const int64_t silence_us = now_us - it->second.last_seen_us;
+    WorkerStateChanged change{.worker = name,
+                              .state = WorkerState::kSuspect,
+                              .reason = absl::StrCat("silent for ", Seconds(silence_us)),
+                              .is_drain_requested = worker.is_drain_requested};
+    if (worker.state == WorkerState::kAlive) events.push_back(change);
+    if (silence_us < policy.lost_after_us) continue;
+    change.state = WorkerState::kLost;
+    events.push_back(change);
+    GiveUp(state, worker, &events);
+  }
+  return events;
+}
+
+std::vector<Event> AdvanceRun(const State& state, const Run& run, const Policy& policy,
+                              int64_t now_us) {
+  if (run.state != RunState::kAssigned && run.state != RunState::kRunning) return {};
+  if (const RunNode* failed = FindFailed(run); failed != nullptr)
+    return {RunFailed{
+        .run = run.id, .reason = DescribeFailure(run, *failed), .exit_code = failed->exit_code}};
+  const auto lost = std::find_if(run.nodes.begin(), run.nodes.end(),
+                                 [](const RunNode& node) { return node.is_lost; });
+  if (lost != run.nodes.end())
+    return {RunFailed{
+        .run = run.id,
+        .reason = absl::StrCat("unknown: worker ", lost->worker, " was silent for longer than ",
+                               Seconds(policy.lost_after_us))}};
+  if (now_us >= *TimeoutUs(state, run, policy))
+    return {
+        RunFailed{.run = run.id,
+                  .reason = absl::StrCat(run.state == RunState::kRunning ? "ran" : "was assigned",
+                                         " for longer than its run_timeout"),
+                  .is_replaceable = false}};
+  std::vector<Event> events;
+  if (run.state == RunState::kAssigned && AllReached(run, NodePhase::kExecuting))
+    events.push_back(RunStarted{.run = run.id});
+  if (AllReached(run, NodePhase::kFinished)) events.push_back(RunUploaded{.run = run.id});
+  return events;
+}
+
+std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission) {
+  if (submission.state != SubmissionState::kOpen && submission.state != SubmissionState::kRunning)
+    return {};
+  const Tally tally = Count(state, submission);
+  if (tally.final_failure != nullptr)
+    return Close(state, submission, SubmissionState::kInvalid,
+                 DescribeFinalFailure(*tally.final_failure));
+  if (tally.succeeded == submission.spec.run_count)
+    return {SubmissionCheckStarted{.submission = submission.id}};
+  // A run that has failed but still executes somewhere may turn out to have failed by itself.
+  if (tally.is_any_unsettled || tally.good >= submission.spec.run_count) return {};
+  if (submission.replacement_count >= submission.spec.replacement_count_max)
+    return Close(state, submission, SubmissionState::kInvalid,
+                 absl::StrCat("run ", tally.last_failure->id.ToString(), " failed (",
+                              tally.last_failure->state_reason, ") and all ",
+                              submission.spec.replacement_count_max,
+                              " replacements that the submission allows are used up"));
+  return {RunQueued{.run = RunId{state.last_run + 1},
+                    .submission = submission.id,
+                    .replaces = tally.last_failure->id}};
+}
+
+// -------------------------------------------------------------------------------------- placement
+
+bool Matches(const Worker& worker, const SubmissionSpec& spec) {
+  const std::vector<std::string>& backends = worker.description.capabilities.backends;
+  if (!spec.backend.empty() && !backends.empty() &&
+      std::find(backends.begin(), backends.end(), spec.backend) == backends.end())
+    return false;
+  const auto& labels = worker.description.labels;
+  return std::all_of(spec.worker_labels.begin(), spec.worker_labels.end(),
+                     [&labels](const auto& wanted) {
+                       const auto it = labels.find(wanted.first);
+                       return it != labels.end() && it->second == wanted.second;
+                     });
+}
+
+bool IsFree(const Worker& worker, const PresenceMap& presence) {
+  if (worker.state != WorkerState::kAlive || !worker.run.is_none()) return false;
+  const auto it = presence.find(worker.name);
+  return it != presence.end() && it->second.is_reported &&
+         it->second.report.phase == WorkerPhase::kIdle;
+}
+
+int32_t CountPresent(const State& state, const SubmissionSpec& spec) {
+  return static_cast<int32_t>(
+      std::count_if(state.workers.begin(), state.workers.end(), [&spec](const auto& entry) {
+        const Worker& worker = entry.second;
+        return (worker.state == WorkerState::kAlive || worker.state == WorkerState::kSuspect) &&
+               Matches(worker, spec);
+      }));
+}
+
+std::map<std::string, int32_t> CountActiveRuns(const State& state) {
+  std::map<std::string, int32_t> counts;
+  for (const RunId id : state.active)
+    ++counts[state.submissions.at(state.runs.at(id).submission).spec.organization];
+  return counts;
+}
+
+int32_t RunLimit(const Policy& policy, const std::string& organization) {
+  const auto it = policy.organization_run_limits.find(organization);
+  return it == policy.organization_run_limits.end() ? policy.organization_run_limit : it->second;
+}
+
+std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy) {
+  std::vector<const Worker*> free;
+  if (!state.queued.empty()) {
+    for (const auto& [name, worker] : state.workers)
+      if (IsFree(worker, presence)) free.push_back(&worker);
+  }
+  if (free.empty()) return {};
+  std::vector<Event> events;
+  std::map<std::string, int32_t> active = CountActiveRuns(state);
+  for (const RunId id : state.queued) {
+    if (free.empty()) break;
+    const Run& run = state.runs.at(id);
+    const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
+    const int32_t limit = RunLimit(policy, spec.organization);
+    if (limit > 0 && active[spec.organization] >= limit) continue;
+    // Those that match, in order of name, to the front.
+    const auto others = std::stable_partition(
+        free.begin(), free.end(), [&spec](const Worker* worker) { return Matches(*worker, spec); });
+    if (others - free.begin() >= spec.node_count) {
+      RunAssigned assigned{.run = id, .generation = run.generation + 1};
+      for (auto it = free.begin(); it != free.begin() + spec.node_count; ++it)
+        assigned.workers.push_back((*it)->name);
+      free.erase(free.begin(), free.begin() + spec.node_count);
+      std::sort(free.begin(), free.end(),
+                [](const Worker* a, const Worker* b) { return a->name < b->name; });
+      ++active[spec.organization];
+      events.push_back(std::move(assigned));
+    } else if (others != free.begin() && CountPresent(state, spec) >= spec.node_count) {
+      free.erase(free.begin(), others);
+    }
+  }
+  return events;
+}
+
+std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& presence,
+                                      const Policy& policy) {
+  std::optional<int64_t> next;
+  const auto consider = [&next](std::optional<int64_t> deadline_us) {
+    if (deadline_us.has_value()) next = std::min(next.value_or(*deadline_us), *deadline_us);
+  };
+  for (const auto& [name, worker] : state.workers) {
+    const auto it = presence.find(name);
+    if (it != presence.end()) consider(SilenceDeadline(worker, it->second, policy));
+  }
+  for (const RunId id : state.active)
+    consider(TimeoutUs(state, state.runs.at(id), policy));
+  return next;
+}
+
+}  // namespace assay::core

@@ -1,0 +1,159 @@
+#include "server/core/types.h"
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/exit_code.h"
+
+namespace assay::core {
+
+std::string ResultFileName(const Run& run) {
+  return absl::StrCat("result_", run.number, ".txt");
+}
+
+bool IsSettled(const Run& run) {
+  return std::all_of(run.nodes.begin(), run.nodes.end(), [](const RunNode& node) {
+    return node.phase == NodePhase::kFinished || node.is_lost || node.is_released;
+  });
+}
+
+bool IsTrainerFailure(int32_t exit_code) {
+  const bool is_consequence = exit_code == static_cast<int>(ExitCode::kCommLost) ||
+                              exit_code == static_cast<int>(ExitCode::kTerminated);
+  const bool is_signal = exit_code > static_cast<int>(ExitCode::kUnknownSignal);
+  return exit_code != static_cast<int>(ExitCode::kOk) && !is_consequence && !is_signal;
+}
+
+bool IsInfrastructureFailure(const Run& run) {
+  return run.is_replaceable &&
+         std::none_of(run.nodes.begin(), run.nodes.end(), [](const RunNode& node) {
+           return node.phase == NodePhase::kFinished && IsTrainerFailure(node.exit_code);
+         });
+}
+
+RequestKey ImportKey(const std::string& round, const std::string& source_path) {
+  // No principal has this name: a resource name never contains a colon.
+  return {":import", absl::StrCat(round, " ", source_path)};
+}
+
+absl::string_view ToString(SubmissionState state) {
+  switch (state) {
+    case SubmissionState::kOpen:
+      return "OPEN";
+    case SubmissionState::kRunning:
+      return "RUNNING";
+    case SubmissionState::kChecking:
+      return "CHECKING";
+    case SubmissionState::kValid:
+      return "VALID";
+    case SubmissionState::kInvalid:
+      return "INVALID";
+    case SubmissionState::kCancelled:
+      return "CANCELLED";
+  }
+  return "";
+}
+
+absl::string_view ToString(RunState state) {
+  switch (state) {
+    case RunState::kQueued:
+      return "QUEUED";
+    case RunState::kAssigned:
+      return "ASSIGNED";
+    case RunState::kRunning:
+      return "RUNNING";
+    case RunState::kUploading:
+      return "UPLOADING";
+    case RunState::kSucceeded:
+      return "SUCCEEDED";
+    case RunState::kFailed:
+      return "FAILED";
+    case RunState::kCancelled:
+      return "CANCELLED";
+  }
+  return "";
+}
+
+absl::string_view ToString(WorkerState state) {
+  switch (state) {
+    case WorkerState::kAlive:
+      return "ALIVE";
+    case WorkerState::kSuspect:
+      return "SUSPECT";
+    case WorkerState::kLost:
+      return "LOST";
+    case WorkerState::kDraining:
+      return "DRAINING";
+    case WorkerState::kGone:
+      return "GONE";
+  }
+  return "";
+}
+
+absl::string_view ToString(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::kAccess:
+      return "ACCESS";
+    case TokenKind::kEnrol:
+      return "ENROL";
+  }
+  return "";
+}
+
+absl::string_view ToString(Severity severity) {
+  switch (severity) {
+    case Severity::kError:
+      return "ERROR";
+    case Severity::kWarning:
+      return "WARNING";
+  }
+  return "";
+}
+
+absl::string_view ToString(RunEventKind kind) {
+  switch (kind) {
+    case RunEventKind::kLogLine:
+      return "LOG_LINE";
+    case RunEventKind::kFirstTouch:
+      return "FIRST_TOUCH";
+    case RunEventKind::kFinding:
+      return "FINDING";
+    case RunEventKind::kProgress:
+      return "PROGRESS";
+  }
+  return "";
+}
+
+absl::string_view ToString(NodePhase phase) {
+  switch (phase) {
+    case NodePhase::kNone:
+      return "NONE";
+    case NodePhase::kExecuting:
+      return "EXECUTING";
+    case NodePhase::kFinished:
+      return "FINISHED";
+  }
+  return "";
+}
+
+std::optional<SubmissionState> ParseSubmissionState(absl::string_view text) {
+  using S = SubmissionState;
+  for (const S state :
+       {S::kOpen, S::kRunning, S::kChecking, S::kValid, S::kInvalid, S::kCancelled}) {
+    if (ToString(state) == text) return state;
+  }
+  return std::nullopt;
+}
+
+std::optional<RunState> ParseRunState(absl::string_view text) {
+  using S = RunState;
+  for (const S state : {S::kQueued, S::kAssigned, S::kRunning, S::kUploading, S::kSucceeded,
+                        S::kFailed, S::kCancelled}) {
+    if (ToString(state) == text) return state;
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay::core

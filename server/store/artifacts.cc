@@ -1,0 +1,152 @@
+#include "server/store/artifacts.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay::store {
+namespace {
+
+constexpr char kPartialFolder[] = "partial";
+
+absl::Status CheckDigest(const std::string& sha256) {
+  const bool is_hex = std::all_of(sha256.begin(), sha256.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f');
+  });
+  if (sha256.size() == 64 && is_hex) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", absl::string_view(sha256).substr(0, 80),
+                   "\" is no artifact: 64 lower-case hexadecimal digits name one"));
+}
+
+absl::Status FsyncFolderOf(const std::string& path) {
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open() || fsync(fd.get()) != 0) return absl::ErrnoToStatus(errno, folder);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+ArtifactWriter::ArtifactWriter(core::ArtifactRef announced, std::string partial_path,
+                               std::string final_path, UniqueFd fd)
+    : announced_(std::move(announced)),
+      partial_path_(std::move(partial_path)),
+      final_path_(std::move(final_path)),
+      fd_(std::move(fd)) {}
+
+ArtifactWriter::~ArtifactWriter() {
+  if (fd_.is_open()) unlink(partial_path_.c_str());
+}
+
+absl::Status ArtifactWriter::Append(absl::string_view bytes) {
+  if (static_cast<int64_t>(bytes.size()) > announced_.size_bytes - written_bytes_)
+    return absl::InvalidArgumentError(absl::StrCat("artifact ", announced_.file_name,
+                                                   " is longer than the ", announced_.size_bytes,
+                                                   " bytes that were announced"));
+  RETURN_IF_ERROR(WriteAll(fd_.get(), bytes));
+  digest_.Add(bytes);
+  written_bytes_ += static_cast<int64_t>(bytes.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<core::ArtifactRef> ArtifactWriter::Finish() {
+  const std::string digest = digest_.HexDigest();
+  if (written_bytes_ != announced_.size_bytes || digest != announced_.sha256)
+    return absl::DataLossError(absl::StrCat(
+        "artifact ", announced_.file_name, " has ", written_bytes_, " bytes with digest ", digest,
+        "; announced were ", announced_.size_bytes, " with ", announced_.sha256));
+  if (fsync(fd_.get()) != 0) return absl::ErrnoToStatus(errno, partial_path_);
+  if (rename(partial_path_.c_str(), final_path_.c_str()) != 0)
+    return absl::ErrnoToStatus(errno, final_path_);
+  fd_.Reset();
+  RETURN_IF_ERROR(FsyncFolderOf(final_path_));
+  return announced_;
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::string& root) {
+  const std::string partial = JoinPath(root, kPartialFolder);
+  RETURN_IF_ERROR(RemoveTree(partial));
+  RETURN_IF_ERROR(MakeDirectories(partial));
+  return std::unique_ptr<ArtifactStore>(new ArtifactStore(root));
+}
+
+absl::StatusOr<std::string> ArtifactStore::PathOf(const std::string& sha256) const {
+  RETURN_IF_ERROR(CheckDigest(sha256));
+  return JoinPath(JoinPath(root_, sha256.substr(0, 2)), sha256);
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactStore::Begin(
+    const core::ArtifactRef& announced) {
+  ASSIGN_OR_RETURN(const std::string final_path, PathOf(announced.sha256));
+  if (announced.file_name.empty() || announced.size_bytes < 0 ||
+      announced.size_bytes > kArtifactBytesMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat("an artifact has a file_name and 0 to ", kArtifactBytesMax, " bytes; \"",
+                     announced.file_name, "\" with ", announced.size_bytes, " was announced"));
+  const std::string folder = final_path.substr(0, final_path.rfind('/'));
+  if (!FileExists(folder)) {
+    RETURN_IF_ERROR(MakeDirectories(folder));
+    RETURN_IF_ERROR(FsyncFolderOf(folder));
+  }
+  std::string partial_path = JoinPath(JoinPath(root_, kPartialFolder), "upload_XXXXXX");
+  UniqueFd fd(mkostemp(partial_path.data(), O_CLOEXEC));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, partial_path);
+  return std::unique_ptr<ArtifactWriter>(
+      new ArtifactWriter(announced, std::move(partial_path), final_path, std::move(fd)));
+}
+
+absl::StatusOr<core::ArtifactRef> ArtifactStore::Put(const std::string& file_name,
+                                                     absl::string_view bytes) {
+  core::ArtifactRef announced;
+  announced.file_name = file_name;
+  announced.sha256 = Sha256Hex(bytes);
+  announced.size_bytes = static_cast<int64_t>(bytes.size());
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, Begin(announced));
+  RETURN_IF_ERROR(writer->Append(bytes));
+  return writer->Finish();
+}
+
+absl::StatusOr<std::string> ArtifactStore::Read(const std::string& sha256, int64_t offset,
+                                                int64_t size) const {
+  ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) {
+    if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
+    return absl::ErrnoToStatus(errno, path);
+  }
+  std::string bytes(static_cast<size_t>(std::max<int64_t>(size, 0)), '\0');
+  size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t count = pread(fd.get(), bytes.data() + filled, bytes.size() - filled,
+                                offset + static_cast<off_t>(filled));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return absl::ErrnoToStatus(errno, path);
+    if (count == 0) break;
+    filled += static_cast<size_t>(count);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+absl::StatusOr<std::string> ArtifactStore::ReadVerified(const std::string& sha256) const {
+  ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));
+  if (!FileExists(path)) return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
+  ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
+  if (Sha256Hex(bytes) != sha256)
+    return absl::DataLossError(absl::StrCat("the bytes of artifact ", sha256, " have changed"));
+  return bytes;
+}
+
+}  // namespace assay::store

@@ -1,0 +1,78 @@
+// Artifacts: files named by the SHA-256 of their bytes, <root>/ab/<sha256>. Written once, never
+// changed; the same bytes are kept once.
+
+#ifndef SERVER_STORE_ARTIFACTS_H_
+#define SERVER_STORE_ARTIFACTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/file.h"
+#include "common/sha256.h"
+#include "server/core/types.h"
+
+namespace assay::store {
+
+// The largest artifact that is taken.
+inline constexpr int64_t kArtifactBytesMax = 4LL << 30;
+
+// One artifact on its way in. Dropped, with what it wrote, unless finished. Not thread-safe.
+class ArtifactWriter {
+ public:
+  ~ArtifactWriter();
+  ArtifactWriter(const ArtifactWriter&) = delete;
+  ArtifactWriter& operator=(const ArtifactWriter&) = delete;
+
+  // INVALID_ARGUMENT beyond the announced size; RESOURCE_EXHAUSTED if the disk is full.
+  absl::Status Append(absl::string_view bytes);
+
+  // Verifies size and digest, fsyncs, and moves the file to its name. OK also if it is there
+  // already. DATA_LOSS if the bytes are not those announced.
+  absl::StatusOr<core::ArtifactRef> Finish();
+
+ private:
+  friend class ArtifactStore;
+  ArtifactWriter(core::ArtifactRef announced, std::string partial_path, std::string final_path,
+                 UniqueFd fd);
+
+  const core::ArtifactRef announced_;
+  const std::string partial_path_;
+  const std::string final_path_;
+  UniqueFd fd_;
+  Sha256 digest_;
+  int64_t written_bytes_ = 0;
+};
+
+// Thread-safe: holds nothing but the path; the file system does the rest.
+class ArtifactStore {
+ public:
+  // Makes the folder if needed and removes what unfinished uploads have left.
+  static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& root);
+
+  // INVALID_ARGUMENT unless `announced` has a digest, a size of 0 to kArtifactBytesMax and a name.
+  absl::StatusOr<std::unique_ptr<ArtifactWriter>> Begin(const core::ArtifactRef& announced);
+
+  // The whole artifact at once.
+  absl::StatusOr<core::ArtifactRef> Put(const std::string& file_name, absl::string_view bytes);
+
+  // At most `size` bytes from `offset`; empty at the end. NOT_FOUND.
+  absl::StatusOr<std::string> Read(const std::string& sha256, int64_t offset, int64_t size) const;
+
+  // All of it. NOT_FOUND; DATA_LOSS if the bytes on disk have changed.
+  absl::StatusOr<std::string> ReadVerified(const std::string& sha256) const;
+
+ private:
+  explicit ArtifactStore(std::string root) : root_(std::move(root)) {}
+  absl::StatusOr<std::string> PathOf(const std::string& sha256) const;
+
+  const std::string root_;
+};
+
+}  // namespace assay::store
+
+#endif  // SERVER_STORE_ARTIFACTS_H_

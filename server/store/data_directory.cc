@@ -1,0 +1,70 @@
+#include "server/store/data_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/statfs.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+
+namespace assay::store {
+namespace {
+
+// f_type of file systems that are shared between hosts: statfs(2) and the kernels' sources.
+struct SharedFileSystem {
+  int64_t type;
+  const char* name;
+};
+constexpr SharedFileSystem kSharedFileSystems[] = {
+    {0x6969, "NFS"},        {0x0bd00bd0, "Lustre"}, {0x00c36400, "CephFS"}, {0x47504653, "GPFS"},
+    {0x19830326, "BeeGFS"}, {0xff534d42, "CIFS"},   {0xfe534d42, "SMB"},
+};
+
+absl::Status CheckFileSystem(const std::string& path) {
+  struct statfs info = {};
+  if (statfs(path.c_str(), &info) != 0) return absl::ErrnoToStatus(errno, path);
+  for (const SharedFileSystem& shared : kSharedFileSystems) {
+    if (static_cast<int64_t>(info.f_type) == shared.type)
+      return absl::FailedPreconditionError(absl::StrCat(
+          "data directory ", path, " is on ", shared.name, "; the database needs a local disk"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadOrDrawSecret(const std::string& path) {
+  if (FileExists(path)) return ReadFile(path);
+  std::string bytes(32, '\0');
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return absl::ErrnoToStatus(errno, "getrandom");
+  std::string secret = absl::BytesToHexString(bytes);
+  RETURN_IF_ERROR(WriteFileAtomic(path, secret, 0600));
+  return secret;
+}
+
+}  // namespace
+
+absl::StatusOr<DataDirectory> DataDirectory::Open(const std::string& path) {
+  DataDirectory directory;
+  directory.path_ = path;
+  RETURN_IF_ERROR(MakeDirectories(path));
+  RETURN_IF_ERROR(CheckFileSystem(path));
+  const std::string lock_path = JoinPath(path, "lock");
+  directory.lock_ = UniqueFd(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!directory.lock_.is_open()) return absl::ErrnoToStatus(errno, lock_path);
+  if (flock(directory.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return absl::ErrnoToStatus(errno, lock_path);
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", path, " is in use by another process; stop that first"));
+  }
+  ASSIGN_OR_RETURN(directory.secret_, ReadOrDrawSecret(JoinPath(path, "secret")));
+  return directory;
+}
+
+}  // namespace assay::store

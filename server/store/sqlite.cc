@@ -1,0 +1,189 @@
+#include "server/store/sqlite.h"
+
+#include <sqlite3.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay::store {
+namespace {
+
+// Long enough for a checkpoint or a backup on another connection to let go.
+constexpr int kBusyTimeoutMs = 5000;
+
+absl::Status ToStatus(sqlite3* db, int code) {
+  const std::string text = absl::StrCat(
+      "SQLite: ", db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db), " (", code, ")");
+  switch (code & 0xff) {
+    case SQLITE_OK:
+    case SQLITE_DONE:
+    case SQLITE_ROW:
+      return absl::OkStatus();
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(text, "; make room on the disk, then retry"));
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::DataLossError(text);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(text);
+    case SQLITE_CONSTRAINT:
+    case SQLITE_RANGE:
+    case SQLITE_MISUSE:
+    case SQLITE_ERROR:
+      return absl::InternalError(text);
+    default:
+      return absl::UnknownError(text);
+  }
+}
+
+int OnCommit(void* frames, sqlite3*, const char*, int frame_count) {
+  *static_cast<int64_t*>(frames) = frame_count;
+  return SQLITE_OK;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------- statements
+
+void Stmt::Finalize::operator()(sqlite3_stmt* stmt) const {
+  sqlite3_finalize(stmt);
+}
+
+void Stmt::Rewind() {
+  sqlite3_reset(stmt_.get());  // repeats the error of the last step, which was reported
+}
+
+absl::Status Stmt::Error() const {
+  sqlite3* db = sqlite3_db_handle(stmt_.get());
+  return ToStatus(db, sqlite3_extended_errcode(db));
+}
+
+absl::StatusOr<bool> Stmt::Step() {
+  const int code = sqlite3_step(stmt_.get());
+  if (code == SQLITE_ROW) return true;
+  absl::Status status = code == SQLITE_DONE ? absl::OkStatus() : Error();
+  Rewind();
+  RETURN_IF_ERROR(status);
+  return false;
+}
+
+absl::Status Stmt::StepToEnd() {
+  const absl::StatusOr<bool> row = Step();
+  Rewind();
+  return row.status();
+}
+
+bool Stmt::BindOne(int place, int64_t value) {
+  return sqlite3_bind_int64(stmt_.get(), place, value) == SQLITE_OK;
+}
+
+bool Stmt::BindOne(int place, absl::string_view value) {
+  // A null pointer would bind NULL.
+  const char* text = value.data() == nullptr ? "" : value.data();
+  return sqlite3_bind_text64(stmt_.get(), place, text, value.size(), nullptr, SQLITE_UTF8) ==
+         SQLITE_OK;
+}
+
+bool Stmt::BindOne(int place, Blob value) {
+  const char* bytes = value.bytes.data() == nullptr ? "" : value.bytes.data();
+  return sqlite3_bind_blob64(stmt_.get(), place, bytes, value.bytes.size(), nullptr) == SQLITE_OK;
+}
+
+bool Stmt::BindOne(int place, Null) {
+  return sqlite3_bind_null(stmt_.get(), place) == SQLITE_OK;
+}
+
+int64_t Stmt::Int(int column) const {
+  return sqlite3_column_int64(stmt_.get(), column);
+}
+
+absl::string_view Stmt::Text(int column) const {
+  const void* bytes = sqlite3_column_blob(stmt_.get(), column);
+  const auto size = static_cast<size_t>(sqlite3_column_bytes(stmt_.get(), column));
+  return bytes == nullptr ? absl::string_view()
+                          : absl::string_view(static_cast<const char*>(bytes), size);
+}
+
+bool Stmt::IsNull(int column) const {
+  return sqlite3_column_type(stmt_.get(), column) == SQLITE_NULL;
+}
+
+// ------------------------------------------------------------------------------------ connections
+
+void Db::Close::operator()(sqlite3* db) const {
+  sqlite3_close_v2(db);
+}
+
+absl::StatusOr<Db> Db::Open(const std::string& path, OpenMode mode) {
+  const int flags = mode == OpenMode::kReadOnly ? SQLITE_OPEN_READONLY
+                                                : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &handle,
+                                   flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+  Db db;
+  db.db_.reset(handle);
+  if (code != SQLITE_OK) return Annotate(ToStatus(handle, code), path);
+  if (absl::Status status = db.Configure(mode); !status.ok()) return Annotate(status, path);
+  return db;
+}
+
+absl::Status Db::Configure(OpenMode mode) {
+  sqlite3* db = db_.get();
+  sqlite3_busy_timeout(db, kBusyTimeoutMs);
+  // Variadic: the value, and where to put the new setting.
+  for (const int option : {SQLITE_DBCONFIG_DQS_DDL, SQLITE_DBCONFIG_DQS_DML}) {
+    if (const int code = sqlite3_db_config(db, option, 0, nullptr); code != SQLITE_OK)
+      return ToStatus(db, code);
+  }
+  if (const int code = sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+      code != SQLITE_OK)
+    return ToStatus(db, code);
+  RETURN_IF_ERROR(
+      Exec("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;"
+           "PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;"));
+  if (mode == OpenMode::kReadOnly) return Exec("PRAGMA query_only = ON;");
+  // Checkpoints are made by their own connection, off the commit path.
+  RETURN_IF_ERROR(Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"));
+  sqlite3_wal_hook(db, OnCommit, wal_frames_.get());
+  return absl::OkStatus();
+}
+
+absl::Status Db::Exec(const std::string& sql) {
+  return ToStatus(db_.get(), sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr));
+}
+
+absl::StatusOr<Stmt> Db::Prepare(absl::string_view sql) {
+  sqlite3_stmt* stmt = nullptr;
+  const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
+  if (code != SQLITE_OK) return Annotate(ToStatus(db_.get(), code), sql);
+  return Stmt(stmt);
+}
+
+absl::StatusOr<int64_t> Db::QueryInt(absl::string_view sql) {
+  ASSIGN_OR_RETURN(Stmt stmt, Prepare(sql));
+  ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
+  if (!is_row) return absl::InternalError(absl::StrCat("no row: ", sql));
+  return stmt.Int(0);
+}
+
+absl::Status Db::Transact(absl::FunctionRef<absl::Status()> body) {
+  RETURN_IF_ERROR(Exec("BEGIN IMMEDIATE"));
+  absl::Status status = body();
+  if (status.ok()) status = Exec("COMMIT");
+  // After some errors, a full disk among them, SQLite has rolled back by itself.
+  if (!status.ok() && sqlite3_get_autocommit(db_.get()) == 0) CHECK_OK(Exec("ROLLBACK"));
+  return status;
+}
+
+absl::Status Db::Checkpoint() {
+  const int code =
+      sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return ToStatus(db_.get(), code);
+}
+
+}  // namespace assay::store

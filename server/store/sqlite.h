@@ -1,0 +1,124 @@
+// SQLite, as much of it as the store needs: connections, prepared statements, transactions.
+
+#ifndef SERVER_STORE_SQLITE_H_
+#define SERVER_STORE_SQLITE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace assay::store {
+
+// Bytes, to tell them from text.
+struct Blob {
+  absl::string_view bytes;
+};
+struct Null {};
+
+// A prepared statement. Bound text and blobs are not copied: they must live until the step is done.
+// Movable; not thread-safe; must not outlive its Db.
+class Stmt {
+ public:
+  Stmt() = default;
+  explicit Stmt(sqlite3_stmt* stmt) : stmt_(stmt) {}
+
+  // Rewinds, then binds all parameters by position. INTERNAL if there are more than places.
+  template <typename... Values>
+  absl::Status Bind(const Values&... values) {
+    Rewind();
+    int place = 0;
+    bool is_good = true;
+    ((is_good = BindOne(++place, values) && is_good), ...);
+    return is_good ? absl::OkStatus() : Error();
+  }
+
+  // Moves to the next row; false at the end, where the statement is rewound.
+  absl::StatusOr<bool> Step();
+
+  // Binds and runs a statement that gives no rows.
+  template <typename... Values>
+  absl::Status Run(const Values&... values) {
+    if (absl::Status status = Bind(values...); !status.ok()) return status;
+    return StepToEnd();
+  }
+
+  // Of the present row, columns from 0. Text and blobs live until the next Step.
+  int64_t Int(int column) const;
+  absl::string_view Text(int column) const;
+  bool IsNull(int column) const;
+
+  // Ends a read early, so that it holds no snapshot.
+  void Rewind();
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* stmt) const;
+  };
+
+  bool BindOne(int place, int64_t value);
+  bool BindOne(int place, int32_t value) { return BindOne(place, int64_t{value}); }
+  bool BindOne(int place, bool value) { return BindOne(place, int64_t{value}); }
+  bool BindOne(int place, absl::string_view value);
+  bool BindOne(int place, const std::string& value) {
+    return BindOne(place, absl::string_view(value));
+  }
+  bool BindOne(int place, Blob value);
+  bool BindOne(int place, Null);
+  absl::Status StepToEnd();
+  absl::Status Error() const;
+
+  std::unique_ptr<sqlite3_stmt, Finalize> stmt_;
+};
+
+enum class OpenMode { kReadWriteCreate, kReadOnly };
+
+// A connection with our settings: WAL, synchronous=FULL, foreign keys, no double-quoted strings,
+// defensive. Movable; not thread-safe.
+//
+// Codes: RESOURCE_EXHAUSTED the disk is full; DATA_LOSS the file is damaged or no database;
+// UNAVAILABLE somebody else holds a lock; INTERNAL a constraint or our SQL; else UNKNOWN with
+// SQLite's words.
+class Db {
+ public:
+  static absl::StatusOr<Db> Open(const std::string& path, OpenMode mode);
+
+  // One or more statements without parameters, from constants of ours.
+  absl::Status Exec(const std::string& sql);
+  absl::StatusOr<Stmt> Prepare(absl::string_view sql);
+
+  // The single integer that a statement gives.
+  absl::StatusOr<int64_t> QueryInt(absl::string_view sql);
+
+  // Runs `body` between BEGIN IMMEDIATE and COMMIT. On any error rolls back and returns it.
+  absl::Status Transact(absl::FunctionRef<absl::Status()> body);
+
+  // Frames in the write-ahead log after the last commit of this connection.
+  int64_t wal_frames() const { return *wal_frames_; }
+
+  // Copies what the write-ahead log holds into the database, as far as readers allow, without
+  // keeping a writer out.
+  absl::Status Checkpoint();
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const;
+  };
+
+  absl::Status Configure(OpenMode mode);
+
+  std::unique_ptr<int64_t> wal_frames_ = std::make_unique<int64_t>(0);
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+}  // namespace assay::store
+
+#endif  // SERVER_STORE_SQLITE_H_

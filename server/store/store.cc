@@ -1,0 +1,476 @@
+#include "server/store/store.h"
+
+#include <algorithm>
+#include <set>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+#include "server/core/apply.h"
+#include "server/store/codec.h"
+#include "server/store/migrate.h"
+#include "server/store/rows.h"
+#include "server/store/sqlite.h"
+
+namespace assay::store {
+namespace {
+
+constexpr char kInsertEvent[] =
+    "INSERT INTO events (seq, at_us, type, version, principal, submission_id, run_id, is_change, "
+    "body) VALUES (?1, ?2, ?3, ?4, ?5, NULLIF(?6, 0), NULLIF(?7, 0), ?8, ?9)";
+constexpr char kInsertRunEvent[] =
+    "INSERT INTO run_events (run_id, ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, "
+    "receive_us, finding) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''))";
+constexpr char kUpsertSubmission[] =
+    "INSERT INTO submissions (id, state, organization, system, benchmark, division, round, "
+    "created_at_us, ended_at_us, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
+    "ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at_us = excluded.ended_at_us, "
+    "body = excluded.body";
+constexpr char kUpsertRun[] =
+    "INSERT INTO runs (id, submission_id, number, state, organization, body) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
+    "ON CONFLICT (id) DO UPDATE SET state = excluded.state, body = excluded.body";
+constexpr char kUpsertNode[] =
+    "INSERT INTO run_nodes (run_id, node_rank, worker, phase, exit_code, reason, is_lost, "
+    "is_released, last_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+    "ON CONFLICT (run_id, node_rank) DO UPDATE SET worker = excluded.worker, "
+    "phase = excluded.phase, exit_code = excluded.exit_code, reason = excluded.reason, "
+    "is_lost = excluded.is_lost, is_released = excluded.is_released, "
+    "last_seq = excluded.last_seq";
+constexpr char kInsertArtifact[] =
+    "INSERT INTO artifacts (run_id, file_name, sha256, size_bytes) VALUES (?1, ?2, ?3, ?4)";
+constexpr char kUpsertWorker[] =
+    "INSERT INTO workers (name, state, run_id, body) VALUES (?1, ?2, NULLIF(?3, 0), ?4) "
+    "ON CONFLICT (name) DO UPDATE SET state = excluded.state, run_id = excluded.run_id, "
+    "body = excluded.body";
+constexpr char kUpsertDataset[] =
+    "INSERT INTO datasets (id, body) VALUES (?1, ?2) "
+    "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+constexpr char kDeleteDataset[] = "DELETE FROM datasets WHERE id = ?1";
+constexpr char kUpsertToken[] =
+    "INSERT INTO tokens (id, secret_sha256, body) VALUES (?1, ?2, ?3) "
+    "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+constexpr char kInsertRequest[] =
+    "INSERT INTO requests (principal, request_id, made) VALUES (?1, ?2, ?3)";
+constexpr char kUpsertCounter[] =
+    "INSERT INTO counters (name, value) VALUES (?1, ?2) "
+    "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+
+constexpr char kSelectRun[] = "SELECT body FROM runs WHERE id = ?1";
+constexpr char kSelectCounters[] = "SELECT name, value FROM counters";
+// Submissions that live: those that have not ended, and those of which a worker holds a run.
+constexpr char kSelectSubmissions[] =
+    "SELECT body FROM submissions WHERE state IN ('OPEN', 'RUNNING', 'CHECKING') "
+    "UNION ALL SELECT body FROM submissions WHERE state IN ('VALID', 'INVALID', 'CANCELLED') AND "
+    "id IN (SELECT submission_id FROM runs JOIN workers ON workers.run_id = runs.id)";
+constexpr char kSelectRunsOf[] = "SELECT body FROM runs WHERE submission_id = ?1 ORDER BY number";
+constexpr char kSelectWorkers[] = "SELECT body FROM workers";
+constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
+constexpr char kSelectTokens[] = "SELECT body FROM tokens";
+constexpr char kSelectRequests[] = "SELECT principal, request_id, made FROM requests";
+
+// What people did or must know, for the audit; the rest is what runs and workers do by themselves.
+struct IsChange {
+  template <typename E>
+  bool operator()(const E&) const {
+    return !(std::is_same_v<E, core::RunEventsAppended> || std::is_same_v<E, core::NodeStarted> ||
+             std::is_same_v<E, core::NodeFinished> || std::is_same_v<E, core::RunStarted> ||
+             std::is_same_v<E, core::RunAssigned> || std::is_same_v<E, core::RunUploaded> ||
+             std::is_same_v<E, core::ArtifactRecorded> || std::is_same_v<E, core::WorkerReleased> ||
+             std::is_same_v<E, core::WorkerDescribed> ||
+             std::is_same_v<E, core::SubmissionCheckStarted>);
+  }
+};
+
+absl::Status DecodeInto(const Stmt& stmt, core::State* state) {
+  ASSIGN_OR_RETURN(core::Submission submission, DecodeSubmission(stmt.Text(0)));
+  const core::SubmissionId id = submission.id;
+  state->submissions.emplace(id, std::move(submission));
+  return absl::OkStatus();
+}
+
+// Calls `take` for each row.
+template <typename Take>
+absl::Status ForEachRow(Db* db, absl::string_view sql, Take take) {
+  ASSIGN_OR_RETURN(Stmt stmt, db->Prepare(sql));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
+    if (!is_row) return absl::OkStatus();
+    RETURN_IF_ERROR(take(stmt));
+  }
+}
+
+}  // namespace
+
+struct Store::Statements {
+  Db db;
+  Stmt insert_event, insert_run_event, upsert_submission, upsert_run, upsert_node, insert_artifact,
+      upsert_worker, upsert_dataset, delete_dataset, upsert_token, insert_request, upsert_counter,
+      select_run, select_runs_of, select_nodes;
+
+  absl::Status Prepare() {
+    const std::pair<Stmt*, const char*> all[] = {
+        {&insert_event, kInsertEvent},
+        {&insert_run_event, kInsertRunEvent},
+        {&upsert_submission, kUpsertSubmission},
+        {&upsert_run, kUpsertRun},
+        {&upsert_node, kUpsertNode},
+        {&insert_artifact, kInsertArtifact},
+        {&upsert_worker, kUpsertWorker},
+        {&upsert_dataset, kUpsertDataset},
+        {&delete_dataset, kDeleteDataset},
+        {&upsert_token, kUpsertToken},
+        {&insert_request, kInsertRequest},
+        {&upsert_counter, kUpsertCounter},
+        {&select_run, kSelectRun},
+        {&select_runs_of, kSelectRunsOf},
+        {&select_nodes, kSelectNodes},
+    };
+    for (const auto& [stmt, sql] : all) {
+      ASSIGN_OR_RETURN(*stmt, db.Prepare(sql));
+    }
+    return absl::OkStatus();
+  }
+};
+
+// Writes one outcome inside a transaction: events as they come, rows once at the end, since a row
+// may be touched many times.
+class Store::Writer {
+ public:
+  Writer(Statements* statements, const core::State& state) : sql_(*statements), state_(state) {}
+
+  absl::Status Write(const core::Outcome& outcome) {
+    for (const core::RecordedEvent& event : outcome.events) {
+      RETURN_IF_ERROR(WriteEvent(event));
+      RETURN_IF_ERROR(std::visit([&](const auto& e) { return Touch(event, e); }, event.event));
+    }
+    RETURN_IF_ERROR(WriteTouched());
+    for (const core::RunEventBatch& batch : outcome.run_events)
+      RETURN_IF_ERROR(WriteRunEvents(batch));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status WriteEvent(const core::RecordedEvent& event) {
+    const int version = std::visit([](const auto& e) { return e.kVersion; }, event.event);
+    return sql_.insert_event.Run(event.seq, event.at_us, core::TypeOf(event.event), version,
+                                 event.principal, event.submission.number, event.run.number,
+                                 std::visit(IsChange{}, event.event), EncodeEvent(event.event));
+  }
+
+  absl::Status WriteRunEvents(const core::RunEventBatch& batch) {
+    for (const core::RunEvent& event : batch.events) {
+      std::string finding;
+      if (event.finding.has_value()) finding = Encode(*event.finding);
+      RETURN_IF_ERROR(sql_.insert_run_event.Run(
+          batch.run.number, event.order, event.node_rank, event.seq, static_cast<int>(event.kind),
+          event.line, Blob{event.text}, event.wall_us, event.mono_ns, event.receive_us, finding));
+    }
+    return absl::OkStatus();
+  }
+
+  // What an event has changed, besides the log. One overload per kind of event.
+  using Record = core::RecordedEvent;
+  absl::Status Touch(const Record& record, const core::SubmissionCreated& e) {
+    submissions_.insert(e.submission);
+    for (int32_t k = 0; k < e.spec.run_count; ++k)
+      runs_.insert(core::RunId{e.first_run.number + k});
+    return sql_.insert_request.Run(record.principal, e.request_id, e.submission.ToString());
+  }
+  absl::Status Touch(const Record&, const core::SubmissionImported& e) {
+    submissions_.insert(e.submission.id);
+    for (const core::Run& run : e.runs) {
+      runs_.insert(run.id);
+      for (const core::ArtifactRef& artifact : run.artifacts)
+        artifacts_.emplace_back(run.id, artifact);
+    }
+    const auto [principal, request_id] =
+        core::ImportKey(e.submission.spec.round, e.submission.source_path);
+    return sql_.insert_request.Run(principal, request_id, e.submission.id.ToString());
+  }
+  absl::Status Touch(const Record&, const core::SubmissionCheckStarted& e) {
+    return TouchSubmission(e.submission);
+  }
+  absl::Status Touch(const Record&, const core::SubmissionClosed& e) {
+    return TouchSubmission(e.submission);
+  }
+  absl::Status Touch(const Record&, const core::RunQueued& e) {
+    submissions_.insert(e.submission);
+    return TouchRun(e.run);
+  }
+  absl::Status Touch(const Record&, const core::RunAssigned& e) {
+    for (size_t rank = 0; rank < e.workers.size(); ++rank)
+      nodes_.emplace(e.run, static_cast<int32_t>(rank));
+    workers_.insert(e.workers.begin(), e.workers.end());
+    return TouchRun(e.run);
+  }
+  absl::Status Touch(const Record&, const core::NodeStarted& e) {
+    return TouchNode(e.run, e.node_rank);
+  }
+  absl::Status Touch(const Record& record, const core::RunStarted& e) {
+    submissions_.insert(record.submission);
+    return TouchRun(e.run);
+  }
+  absl::Status Touch(const Record&, const core::NodeFinished& e) {
+    return TouchNode(e.run, e.node_rank);
+  }
+  absl::Status Touch(const Record&, const core::NodeGivenUp& e) {
+    return TouchNode(e.run, e.node_rank);
+  }
+  absl::Status Touch(const Record&, const core::RunUploaded& e) { return TouchRun(e.run); }
+  absl::Status Touch(const Record&, const core::RunJudged& e) { return TouchRun(e.run); }
+  absl::Status Touch(const Record&, const core::RunFailed& e) { return TouchRun(e.run); }
+  absl::Status Touch(const Record&, const core::RunCancelled& e) { return TouchRun(e.run); }
+  absl::Status Touch(const Record&, const core::RunEventsAppended& e) {
+    if (e.first_touch_us.has_value()) runs_.insert(e.run);
+    return TouchNode(e.run, e.node_rank);
+  }
+  absl::Status Touch(const Record&, const core::ArtifactRecorded& e) {
+    artifacts_.emplace_back(e.run, e.artifact);
+    return TouchRun(e.run);
+  }
+  absl::Status Touch(const Record&, const core::WorkerRegistered& e) {
+    return TouchWorker(e.worker);
+  }
+  absl::Status Touch(const Record&, const core::WorkerDescribed& e) {
+    return TouchWorker(e.worker);
+  }
+  absl::Status Touch(const Record&, const core::WorkerStateChanged& e) {
+    return TouchWorker(e.worker);
+  }
+  absl::Status Touch(const Record&, const core::WorkerReleased& e) {
+    const std::vector<core::RunNode>& nodes = state_.runs.at(e.run).nodes;
+    for (size_t rank = 0; rank < nodes.size(); ++rank)
+      if (nodes[rank].worker == e.worker) nodes_.emplace(e.run, static_cast<int32_t>(rank));
+    return TouchWorker(e.worker);
+  }
+  absl::Status Touch(const Record& record, const core::TokenCreated& e) {
+    tokens_.insert(e.token.id);
+    if (e.request_id.empty()) return absl::OkStatus();
+    return sql_.insert_request.Run(record.principal, e.request_id, e.token.id.ToString());
+  }
+  absl::Status Touch(const Record&, const core::TokenRevoked& e) {
+    tokens_.insert(e.token);
+    return absl::OkStatus();
+  }
+  absl::Status Touch(const Record&, const core::DatasetAdded& e) {
+    return sql_.upsert_dataset.Run(e.dataset.id, Encode(e.dataset));
+  }
+  absl::Status Touch(const Record&, const core::DatasetRemoved& e) {
+    return sql_.delete_dataset.Run(e.dataset);
+  }
+  absl::Status Touch(const Record&, const core::AgentsLaunched&) { return absl::OkStatus(); }
+
+  absl::Status TouchSubmission(core::SubmissionId id) {
+    submissions_.insert(id);
+    return absl::OkStatus();
+  }
+  absl::Status TouchRun(core::RunId id) {
+    runs_.insert(id);
+    return absl::OkStatus();
+  }
+  absl::Status TouchNode(core::RunId id, int32_t rank) {
+    nodes_.emplace(id, rank);
+    return absl::OkStatus();
+  }
+  absl::Status TouchWorker(const std::string& name) {
+    workers_.insert(name);
+    return absl::OkStatus();
+  }
+
+  // Parents before children: foreign keys are checked at each statement.
+  absl::Status WriteTouched() {
+    for (const core::SubmissionId id : submissions_)
+      RETURN_IF_ERROR(WriteSubmission(state_.submissions.at(id)));
+    for (const core::RunId id : runs_)
+      RETURN_IF_ERROR(WriteRun(state_.runs.at(id)));
+    for (const auto& [run, rank] : nodes_)
+      RETURN_IF_ERROR(WriteNode(run, rank));
+    for (const auto& [run, artifact] : artifacts_)
+      RETURN_IF_ERROR(sql_.insert_artifact.Run(run.number, artifact.file_name, artifact.sha256,
+                                               artifact.size_bytes));
+    for (const std::string& name : workers_) {
+      const core::Worker& worker = state_.workers.at(name);
+      RETURN_IF_ERROR(
+          sql_.upsert_worker.Run(name, ToString(worker.state), worker.run.number, Encode(worker)));
+    }
+    for (const core::TokenId id : tokens_) {
+      const core::Token& token = state_.tokens.at(id);
+      RETURN_IF_ERROR(sql_.upsert_token.Run(id.number, token.secret_sha256, Encode(token)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteSubmission(const core::Submission& submission) {
+    const core::SubmissionSpec& spec = submission.spec;
+    return sql_.upsert_submission.Run(submission.id.number, ToString(submission.state),
+                                      spec.organization, spec.system, spec.benchmark, spec.division,
+                                      spec.round, submission.created_at_us, submission.ended_at_us,
+                                      Encode(submission));
+  }
+
+  absl::Status WriteRun(const core::Run& run) {
+    // A run that was restored for late evidence has its row, and with it the organisation.
+    const auto it = state_.submissions.find(run.submission);
+    const std::string none;
+    const std::string& organization =
+        it == state_.submissions.end() ? none : it->second.spec.organization;
+    return sql_.upsert_run.Run(run.id.number, run.submission.number, run.number,
+                               ToString(run.state), organization, Encode(run));
+  }
+
+  absl::Status WriteNode(core::RunId run, int32_t rank) {
+    const core::RunNode& node = state_.runs.at(run).nodes[static_cast<size_t>(rank)];
+    return sql_.upsert_node.Run(run.number, rank, node.worker, ToString(node.phase), node.exit_code,
+                                node.reason, node.is_lost, node.is_released, node.last_seq);
+  }
+
+  Statements& sql_;
+  const core::State& state_;
+  std::set<core::SubmissionId> submissions_;
+  std::set<core::RunId> runs_;
+  std::set<std::pair<core::RunId, int32_t>> nodes_;
+  std::set<std::string> workers_;
+  std::set<core::TokenId> tokens_;
+  std::vector<std::pair<core::RunId, core::ArtifactRef>> artifacts_;
+};
+
+Store::Store(std::unique_ptr<Statements> statements) : statements_(std::move(statements)) {}
+Store::~Store() = default;
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
+  auto statements = std::make_unique<Statements>();
+  ASSIGN_OR_RETURN(statements->db, Db::Open(path, OpenMode::kReadWriteCreate));
+  RETURN_IF_ERROR(Migrate(&statements->db, path, EmbeddedMigrations()));
+  RETURN_IF_ERROR(statements->Prepare());
+  return std::unique_ptr<Store>(new Store(std::move(statements)));
+}
+
+absl::Status Store::SaveCounters(const core::State& state) {
+  struct Counter {
+    const char* name;
+    int64_t value;
+    int64_t* saved;
+  };
+  for (const Counter& counter :
+       {Counter{"last_submission", state.last_submission, &saved_last_submission_},
+        Counter{"last_run", state.last_run, &saved_last_run_},
+        Counter{"last_token", state.last_token, &saved_last_token_}}) {
+    if (counter.value == *counter.saved) continue;
+    RETURN_IF_ERROR(
+        statements_->upsert_counter.Run(absl::string_view(counter.name), counter.value));
+    *counter.saved = counter.value;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Store::Commit(const core::Outcome& outcome, const core::State& state) {
+  if (outcome.events.empty()) return absl::OkStatus();
+  absl::Status status = statements_->db.Transact([&] {
+    RETURN_IF_ERROR(Writer(statements_.get(), state).Write(outcome));
+    return SaveCounters(state);
+  });
+  // What was saved is gone with the transaction.
+  if (!status.ok()) saved_last_submission_ = saved_last_run_ = saved_last_token_ = -1;
+  return Annotate(status, "commit");
+}
+
+absl::StatusOr<core::Run> Store::LoadRun(core::RunId id) {
+  Stmt& select = statements_->select_run;
+  RETURN_IF_ERROR(select.Bind(id.number));
+  ASSIGN_OR_RETURN(const bool is_row, select.Step());
+  if (!is_row) return absl::NotFoundError(absl::StrCat("there is no run ", id.ToString()));
+  absl::StatusOr<core::Run> run = ReadRun(select, 0, &statements_->select_nodes);
+  select.Rewind();
+  return run;
+}
+
+absl::StatusOr<core::State> Store::Load() {
+  Db* db = &statements_->db;
+  core::State state;
+  ASSIGN_OR_RETURN(state.last_seq, db->QueryInt("SELECT COALESCE(MAX(seq), 0) FROM events"));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectCounters, [&](const Stmt& stmt) {
+    if (stmt.Text(0) == "last_submission") state.last_submission = stmt.Int(1);
+    if (stmt.Text(0) == "last_run") state.last_run = stmt.Int(1);
+    if (stmt.Text(0) == "last_token") state.last_token = stmt.Int(1);
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectSubmissions,
+                             [&](const Stmt& stmt) { return DecodeInto(stmt, &state); }));
+  Stmt& select_runs = statements_->select_runs_of;
+  for (const auto& [id, submission] : state.submissions) {
+    RETURN_IF_ERROR(select_runs.Bind(id.number));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool is_row, select_runs.Step());
+      if (!is_row) break;
+      ASSIGN_OR_RETURN(core::Run run, ReadRun(select_runs, 0, &statements_->select_nodes));
+      const core::RunId run_id = run.id;
+      state.runs.emplace(run_id, std::move(run));
+    }
+  }
+  RETURN_IF_ERROR(ForEachRow(db, kSelectWorkers, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(core::Worker worker, DecodeWorker(stmt.Text(0)));
+    state.workers[worker.name] = worker;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectDatasets, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(core::Dataset dataset, DecodeDataset(stmt.Text(0)));
+    state.datasets[dataset.id] = dataset;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectTokens, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(const core::Token token, DecodeToken(stmt.Text(0)));
+    state.tokens[token.id] = token;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectRequests, [&](const Stmt& stmt) {
+    state.requests[{std::string(stmt.Text(0)), std::string(stmt.Text(1))}] =
+        std::string(stmt.Text(2));
+    return absl::OkStatus();
+  }));
+  for (const auto& [id, submission] : state.submissions) {
+    for (const core::RunId run : submission.runs) {
+      if (state.runs.count(run) == 0)
+        return absl::DataLossError(
+            absl::StrCat("submission ", id.ToString(), " has no row of run ", run.ToString()));
+    }
+  }
+  core::Index(&state);
+  return state;
+}
+
+int64_t Store::wal_frames() const {
+  return statements_->db.wal_frames();
+}
+
+absl::Status Store::Checkpoint() {
+  return statements_->db.Checkpoint();
+}
+
+absl::Status Store::LimitPages(int64_t page_count) {
+  return statements_->db.Exec(absl::StrCat("PRAGMA max_page_count = ", page_count));
+}
+
+struct Checkpointer::Connection {
+  Db db;
+};
+
+Checkpointer::Checkpointer(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)) {}
+Checkpointer::~Checkpointer() = default;
+
+absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(const std::string& path) {
+  auto connection = std::make_unique<Connection>();
+  ASSIGN_OR_RETURN(connection->db, Db::Open(path, OpenMode::kReadWriteCreate));
+  return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(connection)));
+}
+
+absl::Status Checkpointer::Run() {
+  return connection_->db.Checkpoint();
+}
+
+}  // namespace assay::store

@@ -1,0 +1,81 @@
+// The coordinator's memory on disk: the event log, the rows that it has come to, and the lines that
+// nodes have sent. One writer; readers have connections of their own (reader.h).
+
+#ifndef SERVER_STORE_STORE_H_
+#define SERVER_STORE_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "server/core/core.h"
+#include "server/core/types.h"
+
+namespace assay::store {
+
+// Not thread-safe, but may move between threads.
+class Store {
+ public:
+  // Opens the database at `path`, creates and migrates it as needed.
+  // FAILED_PRECONDITION if it is newer than this program; DATA_LOSS if it is damaged.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // All that is alive: open submissions, those closed ones of which a worker still holds a run, all
+  // workers, datasets, tokens and requests. DATA_LOSS if rows do not fit together.
+  absl::StatusOr<core::State> Load();
+
+  // A run whatever its age, for Core::Restore. NOT_FOUND.
+  absl::StatusOr<core::Run> LoadRun(core::RunId id);
+
+  // Makes an outcome durable: its events, its run events, and the rows of all that the events
+  // touched as they are in `state`. All or nothing; when it returns OK the bytes are on stable
+  // storage. RESOURCE_EXHAUSTED if the disk is full: nothing has changed. Any other error leaves it
+  // open what is on disk: the process has to start again.
+  absl::Status Commit(const core::Outcome& outcome, const core::State& state);
+
+  // Frames (pages of 4 KiB) in the write-ahead log. Let a Checkpointer work when there are many.
+  int64_t wal_frames() const;
+
+  // Copies the write-ahead log into the database, on this connection.
+  absl::Status Checkpoint();
+
+  // For tests: refuses to grow beyond `page_count` pages, as a full disk would.
+  absl::Status LimitPages(int64_t page_count);
+
+ private:
+  struct Statements;
+  class Writer;
+  explicit Store(std::unique_ptr<Statements> statements);
+
+  absl::Status SaveCounters(const core::State& state);
+
+  const std::unique_ptr<Statements> statements_;
+  // As last committed: counters are written when they change.
+  int64_t saved_last_submission_ = -1;
+  int64_t saved_last_run_ = -1;
+  int64_t saved_last_token_ = -1;
+};
+
+// Copies the write-ahead log into the database from a connection of its own, so that commits need
+// not wait for it.
+class Checkpointer {
+ public:
+  static absl::StatusOr<std::unique_ptr<Checkpointer>> Open(const std::string& path);
+  ~Checkpointer();
+  absl::Status Run();
+
+ private:
+  struct Connection;
+  explicit Checkpointer(std::unique_ptr<Connection> connection);
+  const std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace assay::store
+
+#endif  // SERVER_STORE_STORE_H_
