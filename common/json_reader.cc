@@ -1,10 +1,13 @@
 #include "common/json_reader.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <cstring>
+#include <limits>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -102,6 +105,10 @@ class Builder {
   }
 
  private:
+  // Positions of the members from kIndexedFrom on.
+  using MemberIndex = absl::flat_hash_map<std::string, size_t>;
+  static constexpr size_t kIndexedFrom = 16;
+
   void SkipSpace() {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r'))
       ++at_;
@@ -114,28 +121,42 @@ class Builder {
 
   JsonValue Object() {
     JsonObject members;
+    MemberIndex index;
     ++at_;
     SkipSpace();
     while (*at_ != '}') {
       std::string name = String();
       SkipSpace();
       ++at_;  // ':'
-      Put(std::move(name), Value(), &members);
+      JsonValue value = Value();
+      Put(std::move(name), std::move(value), &members, &index);
       NextElement();
     }
     ++at_;
     return members;
   }
 
-  // A duplicate keeps its first place and takes the last value.
-  static void Put(std::string name, JsonValue value, JsonObject* members) {
-    for (auto& member : *members) {
-      if (member.first == name) {
-        member.second = std::move(value);
-        return;
-      }
+  // A duplicate keeps its first place and takes the last value. Large objects get an index, so
+  // that a hostile line costs no more than its length.
+  static void Put(std::string name, JsonValue value, JsonObject* members, MemberIndex* index) {
+    const size_t position = Position(name, *members, index);
+    if (position < members->size()) {
+      (*members)[position].second = std::move(value);
+      return;
     }
+    if (members->size() >= kIndexedFrom) (*index)[name] = position;
     members->emplace_back(std::move(name), std::move(value));
+  }
+
+  // Where `name` is, or the number of members.
+  static size_t Position(const std::string& name, const JsonObject& members, MemberIndex* index) {
+    const size_t searched = std::min(members.size(), kIndexedFrom);
+    for (size_t i = 0; i < searched; ++i) {
+      if (members[i].first == name) return i;
+    }
+    if (searched == members.size()) return searched;
+    const auto found = index->find(name);
+    return found == index->end() ? members.size() : found->second;
   }
 
   JsonValue List() {

@@ -97,6 +97,7 @@ class LiveChecker::Engine {
   void AddRecord(const MllogLine& line, int key, std::vector<Finding>* found);
   void Feed(size_t run, const Record& record, std::vector<Finding>* found);
   void Activate(const std::string& name, std::vector<Finding>* found);
+  bool IsOverruled(size_t run, int key) const;
   const ConfigRun* FindRun(int config) const;
   std::vector<Finding> ParseFindings() const;
   std::vector<Finding> WalkQueue(CheckOptions options, std::vector<Finding> for_good) const;
@@ -158,13 +159,7 @@ void LiveChecker::Engine::AddRecord(const MllogLine& line, int key, std::vector<
 void LiveChecker::Engine::Feed(size_t run, const Record& record, std::vector<Finding>* found) {
   const size_t enqueued_before = runs_[run].enqueued().size();
   std::vector<Finding> violated = runs_[run].Add(record);
-  // A config that was activated later judges the key afresh.
-  const bool is_overruled =
-      std::any_of(runs_.begin() + static_cast<std::ptrdiff_t>(run) + 1, runs_.end(),
-                  [&](const ConfigRun& later) {
-                    return rules_->FindRule(later.config(), record.key) != nullptr;
-                  });
-  if (!is_overruled) {
+  if (!violated.empty() && !IsOverruled(run, record.key)) {
     found->insert(found->end(), std::make_move_iterator(violated.begin()),
                   std::make_move_iterator(violated.end()));
   }
@@ -174,6 +169,13 @@ void LiveChecker::Engine::Feed(size_t run, const Record& record, std::vector<Fin
       runs_[run].enqueued().end());
   for (const std::string& name : names)
     Activate(name, found);
+}
+
+// A config that was activated later judges the key afresh.
+bool LiveChecker::Engine::IsOverruled(size_t run, int key) const {
+  return std::any_of(
+      runs_.begin() + static_cast<std::ptrdiff_t>(run) + 1, runs_.end(),
+      [&](const ConfigRun& later) { return rules_->FindRule(later.config(), key) != nullptr; });
 }
 
 void LiveChecker::Engine::Activate(const std::string& name, std::vector<Finding>* found) {
@@ -273,7 +275,15 @@ LiveChecker::LiveChecker(LiveChecker&&) noexcept = default;
 LiveChecker& LiveChecker::operator=(LiveChecker&&) noexcept = default;
 
 std::vector<Finding> LiveChecker::AddLine(absl::string_view line) {
-  return engine_->AddLine(line);
+  if (!absl::StrContains(line, '\r')) return engine_->AddLine(line);
+  // A lone CR ends a line too; a follower of the file may split at LF only.
+  std::vector<Finding> found;
+  MllogLines lines(line);
+  for (absl::string_view part; lines.Next(&part);) {
+    const std::vector<Finding> more = engine_->AddLine(part);
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
 }
 
 Facts LiveChecker::facts() const {
