@@ -20,12 +20,12 @@
 namespace assay::comm {
 namespace {
 
-// Up to this many bytes a vector goes whole to every peer, in one round. Measured: see
-// docs/benchmarks/allreduce.md.
+// Up to this many bytes a vector goes whole to every peer, in one round. A first choice, not the
+// result of a search: docs/benchmarks/allreduce.md has what it gives.
 constexpr size_t kDirectBytesMax = 8 * 1024;
 
 // A ring segment travels in slices, so that a slice is added while the next ones are on their way
-// and is still in the cache then. Measured: see docs/benchmarks/allreduce.md.
+// and is still in the cache then: 4 times 128 KiB fit into a core's second-level cache (1 MiB).
 constexpr size_t kSliceBytes = 128 * 1024;
 constexpr size_t kSlicesInFlight = 4;
 

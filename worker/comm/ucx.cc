@@ -36,8 +36,10 @@ namespace assay::comm {
 namespace {
 
 // After this many polls without news the waiting rank offers its core to others at each poll: about
-// 10 us, well above the latency of shared memory.
+// 10 us, well above the latency of shared memory. At once, nearly, if the ranks outnumber the
+// cores: then the awaited rank may be waiting for this very core.
 constexpr int kIdlePollsBeforeYield = 200;
+constexpr int kIdlePollsBeforeYieldWhenCrowded = 4;
 // Reading the clock and the health of the peers costs about as much as a poll.
 constexpr int kPollsPerCheck = 64;
 // How long cancelled requests may take to end. A message that was arriving from a peer that died
@@ -123,8 +125,19 @@ bool ShareOneHost(const std::vector<Peer>& peers) {
   return true;
 }
 
-// ---- Set-up
-// --------------------------------------------------------------------------------------
+// How many polls to wait for news before giving way to other ranks of this machine.
+int ChooseIdlePolls(const std::vector<Peer>& peers, int rank) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return kIdlePollsBeforeYield;
+  int neighbours = 0;
+  for (const Peer& peer : peers) {
+    if (peer.machine == peers[static_cast<size_t>(rank)].machine) ++neighbours;
+  }
+  return neighbours > CPU_COUNT(&cores) ? kIdlePollsBeforeYieldWhenCrowded : kIdlePollsBeforeYield;
+}
+
+// ---- Set-up ------------------------------------------------------------------------------------
 
 absl::Status SetDefault(ucp_config_t* config, const char* name, const std::string& value) {
   if (std::getenv(absl::StrCat("UCX_", name).c_str()) != nullptr) return absl::OkStatus();
@@ -220,6 +233,7 @@ class Ucx final : public Collective {
         rendezvous_(std::move(rendezvous)),
         context_(std::move(context)),
         worker_(std::move(worker)),
+        idle_polls_before_yield_(ChooseIdlePolls(peers_, rendezvous_->rank())),
         endpoints_(peers_.size()) {}
 
   ~Ucx() override { DoAbort(); }
@@ -332,7 +346,7 @@ class Ucx final : public Collective {
     int idle_count = 0;
     while (!Test(slot)) {
       idle_count = ucp_worker_progress(worker_.get()) != 0 ? 0 : idle_count + 1;
-      if (idle_count > kIdlePollsBeforeYield) sched_yield();
+      if (idle_count > idle_polls_before_yield_) sched_yield();
       if (++poll_count % kPollsPerCheck == 0) RETURN_IF_ERROR(CheckPeers(*slot, deadline));
     }
     free_slots_.push_back(request.slot);
@@ -437,6 +451,7 @@ class Ucx final : public Collective {
   const std::unique_ptr<Rendezvous> rendezvous_;
   const Context context_;
   const Worker worker_;
+  const int idle_polls_before_yield_;
   std::vector<Endpoint> endpoints_;  // by rank
   std::vector<Slot> slots_;
   std::vector<int> free_slots_;

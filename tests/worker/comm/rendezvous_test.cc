@@ -2,6 +2,7 @@
 
 #include "worker/comm/rendezvous.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 

@@ -59,9 +59,9 @@ class RingTest : public ::testing::Test, public WithParamInterface<std::tuple<Tr
   RealClock clock_;
 };
 
-// Whole numbers below 2^24, whose float sums are exact in any order.
+// Whole numbers below 1,000, whose float sums are exact in any order.
 float WholeNumber(int rank, size_t i) {
-  return static_cast<float>(Stream(1, Purpose::kTest, static_cast<uint32_t>(rank)).Below(i, 1000));
+  return static_cast<float>((i * 7919 + static_cast<size_t>(rank) * 331) % 1000);
 }
 
 std::vector<float> WholeNumbers(int rank, size_t size) {
@@ -110,7 +110,7 @@ TEST_P(RingTest, TheMeanIsTheExactSumDividedByTheRankCount) {
 
 TEST_P(RingTest, EveryRankEndsWithTheSameBitsAndARepeatGivesThemAgain) {
   const World world = Open();
-  for (const size_t size : {size_t{77}, size_t{200'001}}) {
+  for (const size_t size : {size_t{77}, size_t{70'001}}) {
     std::vector<std::vector<float>> first(world.size(), std::vector<float>(size));
     std::vector<std::vector<float>> second = first;
     OnEveryRank(world, [&](Collective* comm) {
@@ -131,7 +131,7 @@ TEST_P(RingTest, EveryRankEndsWithTheSameBitsAndARepeatGivesThemAgain) {
 
 TEST_P(RingTest, BroadcastCopiesRankZerosBytes) {
   const World world = Open();
-  for (const size_t size : {size_t{0}, size_t{1}, size_t{4097}, size_t{1'000'003}}) {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{4097}, size_t{200'003}}) {
     OnEveryRank(world, [&](Collective* comm) {
       std::vector<float> values = WholeNumbers(comm->rank(), size);
       EXPECT_THAT(BroadcastFromZero(comm, std::as_writable_bytes(std::span<float>(values)), Soon()),
@@ -160,7 +160,7 @@ TEST_P(RingTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
   const World world = Open();
   std::atomic<int> entered = 0;
   OnEveryRank(world, [&](Collective* comm) {
-    for (int round = 1; round <= 100; ++round) {
+    for (int round = 1; round <= 30; ++round) {
       ++entered;
       EXPECT_THAT(Barrier(comm, Soon()), IsOk());
       EXPECT_GE(entered.load(), round * world_size());
