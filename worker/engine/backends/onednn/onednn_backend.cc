@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/onednn/first_layer.h"
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
@@ -68,6 +69,11 @@ class OnednnBackend : public ReferenceBackend<float> {
     ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                      OnednnConvolution::Make(shape, engine_, stream_));
     return convolution;
+  }
+
+  absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
+    if (!shape.wants_dx && HasFirstLayerKernels(shape)) return std::make_unique<FirstLayer>(shape);
+    return Backend::MakeConvPool(shape);
   }
 
   void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
