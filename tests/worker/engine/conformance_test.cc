@@ -175,7 +175,12 @@ TEST_P(ConformanceTest, FusedBlocksAgree) {
       {"inner, kernel 2", {SameConv(2, {8, 8, 8}, 16, 32, 2), 0.3, true}},
       {"inner, narrow", {SameConv(1, {16, 16, 16}, 8, 16, 3), 0.3, true}},
       {"inner, odd extents and channels", {SameConv(1, {5, 4, 7}, 3, 5, 3), 0.3, true}},
+      {"inner, narrow, kernel 2", {SameConv(1, {4, 4, 4}, 8, 16, 2), 0.3, true}},
+      {"inner of 32 channels", {SameConv(1, {4, 4, 4}, 32, 64, 3), 0.3, true}},
+      {"inner of 32 channels, kernel 2", {SameConv(1, {4, 4, 4}, 32, 64, 2), 0.3, true}},
       {"last of a cube of 32", {SameConv(2, {2, 2, 2}, 64, 128, 3), 0.3, true}},
+      {"last, wide", {SameConv(2, {2, 2, 2}, 128, 24, 3), 0.3, true}},
+      {"last, wide, kernel 2", {SameConv(2, {2, 2, 2}, 128, 24, 2), 0.3, true}},
   };
 
   for (const auto& row : kRows) {

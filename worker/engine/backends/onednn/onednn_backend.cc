@@ -7,10 +7,10 @@
 
 #include "common/log.h"
 #include "common/status.h"
-#include "worker/engine/backends/onednn/first_layer.h"
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
+#include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -72,8 +72,10 @@ class OnednnBackend : public ReferenceBackend<float> {
   }
 
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
-    if (!shape.wants_dx && HasFirstLayerKernels(shape)) return std::make_unique<FirstLayer>(shape);
-    return Backend::MakeConvPool(shape);
+    if (!SparseConvPool::CanDo(shape)) return Backend::MakeConvPool(shape);
+    ASSIGN_OR_RETURN(std::unique_ptr<SparseConvPool> block,
+                     SparseConvPool::Make(shape, engine_, stream_));
+    return block;
   }
 
   void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
