@@ -1,5 +1,7 @@
 #include "common/dataset/poisson.h"
 
+#include <math.h>
+
 #include <cmath>
 
 namespace assay::dataset {

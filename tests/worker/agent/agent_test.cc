@@ -1,0 +1,263 @@
+// The agent over a coordinator in this process, with real steps and real trainers.
+
+#include "worker/agent/agent.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/support/status_matchers.h"
+#include "tests/worker/agent/fake_coordinator.h"
+#include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/run_directory.h"
+
+namespace assay::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+using ::testing::IsSupersetOf;
+
+// One agent on a thread.
+class AgentThread {
+ public:
+  AgentThread(AgentOptions options, const std::string& target)
+      : stop_(eventfd(0, EFD_CLOEXEC)), endpoint_{.target = target} {
+    stub_ = v1::WorkerService::NewStub(*MakeChannel(endpoint_));
+    agent_ = std::make_unique<Agent>(std::move(options), endpoint_, stub_.get(), &clock_);
+    thread_ = std::thread([this] { EXPECT_THAT(agent_->Run(stop_.get()), IsOk()); });
+  }
+  ~AgentThread() {
+    const uint64_t one = 1;
+    EXPECT_EQ(write(stop_.get(), &one, sizeof(one)), 8);
+    thread_.join();
+  }
+
+ private:
+  const RealClock clock_;
+  const UniqueFd stop_;
+  const Endpoint endpoint_;
+  std::unique_ptr<v1::WorkerService::Stub> stub_;
+  std::unique_ptr<Agent> agent_;
+  std::thread thread_;
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {
+    coordinator_.With([](State* s) { s->desired.set_action(v1::DesiredState::IDLE); });
+  }
+  using State = FakeCoordinator::State;
+
+  void StartAgent() {
+    agent_ =
+        std::make_unique<AgentThread>(AgentOptions{.config = run_.worker,
+                                                   .step_program = STEP_RUNNER,
+                                                   .incarnation = absl::StrCat("i", ++incarnation_),
+                                                   .system_description_json = "{\"x\": \"y\"}",
+                                                   .tick = absl::Milliseconds(200)},
+                                      coordinator_.target());
+  }
+  void Order(v1::DesiredState::Action action) {
+    coordinator_.With([&](State* s) { s->desired = Desired(action); });
+  }
+  v1::DesiredState Desired(v1::DesiredState::Action action) const {
+    v1::DesiredState desired;
+    desired.set_action(action);
+    desired.set_run(run_.key.run);
+    desired.set_generation(run_.key.generation);
+    if (action == v1::DesiredState::EXECUTE) *desired.mutable_spec() = run_.spec;
+    return desired;
+  }
+  bool AwaitPhase(v1::WorkerStatus::Phase phase) {
+    return coordinator_.Await([phase](const State& s) {
+      return !s.requests.empty() && s.requests.back().status().phase() == phase;
+    });
+  }
+  v1::WorkerStatus LastStatus() {
+    return coordinator_.With([](State* s) { return s->requests.back().status(); });
+  }
+  std::string Text() {
+    return coordinator_.With([this](State* s) {
+      std::string text;
+      for (const v1::RunEvent& event : s->events[run_.key.run])
+        if (event.kind() == v1::RunEvent::LOG_LINE) text += event.text() + "\n";
+      return text;
+    });
+  }
+  void ExpectSequence() {
+    coordinator_.With([this](State* s) {
+      int64_t seq = 0;
+      for (const v1::RunEvent& event : s->events[run_.key.run])
+        EXPECT_EQ(event.seq(), ++seq);
+    });
+  }
+  std::string LogFile() {
+    return coordinator_.With([](State* s) { return s->files["result_3.txt"]; });
+  }
+
+  RunFixture run_;
+  const RunDirectory directory_;
+  FakeCoordinator coordinator_;
+  int incarnation_ = 0;
+  std::unique_ptr<AgentThread> agent_;  // last: it uses all of the above
+};
+
+TEST_F(AgentTest, CarriesARunFromOrderToForgetting) {
+  run_.Trainer("for i in 1 2 3; do echo line $i >> $LOG; done; cat $DATA/train/a.bin >> $LOG");
+  StartAgent();
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::IDLE));
+  Order(v1::DesiredState::EXECUTE);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+
+  EXPECT_EQ(LastStatus().exit_code(), 0);
+  EXPECT_EQ(LastStatus().reason(), "finished");
+  std::vector<std::string> names;
+  const v1::WorkerStatus finished = LastStatus();
+  for (const v1::ArtifactRef& file : finished.artifacts())
+    names.push_back(file.file_name());
+  EXPECT_THAT(names, IsSupersetOf({"result_3.txt", "trainer_0.out", "touch_0.json", "step_0.log",
+                                   "system_0.json"}));
+  ExpectSequence();
+  EXPECT_THAT(Text(), HasSubstr("cache_clear"));
+  EXPECT_EQ(Text(), LogFile() + "\n");  // the last line had no end
+  coordinator_.With([this](State* s) {
+    EXPECT_THAT(s->events[run_.key.run], ::testing::Contains(::testing::Property(
+                                             &v1::RunEvent::kind, v1::RunEvent::FIRST_TOUCH)));
+  });
+
+  Order(v1::DesiredState::FORGET);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::IDLE));
+  EXPECT_FALSE(FileExists(directory_.path()));
+  Order(v1::DesiredState::EXECUTE);  // a late order starts nothing
+  const size_t seen = coordinator_.With([](State* s) { return s->requests.size(); });
+  ASSERT_TRUE(coordinator_.Await([&](const State& s) { return s.requests.size() > seen + 2; }));
+  EXPECT_EQ(LastStatus().phase(), v1::WorkerStatus::IDLE);
+}
+
+TEST_F(AgentTest, ARunOutlivesItsAgentAndIsTakenUpAgain) {
+  ASSERT_EQ(system(("mkfifo " + run_.dir.Path("go")).c_str()), 0);
+  run_.Trainer("echo before >> $LOG; read x < " + run_.dir.Path("go") + "; echo after >> $LOG");
+  StartAgent();
+  Order(v1::DesiredState::EXECUTE);
+  ASSERT_TRUE(coordinator_.Await([this](const State& s) {
+    const auto it = s.events.find(run_.key.run);
+    return it != s.events.end() && it->second.size() >= 2;
+  }));
+
+  agent_.reset();
+  EXPECT_TRUE(coordinator_.With([](State* s) { return s->requests.back().is_leaving(); }));
+  ASSERT_THAT(WriteFileAtomic(run_.dir.Path("unused"), ""), IsOk());
+  ASSERT_EQ(system(("echo go > " + run_.dir.Path("go")).c_str()), 0);
+  while (!FileExists(directory_.ExitPath())) {
+  }
+  StartAgent();
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+
+  ExpectSequence();
+  EXPECT_THAT(Text(), HasSubstr("before\nafter\n"));
+  EXPECT_EQ(Text(), LogFile());
+}
+
+TEST_F(AgentTest, ANewAgentWatchesTheStepOfAnOldOne) {
+  ASSERT_EQ(system(("mkfifo " + run_.dir.Path("go")).c_str()), 0);
+  run_.Trainer("read x < " + run_.dir.Path("go") + "; exit 5");
+  StartAgent();
+  Order(v1::DesiredState::EXECUTE);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::EXECUTING));
+  while (!FileExists(directory_.TrainersPath())) {
+  }
+  agent_.reset();
+  StartAgent();
+  ASSERT_TRUE(coordinator_.Await([](const State& s) {
+    return s.requests.back().incarnation() == "i2" &&
+           s.requests.back().status().phase() == v1::WorkerStatus::EXECUTING;
+  }));
+
+  ASSERT_EQ(system(("echo go > " + run_.dir.Path("go")).c_str()), 0);
+
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+  EXPECT_EQ(LastStatus().exit_code(), 5);
+}
+
+TEST_F(AgentTest, AnOrderToStopEndsTheRun) {
+  run_.Trainer("trap 'exit 9' TERM; echo started >> $LOG; while :; do sleep 0.1; done");
+  StartAgent();
+  Order(v1::DesiredState::EXECUTE);
+  ASSERT_TRUE(coordinator_.Await([this](const State& s) {
+    const auto it = s.events.find(run_.key.run);
+    return it != s.events.end() && it->second.size() >= 2;
+  }));
+  Order(v1::DesiredState::STOP);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+  EXPECT_EQ(LastStatus().exit_code(), 9);
+  EXPECT_EQ(LastStatus().reason(), "stopped on request");
+}
+
+TEST_F(AgentTest, AKilledStepIsReportedAsSuch) {
+  run_.Trainer("while :; do sleep 0.1; done");
+  StartAgent();
+  Order(v1::DesiredState::EXECUTE);
+  while (!FileExists(directory_.TrainersPath())) {
+  }
+  const absl::StatusOr<ProcessRecord> step = directory_.ReadProcesses(directory_.StepPath());
+  ASSERT_THAT(step, IsOk());
+  ASSERT_EQ(kill(step->processes.front().pid, SIGKILL), 0);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+  EXPECT_EQ(LastStatus().exit_code(), 1);
+  EXPECT_THAT(LastStatus().reason(), HasSubstr("died"));
+}
+
+TEST_F(AgentTest, BrokenConnectionsAndARestartedCoordinatorLoseNothing) {
+  coordinator_.With([](State* s) {
+    s->break_every = 3;
+    s->is_broken_after_commit = true;
+    s->failing_upload_count = 1;
+  });
+  run_.Trainer("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done >> $LOG");
+  StartAgent();
+  Order(v1::DesiredState::EXECUTE);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::EXECUTING));
+  coordinator_.Stop();
+  while (!FileExists(directory_.ExitPath())) {
+  }
+  coordinator_.Start();
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+  ExpectSequence();
+  EXPECT_EQ(Text(), LogFile());
+  EXPECT_THAT(Text(), HasSubstr("line 3000\n"));
+}
+
+TEST_F(AgentTest, ABadSpecIsReportedAndStartsNothing) {
+  run_.spec.set_ranks_per_node(0);
+  StartAgent();
+  Order(v1::DesiredState::EXECUTE);
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+  EXPECT_EQ(LastStatus().exit_code(), 2);
+  EXPECT_THAT(LastStatus().reason(), HasSubstr("ranks_per_node"));
+}
+
+TEST_F(AgentTest, TellsWhoItIsAndItsClockOffset) {
+  (*run_.worker.mutable_labels())["rack"] = "r1";
+  StartAgent();
+  ASSERT_TRUE(coordinator_.Await([](const State& s) { return s.requests.size() >= 3; }));
+  coordinator_.With([](State* s) {
+    const v1::SynchronizeRequest& request = s->requests.back();
+    EXPECT_EQ(request.worker(), "workers/w0");
+    EXPECT_EQ(request.incarnation(), "i1");
+    EXPECT_EQ(request.labels().at("rack"), "r1");
+    EXPECT_THAT(request.system_description_json(), HasSubstr("\"x\""));
+    EXPECT_GT(request.clock_offset_uncertainty_us(), 0);
+  });
+}
+
+}  // namespace
+}  // namespace assay::agent

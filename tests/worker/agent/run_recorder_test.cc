@@ -1,0 +1,234 @@
+#include "worker/agent/run_recorder.h"
+
+#include <fcntl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/step_process.h"
+
+namespace assay::agent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::FakeClock;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::IsOk;
+
+const std::optional<StepExit> kRuns = std::nullopt;
+const std::optional<StepExit> kEnded = StepExit{0, "finished"};
+
+class RunRecorderTest : public ::testing::Test {
+ protected:
+  RunRecorderTest() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {
+    Prepare();
+  }
+  void Prepare() { CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}")); }
+  void Open() {
+    recorder_.reset();
+    absl::StatusOr<std::unique_ptr<RunRecorder>> recorder =
+        RunRecorder::Open(directory_, run_.key, &clock_);
+    ASSERT_THAT(recorder, IsOk());
+    recorder_ = *std::move(recorder);
+  }
+  void Log(const std::string& bytes) { AppendTo(directory_.ResultPath(3), bytes); }
+  static void AppendTo(const std::string& path, const std::string& bytes) {
+    const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    CHECK_OK(WriteAll(fd.get(), bytes));
+  }
+  void Sync() {
+    clock_.Advance(RunRecorder::kSyncDelay);
+    ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  }
+  // Durable events in short: "1 line text", "2 touch", "3 finding RULE".
+  std::vector<std::string> Events() {
+    std::vector<std::string> names;
+    const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+    EXPECT_THAT(events, IsOk());
+    for (const v1::RunEvent& event : *events)
+      names.push_back(Name(event));
+    return names;
+  }
+  static std::string Name(const v1::RunEvent& event) {
+    switch (event.kind()) {
+      case v1::RunEvent::LOG_LINE:
+        return absl::StrCat(event.seq(), " line ", event.line(), " ", event.text());
+      case v1::RunEvent::FIRST_TOUCH:
+        return absl::StrCat(event.seq(), " touch");
+      case v1::RunEvent::FINDING:
+        return absl::StrCat(event.seq(), " finding ", event.finding().rule(), " line ",
+                            event.line());
+      case v1::RunEvent::PROGRESS:
+        return absl::StrCat(event.seq(), " progress ", event.text());
+      default:
+        return "?";
+    }
+  }
+  static std::string Record(const std::string& type, const std::string& key,
+                            const std::string& value, int64_t time_ms = 1704067200000) {
+    return absl::StrCat(":::MLLOG {\"namespace\": \"\", \"time_ms\": ", time_ms,
+                        ", \"event_type\": \"", type, "\", \"key\": \"", key,
+                        "\", \"value\": ", value,
+                        ", \"metadata\": {\"file\": \"t\", \"lineno\": 1}}\n");
+  }
+
+  RunFixture run_;
+  const RunDirectory directory_;
+  FakeClock clock_;
+  std::unique_ptr<RunRecorder> recorder_;
+};
+
+TEST_F(RunRecorderTest, LinesBecomeEventsStampedOnSight) {
+  Open();
+  Log("hello\nhalf");
+  clock_.Advance(absl::Seconds(5));
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+
+  EXPECT_THAT(Events(), ElementsAre("1 line 1 hello"));
+  const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+  EXPECT_EQ((*events)[0].mono_ns(), 5'000'000'000);
+  EXPECT_EQ((*events)[0].wall_us(), 1704067205000000);
+}
+
+TEST_F(RunRecorderTest, SyncsAfterADelayOrEnoughEventsOrAtTheEnd) {
+  Open();
+  Log("one\n");
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  EXPECT_THAT(Events(), IsEmpty());
+  EXPECT_EQ(recorder_->sync_due(), clock_.Mono() + RunRecorder::kSyncDelay);
+  Sync();
+  EXPECT_EQ(Events().size(), 1U);
+
+  std::string many;
+  for (int i = 0; i < RunRecorder::kSyncEvents; ++i)
+    many += "x\n";
+  Log(many);
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  EXPECT_EQ(Events().size(), 1U + RunRecorder::kSyncEvents);
+
+  Log("last");
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  EXPECT_THAT(Events().back(), HasSubstr(" last"));
+}
+
+TEST_F(RunRecorderTest, IsCompleteOnlyWhenTheEndIsDurable) {
+  Open();
+  Log("one\n");
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  EXPECT_FALSE(recorder_->Observation(true, kEnded).is_spool_complete);
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  const RunObserved seen = recorder_->Observation(true, kEnded);
+  EXPECT_TRUE(seen.is_spool_complete);
+  EXPECT_EQ(seen.spooled_seq, 1);
+  EXPECT_THAT(seen.artifacts, ElementsAre("result_3.txt", "system_0.json"));
+}
+
+TEST_F(RunRecorderTest, ProgressAndTouchAreInTheSameSequence) {
+  Open();
+  Log("one\n");
+  AppendTo(directory_.ProgressPath(), "{\"epoch\": 1}\n");
+  ASSERT_THAT(directory_.WriteTouch({.path = "/d/a", .mechanism = "fanotify", .stamp = {77, 88}}),
+              IsOk());
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+  EXPECT_THAT(Events(), ElementsAre("1 touch", "2 line 1 one", "3 progress {\"epoch\": 1}"));
+  const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+  EXPECT_EQ((*events)[0].wall_us(), 77);
+  EXPECT_EQ((*events)[0].mono_ns(), 88);
+}
+
+TEST_F(RunRecorderTest, ALineThatBreaksARuleBringsItsFinding) {
+  Open();
+  Log(Record("POINT_IN_TIME", "submission_division", "\"neither\""));
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+  EXPECT_THAT(Events(), Contains(HasSubstr("finding R-")));
+}
+
+TEST_F(RunRecorderTest, AReadBeforeTheClockStartedIsAFinding) {
+  Open();
+  const int64_t touch_ms = absl::ToUnixMillis(clock_.Wall());
+  ASSERT_THAT(directory_.WriteTouch(
+                  {.path = "/d/train/a", .mechanism = "fanotify", .stamp = {touch_ms * 1000, 1}}),
+              IsOk());
+  Log(Record("INTERVAL_START", "run_start", "null", touch_ms + 5000));
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+  EXPECT_THAT(Events(), Contains(HasSubstr("finding R-TIM-001")));
+}
+
+TEST_F(RunRecorderTest, OtherNodesRecordTheirTouchOnly) {
+  run_.spec.set_node_count(2);
+  run_.spec.set_node_rank(1);
+  Prepare();
+  Open();
+  Log("not ours\n");
+  ASSERT_THAT(directory_.WriteTouch({.path = "/d/a", .mechanism = "inotify"}), IsOk());
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  EXPECT_THAT(Events(), ElementsAre("1 touch"));
+  EXPECT_THAT(recorder_->Observation(true, kEnded).artifacts,
+              ElementsAre("touch_1.json", "system_1.json"));
+}
+
+// Goal: a crash of the agent between any two moments changes nothing. How: the same log grows in
+// the same steps, with a new recorder (and so a lost memory) after every step, synced or not; the
+// events are those of the recorder that never crashed.
+TEST_F(RunRecorderTest, CrashesLeaveNoGapAndNoRepeat) {
+  std::vector<std::string> pieces;
+  for (int i = 0; i < 40; ++i) {
+    pieces.push_back(i % 7 == 3 ? Record("POINT_IN_TIME", "submission_division", "\"bad\"")
+                                : absl::StrCat("line ", i, i % 3 == 0 ? "" : "\n"));
+  }
+  const auto play = [&](bool crashes) {
+    CHECK_OK(RemoveTree(directory_.path()));
+    Prepare();
+    Open();
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      Log(pieces[i]);
+      if (i == 10) CHECK_OK(directory_.WriteTouch({.path = "/d/a", .mechanism = "fanotify"}));
+      EXPECT_THAT(recorder_->Observe(kRuns), IsOk());
+      if (i % 2 == 0) Sync();
+      if (crashes) Open();
+    }
+    EXPECT_THAT(recorder_->Observe(kEnded), IsOk());
+    EXPECT_THAT(recorder_->SyncIfDue(), IsOk());
+    return Events();
+  };
+  const std::vector<std::string> control = play(false);
+  const std::vector<std::string> crashed = play(true);
+
+  EXPECT_GT(control.size(), 30U);
+  EXPECT_THAT(crashed, ::testing::ElementsAreArray(control));
+}
+
+TEST_F(RunRecorderTest, AfterTheEndANewRecorderIsCompleteAtOnce) {
+  Open();
+  Log("one\ntwo");
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  const std::vector<std::string> before = Events();
+  Open();
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  EXPECT_TRUE(recorder_->Observation(true, kEnded).is_spool_complete);
+  EXPECT_THAT(Events(), ::testing::ElementsAreArray(before));
+}
+
+}  // namespace
+}  // namespace assay::agent

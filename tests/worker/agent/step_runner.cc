@@ -1,0 +1,22 @@
+// `step_runner step DIRECTORY`: RunStep as the agent's tests want it. STEP_FANOTIFY=0 allows
+// inotify only.
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/time/time.h"
+
+#include "common/clock.h"
+#include "worker/agent/run_directory.h"
+#include "worker/agent/step.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const assay::RealClock clock;
+  const char* fanotify = std::getenv("STEP_FANOTIFY");
+  const assay::agent::StepOptions options{
+      .drop_caches_path = "/nonexistent/drop_caches",
+      .is_fanotify_allowed = fanotify == nullptr || std::string(fanotify) != "0",
+      .grace = absl::Milliseconds(300)};
+  return assay::agent::RunStep(assay::agent::RunDirectory(argv[2]), options, &clock);
+}

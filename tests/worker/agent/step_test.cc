@@ -1,0 +1,254 @@
+// The step as a real process over real trainers, which are small shell scripts.
+
+#include "worker/agent/step.h"
+
+#include <signal.h>
+
+#include <optional>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/exit_code.h"
+#include "common/process.h"
+#include "tests/support/status_matchers.h"
+#include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/step_process.h"
+
+namespace assay::agent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::IsOkAndHolds;
+using ::testing::Not;
+using testing::StatusIs;
+
+class StepTest : public ::testing::Test {
+ protected:
+  StepTest() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {}
+
+  ProcessId Start() {
+    CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}"));
+    const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, STEP_RUNNER);
+    CHECK_OK(step.status());
+    return *step;
+  }
+  StepExit Finish(const ProcessId& step) {
+    EXPECT_THAT(WaitForExit(step, kPatience), IsOk());
+    const absl::StatusOr<StepExit> exit = directory_.ReadExit();
+    EXPECT_THAT(exit, IsOk());
+    return exit.ok() ? *exit : StepExit{-1, "no exit"};
+  }
+  StepExit Run() { return Finish(Start()); }
+  std::string Read(const std::string& path) {
+    const absl::StatusOr<std::string> text = ReadFile(path);
+    return text.ok() ? *text : text.status().ToString();
+  }
+  // Blocks until the trainer has written to the named pipe.
+  void MakePipe() { ASSERT_EQ(system(("mkfifo " + pipe_).c_str()), 0); }
+  void AwaitTrainer() { ASSERT_THAT(ReadFile(pipe_), IsOk()); }
+
+  RunFixture run_;
+  const RunDirectory directory_;
+  const std::string pipe_ = run_.dir.Path("ready");
+  const RealClock clock_;
+};
+
+TEST_F(StepTest, GivesEveryRankItsSpecEnvironmentAndOutput) {
+  run_.spec.set_ranks_per_node(2);
+  run_.spec.set_node_rank(0);
+  (*run_.worker.mutable_trainer_environment())["GREETING"] = "hello";
+  run_.Trainer("echo rank=$RANK threads=$OMP_NUM_THREADS $GREETING in $(pwd); echo to $LOG >&2");
+
+  EXPECT_EQ(Run(), (StepExit{0, "finished"}));
+
+  EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "rank= threads=2 hello in " + directory_.path() +
+                                                       "\nto " + directory_.ResultPath(3) + "\n");
+  EXPECT_THAT(Read(directory_.TrainerOutputPath(1)), HasSubstr("rank=1 threads=2"));
+}
+
+TEST_F(StepTest, LogsTheClearedCachesFirstAndOnceOnNodeZero) {
+  run_.Trainer("echo ':::MLLOG {}' >> $LOG");
+  EXPECT_EQ(Run().code, 0);
+  EXPECT_THAT(Read(directory_.ResultPath(3)),
+              AllOf(::testing::StartsWith(":::MLLOG {\"namespace\": \"\", \"time_ms\": "),
+                    HasSubstr("\"key\": \"cache_clear\", \"value\": true"),
+                    HasSubstr("\"method\": \"fadvise\", \"file_count\": 2"),
+                    ::testing::EndsWith("}\n:::MLLOG {}\n")));
+}
+
+TEST_F(StepTest, OtherNodesWriteNoLog) {
+  run_.spec.set_node_count(2);
+  run_.spec.set_node_rank(1);
+  run_.Trainer("echo $RANK");
+  EXPECT_EQ(Run().code, 0);
+  EXPECT_FALSE(FileExists(directory_.ResultPath(3)));
+  EXPECT_TRUE(FileExists(directory_.TrainerOutputPath(1)));  // its rank in the gang
+}
+
+TEST_F(StepTest, ReportsCodesAndSignalsOfTrainers) {
+  struct Case {
+    const char* script;
+    int code;
+    const char* reason;
+  };
+  for (const Case& c :
+       {Case{"exit 3", 3, "dataset is missing"}, Case{"exit 42", 42, "code of its own"},
+        Case{"kill -SEGV $$", 128 + SIGSEGV, "signal 11"}}) {
+    SCOPED_TRACE(c.script);
+    ASSERT_THAT(RemoveTree(directory_.path()), IsOk());
+    run_.Trainer(c.script);
+    const StepExit exit = Run();
+    EXPECT_EQ(exit.code, c.code);
+    EXPECT_THAT(exit.reason, AllOf(HasSubstr("rank 0"), HasSubstr(c.reason)));
+  }
+}
+
+TEST_F(StepTest, TheFirstFailureEndsTheOtherRanks) {
+  run_.spec.set_ranks_per_node(3);
+  // The last rank fails; the first ignores TERM, the second obeys it.
+  run_.Trainer(
+      "case \"$RANK\" in\n"
+      "2) exit 4 ;;\n"
+      "1) while :; do sleep 1; done ;;\n"
+      "*) trap '' TERM; while :; do sleep 1; done ;;\n"
+      "esac");
+  const StepExit exit = Run();
+  EXPECT_EQ(exit.code, static_cast<int>(ExitCode::kCommLost));
+  EXPECT_THAT(exit.reason, HasSubstr("rank 2"));
+  const absl::StatusOr<ProcessRecord> trainers =
+      directory_.ReadProcesses(directory_.TrainersPath());
+  ASSERT_THAT(trainers, IsOk());
+  ASSERT_EQ(trainers->processes.size(), 3U);
+  for (const ProcessId& trainer : trainers->processes)
+    EXPECT_FALSE(IsRunning(trainer));
+}
+
+TEST_F(StepTest, TheTimeLimitEndsARun) {
+  run_.spec.set_run_timeout_ms(50);
+  run_.Trainer("trap '' TERM; while :; do sleep 1; done");
+  const StepExit exit = Run();
+  EXPECT_EQ(exit.code, static_cast<int>(ExitCode::kTerminated));
+  EXPECT_THAT(exit.reason, HasSubstr("time limit of 50ms"));
+}
+
+TEST_F(StepTest, AStopRequestEndsARun) {
+  MakePipe();
+  run_.Trainer("trap 'exit 9' TERM; echo > " + pipe_ + "; while :; do sleep 0.1; done");
+  const ProcessId step = Start();
+  AwaitTrainer();
+
+  ASSERT_THAT(StopStepProcess(directory_), IsOk());
+
+  EXPECT_EQ(Finish(step), (StepExit{9, "stopped on request"}));
+}
+
+TEST_F(StepTest, AStopBeforeTheStartStartsNoTrainer) {
+  run_.Trainer("touch " + run_.dir.Path("ran"));
+  ASSERT_THAT(PrepareRun(directory_, run_.spec, run_.worker, "{}"), IsOk());
+  ASSERT_THAT(StopStepProcess(directory_), IsOk());
+  EXPECT_EQ(Run(), (StepExit{9, "stopped on request"}));
+  EXPECT_FALSE(FileExists(run_.dir.Path("ran")));
+}
+
+TEST_F(StepTest, ARunStartsAtMostOnce) {
+  run_.Trainer("echo once >> " + run_.dir.Path("ran"));
+  EXPECT_EQ(Run().code, 0);
+  EXPECT_EQ(Run().code, 0);
+  EXPECT_EQ(Read(run_.dir.Path("ran")), "once\n");
+}
+
+TEST_F(StepTest, TwoStepsAtOnceStartTheRunOnce) {
+  run_.Trainer("echo once >> " + run_.dir.Path("ran"));
+  const ProcessId first = Start();
+  const absl::StatusOr<ProcessId> second = StartStepProcess(directory_, STEP_RUNNER);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_THAT(WaitForExit(*second, kPatience), IsOkAndHolds(0));
+  EXPECT_EQ(Finish(first).code, 0);
+  EXPECT_EQ(Read(run_.dir.Path("ran")), "once\n");
+}
+
+TEST_F(StepTest, WitnessesTheFirstTouchOfTheDataset) {
+  run_.Trainer("cat $DATA/train/a.bin $DATA/validation/a.bin > /dev/null");
+  const Stamp before = StampNow(clock_);
+  EXPECT_EQ(Run().code, 0);
+  const absl::StatusOr<Touch> touch = directory_.ReadTouch();
+  ASSERT_THAT(touch, IsOk());
+  EXPECT_EQ(touch->path, run_.dir.Path("dataset/train/a.bin"));
+  EXPECT_GT(touch->stamp.mono_ns, before.mono_ns);
+  EXPECT_LT(touch->stamp.mono_ns, StampNow(clock_).mono_ns);
+}
+
+TEST_F(StepTest, WhereStagingIsNotTimedTheFirstReadOfTheCopyCounts) {
+  run_.spec.mutable_dataset()->set_is_staged(true);
+  run_.spec.set_is_staging_timed(false);
+  run_.Trainer(
+      "cp $DATA/train/a.bin $STAGE/train/a.bin\n"
+      "cp $DATA/validation/a.bin $STAGE/validation/a.bin\n"
+      "cat $STAGE/validation/a.bin > /dev/null");
+  EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
+  const absl::StatusOr<Touch> touch = directory_.ReadTouch();
+  ASSERT_THAT(touch, IsOk());
+  EXPECT_EQ(touch->path, run_.dir.Path("stage/r-1-g1/validation/a.bin"));
+  EXPECT_EQ(touch->access, "read");
+  EXPECT_FALSE(FileExists(run_.dir.Path("stage/r-1-g1")));  // the room is given back
+}
+
+TEST_F(StepTest, AMissingDatasetIsBadData) {
+  run_.spec.mutable_dataset()->set_path("/no/such/dataset");
+  const StepExit exit = Run();
+  EXPECT_EQ(exit.code, static_cast<int>(ExitCode::kBadData));
+  EXPECT_THAT(exit.reason, HasSubstr("/no/such/dataset"));
+}
+
+TEST_F(StepTest, AMissingTrainerIsNamed) {
+  run_.worker.set_trainer_program("/no/such/trainer");
+  EXPECT_THAT(Run().reason, HasSubstr("/no/such/trainer"));
+}
+
+TEST_F(StepTest, ADeadStepIsResolvedAndItsTrainersKilled) {
+  MakePipe();
+  run_.Trainer("echo > " + pipe_ + "; trap '' TERM; while :; do sleep 1; done");
+  const ProcessId step = Start();
+  AwaitTrainer();
+  EXPECT_THAT(ResolveExit(directory_, clock_), IsOkAndHolds(std::nullopt));  // it lives
+  while (!FileExists(directory_.TrainersPath())) {
+  }
+  const absl::StatusOr<ProcessRecord> trainers =
+      directory_.ReadProcesses(directory_.TrainersPath());
+  ASSERT_THAT(trainers, IsOk());
+  ASSERT_EQ(kill(step.pid, SIGKILL), 0);
+  ASSERT_THAT(WaitForExit(step, kPatience), IsOk());
+
+  const absl::StatusOr<std::optional<StepExit>> exit = ResolveExit(directory_, clock_);
+
+  ASSERT_THAT(exit, IsOk());
+  ASSERT_TRUE(exit->has_value());
+  EXPECT_EQ((*exit)->code, static_cast<int>(ExitCode::kInternal));
+  EXPECT_THAT((*exit)->reason, HasSubstr("supervised the trainers died"));
+  while (IsRunning(trainers->processes.front())) {  // SIGKILL is on its way
+  }
+  EXPECT_THAT(directory_.ReadExit(), IsOkAndHolds(**exit));
+}
+
+TEST_F(StepTest, AStepThatNeverBeganCannotBeginOnceItIsResolved) {
+  ASSERT_THAT(PrepareRun(directory_, run_.spec, run_.worker, "{}"), IsOk());
+  const absl::StatusOr<std::optional<StepExit>> exit = ResolveExit(directory_, clock_);
+  ASSERT_THAT(exit, IsOk());
+  ASSERT_TRUE(exit->has_value());
+  run_.Trainer("touch " + run_.dir.Path("ran"));
+  EXPECT_EQ(Run(), **exit);
+  EXPECT_FALSE(FileExists(run_.dir.Path("ran")));
+}
+
+TEST_F(StepTest, SecretsAreNotInTheFilesOfTheRun) {
+  run_.worker.set_enrolment_token("assay_secret");
+  EXPECT_EQ(Run().code, 0);
+  EXPECT_THAT(Read(directory_.WorkerPath()), Not(HasSubstr("assay_secret")));
+}
+
+}  // namespace
+}  // namespace assay::agent

@@ -1,0 +1,146 @@
+#include "worker/agent/touch_monitor.h"
+
+#include <poll.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::agent {
+namespace {
+
+using testing::FakeClock;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::IsOkAndHolds;
+using testing::StatusIs;
+using testing::TempDir;
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+// Both mechanisms must see the same things; the parameter allows fanotify or not.
+class TouchMonitorTest : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    for (const char* split : {"train", "validation"}) {
+      ASSERT_THAT(MakeDirectories(dir_.Path(split)), IsOk());
+      ASSERT_THAT(WriteFileAtomic(dir_.Path(std::string(split) + "/a.bin"), "data"), IsOk());
+    }
+  }
+
+  std::optional<TouchMonitor> Arm(bool is_read_only) {
+    absl::StatusOr<TouchMonitor> monitor =
+        TouchMonitor::Arm({.directories = {dir_.Path("train"), dir_.Path("validation")},
+                           .is_read_only = is_read_only,
+                           .is_fanotify_allowed = GetParam()},
+                          &clock_);
+    EXPECT_THAT(monitor, IsOk());
+    if (!monitor.ok()) return std::nullopt;
+    return *std::move(monitor);
+  }
+  // True if the kernel gives this process the mechanism that the case is about.
+  bool Skips(const TouchMonitor& monitor) const {
+    return GetParam() && monitor.mechanism() != "fanotify";
+  }
+  void Run(const std::string& script) {
+    const absl::StatusOr<ProcessId> child = Spawn({.argv = {"/bin/sh", "-c", script}});
+    ASSERT_THAT(child, IsOk());
+    pid_ = child->pid;
+    ASSERT_THAT(WaitForExit(*child, kPatience), IsOkAndHolds(0));
+  }
+  static std::optional<Touch> Take(TouchMonitor* monitor) {
+    const absl::StatusOr<std::optional<Touch>> touch = monitor->Poll();
+    EXPECT_THAT(touch, IsOk());
+    return touch.ok() ? *touch : std::nullopt;
+  }
+
+  const TempDir dir_;
+  FakeClock clock_;
+  pid_t pid_ = 0;
+};
+
+#define ARM_OR_SKIP(monitor, is_read_only)                 \
+  std::optional<TouchMonitor> monitor = Arm(is_read_only); \
+  ASSERT_TRUE(monitor.has_value());                        \
+  if (Skips(*monitor)) GTEST_SKIP() << "this process may not use fanotify"
+
+TEST_P(TouchMonitorTest, SeesAnotherProcessReadAFile) {
+  ARM_OR_SKIP(monitor, false);
+  EXPECT_EQ(Take(&*monitor), std::nullopt);
+  clock_.Advance(absl::Seconds(3));
+
+  Run("exec cat " + dir_.Path("train/a.bin") + " > /dev/null");
+
+  pollfd entry{monitor->fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&entry, 1, 60'000), 1);
+  const std::optional<Touch> touch = Take(&*monitor);
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_EQ(touch->path, dir_.Path("train/a.bin"));
+  EXPECT_EQ(touch->access, "open");
+  EXPECT_EQ(touch->mechanism, monitor->mechanism());
+  EXPECT_EQ(touch->stamp, StampNow(clock_));
+  if (GetParam()) {
+    EXPECT_EQ(touch->pid, pid_);
+  }
+}
+
+TEST_P(TouchMonitorTest, ReportsOnlyTheFirstTouch) {
+  ARM_OR_SKIP(monitor, false);
+  Run("cat " + dir_.Path("train/a.bin") + " " + dir_.Path("validation/a.bin") + " > /dev/null");
+  EXPECT_TRUE(Take(&*monitor).has_value());
+  Run("cat " + dir_.Path("validation/a.bin") + " > /dev/null");
+  EXPECT_EQ(Take(&*monitor), std::nullopt);
+  EXPECT_EQ(monitor->fd(), -1);
+}
+
+TEST_P(TouchMonitorTest, ListingAndWritingAreNoTouchOfAStagedCopy) {
+  ARM_OR_SKIP(monitor, true);
+  Run("ls -l " + dir_.Path("train") + " > /dev/null; echo new > " + dir_.Path("train/b.bin"));
+  EXPECT_EQ(Take(&*monitor), std::nullopt);
+
+  Run("cat " + dir_.Path("train/b.bin") + " > /dev/null");
+
+  const std::optional<Touch> touch = Take(&*monitor);
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_EQ(touch->path, dir_.Path("train/b.bin"));
+  EXPECT_EQ(touch->access, "read");
+}
+
+TEST_P(TouchMonitorTest, WatchesFoldersWithinFolders) {
+  ASSERT_THAT(MakeDirectories(dir_.Path("train/x/y")), IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("train/x/y/c.bin"), "data"), IsOk());
+  ARM_OR_SKIP(monitor, false);
+  Run("cat " + dir_.Path("train/x/y/c.bin") + " > /dev/null");
+  const std::optional<Touch> touch = Take(&*monitor);
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_EQ(touch->path, dir_.Path("train/x/y/c.bin"));
+}
+
+TEST_P(TouchMonitorTest, FilesBesideTheWatchedFoldersDoNotCount) {
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("manifest.json"), "{}"), IsOk());
+  ARM_OR_SKIP(monitor, false);
+  Run("cat " + dir_.Path("manifest.json") + " > /dev/null");
+  EXPECT_EQ(Take(&*monitor), std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Mechanisms, TouchMonitorTest, ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& test) {
+                           return test.param ? "Fanotify" : "Inotify";
+                         });
+
+TEST(TouchMonitorArmTest, AMissingFolderIsNamed) {
+  const FakeClock clock;
+  EXPECT_THAT(TouchMonitor::Arm({.directories = {"/no/such/dataset/train"}}, &clock),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/dataset/train")));
+}
+
+}  // namespace
+}  // namespace assay::agent

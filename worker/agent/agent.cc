@@ -1,0 +1,272 @@
+#include "worker/agent/agent.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "assay/v1/run_spec.pb.h"
+
+#include "common/exit_code.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/agent/fences.h"
+#include "worker/agent/rank_command.h"
+#include "worker/agent/step_process.h"
+#include "worker/agent/wire.h"
+
+namespace assay::agent {
+
+Agent::Agent(AgentOptions options, Endpoint endpoint, v1::WorkerService::StubInterface* stub,
+             const Clock* clock)
+    : options_(std::move(options)), stub_(stub), endpoint_(std::move(endpoint)), clock_(clock) {}
+
+std::string Agent::FencesPath() const {
+  return JoinPath(options_.config.data_directory(), "fences");
+}
+
+AttachedRun* Agent::FindRun(const RunKey& key) {
+  const auto it = runs_.find(key);
+  return it == runs_.end() ? nullptr : &it->second;
+}
+
+absl::Status Agent::Run(int stop_fd) {
+  RETURN_IF_ERROR(Recover());
+  sync_ = std::make_unique<SyncClient>(
+      stub_, endpoint_, clock_,
+      SyncClient::Callbacks{
+          .on_reply =
+              [this](const v1::DesiredState& proto) {
+                std::optional<Desired> desired = FromProto(proto);
+                if (!desired.has_value()) LOG(WARNING) << "unknown order " << proto.action();
+                inbox_.Post(desired.has_value() ? Input(SyncReply{*std::move(desired)})
+                                                : Input(SyncFailed{}));
+              },
+          .on_failure = [this](const absl::Status&) { inbox_.Post(SyncFailed{}); }});
+  courier_ = std::make_unique<Courier>(
+      stub_, endpoint_, clock_,
+      Courier::Callbacks{
+          .on_acked =
+              [this](const RunKey& key, int64_t seq) {
+                inbox_.Post(EventsAcked{key, seq});
+              },
+          .on_uploaded =
+              [this](const RunKey& key, const UploadedFile& file) {
+                inbox_.Post(ArtifactUploaded{key, file});
+              },
+          .on_refused = [this](const RunKey& key,
+                               const absl::Status&) { inbox_.Post(DeliveryRefused{key}); }});
+  Loop(stop_fd);
+  sync_.reset();
+  courier_.reset();
+  return absl::OkStatus();
+}
+
+// Every run whose directory was prepared is held; one that was not finished preparing is nothing.
+absl::Status Agent::Recover() {
+  const std::string runs_directory = JoinPath(options_.config.data_directory(), "runs");
+  RETURN_IF_ERROR(MakeDirectories(runs_directory));
+  absl::StatusOr<std::map<std::string, int64_t>> fences = LoadFences(FencesPath());
+  RETURN_IF_ERROR(fences.status());
+  ASSIGN_OR_RETURN(watch_, DirectoryWatch::Make(AttachedRun::IsWatched));
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(runs_directory));
+  std::map<RunKey, HeldRun> held;
+  for (const std::string& name : names) {
+    const std::optional<RunKey> key = RunDirectory::ParseName(name);
+    const RunDirectory directory(JoinPath(runs_directory, name));
+    if (!key.has_value()) continue;
+    if (!FileExists(directory.SpecPath())) {
+      RETURN_IF_ERROR(RemoveTree(directory.path()));
+      continue;
+    }
+    LOG(INFO) << "found run=" << key->run << " generation=" << key->generation;
+    Attach(directory, *key);
+    held[*key] = HeldRun{.is_started = FileExists(directory.StepPath())};
+  }
+  state_ = Restore(std::move(held), *std::move(fences));
+  return absl::OkStatus();
+}
+
+void Agent::Attach(const RunDirectory& directory, const RunKey& key) {
+  const absl::Status watched = watch_->Add(directory.path());
+  if (!watched.ok()) LOG(ERROR) << watched;  // ticks still look at it
+  runs_.try_emplace(key, directory, key, clock_);
+}
+
+void Agent::Loop(int stop_fd) {
+  next_tick_ = clock_->Mono() + options_.tick;
+  Feed(SyncFailed{});
+  std::vector<RunKey> keys;
+  for (const auto& [key, run] : runs_)
+    keys.push_back(key);
+  for (const RunKey& key : keys)
+    Observe(key);
+  while (!leave_at_.has_value() || (!is_answered_ && clock_->Mono() < *leave_at_)) {
+    WaitForSomething(stop_fd);
+    ObserveChanges();
+    for (Input& input : inbox_.TakeAll())
+      Feed(std::move(input));
+    if (clock_->Mono() < next_tick_) continue;
+    next_tick_ = clock_->Mono() + options_.tick;
+    Feed(Tick{});
+  }
+}
+
+absl::Duration Agent::TimeLeft() const {
+  MonoTime next = next_tick_;
+  for (const auto& [key, run] : runs_)
+    if (run.due().has_value()) next = std::min(next, *run.due());
+  if (leave_at_.has_value()) next = std::min(next, *leave_at_);
+  return std::max(next - clock_->Mono(), absl::ZeroDuration());
+}
+
+void Agent::WaitForSomething(int stop_fd) {
+  std::vector<pollfd> entries{{inbox_.fd(), POLLIN, 0}, {watch_->fd(), POLLIN, 0}};
+  for (const auto& [key, run] : runs_)
+    if (run.exit_fd() >= 0) entries.push_back({run.exit_fd(), POLLIN, 0});
+  if (!leave_at_.has_value()) entries.push_back({stop_fd, POLLIN, 0});
+  const int64_t left_ms = absl::ToInt64Milliseconds(TimeLeft() + absl::Milliseconds(1));
+  if (poll(entries.data(), entries.size(), static_cast<int>(left_ms)) <= 0) return;
+  if (leave_at_.has_value() || entries.back().revents == 0) return;
+  LOG(INFO) << "leaving; a running step goes on";
+  for (Input& input : inbox_.TakeAll())
+    Feed(std::move(input));  // what came before does not count
+  leave_at_ = clock_->Mono() + options_.leave_timeout;
+  is_answered_ = false;
+  Feed(LeaveRequested{});
+}
+
+void Agent::ObserveChanges() {
+  const std::set<std::string> changed = watch_->Changed();
+  const bool is_tick = clock_->Mono() >= next_tick_;
+  std::vector<RunKey> keys;
+  for (const auto& [key, run] : runs_) {
+    pollfd entry{run.exit_fd(), POLLIN, 0};
+    const bool has_ended = run.exit_fd() >= 0 && poll(&entry, 1, 0) == 1;
+    const bool is_due = run.due().has_value() && *run.due() <= clock_->Mono();
+    if (is_tick || has_ended || is_due || changed.count(run.directory().path()) > 0)
+      keys.push_back(key);
+  }
+  for (const RunKey& key : keys)
+    Observe(key);
+}
+
+void Agent::Observe(const RunKey& key) {
+  AttachedRun* run = FindRun(key);
+  if (run != nullptr) Feed(run->Observe());
+}
+
+void Agent::Feed(Input input) {
+  if (std::holds_alternative<SyncReply>(input) || std::holds_alternative<SyncFailed>(input))
+    is_answered_ = true;
+  inputs_.push_back(std::move(input));
+  if (!is_feeding_) Drain();
+}
+
+// Actions may feed further inputs; they wait their turn.
+void Agent::Drain() {
+  is_feeding_ = true;
+  while (!inputs_.empty()) {
+    const Input input = std::move(inputs_.front());
+    inputs_.pop_front();
+    for (const Action& action : Advance(input, &state_))
+      Execute(action);
+  }
+  is_feeding_ = false;
+}
+
+void Agent::Execute(const Action& action) {
+  std::visit([this](const auto& a) { Do(a); }, action);
+}
+
+absl::Status Agent::Prepare(const StartStep& action) {
+  v1::RunSpec spec;
+  if (!spec.ParseFromString(action.spec)) return absl::InternalError("the run spec does not parse");
+  RETURN_IF_ERROR(CheckSpec(spec));
+  ASSIGN_OR_RETURN(const RunDirectory directory,
+                   RunDirectory::ForRun(options_.config.data_directory(), action.key));
+  RETURN_IF_ERROR(PrepareRun(directory, spec, options_.config, options_.system_description_json));
+  Attach(directory, action.key);
+  return absl::OkStatus();
+}
+
+void Agent::Do(const StartStep& action) {
+  if (FindRun(action.key) == nullptr) {
+    const absl::Status prepared = Prepare(action);
+    if (!prepared.ok()) {
+      LOG(ERROR) << "run=" << action.key.run << " cannot start: " << prepared;
+      const bool is_spec = prepared.code() == absl::StatusCode::kInvalidArgument;
+      const ExitCode code = is_spec ? ExitCode::kBadSpec : ExitCode::kDisk;
+      Feed(RunObserved{.key = action.key,
+                       .exit = StepExit{static_cast<int>(code), std::string(prepared.message())},
+                       .is_spool_complete = true});
+      return;
+    }
+  }
+  AttachedRun* run = FindRun(action.key);
+  run->Start(options_.step_program);
+  Feed(run->Observe());
+}
+
+void Agent::Do(const StopStep& action) {
+  AttachedRun* run = FindRun(action.key);
+  if (run == nullptr) return;
+  run->Stop();
+  Feed(run->Observe());
+}
+
+void Agent::Do(const Synchronize& action) {
+  v1::SynchronizeRequest request;
+  request.set_worker(absl::StrCat("workers/", options_.config.name()));
+  request.set_incarnation(options_.incarnation);
+  *request.mutable_status() = ToProto(action.status);
+  *request.mutable_capabilities() = options_.capabilities;
+  *request.mutable_labels() = options_.config.labels();
+  request.set_system_description_json(options_.system_description_json);
+  request.set_is_leaving(action.status.is_leaving);
+  request.set_version(options_.version);
+  const absl::Duration wait =
+      action.status.is_leaving ? absl::ZeroDuration() : options_.poll_timeout;
+  request.mutable_poll_timeout()->set_seconds(absl::ToInt64Seconds(wait));
+  sync_->Call(std::move(request));
+}
+
+void Agent::Do(const SendEvents& action) {
+  AttachedRun* run = FindRun(action.key);
+  if (run == nullptr || run->recorder() == nullptr) return;
+  courier_->DeliverEvents(action.key, run->recorder()->node_rank(), run->recorder()->spool());
+}
+
+void Agent::Do(const UploadArtifacts& action) {
+  AttachedRun* run = FindRun(action.key);
+  if (run == nullptr || run->recorder() == nullptr) return;
+  std::vector<ArtifactFile> files = run->recorder()->Artifacts();
+  const std::set<std::string> wanted(action.file_names.begin(), action.file_names.end());
+  files.erase(std::remove_if(files.begin(), files.end(),
+                             [&](const ArtifactFile& f) { return wanted.count(f.name) == 0; }),
+              files.end());
+  courier_->DeliverFiles(action.key, files);
+}
+
+// The fence first: files that outlive it only take up room until the next start finds them.
+void Agent::Do(const ForgetRun& action) {
+  courier_->Drop(action.key);
+  absl::Status status = StoreFences(FencesPath(), state_.fences);
+  const AttachedRun* run = FindRun(action.key);
+  if (run != nullptr && status.ok()) {
+    status = RemoveTree(StageDirectory(run->directory(), options_.config));
+    if (status.ok()) status = RemoveTree(run->directory().path());
+  }
+  if (!status.ok()) LOG(ERROR) << "run=" << action.key.run << " is not forgotten: " << status;
+  runs_.erase(action.key);
+  LOG(INFO) << "forgot run=" << action.key.run << " generation=" << action.key.generation;
+}
+
+}  // namespace assay::agent

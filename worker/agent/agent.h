@@ -1,0 +1,97 @@
+// The agent: one loop that turns what happens on the node and what the coordinator says into inputs
+// of the machine, and does what the machine decides.
+//
+// Threads: the loop owns everything but the two clients, each of which has a thread of its own and
+// posts into the inbox. All that must survive a crash is in files (run_directory.h): a new agent
+// over the same data directory carries on.
+
+#ifndef WORKER_AGENT_AGENT_H_
+#define WORKER_AGENT_AGENT_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+#include "assay/v1/config.pb.h"
+#include "assay/v1/worker_service.grpc.pb.h"
+
+#include "common/clock.h"
+#include "common/rpc/channel.h"
+#include "worker/agent/attached_run.h"
+#include "worker/agent/courier.h"
+#include "worker/agent/directory_watch.h"
+#include "worker/agent/inbox.h"
+#include "worker/agent/machine.h"
+#include "worker/agent/sync_client.h"
+
+namespace assay::agent {
+
+struct AgentOptions {
+  v1::WorkerConfig config;   // with its defaults
+  std::string step_program;  // started as `step_program step DIRECTORY`
+  std::string incarnation;   // new at each start
+  std::string version;
+  v1::Capabilities capabilities;
+  std::string system_description_json;
+  absl::Duration poll_timeout = absl::Seconds(15);  // of Synchronize; worker_service.proto: <= 20 s
+  absl::Duration tick = absl::Seconds(5);           // how often what may be lost is asked for again
+  absl::Duration leave_timeout = absl::Seconds(3);  // for the last Synchronize
+};
+
+// Not thread-safe.
+class Agent {
+ public:
+  // `stub` and `clock` must outlive the agent.
+  Agent(AgentOptions options, Endpoint endpoint, v1::WorkerService::StubInterface* stub,
+        const Clock* clock);
+
+  // Works until `stop_fd` becomes readable, then tells the coordinator that it leaves and returns;
+  // steps run on. Errors: the data directory cannot be used.
+  absl::Status Run(int stop_fd);
+
+ private:
+  absl::Status Recover();
+  void Loop(int stop_fd);
+  void WaitForSomething(int stop_fd);
+  absl::Duration TimeLeft() const;
+  void Feed(Input input);
+  void Execute(const Action& action);
+  void Do(const StartStep& action);
+  void Do(const StopStep& action);
+  void Do(const Synchronize& action);
+  void Do(const SendEvents& action);
+  void Do(const UploadArtifacts& action);
+  void Do(const ForgetRun& action);
+  absl::Status Prepare(const StartStep& action);
+  void Attach(const RunDirectory& directory, const RunKey& key);
+  void Observe(const RunKey& key);
+  void ObserveChanges();
+  void Drain();
+  AttachedRun* FindRun(const RunKey& key);
+  std::string FencesPath() const;
+
+  const AgentOptions options_;
+  v1::WorkerService::StubInterface* const stub_;
+  const Endpoint endpoint_;
+  const Clock* const clock_;
+  Inbox inbox_;
+  std::optional<DirectoryWatch> watch_;
+  MachineState state_;
+  std::map<RunKey, AttachedRun> runs_;
+  std::deque<Input> inputs_;  // fed while another is handled
+  bool is_feeding_ = false;
+  bool is_answered_ = false;  // a Synchronize was answered or failed since leaving began
+  std::optional<MonoTime> leave_at_;
+  MonoTime next_tick_;
+  std::unique_ptr<SyncClient> sync_;
+  std::unique_ptr<Courier> courier_;
+};
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_AGENT_H_

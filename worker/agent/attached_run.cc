@@ -1,0 +1,126 @@
+#include "worker/agent/attached_run.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+
+#include "common/exit_code.h"
+#include "common/log.h"
+#include "worker/agent/step_process.h"
+
+namespace assay::agent {
+
+AttachedRun::AttachedRun(RunDirectory directory, RunKey key, const Clock* clock)
+    : directory_(std::move(directory)), key_(std::move(key)), clock_(clock) {
+  absl::StatusOr<std::unique_ptr<RunRecorder>> recorder =
+      RunRecorder::Open(directory_, key_, clock_);
+  if (recorder.ok()) {
+    recorder_ = *std::move(recorder);
+  } else {
+    LOG(ERROR) << "run=" << key_.run << " yields no events: " << recorder.status();
+  }
+}
+
+void AttachedRun::Watch(const ProcessId& step) {
+  step_ = step;
+  exit_fd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, step.pid, 0)));
+  // The number may be another process's by now. A child of ours keeps it until it is reaped.
+  if (exit_fd_.is_open() && step.start_ticks != 0 && !IsRunning(step)) {
+    pollfd entry{exit_fd_.get(), POLLIN, 0};
+    if (poll(&entry, 1, 0) == 0) exit_fd_.Reset();
+  }
+}
+
+void AttachedRun::End(const absl::Status& cause) {
+  exit_ = StepExit{static_cast<int>(ExitCode::kInternal), std::string(cause.message())};
+  const absl::Status written = directory_.WriteExit(*exit_, StampNow(*clock_));
+  if (!written.ok()) LOG(ERROR) << "run=" << key_.run << " " << written;
+}
+
+void AttachedRun::Start(const std::string& program) {
+  if (exit_.has_value() || step_.has_value() || FileExists(directory_.StepPath())) return;
+  const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, program);
+  if (!step.ok()) {
+    End(step.status());
+    return;
+  }
+  LOG(INFO) << "step started run=" << key_.run << " generation=" << key_.generation
+            << " pid=" << step->pid;
+  Watch(*step);
+}
+
+void AttachedRun::Stop() {
+  const absl::Status status = StopStepProcess(directory_);
+  if (!status.ok()) LOG(ERROR) << "run=" << key_.run << " " << status;
+  if (exit_.has_value() || exit_fd_.is_open() || FileExists(directory_.StepPath())) return;
+  // Never begun; a step that an earlier agent was just starting loses the race for the lock or
+  // wins.
+  absl::StatusOr<std::optional<StepExit>> exit = ResolveExit(directory_, *clock_);
+  if (exit.ok()) {
+    exit_ = *std::move(exit);
+  } else {
+    LOG(ERROR) << "run=" << key_.run << " " << exit.status();
+  }
+}
+
+void AttachedRun::FindExit() {
+  if (exit_.has_value()) return;
+  absl::StatusOr<StepExit> written = directory_.ReadExit();
+  if (written.ok()) {
+    exit_ = *std::move(written);
+    return;
+  }
+  if (!exit_fd_.is_open()) {
+    const std::optional<ProcessId> step = FindStepProcess(directory_);
+    if (!step.has_value() && !FileExists(directory_.StepPath())) return;  // not begun
+    if (step.has_value()) Watch(*step);
+  }
+  pollfd entry{exit_fd_.get(), POLLIN, 0};
+  if (exit_fd_.is_open() && poll(&entry, 1, 0) == 0) return;  // it runs
+  if (step_.has_value()) PollExit(*step_).IgnoreError();      // reaps it if it is a child of ours
+  exit_fd_.Reset();
+  step_.reset();
+  absl::StatusOr<std::optional<StepExit>> exit = ResolveExit(directory_, *clock_);
+  if (!exit.ok()) {
+    LOG(ERROR) << "run=" << key_.run << " " << exit.status();
+    return;
+  }
+  exit_ = *std::move(exit);  // nullopt: another step has the lock and will leave its mark
+}
+
+RunObserved AttachedRun::Observe() {
+  FindExit();
+  if (exit_.has_value() && exit_fd_.is_open()) {
+    pollfd entry{exit_fd_.get(), POLLIN, 0};
+    if (poll(&entry, 1, 0) == 1) {
+      if (step_.has_value()) PollExit(*step_).IgnoreError();
+      exit_fd_.Reset();
+    }
+  }
+  const bool is_started = FileExists(directory_.StepPath());
+  if (recorder_ == nullptr)
+    return RunObserved{.key = key_,
+                       .is_started = is_started,
+                       .exit = exit_,
+                       .is_spool_complete = exit_.has_value()};
+  const absl::Status observed = recorder_->Observe(exit_);
+  if (!observed.ok()) LOG(ERROR) << "run=" << key_.run << " " << observed;
+  const absl::StatusOr<bool> synced = recorder_->SyncIfDue();
+  if (!synced.ok()) LOG(ERROR) << "run=" << key_.run << " " << synced.status();
+  return recorder_->Observation(is_started, exit_);
+}
+
+std::optional<MonoTime> AttachedRun::due() const {
+  return recorder_ == nullptr ? std::nullopt : recorder_->sync_due();
+}
+
+bool AttachedRun::IsWatched(absl::string_view file_name) {
+  return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
+         file_name == "touch.json" || file_name == "exit.json" || file_name == "step.json";
+}
+
+}  // namespace assay::agent

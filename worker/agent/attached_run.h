@@ -1,0 +1,65 @@
+// A run of which this node holds files: its directory, its recorder, and the step process, whether
+// this agent started it or found it.
+
+#ifndef WORKER_AGENT_ATTACHED_RUN_H_
+#define WORKER_AGENT_ATTACHED_RUN_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/process.h"
+#include "worker/agent/machine.h"
+#include "worker/agent/run_directory.h"
+#include "worker/agent/run_recorder.h"
+
+namespace assay::agent {
+
+// Not thread-safe.
+class AttachedRun {
+ public:
+  // Attaches to a directory that PrepareRun has made, now or in an earlier life of the agent. What
+  // cannot be opened is logged; the run then yields no events, but still its end. `clock` must
+  // outlive the run.
+  AttachedRun(RunDirectory directory, RunKey key, const Clock* clock);
+
+  const RunDirectory& directory() const { return directory_; }
+  RunRecorder* recorder() const { return recorder_.get(); }  // null if it could not be opened
+
+  // Starts the step, unless one has begun. An error becomes the run's exit.
+  void Start(const std::string& program);
+  // Asks the step to stop; one that has not begun never will.
+  void Stop();
+  // Looks at the directory and the process, and returns what the machine is to be told.
+  RunObserved Observe();
+
+  // Readable when the step has ended; -1 while no step is known.
+  int exit_fd() const { return exit_fd_.get(); }
+  // When Observe is to be called at the latest; nullopt: when something happens.
+  std::optional<MonoTime> due() const;
+
+  // True for files of the directory whose change is worth an Observe.
+  static bool IsWatched(absl::string_view file_name);
+
+ private:
+  void Watch(const ProcessId& step);
+  void FindExit();
+  void End(const absl::Status& cause);
+
+  const RunDirectory directory_;
+  const RunKey key_;
+  const Clock* const clock_;
+  std::unique_ptr<RunRecorder> recorder_;
+  std::optional<ProcessId> step_;
+  UniqueFd exit_fd_;
+  std::optional<StepExit> exit_;
+};
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_ATTACHED_RUN_H_

@@ -1,0 +1,57 @@
+#include "worker/agent/cache_reset.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/file.h"
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+bool DropCaches(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.is_open()) return false;
+  sync();  // only clean pages are dropped
+  return WriteAll(fd.get(), "3").ok();
+}
+
+absl::Status GiveUpPages(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  const int error = posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat("cannot uncache ", path));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CacheReset> ResetCaches(const std::string& dataset_directory,
+                                       const std::string& drop_caches_path) {
+  if (!FileExists(dataset_directory))
+    return absl::NotFoundError(absl::StrCat("no dataset at ", dataset_directory));
+  if (DropCaches(drop_caches_path)) return CacheReset{"drop_caches", 0};
+  CacheReset reset{"fadvise", 0};
+  std::error_code error;
+  std::filesystem::recursive_directory_iterator entry(dataset_directory, error);
+  const std::filesystem::recursive_directory_iterator end;
+  while (!error && entry != end) {
+    if (entry->is_regular_file(error)) {
+      RETURN_IF_ERROR(GiveUpPages(entry->path().string()));
+      ++reset.file_count;
+    }
+    entry.increment(error);
+  }
+  if (error)
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", dataset_directory));
+  return reset;
+}
+
+}  // namespace assay::agent

@@ -1,0 +1,164 @@
+#include "worker/agent/config.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+#include "common/file.h"
+#include "common/status.h"
+#include "worker/agent/text_proto.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr size_t kNameBytesMax = 63;
+constexpr int kPortMax = 65535;
+
+bool IsWorkerName(absl::string_view name) {
+  return !name.empty() && name.size() <= kNameBytesMax && name.front() != '-' &&
+         name.back() != '-' && std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+                  absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-';
+         });
+}
+
+bool IsAddress(absl::string_view address) {
+  if (absl::StartsWith(address, "unix:")) return address.size() > 5;
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  return colon != absl::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port > 0 && port <= kPortMax;
+}
+
+bool IsEnvironmentName(absl::string_view name) {
+  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name.front())) &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+         });
+}
+
+// Collects problems; each method looks at one part.
+class Checker {
+ public:
+  explicit Checker(const v1::WorkerConfig& config) : config_(config) {}
+
+  std::vector<std::string> Run() && {
+    CheckIdentity();
+    CheckPaths();
+    CheckCores();
+    CheckMaps();
+    return std::move(problems_);
+  }
+
+ private:
+  template <typename... Pieces>
+  void Add(const Pieces&... pieces) {
+    problems_.push_back(absl::StrCat(pieces...));
+  }
+
+  void CheckIdentity() {
+    if (!IsWorkerName(config_.name()))
+      Add("name: \"", config_.name(),
+          "\" is not 1 to 63 lower-case letters, digits and inner hyphens");
+    if (!IsAddress(config_.server_address()))
+      Add("server_address: \"", config_.server_address(),
+          "\" is not host:port, nor unix:/path/to/socket");
+    if (!config_.enrolment_token().empty() && !config_.enrolment_token_path().empty())
+      Add("enrolment_token and enrolment_token_path: give one of them");
+  }
+
+  void CheckPaths() {
+    CheckAbsolute("data_directory", config_.data_directory(), /*is_required=*/true);
+    const bool needs_ca = !absl::StartsWith(config_.server_address(), "unix:");
+    CheckAbsolute("ca_certificate_path", config_.ca_certificate_path(), needs_ca);
+    CheckAbsolute("enrolment_token_path", config_.enrolment_token_path(), false);
+    CheckAbsolute("stage_directory", config_.stage_directory(), false);
+    CheckAbsolute("trainer_program", config_.trainer_program(), false);
+  }
+
+  void CheckAbsolute(absl::string_view field, const std::string& path, bool is_required) {
+    if (path.empty()) {
+      if (is_required) Add(field, ": missing");
+    } else if (path[0] != '/') {
+      Add(field, ": \"", path, "\" is not an absolute path");
+    }
+  }
+
+  void CheckCores() {
+    if (config_.core_count() < 0) Add("core_count: ", config_.core_count(), " is negative");
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof(usable), &usable) != 0) CPU_ZERO(&usable);
+    std::set<int> seen;
+    for (const int core : config_.cores()) {
+      if (core < 0 || core >= CPU_SETSIZE || !CPU_ISSET(static_cast<size_t>(core), &usable)) {
+        Add("cores: ", core, " is not a core that this process may use");
+      } else if (!seen.insert(core).second) {
+        Add("cores: ", core, " is given twice");
+      }
+    }
+    if (config_.cores_size() > 0 && config_.core_count() > config_.cores_size())
+      Add("core_count: ", config_.core_count(), " is more than the ", config_.cores_size(),
+          " cores given");
+  }
+
+  void CheckMaps() {
+    for (const auto& [key, value] : config_.labels())
+      if (key.empty() || value.empty())
+        Add("labels: \"", key, "\": \"", value, "\" has an empty half");
+    for (const auto& [name, value] : config_.trainer_environment()) {
+      if (!IsEnvironmentName(name))
+        Add("trainer_environment: \"", name, "\" is no name of an environment variable");
+      if (absl::StrContains(value, std::string(1, '\0')))
+        Add("trainer_environment: the value of ", name, " holds a zero byte");
+    }
+  }
+
+  const v1::WorkerConfig& config_;
+  std::vector<std::string> problems_;
+};
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : "localhost";
+}
+
+}  // namespace
+
+std::vector<std::string> ProblemsOf(const v1::WorkerConfig& config) {
+  std::vector<std::string> problems = Checker(config).Run();
+  std::sort(problems.begin(), problems.end());
+  return problems;
+}
+
+v1::WorkerConfig WithDefaults(v1::WorkerConfig config, const std::string& program_directory) {
+  if (config.stage_directory().empty())
+    config.set_stage_directory(JoinPath(config.data_directory(), "stage"));
+  if (config.trainer_program().empty())
+    config.set_trainer_program(JoinPath(program_directory, "assay-train"));
+  if (config.rendezvous_host().empty()) config.set_rendezvous_host(HostName());
+  return config;
+}
+
+absl::StatusOr<v1::WorkerConfig> LoadConfig(const std::string& path) {
+  v1::WorkerConfig config;
+  RETURN_IF_ERROR(LoadTextProto(path, &config));
+  const std::vector<std::string> problems = ProblemsOf(config);
+  if (!problems.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", absl::StrJoin(problems, absl::StrCat("\n", path, ": "))));
+  }
+  ASSIGN_OR_RETURN(const std::string directory, ProgramDirectory());
+  return WithDefaults(std::move(config), directory);
+}
+
+}  // namespace assay::agent

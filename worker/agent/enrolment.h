@@ -1,0 +1,25 @@
+// Who this worker is to the coordinator: a key made here, and a certificate for it, got once for a
+// one-time token.
+
+#ifndef WORKER_AGENT_ENROLMENT_H_
+#define WORKER_AGENT_ENROLMENT_H_
+
+#include "absl/status/statusor.h"
+
+#include "assay/v1/config.pb.h"
+
+#include "common/clock.h"
+#include "common/rpc/channel.h"
+
+namespace assay::agent {
+
+// What to speak to the coordinator with. At the first start the certificate is asked for; key (mode
+// 0600) and certificate are kept in <data_directory>/identity and used at later starts. Over a Unix
+// socket the kernel says who is calling, unless a token or a certificate is there.
+// FAILED_PRECONDITION if there is neither a valid certificate nor a token, with the remedy;
+// PERMISSION_DENIED if the token is not accepted; UNAVAILABLE if the coordinator is away. Blocks.
+absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock& clock);
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_ENROLMENT_H_

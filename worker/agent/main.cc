@@ -1,0 +1,148 @@
+// assay-worker: the agent of one node, and the step that it starts for each run.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/secret.h"
+#include "common/status.h"
+#include "worker/agent/agent.h"
+#include "worker/agent/config.h"
+#include "worker/agent/enrolment.h"
+#include "worker/agent/inventory.h"
+#include "worker/agent/step.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr char kUsage[] =
+    R"(Usage: assay-worker --config=FILE [--check_config]   run the agent of this node
+       assay-worker step DIRECTORY                      carry out one run (the agent starts this)
+       assay-worker --version | --help
+
+FILE is a text proto (assay.v1.WorkerConfig). --check_config reads and judges it, and ends: 0 if it
+is good, 2 if not. SIGTERM lets the agent leave in order; a run that executes goes on and is taken up
+by the next agent.
+)";
+
+constexpr int kExitUsage = 2;
+
+struct Flags {
+  std::string config_path;
+  bool is_check = false;
+};
+
+absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
+  Flags flags;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    absl::string_view value = arguments[i];
+    if (value == "--check_config") {
+      flags.is_check = true;
+    } else if (value == "--config" && i + 1 < arguments.size()) {
+      flags.config_path = arguments[++i];
+    } else if (absl::ConsumePrefix(&value, "--config=")) {
+      flags.config_path = std::string(value);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("unknown argument ", arguments[i]));
+    }
+  }
+  if (flags.config_path.empty()) return absl::InvalidArgumentError("--config is missing");
+  return flags;
+}
+
+// Blocked in every thread, so that only the loop sees them.
+absl::StatusOr<UniqueFd> StopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return absl::ErrnoToStatus(errno, "sigprocmask");
+  UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, "signalfd");
+  return fd;
+}
+
+// Two agents over one directory would both think that they own its steps.
+absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
+  RETURN_IF_ERROR(MakeDirectories(directory));
+  const std::string path = JoinPath(directory, "lock");
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another agent works in ", directory, ": stop it, or name another directory"));
+  }
+  return fd;
+}
+
+absl::Status RunAgent(const v1::WorkerConfig& config) {
+  ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
+  ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
+  const RealClock clock;
+  ASSIGN_OR_RETURN(const Endpoint endpoint, LoadOrEnrol(config, clock));
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
+  const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
+  ASSIGN_OR_RETURN(const ReservedPort port, ReservedPort::Reserve());
+  ASSIGN_OR_RETURN(const std::string directory, ProgramDirectory());
+  const Inventory inventory = Probe(config);
+  AgentOptions options{.config = config,
+                       .step_program = JoinPath(directory, "assay-worker"),
+                       .incarnation = MakeUuid(),
+                       .version = ASSAY_VERSION};
+  options.capabilities =
+      CapabilitiesOf(inventory, config, absl::StrCat(config.rendezvous_host(), ":", port.port()));
+  options.system_description_json = SystemDescriptionJson(inventory);
+  LOG(INFO) << "agent starts worker=" << config.name() << " server=" << endpoint.target
+            << " backends=" << inventory.backends.size();
+  return Agent(std::move(options), endpoint, stub.get(), &clock).Run(signals.get());
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  signal(SIGPIPE, SIG_IGN);
+  if (arguments.size() == 2 && arguments[0] == "step") {
+    const RealClock clock;
+    return RunStep(RunDirectory(arguments[1]), StepOptions{}, &clock);
+  }
+  if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "--version")) {
+    std::cout << (arguments[0] == "--help" ? kUsage : "assay-worker " ASSAY_VERSION "\n");
+    return EXIT_SUCCESS;
+  }
+  const absl::StatusOr<Flags> flags = ParseFlags(arguments);
+  if (!flags.ok()) {
+    std::cerr << "assay-worker: " << flags.status().message() << "\n" << kUsage;
+    return kExitUsage;
+  }
+  const absl::StatusOr<v1::WorkerConfig> config = LoadConfig(flags->config_path);
+  if (!config.ok()) {
+    std::cerr << config.status().message() << "\n";
+    return kExitUsage;
+  }
+  if (flags->is_check) return EXIT_SUCCESS;
+  const absl::Status status = RunAgent(*config);
+  if (!status.ok()) LOG(ERROR) << "agent ends: " << status;
+  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace assay::agent
+
+int main(int argc, char** argv) {
+  return assay::agent::Main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+}

@@ -1,0 +1,156 @@
+#include "worker/agent/run_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
+
+#include "common/file.h"
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr size_t kRunIdBytesMax = 100;
+
+bool IsRunId(absl::string_view id) {
+  return !id.empty() && id.size() <= kRunIdBytesMax &&
+         std::all_of(id.begin(), id.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-';
+         });
+}
+
+absl::StatusOr<Json> ReadJson(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return absl::DataLossError(absl::StrCat(path, " is not a JSON object"));
+  return json;
+}
+
+absl::Status WriteJson(const std::string& path, const Json& json) {
+  return WriteFileAtomic(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+int64_t Integer(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_number_integer() ? it->get<int64_t>() : 0;
+}
+
+std::string Text(const Json& json, const char* key) {
+  const auto it = json.find(key);
+  return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+Json ToJson(const Touch& touch) {
+  return Json{{"path", touch.path},
+              {"mechanism", touch.mechanism},
+              {"access", touch.access},
+              {"pid", touch.pid},
+              {"process", touch.process},
+              {"wall_us", touch.stamp.wall_us},
+              {"mono_ns", touch.stamp.mono_ns}};
+}
+
+}  // namespace
+
+Stamp StampNow(const Clock& clock) {
+  return Stamp{absl::ToUnixMicros(clock.Wall()), clock.Mono().ns};
+}
+
+std::string TouchJson(const Touch& touch) {
+  return ToJson(touch).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string BootId() {
+  const absl::StatusOr<std::string> id = ReadFile("/proc/sys/kernel/random/boot_id");
+  return id.ok() ? std::string(absl::StripAsciiWhitespace(*id)) : std::string();
+}
+
+absl::StatusOr<RunDirectory> RunDirectory::ForRun(absl::string_view data_directory,
+                                                  const RunKey& key) {
+  absl::string_view id = key.run;
+  if (!absl::ConsumePrefix(&id, "runs/") || !IsRunId(id) || key.generation <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("not a run that can be executed: name \"",
+                                                   key.run, "\", generation ", key.generation));
+  }
+  return RunDirectory(
+      JoinPath(JoinPath(data_directory, "runs"), absl::StrCat(id, "-g", key.generation)));
+}
+
+std::optional<RunKey> RunDirectory::ParseName(absl::string_view name) {
+  const size_t mark = name.rfind("-g");
+  RunKey key;
+  if (mark == absl::string_view::npos || !IsRunId(name.substr(0, mark))) return std::nullopt;
+  if (!absl::SimpleAtoi(name.substr(mark + 2), &key.generation) || key.generation <= 0)
+    return std::nullopt;
+  key.run = absl::StrCat("runs/", name.substr(0, mark));
+  return key;
+}
+
+std::string RunDirectory::Path(absl::string_view file) const {
+  return JoinPath(path_, file);
+}
+
+std::string RunDirectory::ResultPath(int run_number) const {
+  return Path(absl::StrCat("result_", run_number, ".txt"));
+}
+
+std::string RunDirectory::TrainerOutputPath(int rank) const {
+  return Path(absl::StrCat("trainer_", rank, ".out"));
+}
+
+absl::StatusOr<StepExit> RunDirectory::ReadExit() const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(ExitPath()));
+  return StepExit{static_cast<int>(Integer(json, "exit_code")), Text(json, "reason")};
+}
+
+absl::Status RunDirectory::WriteExit(const StepExit& exit, const Stamp& stamp) const {
+  return WriteJson(ExitPath(), Json{{"exit_code", exit.code},
+                                    {"reason", exit.reason},
+                                    {"wall_us", stamp.wall_us},
+                                    {"mono_ns", stamp.mono_ns}});
+}
+
+absl::StatusOr<Touch> RunDirectory::ReadTouch() const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(TouchPath()));
+  return Touch{.path = Text(json, "path"),
+               .mechanism = Text(json, "mechanism"),
+               .access = Text(json, "access"),
+               .pid = static_cast<pid_t>(Integer(json, "pid")),
+               .process = Text(json, "process"),
+               .stamp = {Integer(json, "wall_us"), Integer(json, "mono_ns")}};
+}
+
+absl::Status RunDirectory::WriteTouch(const Touch& touch) const {
+  return WriteJson(TouchPath(), ToJson(touch));
+}
+
+absl::StatusOr<ProcessRecord> RunDirectory::ReadProcesses(const std::string& path) const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(path));
+  ProcessRecord record{Text(json, "boot_id"), {}};
+  const auto list = json.find("processes");
+  if (list == json.end() || !list->is_array())
+    return absl::DataLossError(absl::StrCat(path, " lists no processes"));
+  for (const Json& entry : *list) {
+    record.processes.push_back(
+        ProcessId{static_cast<pid_t>(Integer(entry, "pid")), Integer(entry, "start_ticks")});
+  }
+  return record;
+}
+
+absl::Status RunDirectory::WriteProcesses(const std::string& path,
+                                          const std::vector<ProcessId>& processes) const {
+  Json list = Json::array();
+  for (const ProcessId& process : processes)
+    list.push_back(Json{{"pid", process.pid}, {"start_ticks", process.start_ticks}});
+  return WriteJson(path, Json{{"boot_id", BootId()}, {"processes", std::move(list)}});
+}
+
+}  // namespace assay::agent

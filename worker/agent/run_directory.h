@@ -1,0 +1,110 @@
+// The directory of one run on this node: <data>/runs/r-901-g3/. Everything that the agent and the
+// step must know after a crash is a file in it.
+//
+//   spec.textproto     what to do, as the coordinator sent it        written by the agent
+//   worker.textproto   the part of the configuration the step needs  agent
+//   stop               exists once the run is to be stopped          agent
+//   lock               held (flock) by the step as long as it lives  step
+//   step.json          the step has begun; never begins again        step
+//   trainers.json      the trainers' process ids                     step
+//   touch.json         the first touch of the dataset                step
+//   exit.json          how it ended                                  step; agent if the step died
+//   result_<n>.txt     the MLLOG file                                step, then rank 0
+//   trainer_<rank>.out stdout and stderr of one rank                 trainers
+//   agent/spool        events, until the run is forgotten            agent
+//
+// JSON files are written atomically and durably.
+
+#ifndef WORKER_AGENT_RUN_DIRECTORY_H_
+#define WORKER_AGENT_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "common/clock.h"
+#include "common/process.h"
+#include "worker/agent/machine.h"
+
+namespace assay::agent {
+
+// A moment, as the node saw it.
+struct Stamp {
+  int64_t wall_us = 0;  // since 1970
+  int64_t mono_ns = 0;  // CLOCK_MONOTONIC: the same for all processes of one boot
+  bool operator==(const Stamp&) const = default;
+};
+Stamp StampNow(const Clock& clock);
+
+// The first touch of the dataset.
+struct Touch {
+  std::string path;       // the file
+  std::string mechanism;  // fanotify | inotify
+  std::string access;     // open | read
+  pid_t pid = 0;          // 0: the mechanism cannot tell
+  std::string process;    // name of that process; empty if not known
+  Stamp stamp;
+  bool operator==(const Touch&) const = default;
+};
+
+// Processes of one boot of this node.
+struct ProcessRecord {
+  std::string boot_id;
+  std::vector<ProcessId> processes;
+};
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::string path) : path_(std::move(path)) {}
+
+  // The directory of `key` below `data_directory`. INVALID_ARGUMENT if the run's name is not
+  // runs/<id> with letters, digits and hyphens, or the generation is not positive.
+  static absl::StatusOr<RunDirectory> ForRun(absl::string_view data_directory, const RunKey& key);
+  // The run whose directory has this name; nullopt if it is no such name.
+  static std::optional<RunKey> ParseName(absl::string_view name);
+
+  const std::string& path() const { return path_; }
+  std::string Path(absl::string_view file) const;
+  std::string SpecPath() const { return Path("spec.textproto"); }
+  std::string WorkerPath() const { return Path("worker.textproto"); }
+  std::string StopPath() const { return Path("stop"); }
+  std::string LockPath() const { return Path("lock"); }
+  std::string StepPath() const { return Path("step.json"); }
+  std::string TrainersPath() const { return Path("trainers.json"); }
+  std::string TouchPath() const { return Path("touch.json"); }
+  std::string ExitPath() const { return Path("exit.json"); }
+  std::string StepLogPath() const { return Path("step.log"); }
+  std::string SystemPath() const { return Path("system_description.json"); }
+  std::string ProgressPath() const { return Path("progress.jsonl"); }
+  std::string SpoolDirectory() const { return Path("agent"); }
+  std::string SpoolPath() const { return Path("agent/spool"); }
+  std::string ResultPath(int run_number) const;
+  std::string TrainerOutputPath(int rank) const;
+
+  // NOT_FOUND if the file is absent; DATA_LOSS if it does not parse.
+  absl::StatusOr<StepExit> ReadExit() const;
+  absl::Status WriteExit(const StepExit& exit, const Stamp& stamp) const;
+  absl::StatusOr<Touch> ReadTouch() const;
+  absl::Status WriteTouch(const Touch& touch) const;
+  absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;
+  absl::Status WriteProcesses(const std::string& path,
+                              const std::vector<ProcessId>& processes) const;
+
+ private:
+  std::string path_;
+};
+
+// What a touch event and touch.json hold, as JSON text.
+std::string TouchJson(const Touch& touch);
+
+// Tells one boot of this node from the next. Empty if the kernel does not say.
+std::string BootId();
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_RUN_DIRECTORY_H_

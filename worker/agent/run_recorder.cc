@@ -1,0 +1,257 @@
+#include "worker/agent/run_recorder.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/file.h"
+#include "common/log.h"
+#include "common/rules/facility_round.h"
+#include "common/rules/registry.h"
+#include "common/status.h"
+#include "worker/agent/text_proto.h"
+
+namespace assay::agent {
+namespace {
+
+// The log stamps in whole milliseconds, truncated; the touch is stamped when its event is read.
+constexpr int64_t kTouchToleranceMs = 1;
+
+v1::Finding ToProto(const rules::Finding& finding, int64_t line) {
+  v1::Finding proto;
+  proto.set_rule(finding.rule_id);
+  proto.set_severity(finding.severity == rules::Severity::kError ? v1::Finding::ERROR
+                                                                 : v1::Finding::WARNING);
+  proto.set_error_class(finding.error_class);
+  proto.set_key(finding.key);
+  proto.set_line(finding.line > 0 ? finding.line : line);
+  proto.set_expected(finding.expected);
+  proto.set_found(finding.found);
+  proto.set_remedy(finding.remedy);
+  return proto;
+}
+
+std::string Sentence(const v1::Finding& finding) {
+  return absl::StrCat(finding.rule(), ": ", finding.key(), ": expected ", finding.expected(),
+                      ", found ", finding.found());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(const RunDirectory& directory,
+                                                               const RunKey& key,
+                                                               const Clock* clock) {
+  std::unique_ptr<RunRecorder> recorder(new RunRecorder(directory, key, clock));
+  RETURN_IF_ERROR(recorder->Load());
+  return recorder;
+}
+
+absl::Status RunRecorder::Load() {
+  RETURN_IF_ERROR(LoadTextProto(directory_.SpecPath(), &spec_));
+  RETURN_IF_ERROR(MakeDirectories(directory_.SpoolDirectory()));
+  ASSIGN_OR_RETURN(spool_, EventSpool::Open(directory_.SpoolPath(),
+                                            [this](const v1::RunEvent& e) { Recall(e); }));
+  position_ = spool_->position();
+  if (spec_.node_rank() != 0) return absl::OkStatus();
+  const absl::Status rules = LoadRules();
+  if (!rules.ok()) LOG(WARNING) << "run=" << key_.run << " is not judged live: " << rules;
+  RETURN_IF_ERROR(Replay(position_));
+  log_.emplace(directory_.ResultPath(spec_.run_number()), position_.log_offset, position_.log_line);
+  progress_.emplace(directory_.ProgressPath(), position_.progress_offset, 0);
+  return absl::OkStatus();
+}
+
+absl::Status RunRecorder::LoadRules() {
+  const rules::RuleSet* rules = nullptr;
+  if (spec_.rule_set_toml().empty()) {
+    rules = rules::FindRuleSet(spec_.round());
+  } else {
+    ASSIGN_OR_RETURN(own_rules_, rules::ParseFacilityRound(spec_.rule_set_toml(), spec_.round()));
+    rules = own_rules_.get();
+  }
+  if (rules == nullptr) return absl::NotFoundError(absl::StrCat("no round ", spec_.round()));
+  checker_.emplace(*rules);
+  return absl::OkStatus();
+}
+
+// Brings the checker to where the spool ends. Findings of the last line may be missing there, if
+// the agent died between the line and them: they are added now.
+absl::Status RunRecorder::Replay(const SourcePosition& position) {
+  if (!checker_.has_value() || position.log_line == 0) return absl::OkStatus();
+  LogTail log(directory_.ResultPath(spec_.run_number()), 0, 0);
+  for (;;) {
+    ASSIGN_OR_RETURN(const std::vector<TailLine> lines, log.Read(/*is_final=*/true));
+    if (lines.empty()) return absl::OkStatus();
+    for (const TailLine& line : lines) {
+      if (line.line > position.log_line) return absl::OkStatus();
+      AddFindings(checker_->AddLine(line.text), line.line);
+    }
+  }
+}
+
+void RunRecorder::Recall(const v1::RunEvent& event) {
+  if (event.kind() == v1::RunEvent::FIRST_TOUCH) is_touch_spooled_ = true;
+  if (event.kind() == v1::RunEvent::FINDING)
+    known_findings_.insert(event.finding().SerializeAsString());
+}
+
+absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
+  if (is_complete_) return absl::OkStatus();
+  const bool is_final = exit.has_value();
+  ReadTouch();
+  RETURN_IF_ERROR(ReadLog(is_final));
+  RETURN_IF_ERROR(ReadProgress(is_final));
+  CheckTouch(is_final);
+  is_complete_ = is_final;
+  return absl::OkStatus();
+}
+
+absl::Status RunRecorder::ReadLog(bool is_final) {
+  while (log_.has_value()) {
+    absl::StatusOr<std::vector<TailLine>> lines = log_->Read(is_final);
+    if (lines.status().code() == absl::StatusCode::kDataLoss) {
+      // A node that lost power keeps what it had synced: the spool may hold more than the log.
+      LOG(ERROR) << "run=" << key_.run << " log not followed any more: " << lines.status();
+      log_.reset();
+      return absl::OkStatus();
+    }
+    RETURN_IF_ERROR(lines.status());
+    if (lines->empty()) return absl::OkStatus();
+    for (const TailLine& line : *lines)
+      AddLine(line);
+  }
+  return absl::OkStatus();
+}
+
+void RunRecorder::AddLine(const TailLine& line) {
+  position_.log_offset = line.end_offset;
+  position_.log_line = line.line;
+  v1::RunEvent event;
+  event.set_kind(v1::RunEvent::LOG_LINE);
+  event.set_text(line.text);
+  event.set_line(line.line);
+  Append(std::move(event));
+  if (checker_.has_value()) AddFindings(checker_->AddLine(line.text), line.line);
+}
+
+absl::Status RunRecorder::ReadProgress(bool is_final) {
+  if (!progress_.has_value()) return absl::OkStatus();
+  absl::StatusOr<std::vector<TailLine>> lines = progress_->Read(is_final);
+  if (!lines.ok() || lines->empty()) {
+    if (!lines.ok()) progress_.reset();  // for people only: no reason to stop
+    return absl::OkStatus();
+  }
+  for (TailLine& line : *lines) {
+    position_.progress_offset = line.end_offset;
+    v1::RunEvent event;
+    event.set_kind(v1::RunEvent::PROGRESS);
+    event.set_text(std::move(line.text));
+    Append(std::move(event));
+  }
+  return absl::OkStatus();
+}
+
+void RunRecorder::ReadTouch() {
+  if (touch_.has_value()) return;
+  absl::StatusOr<Touch> touch = directory_.ReadTouch();
+  if (!touch.ok()) {
+    if (touch.status().code() != absl::StatusCode::kNotFound) LOG(ERROR) << touch.status();
+    return;
+  }
+  touch_ = *std::move(touch);
+  if (is_touch_spooled_) return;
+  is_touch_spooled_ = true;
+  v1::RunEvent event;
+  event.set_kind(v1::RunEvent::FIRST_TOUCH);
+  event.set_text(TouchJson(*touch_));
+  event.set_wall_us(touch_->stamp.wall_us);  // of the touch itself
+  event.set_mono_ns(touch_->stamp.mono_ns);
+  Append(std::move(event));
+}
+
+void RunRecorder::CheckTouch(bool is_final) {
+  if (is_touch_checked_ || !touch_.has_value() || !checker_.has_value()) return;
+  const std::optional<double> run_start_ms = checker_->facts().run_start_ms;
+  // Without run_start it may still be on its way.
+  if (!run_start_ms.has_value() && !is_final) return;
+  is_touch_checked_ = true;
+  rules::FirstTouch touch;
+  touch.touch_ms = touch_->stamp.wall_us / 1000;
+  touch.path = touch_->path;
+  touch.witness = touch_->mechanism;
+  touch.tolerance_ms = kTouchToleranceMs;
+  AddFindings(rules::CheckFirstTouch(run_start_ms, touch), 0);
+}
+
+void RunRecorder::AddFindings(const std::vector<rules::Finding>& findings, int64_t line) {
+  for (const rules::Finding& finding : findings) {
+    v1::Finding proto = ToProto(finding, line);
+    if (!known_findings_.insert(proto.SerializeAsString()).second) continue;
+    v1::RunEvent event;
+    event.set_kind(v1::RunEvent::FINDING);
+    event.set_text(Sentence(proto));
+    event.set_line(proto.line());
+    *event.mutable_finding() = std::move(proto);
+    Append(std::move(event));
+  }
+}
+
+void RunRecorder::Append(v1::RunEvent event) {
+  if (event.wall_us() == 0) {
+    const Stamp stamp = StampNow(*clock_);
+    event.set_wall_us(stamp.wall_us);
+    event.set_mono_ns(stamp.mono_ns);
+  }
+  spool_->Append(std::move(event), position_);
+  if (!sync_due_.has_value()) sync_due_ = clock_->Mono() + kSyncDelay;
+  if (spool_->last_seq() - spool_->durable_seq() >= kSyncEvents) sync_due_ = clock_->Mono();
+}
+
+std::optional<MonoTime> RunRecorder::sync_due() const {
+  return sync_due_;
+}
+
+absl::StatusOr<bool> RunRecorder::SyncIfDue() {
+  if (!sync_due_.has_value()) return false;
+  if (!is_complete_ && clock_->Mono() < *sync_due_) return false;
+  const absl::Status status = spool_->Sync();
+  if (!status.ok()) {
+    sync_due_ = clock_->Mono() + absl::Seconds(1);  // a full disk may be emptied
+    return status;
+  }
+  sync_due_.reset();
+  return true;
+}
+
+RunObserved RunRecorder::Observation(bool is_started, const std::optional<StepExit>& exit) const {
+  RunObserved seen{.key = key_, .is_started = is_started, .spooled_seq = spool_->durable_seq()};
+  seen.exit = exit;
+  seen.is_spool_complete = is_complete_ && spool_->durable_seq() == spool_->last_seq();
+  if (!seen.is_spool_complete) return seen;
+  for (const ArtifactFile& file : Artifacts())
+    seen.artifacts.push_back(file.name);
+  return seen;
+}
+
+std::vector<ArtifactFile> RunRecorder::Artifacts() const {
+  const int node = spec_.node_rank();
+  std::vector<ArtifactFile> files;
+  const auto add = [&files](std::string name, std::string path) {
+    if (FileExists(path)) files.push_back({std::move(name), std::move(path)});
+  };
+  if (node == 0) {
+    add(absl::StrCat("result_", spec_.run_number(), ".txt"),
+        directory_.ResultPath(spec_.run_number()));
+    add("progress.jsonl", directory_.ProgressPath());
+  }
+  for (int i = 0; i < spec_.ranks_per_node(); ++i) {
+    const int rank = node * spec_.ranks_per_node() + i;
+    add(absl::StrCat("trainer_", rank, ".out"), directory_.TrainerOutputPath(rank));
+  }
+  add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());
+  add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
+  add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
+  return files;
+}
+
+}  // namespace assay::agent

@@ -1,0 +1,326 @@
+#include "worker/agent/step.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+#include "assay/v1/config.pb.h"
+#include "assay/v1/run_spec.pb.h"
+
+#include "common/exit_code.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/mllog.h"
+#include "common/status.h"
+#include "worker/agent/rank_command.h"
+#include "worker/agent/text_proto.h"
+#include "worker/agent/touch_monitor.h"
+#include "worker/agent/trainer_group.h"
+
+namespace assay::agent {
+namespace {
+
+// A poll that waits for no deadline still wakes up now and then: nothing depends on it.
+constexpr absl::Duration kPollMax = absl::Minutes(1);
+constexpr int kSignalBase = 128;
+constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
+constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
+constexpr char kStopReason[] = "stopped on request";
+
+StepExit ExitFor(ExitCode code, absl::string_view reason) {
+  return StepExit{static_cast<int>(code), std::string(reason)};
+}
+
+StepExit ExitFor(ExitCode code, const absl::Status& status) {
+  return ExitFor(code, status.message());
+}
+
+std::string DescribeRankExit(const RankExit& exit) {
+  if (exit.code >= kSignalBase) {
+    return absl::StrCat("rank ", exit.rank, ": killed by signal ", exit.code - kSignalBase, " (",
+                        strsignal(exit.code - kSignalBase), ")");
+  }
+  const absl::string_view what = exit.code <= static_cast<int>(ExitCode::kTerminated)
+                                     ? Describe(static_cast<ExitCode>(exit.code))
+                                     : "ended with a code of its own";
+  return absl::StrCat("rank ", exit.rank, ": ", what, " (code ", exit.code, ")");
+}
+
+// SIGTERM and SIGINT as a descriptor. They stay blocked in this process; Spawn clears the mask for
+// children.
+absl::StatusOr<UniqueFd> BlockStopSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return absl::ErrnoToStatus(errno, "sigprocmask");
+  UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, "signalfd");
+  return fd;
+}
+
+// Watches the trainers until all have ended.
+class Supervisor {
+ public:
+  struct Limits {
+    absl::Duration run_timeout;
+    absl::Duration grace;
+  };
+  Supervisor(TrainerGroup* group, std::optional<TouchMonitor>* monitor, int signal_fd,
+             const RunDirectory* directory, const Clock* clock)
+      : group_(group),
+        monitor_(monitor),
+        signal_fd_(signal_fd),
+        directory_(directory),
+        clock_(clock) {}
+
+  absl::StatusOr<StepExit> Run(const Limits& limits) {
+    limits_ = limits;
+    deadline_ = clock_->Mono() + limits.run_timeout;
+    while (group_->running_count() > 0) {
+      WaitForSomething();
+      RETURN_IF_ERROR(RecordTouch());
+      if (HasStopSignal()) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
+      RETURN_IF_ERROR(group_->Observe());
+      if (group_->first_failure().has_value()) {
+        const RankExit& failure = *group_->first_failure();
+        Stop(StepExit{failure.code, DescribeRankExit(failure)});
+      }
+      RETURN_IF_ERROR(EnforceDeadlines());
+    }
+    RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
+    return Outcome();
+  }
+
+ private:
+  void WaitForSomething() const {
+    std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}};
+    if (monitor_->has_value() && (*monitor_)->fd() >= 0)
+      entries.push_back({(*monitor_)->fd(), POLLIN, 0});
+    for (const int fd : group_->ExitFds())
+      entries.push_back({fd, POLLIN, 0});
+    const MonoTime next = kill_at_.has_value() ? *kill_at_ : deadline_;
+    const absl::Duration left =
+        std::clamp(next - clock_->Mono(), absl::ZeroDuration(), kPollMax) + absl::Milliseconds(1);
+    poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
+  }
+
+  bool HasStopSignal() const {
+    signalfd_siginfo info{};
+    return read(signal_fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
+  }
+
+  absl::Status RecordTouch() {
+    if (!monitor_->has_value()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*monitor_)->Poll());
+    return touch.has_value() ? directory_->WriteTouch(*touch) : absl::OkStatus();
+  }
+
+  // The first reason counts.
+  void Stop(StepExit cause) {
+    if (cause_.has_value()) return;
+    LOG(INFO) << "stopping trainers reason=\"" << cause.reason << '"';
+    cause_ = std::move(cause);
+    kill_at_ = clock_->Mono() + limits_.grace;
+    const absl::Status status = group_->Signal(SIGTERM);
+    if (!status.ok()) LOG(ERROR) << status;
+  }
+
+  absl::Status EnforceDeadlines() {
+    const MonoTime now = clock_->Mono();
+    if (!cause_.has_value() && now >= deadline_) {
+      Stop(ExitFor(ExitCode::kTerminated,
+                   absl::StrCat("the run's time limit of ",
+                                absl::FormatDuration(limits_.run_timeout), " has passed")));
+    }
+    if (!kill_at_.has_value() || now < *kill_at_) return absl::OkStatus();
+    kill_at_ = now + limits_.grace;
+    return group_->Signal(SIGKILL);
+  }
+
+  StepExit Outcome() const {
+    // A stop that came when all had done their work changes nothing.
+    if (!group_->first_failure().has_value())
+      return ExitFor(ExitCode::kOk, Describe(ExitCode::kOk));
+    return *cause_;
+  }
+
+  TrainerGroup* const group_;
+  std::optional<TouchMonitor>* const monitor_;
+  const int signal_fd_;
+  const RunDirectory* const directory_;
+  const Clock* const clock_;
+  Limits limits_;
+  MonoTime deadline_;
+  std::optional<MonoTime> kill_at_;
+  std::optional<StepExit> cause_;
+};
+
+class Step {
+ public:
+  Step(const RunDirectory* directory, const StepOptions* options, const Clock* clock)
+      : directory_(directory), options_(options), clock_(clock) {}
+
+  // Never fails: what goes wrong is an exit.
+  StepExit Run(int signal_fd) {
+    const absl::Status loaded = Load();
+    if (!loaded.ok()) return ExitFor(ExitCode::kBadSpec, loaded);
+    if (FileExists(directory_->StopPath())) return ExitFor(ExitCode::kTerminated, kStopReason);
+    const absl::Status staged = MakeStageDirectory();
+    if (!staged.ok()) return ExitFor(ExitCode::kDisk, staged);
+    const absl::StatusOr<CacheReset> reset =
+        ResetCaches(spec_.dataset().path(), options_->drop_caches_path);
+    if (!reset.ok()) return ExitFor(ExitCode::kBadData, reset.status());
+    const absl::Status logged = LogCacheClear(*reset);
+    if (!logged.ok()) return ExitFor(ExitCode::kDisk, logged);
+    const absl::Status armed = ArmMonitor();
+    if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
+    const StepExit exit = Train(signal_fd);
+    RemoveStageDirectory();
+    return exit;
+  }
+
+ private:
+  absl::Status Load() {
+    RETURN_IF_ERROR(LoadTextProto(directory_->SpecPath(), &spec_));
+    RETURN_IF_ERROR(LoadTextProto(directory_->WorkerPath(), &worker_));
+    return CheckSpec(spec_);
+  }
+
+  absl::Status MakeStageDirectory() const {
+    if (!spec_.dataset().is_staged()) return absl::OkStatus();
+    const std::string stage = StageDirectory(*directory_, worker_);
+    RETURN_IF_ERROR(RemoveTree(stage));
+    for (const char* split : {"train", "validation"})
+      RETURN_IF_ERROR(MakeDirectories(JoinPath(stage, split)));
+    return absl::OkStatus();
+  }
+
+  void RemoveStageDirectory() const {
+    if (!spec_.dataset().is_staged()) return;
+    const absl::Status status = RemoveTree(StageDirectory(*directory_, worker_));
+    if (!status.ok()) LOG(WARNING) << status;
+  }
+
+  absl::Status LogCacheClear(const CacheReset& reset) const {
+    LOG(INFO) << "caches cleared method=" << reset.method << " files=" << reset.file_count;
+    if (spec_.node_rank() != 0) return absl::OkStatus();
+    const std::string path = directory_->ResultPath(spec_.run_number());
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    if (!file.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    absl::Status status;
+    MllogWriter writer([this] { return absl::ToUnixMillis(clock_->Wall()); },
+                       [&](absl::string_view line) { status = WriteAll(file.get(), line); });
+    JsonObject metadata{{"method", JsonValue(reset.method)}};
+    if (reset.file_count > 0) metadata.emplace_back("file_count", JsonValue(reset.file_count));
+    writer.Event("cache_clear", JsonValue(true), std::move(metadata));
+    return Annotate(status, path);
+  }
+
+  // Where staging is not on the clock, the clock must start before the staged copy is read; where
+  // it is, before the dataset itself is touched (HPC rules v3.0, "Timing"; ADR 0051).
+  absl::Status ArmMonitor() {
+    const bool is_copy_watched = spec_.dataset().is_staged() && !spec_.is_staging_timed();
+    const std::string root =
+        is_copy_watched ? StageDirectory(*directory_, worker_) : spec_.dataset().path();
+    absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
+        TouchMonitorOptions{.directories = {JoinPath(root, "train"), JoinPath(root, "validation")},
+                            .is_read_only = is_copy_watched,
+                            .is_fanotify_allowed = options_->is_fanotify_allowed},
+        clock_);
+    if (monitor.ok()) {
+      LOG(INFO) << "touch monitor armed mechanism=" << monitor->mechanism() << " root=" << root;
+      monitor_ = *std::move(monitor);
+      return absl::OkStatus();
+    }
+    if (monitor.status().code() == absl::StatusCode::kNotFound) return monitor.status();
+    LOG(WARNING) << "the first touch will not be witnessed: " << monitor.status();
+    return absl::OkStatus();
+  }
+
+  absl::Duration RunTimeout() const {
+    if (spec_.run_timeout_ms() <= 0) return kRunTimeoutDefault;
+    return std::min(absl::Milliseconds(spec_.run_timeout_ms()), kRunTimeoutMax);
+  }
+
+  StepExit Train(int signal_fd) {
+    TrainerGroup group;
+    absl::Status status = Start(&group);
+    StepExit exit = ExitFor(ExitCode::kInternal, status);
+    if (status.ok()) {
+      Supervisor supervisor(&group, &monitor_, signal_fd, directory_, clock_);
+      absl::StatusOr<StepExit> outcome =
+          supervisor.Run({.run_timeout = RunTimeout(), .grace = options_->grace});
+      exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kInternal, outcome.status());
+    }
+    const absl::Status ended = group.End();
+    if (!ended.ok()) LOG(ERROR) << ended;
+    return exit;
+  }
+
+  absl::Status Start(TrainerGroup* group) {
+    for (int local_rank = 0; local_rank < spec_.ranks_per_node(); ++local_rank) {
+      RETURN_IF_ERROR(StoreTextProto(RankSpecPath(*directory_, local_rank),
+                                     SpecOfRank(spec_, local_rank, *directory_, worker_), 0600));
+    }
+    for (const RankCommand& command : CommandsOf(spec_, *directory_, worker_))
+      RETURN_IF_ERROR(group->Start(command));
+    return directory_->WriteProcesses(directory_->TrainersPath(), group->processes());
+  }
+
+  const RunDirectory* const directory_;
+  const StepOptions* const options_;
+  const Clock* const clock_;
+  v1::RunSpec spec_;
+  v1::WorkerConfig worker_;
+  std::optional<TouchMonitor> monitor_;
+};
+
+// Locks the directory for this process's life, or returns a closed descriptor if another holds it.
+absl::StatusOr<UniqueFd> TryLock(const RunDirectory& directory) {
+  UniqueFd fd(open(directory.LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.is_open())
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", directory.LockPath()));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno == EWOULDBLOCK) return UniqueFd();
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", directory.LockPath()));
+}
+
+absl::Status RunLocked(const RunDirectory& directory, const StepOptions& options,
+                       const Clock* clock) {
+  ASSIGN_OR_RETURN(const UniqueFd lock, TryLock(directory));
+  if (!lock.is_open()) return absl::OkStatus();  // another step is at work
+  if (FileExists(directory.StepPath()) || FileExists(directory.ExitPath()))
+    return absl::OkStatus();  // a run starts at most once
+  ASSIGN_OR_RETURN(const UniqueFd signals, BlockStopSignals());
+  ASSIGN_OR_RETURN(const ProcessId self, IdentifyProcess(getpid()));
+  RETURN_IF_ERROR(directory.WriteProcesses(directory.StepPath(), {self}));
+  const StepExit exit = Step(&directory, &options, clock).Run(signals.get());
+  LOG(INFO) << "step ended code=" << exit.code << " reason=\"" << exit.reason << '"';
+  return directory.WriteExit(exit, StampNow(*clock));
+}
+
+}  // namespace
+
+int RunStep(const RunDirectory& directory, const StepOptions& options, const Clock* clock) {
+  const absl::Status status = RunLocked(directory, options, clock);
+  if (!status.ok()) LOG(ERROR) << "step failed: " << status;
+  return status.ok() ? 0 : 1;
+}
+
+}  // namespace assay::agent

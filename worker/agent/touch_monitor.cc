@@ -1,0 +1,162 @@
+#include "worker/agent/touch_monitor.h"
+
+#include <fcntl.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr size_t kDirectoryCountMax = 100'000;
+constexpr size_t kReadBytes = 64 << 10;
+
+// `roots` and every directory below them.
+absl::StatusOr<std::vector<std::string>> WithChildren(const std::vector<std::string>& roots) {
+  std::vector<std::string> result;
+  for (const std::string& root : roots) {
+    std::error_code error;
+    result.push_back(root);
+    std::filesystem::recursive_directory_iterator entry(root, error);
+    const std::filesystem::recursive_directory_iterator end;
+    while (!error && entry != end && result.size() < kDirectoryCountMax) {
+      if (entry->is_directory(error)) result.push_back(entry->path().string());
+      entry.increment(error);
+    }
+    if (error)
+      return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot watch the dataset at ", root));
+  }
+  return result;
+}
+
+std::string TargetOf(int fd) {
+  std::array<char, 4096> buffer{};
+  const std::string link = absl::StrCat("/proc/self/fd/", fd);
+  const ssize_t n = readlink(link.c_str(), buffer.data(), buffer.size());
+  return n > 0 ? std::string(buffer.data(), static_cast<size_t>(n)) : std::string();
+}
+
+std::string ProcessName(pid_t pid) {
+  const absl::StatusOr<std::string> name = ReadFile(absl::StrCat("/proc/", pid, "/comm"));
+  return name.ok() ? std::string(absl::StripAsciiWhitespace(*name)) : std::string();
+}
+
+absl::Status WatchError(const std::string& path) {
+  const int error = errno;
+  if (error == ENOSPC || error == EMFILE) {
+    return absl::ResourceExhaustedError(absl::StrCat("the kernel has no watches left for ", path,
+                                                     ": raise fs.inotify.max_user_watches"));
+  }
+  return absl::UnavailableError(absl::StrCat("cannot watch ", path, ": ", strerror(error)));
+}
+
+}  // namespace
+
+absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& options,
+                                               const Clock* clock) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> directories, WithChildren(options.directories));
+  if (options.is_fanotify_allowed) {
+    absl::StatusOr<TouchMonitor> monitor = ArmFanotify(directories, options.is_read_only, clock);
+    if (monitor.ok()) return monitor;
+    LOG(INFO) << "no fanotify, trying inotify: " << monitor.status();
+  }
+  return ArmInotify(directories, options.is_read_only, clock);
+}
+
+absl::StatusOr<TouchMonitor> TouchMonitor::ArmFanotify(const std::vector<std::string>& directories,
+                                                       bool is_read_only, const Clock* clock) {
+  UniqueFd fd(fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS,
+                            O_RDONLY | O_CLOEXEC | O_LARGEFILE));
+  if (!fd.is_open()) return WatchError("(fanotify_init)");
+  const uint64_t mask = FAN_ACCESS | FAN_EVENT_ON_CHILD | (is_read_only ? 0 : FAN_OPEN);
+  for (const std::string& path : directories) {
+    if (fanotify_mark(fd.get(), FAN_MARK_ADD, mask, AT_FDCWD, path.c_str()) != 0)
+      return WatchError(path);
+  }
+  return TouchMonitor(std::move(fd), /*is_fanotify=*/true, clock);
+}
+
+absl::StatusOr<TouchMonitor> TouchMonitor::ArmInotify(const std::vector<std::string>& directories,
+                                                      bool is_read_only, const Clock* clock) {
+  UniqueFd fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!fd.is_open()) return WatchError("(inotify_init1)");
+  TouchMonitor monitor(std::move(fd), /*is_fanotify=*/false, clock);
+  const uint32_t mask = IN_ACCESS | (is_read_only ? 0U : static_cast<uint32_t>(IN_OPEN));
+  for (const std::string& path : directories) {
+    const int watch = inotify_add_watch(monitor.fd(), path.c_str(), mask);
+    if (watch < 0) return WatchError(path);
+    monitor.directories_[watch] = path;
+  }
+  return monitor;
+}
+
+absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
+  if (!fd_.is_open()) return std::optional<Touch>();
+  std::string buffer(kReadBytes, '\0');
+  for (;;) {
+    const ssize_t n = read(fd_.get(), buffer.data(), buffer.size());
+    const Stamp stamp = StampNow(*clock_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return std::optional<Touch>();
+    if (n < 0) return absl::ErrnoToStatus(errno, "cannot read dataset events");
+    const absl::string_view bytes(buffer.data(), static_cast<size_t>(n));
+    std::optional<Touch> touch = is_fanotify_ ? FirstOfFanotify(bytes) : FirstOfInotify(bytes);
+    if (!touch.has_value()) continue;
+    touch->stamp = stamp;
+    fd_.Reset();  // takes all watches away
+    return touch;
+  }
+}
+
+std::optional<Touch> TouchMonitor::FirstOfFanotify(absl::string_view bytes) const {
+  std::optional<Touch> first;
+  while (bytes.size() >= sizeof(fanotify_event_metadata)) {
+    fanotify_event_metadata event{};
+    std::memcpy(&event, bytes.data(), sizeof(event));
+    if (event.event_len < sizeof(event) || event.event_len > bytes.size()) return first;
+    bytes.remove_prefix(event.event_len);
+    const UniqueFd file(event.fd);  // every event carries one, and each must be closed
+    if (first.has_value() || !file.is_open() || event.pid == getpid()) continue;
+    first = Touch{.path = TargetOf(file.get()),
+                  .mechanism = "fanotify",
+                  .access = (event.mask & FAN_OPEN) != 0 ? "open" : "read",
+                  .pid = event.pid,
+                  .process = ProcessName(event.pid)};
+  }
+  return first;
+}
+
+std::optional<Touch> TouchMonitor::FirstOfInotify(absl::string_view bytes) const {
+  while (bytes.size() >= sizeof(inotify_event)) {
+    inotify_event event{};
+    std::memcpy(&event, bytes.data(), sizeof(event));
+    const size_t length = sizeof(event) + event.len;
+    if (length > bytes.size()) return std::nullopt;
+    const std::string name(bytes.data() + sizeof(event));  // padded with zero bytes
+    const bool is_file =
+        (event.mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW)) == 0 && event.len > 0;
+    bytes.remove_prefix(length);
+    const auto directory = directories_.find(event.wd);
+    if (!is_file || directory == directories_.end()) continue;
+    return Touch{.path = JoinPath(directory->second, name),
+                 .mechanism = "inotify",
+                 .access = (event.mask & IN_OPEN) != 0 ? "open" : "read"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay::agent

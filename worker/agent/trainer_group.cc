@@ -1,0 +1,102 @@
+#include "worker/agent/trainer_group.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr int kSignalBase = 128;  // as a shell reports it
+
+// Children inherit the affinity of the thread that spawns them.
+absl::Status PinThisThread(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores)
+    CPU_SET(static_cast<size_t>(core), &set);
+  if (sched_setaffinity(0, sizeof(set), &set) != 0)
+    return absl::ErrnoToStatus(errno, "cannot pin a trainer to the cores of the configuration");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TrainerGroup::Start(const RankCommand& command) {
+  cpu_set_t before;
+  if (sched_getaffinity(0, sizeof(before), &before) != 0)
+    return absl::ErrnoToStatus(errno, "cannot read the cores of this process");
+  const auto restore =
+      absl::MakeCleanup([&before] { sched_setaffinity(0, sizeof(before), &before); });
+  if (!command.cores.empty()) RETURN_IF_ERROR(PinThisThread(command.cores));
+  const pid_t group = ranks_.empty() ? 0 : ranks_.front().process.pid;
+  ASSIGN_OR_RETURN(const ProcessId process,
+                   Spawn(SpawnOptions{.argv = command.argv,
+                                      .environment = command.environment,
+                                      .working_directory = command.working_directory,
+                                      .output_path = command.output_path,
+                                      .process_group = group}));
+  UniqueFd exit_fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  if (!exit_fd.is_open())
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch process ", process.pid));
+  ranks_.push_back(Rank{command.rank, process, std::move(exit_fd)});
+  return absl::OkStatus();
+}
+
+absl::Status TrainerGroup::Observe() {
+  for (Rank& rank : ranks_) {
+    if (!rank.exit_fd.is_open()) continue;
+    siginfo_t info{};
+    if (waitid(P_PIDFD, static_cast<id_t>(rank.exit_fd.get()), &info,
+               WEXITED | WNOHANG | WNOWAIT) != 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot wait for rank ", rank.rank));
+    }
+    if (info.si_pid == 0) continue;  // it runs
+    rank.exit_fd.Reset();
+    const int code = info.si_code == CLD_EXITED ? info.si_status : kSignalBase + info.si_status;
+    if (code != 0 && !first_failure_.has_value()) first_failure_ = RankExit{rank.rank, code};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainerGroup::End() {
+  RETURN_IF_ERROR(Signal(SIGKILL));
+  for (const Rank& rank : ranks_)
+    RETURN_IF_ERROR(WaitForExit(rank.process, absl::InfiniteDuration()).status());
+  return absl::OkStatus();
+}
+
+absl::Status TrainerGroup::Signal(int signal) const {
+  if (ranks_.empty()) return absl::OkStatus();
+  return SignalGroup(ranks_.front().process, signal);
+}
+
+std::vector<int> TrainerGroup::ExitFds() const {
+  std::vector<int> fds;
+  for (const Rank& rank : ranks_)
+    if (rank.exit_fd.is_open()) fds.push_back(rank.exit_fd.get());
+  return fds;
+}
+
+int TrainerGroup::running_count() const {
+  return static_cast<int>(ExitFds().size());
+}
+
+std::vector<ProcessId> TrainerGroup::processes() const {
+  std::vector<ProcessId> result;
+  for (const Rank& rank : ranks_)
+    result.push_back(rank.process);
+  return result;
+}
+
+}  // namespace assay::agent

@@ -1,0 +1,68 @@
+// The trainer processes of one node, one per rank, in one process group.
+
+#ifndef WORKER_AGENT_TRAINER_GROUP_H_
+#define WORKER_AGENT_TRAINER_GROUP_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "common/file.h"
+#include "common/process.h"
+
+namespace assay::agent {
+
+struct RankCommand {
+  int rank = 0;  // in the whole gang
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;
+  std::string working_directory;
+  std::string output_path;
+  std::vector<int> cores;  // to pin it to; empty: wherever this process may run
+};
+
+struct RankExit {
+  int rank = 0;
+  int code = 0;  // or 128 + signal
+};
+
+// Ended ranks stay zombies until End: the group's number cannot be reused meanwhile. Not
+// thread-safe. A group that is destroyed leaves its processes alone.
+class TrainerGroup {
+ public:
+  // Starts one more rank. The errors of Spawn, or of the kernel if it cannot be pinned.
+  absl::Status Start(const RankCommand& command);
+
+  // Takes note of the ranks that have ended. Does not block.
+  absl::Status Observe();
+
+  // Sends `signal` to every process of the group, children of the ranks included.
+  absl::Status Signal(int signal) const;
+
+  // Kills what is left of the group and reaps the ranks.
+  absl::Status End();
+
+  // One descriptor per process that runs; each becomes readable when it ends.
+  std::vector<int> ExitFds() const;
+
+  int running_count() const;
+  // The first rank that ended with another code than 0.
+  const std::optional<RankExit>& first_failure() const { return first_failure_; }
+  std::vector<ProcessId> processes() const;
+
+ private:
+  struct Rank {
+    int rank = 0;
+    ProcessId process;
+    UniqueFd exit_fd;  // closed once it is known to have ended
+  };
+
+  std::vector<Rank> ranks_;
+  std::optional<RankExit> first_failure_;
+};
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_TRAINER_GROUP_H_

@@ -1,0 +1,59 @@
+#include "worker/agent/wire.h"
+
+namespace assay::agent {
+namespace {
+
+v1::WorkerStatus::Phase ToProto(Phase phase) {
+  switch (phase) {
+    case Phase::kIdle:
+      return v1::WorkerStatus::IDLE;
+    case Phase::kExecuting:
+      return v1::WorkerStatus::EXECUTING;
+    case Phase::kFinished:
+      return v1::WorkerStatus::FINISHED;
+  }
+  return v1::WorkerStatus::PHASE_UNSPECIFIED;
+}
+
+}  // namespace
+
+v1::WorkerStatus ToProto(const Status& status) {
+  v1::WorkerStatus proto;
+  proto.set_phase(ToProto(status.phase));
+  proto.set_run(status.key.run);
+  proto.set_generation(status.key.generation);
+  proto.set_exit_code(status.exit.code);
+  proto.set_reason(status.exit.reason);
+  for (const UploadedFile& file : status.artifacts) {
+    if (file.sha256.empty()) continue;  // the coordinator keeps another, or none
+    v1::ArtifactRef* ref = proto.add_artifacts();
+    ref->set_file_name(file.file_name);
+    ref->set_sha256(file.sha256);
+    ref->set_size_bytes(file.size_bytes);
+  }
+  return proto;
+}
+
+std::optional<Desired> FromProto(const v1::DesiredState& desired) {
+  Desired result;
+  result.key = RunKey{desired.run(), desired.generation()};
+  switch (desired.action()) {
+    case v1::DesiredState::IDLE:
+      result.order = Order::kIdle;
+      return result;
+    case v1::DesiredState::EXECUTE:
+      result.order = Order::kExecute;
+      result.spec = desired.spec().SerializeAsString();
+      return result;
+    case v1::DesiredState::STOP:
+      result.order = Order::kStop;
+      return result;
+    case v1::DesiredState::FORGET:
+      result.order = Order::kForget;
+      return result;
+    default:  // an open enum: a newer coordinator may know more
+      return std::nullopt;
+  }
+}
+
+}  // namespace assay::agent
