@@ -1,11 +1,11 @@
 #include "common/dataset/cosmo_dataset.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <utility>
 #include <vector>

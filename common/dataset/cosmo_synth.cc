@@ -108,8 +108,8 @@ class CosmoSynthesizer::Grid {
   Grid& operator=(const Grid&) = delete;
 
   int edge() const { return edge_; }
-  size_t voxels() const { return static_cast<size_t>(edge_ * edge_ * edge_); }
-  size_t mode_count() const { return static_cast<size_t>(edge_ * edge_ * half_); }
+  size_t voxels() const { return Extent(edge_) * Extent(edge_) * Extent(edge_); }
+  size_t mode_count() const { return Extent(edge_) * Extent(edge_) * Extent(half_); }
   double* real() { return real_.get(); }
   Complex* modes() { return modes_.get(); }
 
@@ -155,6 +155,7 @@ class CosmoSynthesizer::Grid {
   }
 
  private:
+  static size_t Extent(int extent) { return static_cast<size_t>(extent); }
   int Frequency(int i) const { return i <= edge_ / 2 ? i : i - edge_; }
   fftw_complex* FftwModes() { return reinterpret_cast<fftw_complex*>(modes_.get()); }
 

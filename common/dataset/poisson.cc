@@ -1,7 +1,5 @@
 #include "common/dataset/poisson.h"
 
-#include <math.h>
-
 #include <cmath>
 
 namespace assay::dataset {

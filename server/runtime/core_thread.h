@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,14 +19,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "server/core/core.h"
+#include "server/runtime/task_thread.h"
 #include "server/runtime/token_table.h"
 #include "server/runtime/watchers.h"
 
 namespace assay::store {
+class Checkpointer;
 class Store;
 }  // namespace assay::store
 
@@ -38,6 +42,8 @@ struct CoreThreadOptions {
   // whose cores are all busy an fsync else costs a scheduler tick (4 ms at 250 Hz) instead of 0.1
   // ms.
   bool is_realtime_wanted = true;
+  // The longest that a call is parked: a worker that hangs in one must not look silent.
+  int64_t park_max_us = 5LL * 1000 * 1000;
 };
 
 // Thread-safe.
@@ -46,11 +52,19 @@ class CoreThread {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<core::Reply>)>;
   using EffectSink = absl::AnyInvocable<void(std::vector<core::Effect>)>;
 
-  // Takes what the store has loaded. `clock`, `store`, `watchers` and `tokens` must outlive this;
-  // from now on nothing else may write to `store`. `effects` is called on this thread after commits
-  // and must not block.
-  CoreThread(const Clock* clock, store::Store* store, core::Core core, Watchers* watchers,
-             TokenTable* tokens, EffectSink effects, CoreThreadOptions options = {});
+  // What it works with. All but `store` may be used from elsewhere meanwhile; all must outlive it.
+  struct Parts {
+    const Clock* clock;
+    store::Store* store;                // written by this thread alone
+    store::Checkpointer* checkpointer;  // used by a thread of this one alone
+    Watchers* watchers;
+    TokenTable* tokens;
+  };
+
+  // `core` continues from what the store has loaded. `effects` is called on this thread after
+  // commits and must not block.
+  CoreThread(const Parts& parts, core::Core core, EffectSink effects,
+             CoreThreadOptions options = {});
   ~CoreThread();  // as Stop
   CoreThread(const CoreThread&) = delete;
   CoreThread& operator=(const CoreThread&) = delete;
@@ -63,7 +77,8 @@ class CoreThread {
   // or UNAVAILABLE after Stop. It must not block.
   //
   // Errors are those of the command (server/core/command.h). RESOURCE_EXHAUSTED also if the disk is
-  // full: then nothing of the batch has happened.
+  // full: then nothing of the batch has happened. What the coordinator posts itself (principal
+  // kCoordinator) is never refused for lack of room: there is little of it and it ends work.
   //
   // A Synchronize that finds nothing to change is parked up to its poll_timeout_us and answered as
   // soon as the worker should do something else, or calls again.
@@ -82,29 +97,44 @@ class CoreThread {
   };
   struct Parked {
     int64_t deadline_us = 0;
-    core::Desired desired;
+    core::Desired desired;  // as it was when the call was parked
     Callback callback;
+  };
+  // A Synchronize of the batch that is being handled.
+  struct Poll {
+    size_t index;  // in the batch
+    std::string worker;
+    int64_t timeout_us;
   };
 
   void Loop();
   std::vector<Item> Take() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleBatch(std::vector<Item> items);
-  void Deliver(std::vector<Item> items, core::Outcome outcome);
-  void Park(const core::Command& command, core::SynchronizeReply reply, Callback callback);
-  void AnswerParked(bool is_final);
-  int64_t NowUs() const;
+  void Restore(const core::Command& command);
+  bool Commit(const core::Outcome& outcome, std::vector<Callback>* callbacks);
+  void Tell(const core::Outcome& outcome);
+  void Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
+               std::vector<Callback> callbacks);
+  void Park(const Poll& poll, core::Desired desired, Callback callback);
+  // Answers the parked calls of workers whose desired state has changed, and those whose time is
+  // up.
+  void AnswerParked(const std::set<std::string>& concerned);
+  void AnswerAllParked();
+  void CheckpointIfDue();
+  absl::Duration TimeToWait();
+  int64_t NowUs();
 
   // Constant after construction.
-  const Clock* const clock_;
-  store::Store* const store_;
-  Watchers* const watchers_;
-  TokenTable* const tokens_;
+  const Parts parts_;
   const CoreThreadOptions options_;
 
   // Used on the core thread only, once started.
   core::Core core_;
   EffectSink effects_;
   std::map<std::string, Parked> parked_;  // by worker
+  bool are_effects_due_ = true;           // all that are outstanding: at the start, or after a loss
+  MonoTime last_mono_;
+  int64_t last_now_us_ = 0;
 
   Mutex mutex_;
   CondVar wake_;
@@ -112,6 +142,7 @@ class CoreThread {
   bool is_poked_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
+  TaskThread checkpoint_thread_{"checkpoint", 1};
   std::thread thread_;
 };
 

@@ -52,6 +52,10 @@ class Uploads {
   void Stop();
 
  private:
+  // Runs `work` on the thread and gives its result to `callback`, or refuses.
+  template <typename Callback, typename Work>
+  void PostOrRefuse(Callback callback, Work work);
+
   store::ArtifactStore* const artifacts_;
 
   // Used on the thread only.

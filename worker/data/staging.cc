@@ -1,12 +1,12 @@
 #include "worker/data/staging.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -24,8 +24,9 @@ constexpr absl::string_view kMarker = ".assay-staging";
 constexpr size_t kCopyBytes = size_t{4} << 20;
 
 absl::Status Fail(absl::string_view what, const std::string& path) {
-  const absl::Status status = absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
-  if (errno != ENOSPC && errno != EDQUOT) return status;
+  const bool is_full = errno == ENOSPC || errno == EDQUOT;
+  absl::Status status = absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
+  if (!is_full) return status;
   return absl::ResourceExhaustedError(absl::StrCat(
       status.message(), ": free space there, stage to a larger disk, or use more nodes"));
 }

@@ -68,6 +68,50 @@ class Convolution {
   virtual void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) = 0;
 };
 
+// Convolution -> bias -> leaky ReLU -> max pooling 2x2x2 with stride 2, odd remainders dropped.
+struct ConvPoolShape {
+  ConvShape conv;
+  double slope = 0;      // of the leaky ReLU
+  bool wants_dx = true;  // whether Backward will be asked for the gradient of x
+
+  Shape y() const {
+    return {conv.batch, conv.output(0) / 2, conv.output(1) / 2, conv.output(2) / 2,
+            conv.out_channels};
+  }
+};
+
+// What both passes of a ConvPool work on.
+struct ConvPoolTensors {
+  Tensor x;       // conv.x()
+  Tensor w;       // conv.w()
+  Tensor bias;    // (out_channels)
+  Tensor y;       // y()
+  Tensor code;    // uint8, y(): as Backend::PoolForward
+  void* scratch;  // scratch_bytes(), 64-byte aligned; holds nothing between calls
+};
+
+struct ConvPoolGradients {
+  Tensor dw;     // conv.w()
+  Tensor dbias;  // (out_channels)
+  Tensor dx;     // conv.x(), or empty if nobody wants it
+};
+
+// One fused block. Equal to Convolution and pooling one after the other, but a backend may keep the
+// unpooled result to itself: it is the largest tensor of a model, and seven eighths of its gradient
+// are zeros. Must not outlive its backend.
+class ConvPool {
+ public:
+  virtual ~ConvPool() = default;
+  virtual size_t scratch_bytes() const = 0;
+  // As Convolution::WeightsChanged.
+  virtual void WeightsChanged() = 0;
+  // Writes y and code.
+  virtual void Forward(const ConvPoolTensors& tensors) = 0;
+  // After Forward on the same tensors; dy: y().
+  virtual void Backward(const ConvPoolTensors& tensors, const Tensor& dy,
+                        const ConvPoolGradients& gradients) = 0;
+};
+
 // f(x) = x > 0 ? x : parameter * x, or parameter * tanh(x).
 struct Activation {
   enum class Kind { kLeakyRelu, kScaledTanh };
@@ -128,6 +172,9 @@ class Backend {
   // dx is zero except at each maximum; dbias is the sum of dx over all but channels.
   virtual void PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
                             const Tensor& dbias) = 0;
+
+  // The fusion of both. Here: one after the other. Errors of MakeConvolution.
+  virtual absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape);
 
   // y = x w.  x: (B, I)   w: (I, O)   y: (B, O)
   virtual void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;

@@ -30,45 +30,38 @@ Tensor Log1pLayer::Backward(const Tensor&, const Tensor&, const Pass&) {
 
 ConvPoolLayer::ConvPoolLayer(Backend* backend, const Shape& input, const Options& options)
     : backend_(backend),
-      shape_(SameConv(input[0], {input[1], input[2], input[3]}, input[4], options.filters,
-                      options.kernel)),
-      slope_(options.slope),
-      kernel_{.name = absl::StrCat(options.name, "/kernel"), .shape = shape_.w()},
+      shape_{SameConv(input[0], {input[1], input[2], input[3]}, input[4], options.filters,
+                      options.kernel),
+             options.slope},
+      kernel_{.name = absl::StrCat(options.name, "/kernel"), .shape = shape_.conv.w()},
       bias_{.name = absl::StrCat(options.name, "/bias"), .shape = {options.filters}} {
-  const int64_t receptive = shape_.kernel * shape_.kernel * shape_.kernel;
-  kernel_.init_limit = GlorotLimit(receptive * shape_.in_channels, receptive * shape_.out_channels);
-}
-
-Shape ConvPoolLayer::output() const {
-  return {shape_.batch, shape_.output(0) / 2, shape_.output(1) / 2, shape_.output(2) / 2,
-          shape_.out_channels};
+  const int64_t receptive = options.kernel * options.kernel * options.kernel;
+  kernel_.init_limit = GlorotLimit(receptive * input[4], receptive * options.filters);
 }
 
 absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
-  ASSIGN_OR_RETURN(convolution_, backend_->MakeConvolution(shape_));
-  const DType real = backend_->real();
-  memory.activations->Reserve(output(), real, &y_);
+  ConvPoolShape shape = shape_;
+  shape.wants_dx = wants_dx;
+  ASSIGN_OR_RETURN(block_, backend_->MakeConvPool(shape));
+  memory.activations->Reserve(output(), backend_->real(), &y_);
   memory.activations->Reserve(output(), DType::kUint8, &code_);
-  if (wants_dx) memory.activations->Reserve(shape_.x(), real, &dx_);
-  memory.WantScratch(static_cast<size_t>(shape_.y().elements()) * SizeOf(real));
+  if (wants_dx) memory.activations->Reserve(shape_.conv.x(), backend_->real(), &dx_);
+  memory.WantScratch(block_->scratch_bytes());
   return absl::OkStatus();
 }
 
-Tensor ConvPoolLayer::Unpooled(const Pass& pass) const {
-  return {pass.scratch, shape_.y(), backend_->real()};
+ConvPoolTensors ConvPoolLayer::Tensors(const Tensor& x, const Pass& pass) const {
+  return {x, kernel_.value, bias_.value, y_, code_, pass.scratch};
 }
 
 Tensor ConvPoolLayer::Forward(const Tensor& x, const Pass& pass) {
-  convolution_->Forward(x, kernel_.value, Unpooled(pass));
-  backend_->PoolForward(Unpooled(pass), bias_.value, slope_, y_, code_);
+  block_->Forward(Tensors(x, pass));
   return y_;
 }
 
 Tensor ConvPoolLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
-  const Tensor unpooled = Unpooled(pass);
-  backend_->PoolBackward(dy.Reshaped(output()), code_, slope_, unpooled, bias_.gradient);
-  convolution_->BackwardWeights(x, unpooled, kernel_.gradient);
-  if (dx_.data != nullptr) convolution_->BackwardData(unpooled, kernel_.value, dx_);
+  block_->Backward(Tensors(x, pass), dy.Reshaped(output()),
+                   {kernel_.gradient, bias_.gradient, dx_});
   return dx_;
 }
 

@@ -34,8 +34,8 @@ class Log1pLayer : public Layer {
 
 // Convolution (stride 1, SAME) -> bias -> leaky ReLU -> max pooling 2x2x2, stride 2.
 //
-// The unpooled result is the largest tensor of a model; it lives only in scratch, because its
-// pooled value, the position of each maximum and one sign are all that backward needs.
+// The unpooled result lives at most in scratch: its pooled value, the position of each maximum and
+// one sign are all that backward needs.
 class ConvPoolLayer : public Layer {
  public:
   struct Options {
@@ -48,20 +48,19 @@ class ConvPoolLayer : public Layer {
   // `input`: (B, D, H, W, C)
   ConvPoolLayer(Backend* backend, const Shape& input, const Options& options);
 
-  Shape output() const override;  // (B, D/2, H/2, W/2, filters)
+  Shape output() const override { return shape_.y(); }
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
-  void ParametersChanged() override { convolution_->WeightsChanged(); }
+  void ParametersChanged() override { block_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
  private:
-  Tensor Unpooled(const Pass& pass) const;  // (B, D, H, W, filters), in scratch
+  ConvPoolTensors Tensors(const Tensor& x, const Pass& pass) const;
 
   Backend* const backend_;
-  const ConvShape shape_;
-  const double slope_;
-  std::unique_ptr<Convolution> convolution_;
+  const ConvPoolShape shape_;
+  std::unique_ptr<ConvPool> block_;
   Parameter kernel_;  // (k, k, k, C, filters)
   Parameter bias_;    // (filters)
   Tensor y_;          // (B, D/2, H/2, W/2, filters)

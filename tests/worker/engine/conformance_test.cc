@@ -133,6 +133,71 @@ TEST_P(ConformanceTest, PoolingAgreesExactly) {
   }
 }
 
+struct ConvPoolResult {
+  Floats y, dw, dbias, dx;
+  HostTensor<uint8_t> code;
+};
+
+ConvPoolResult RunConvPool(Backend* backend, const ConvPoolShape& shape) {
+  Floats x = Floats::Random(shape.conv.x(), 1), w = Floats::Random(shape.conv.w(), 2);
+  Floats bias = Floats::Random({shape.conv.out_channels}, 3), dy = Floats::Random(shape.y(), 4);
+  ConvPoolResult result = {Floats(shape.y()), Floats(w.shape), Floats(bias.shape), Floats(x.shape),
+                           HostTensor<uint8_t>(shape.y())};
+  auto block = backend->MakeConvPool(shape);
+  EXPECT_THAT(block, IsOk());
+  HostTensor<uint8_t> scratch({static_cast<int64_t>((*block)->scratch_bytes())});
+  const ConvPoolTensors tensors = {x.view(),        w.view(),           bias.view(),
+                                   result.y.view(), result.code.view(), scratch.view().data};
+  (*block)->Forward(tensors);
+  (*block)->Backward(tensors, dy.view(),
+                     {.dw = result.dw.view(),
+                      .dbias = result.dbias.view(),
+                      .dx = shape.wants_dx ? result.dx.view() : Tensor{}});
+  backend->Synchronize();
+  return result;
+}
+
+// Inputs are continuous, so that maxima are far enough apart to be the same everywhere.
+TEST_P(ConformanceTest, FusedBlocksAgree) {
+  ConvShape valid_in_depth = SameConv(2, {6, 4, 32}, 4, 8, 3);
+  valid_in_depth.pad_before[0] = valid_in_depth.pad_after[0] = 0;
+  const struct {
+    const char* name;
+    ConvPoolShape shape;
+  } kRows[] = {
+      {"first of a network", {SameConv(2, {8, 6, 32}, 4, 32, 3), 0.3, false}},
+      {"first, kernel 2", {SameConv(2, {8, 6, 32}, 4, 32, 2), 0.3, false}},
+      {"first, narrow, wider cube", {SameConv(1, {4, 4, 64}, 4, 8, 3), 0.3, false}},
+      {"first, three channels", {SameConv(1, {4, 4, 32}, 3, 16, 3), 0.3, false}},
+      {"first, no padding in depth", {valid_in_depth, 0.3, false}},
+      {"first, small cube", {SameConv(2, {8, 8, 8}, 4, 8, 3), 0.3, false}},
+      {"inner", {SameConv(2, {8, 8, 8}, 16, 32, 3), 0.3, true}},
+      {"inner, kernel 2", {SameConv(2, {8, 8, 8}, 16, 32, 2), 0.3, true}},
+      {"inner, narrow", {SameConv(1, {16, 16, 16}, 8, 16, 3), 0.3, true}},
+      {"inner, odd extents and channels", {SameConv(1, {5, 4, 7}, 3, 5, 3), 0.3, true}},
+      {"inner, narrow, kernel 2", {SameConv(1, {4, 4, 4}, 8, 16, 2), 0.3, true}},
+      {"inner of 32 channels", {SameConv(1, {4, 4, 4}, 32, 64, 3), 0.3, true}},
+      {"inner of 32 channels, kernel 2", {SameConv(1, {4, 4, 4}, 32, 64, 2), 0.3, true}},
+      {"last of a cube of 32", {SameConv(2, {2, 2, 2}, 64, 128, 3), 0.3, true}},
+      {"last, wide", {SameConv(2, {2, 2, 2}, 128, 24, 3), 0.3, true}},
+      {"last, wide, kernel 2", {SameConv(2, {2, 2, 2}, 128, 24, 2), 0.3, true}},
+  };
+
+  for (const auto& row : kRows) {
+    SCOPED_TRACE(row.name);
+    const ConvPoolResult actual = RunConvPool(backend_.get(), row.shape);
+    const ConvPoolResult expected = RunConvPool(&reference_, row.shape);
+
+    const ConvShape& conv = row.shape.conv;
+    const int64_t taps = conv.kernel * conv.kernel * conv.kernel;
+    EXPECT_EQ(actual.code.values, expected.code.values);
+    ExpectClose(actual.y, expected.y, taps * conv.in_channels);
+    ExpectClose(actual.dw, expected.dw, conv.y().elements() / conv.out_channels);
+    ExpectClose(actual.dbias, expected.dbias, row.shape.y().elements() / conv.out_channels);
+    if (row.shape.wants_dx) ExpectClose(actual.dx, expected.dx, taps * conv.out_channels);
+  }
+}
+
 TEST_P(ConformanceTest, DenseLayersAgree) {
   const struct {
     int64_t rows, in, out;

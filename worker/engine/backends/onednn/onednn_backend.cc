@@ -10,6 +10,7 @@
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
+#include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -68,6 +69,13 @@ class OnednnBackend : public ReferenceBackend<float> {
     ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                      OnednnConvolution::Make(shape, engine_, stream_));
     return convolution;
+  }
+
+  absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
+    if (!SparseConvPool::CanDo(shape)) return Backend::MakeConvPool(shape);
+    ASSIGN_OR_RETURN(std::unique_ptr<SparseConvPool> block,
+                     SparseConvPool::Make(shape, engine_, stream_));
+    return block;
   }
 
   void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,

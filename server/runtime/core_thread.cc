@@ -1,0 +1,286 @@
+#include "server/runtime/core_thread.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "common/log.h"
+#include "server/store/store.h"
+
+namespace assay::runtime {
+namespace {
+
+// The longest sleep, so that a timer that was computed from a clock since set is not slept through.
+constexpr absl::Duration kSleepMax = absl::Seconds(1);
+
+// Frames of 4 KiB in the write-ahead log from which it is copied into the database: 16 MiB. And
+// from which commits wait for that: 1 GiB.
+constexpr int64_t kCheckpointFrames = 4096;
+constexpr int64_t kCheckpointInlineFrames = 262144;
+
+// Our time follows the wall clock, but never faster or slower than the monotonic one by more than a
+// tenth: a wall clock that is set forward must not make every worker look silent.
+constexpr int64_t kSlewDivisor = 10;
+
+void BecomeRealtime() {
+  sched_param parameters = {};
+  parameters.sched_priority = 1;
+  const int error = pthread_setschedparam(pthread_self(), SCHED_FIFO, &parameters);
+  LOG(INFO) << "core_thread realtime=" << (error == 0 ? "yes" : "no (needs CAP_SYS_NICE)");
+}
+
+bool IsAboutTokens(const core::RecordedEvent& event) {
+  return std::holds_alternative<core::TokenCreated>(event.event) ||
+         std::holds_alternative<core::TokenRevoked>(event.event);
+}
+
+// The workers whose desired state the events may have changed.
+std::set<std::string> Concerned(const core::Outcome& outcome, const core::State& state) {
+  std::set<std::string> workers;
+  for (const core::RecordedEvent& event : outcome.events) {
+    const auto it = state.runs.find(event.run);
+    if (it == state.runs.end() || std::holds_alternative<core::RunEventsAppended>(event.event))
+      continue;
+    for (const core::RunNode& node : it->second.nodes)
+      workers.insert(node.worker);
+  }
+  return workers;
+}
+
+}  // namespace
+
+CoreThread::CoreThread(const Parts& parts, core::Core core, EffectSink effects,
+                       CoreThreadOptions options)
+    : parts_(parts), options_(options), core_(std::move(core)), effects_(std::move(effects)) {}
+
+CoreThread::~CoreThread() {
+  Stop();
+}
+
+void CoreThread::Start() {
+  last_mono_ = parts_.clock->Mono();
+  last_now_us_ = absl::ToUnixMicros(parts_.clock->Wall());
+  parts_.tokens->Replace(core_.state().tokens);
+  parts_.watchers->Committed(core_.state().last_seq, {});
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void CoreThread::Post(core::Command command, Callback callback) {
+  const bool is_ours = command.principal == core::kCoordinator;
+  bool is_stopping = false;
+  {
+    MutexLock lock(&mutex_);
+    is_stopping = is_stopping_;
+    if (!is_stopping && (is_ours || queue_.size() < options_.queue_limit)) {
+      queue_.push_back(Item{std::move(command), std::move(callback)});
+      wake_.NotifyOne();
+      return;
+    }
+  }
+  if (is_stopping) {
+    callback(absl::UnavailableError("the coordinator is stopping; retry later"));
+  } else {
+    callback(absl::ResourceExhaustedError("too many requests wait; retry later"));
+  }
+}
+
+void CoreThread::Poke() {
+  MutexLock lock(&mutex_);
+  is_poked_ = true;
+  wake_.NotifyOne();
+}
+
+void CoreThread::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    is_stopping_ = true;
+    wake_.NotifyOne();
+  }
+  if (thread_.joinable()) thread_.join();
+  checkpoint_thread_.Stop();
+}
+
+int64_t CoreThread::NowUs() {
+  const MonoTime mono = parts_.clock->Mono();
+  const int64_t elapsed_us = absl::ToInt64Microseconds(mono - last_mono_);
+  const int64_t slack_us = elapsed_us / kSlewDivisor;
+  const int64_t steady_us = last_now_us_ + elapsed_us;
+  last_mono_ = mono;
+  last_now_us_ = std::clamp(absl::ToUnixMicros(parts_.clock->Wall()), steady_us - slack_us,
+                            steady_us + slack_us);
+  return last_now_us_;
+}
+
+absl::Duration CoreThread::TimeToWait() {
+  std::optional<int64_t> next_us = core_.NextWakeupUs();
+  for (const auto& [worker, parked] : parked_)
+    next_us = std::min(next_us.value_or(parked.deadline_us), parked.deadline_us);
+  if (!next_us.has_value()) return kSleepMax;
+  return std::clamp(absl::Microseconds(*next_us - NowUs()), absl::ZeroDuration(), kSleepMax);
+}
+
+std::vector<CoreThread::Item> CoreThread::Take() {
+  const absl::Duration wait = TimeToWait();
+  MutexLock lock(&mutex_);
+  if (queue_.empty() && !is_poked_ && !is_stopping_)
+    wake_.WaitFor(&mutex_, absl::ToChronoNanoseconds(wait));
+  is_poked_ = false;
+  std::vector<Item> items;
+  while (!queue_.empty() && items.size() < options_.batch_max) {
+    items.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  return items;
+}
+
+void CoreThread::Loop() {
+  pthread_setname_np(pthread_self(), "core");
+  if (options_.is_realtime_wanted) BecomeRealtime();
+  while (true) {
+    std::vector<Item> items = Take();
+    const bool is_idle = items.empty();
+    HandleBatch(std::move(items));
+    MutexLock lock(&mutex_);
+    if (is_idle && is_stopping_ && queue_.empty()) break;
+  }
+  AnswerAllParked();
+}
+
+void CoreThread::Restore(const core::Command& command) {
+  const std::optional<core::RunId> missing = core_.MissingRun(command);
+  if (!missing.has_value()) return;
+  absl::StatusOr<core::Run> run = parts_.store->LoadRun(*missing);
+  if (run.ok()) {
+    core_.Restore(*std::move(run));
+  } else if (!absl::IsNotFound(run.status())) {
+    LOG(ERROR) << "cannot load run=" << *missing << " status=\"" << run.status() << "\"";
+  }
+}
+
+void CoreThread::HandleBatch(std::vector<Item> items) {
+  std::vector<core::Command> commands;
+  std::vector<Callback> callbacks;
+  std::vector<Poll> polls;
+  for (Item& item : items) {
+    Restore(item.command);
+    if (const auto* call = std::get_if<core::Synchronize>(&item.command.body); call != nullptr)
+      polls.push_back({commands.size(), call->worker, call->poll_timeout_us});
+    commands.push_back(std::move(item.command));
+    callbacks.push_back(std::move(item.callback));
+  }
+  core::Outcome outcome = core_.Handle(std::move(commands), NowUs());
+  if (!Commit(outcome, &callbacks)) return;
+
+  const std::set<std::string> concerned = Concerned(outcome, core_.state());
+  core_.DropRedundant();
+  Tell(outcome);
+  std::vector<core::Effect> effects = std::move(outcome.effects);
+  Deliver(std::move(outcome), polls, std::move(callbacks));
+  AnswerParked(concerned);
+  if (std::exchange(are_effects_due_, false)) {
+    const std::vector<core::Effect> pending = core_.PendingEffects();
+    effects.insert(effects.end(), pending.begin(), pending.end());
+  }
+  if (!effects.empty()) effects_(std::move(effects));
+  CheckpointIfDue();
+}
+
+bool CoreThread::Commit(const core::Outcome& outcome, std::vector<Callback>* callbacks) {
+  const absl::Status status = parts_.store->Commit(outcome, core_.state());
+  if (status.ok()) return true;
+  // Memory is ahead of the disk. A full disk has rolled back, so what is on it can be read again;
+  // after anything else only a new start can tell what is true.
+  CHECK(absl::IsResourceExhausted(status)) << "status=\"" << status << "\"";
+  LOG(ERROR) << "commit refused status=\"" << status << "\"";
+  absl::StatusOr<core::State> state = parts_.store->Load();
+  CHECK_OK(state.status());
+  core_.Reset(*std::move(state));
+  are_effects_due_ = true;
+  for (Callback& callback : *callbacks)
+    callback(status);
+  return false;
+}
+
+void CoreThread::Tell(const core::Outcome& outcome) {
+  if (outcome.events.empty()) return;
+  if (std::any_of(outcome.events.begin(), outcome.events.end(), IsAboutTokens))
+    parts_.tokens->Replace(core_.state().tokens);
+  std::set<core::SubmissionId> submissions;
+  for (const core::RecordedEvent& event : outcome.events)
+    if (!event.submission.is_none()) submissions.insert(event.submission);
+  parts_.watchers->Committed(outcome.events.back().seq, {submissions.begin(), submissions.end()});
+}
+
+void CoreThread::Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
+                         std::vector<Callback> callbacks) {
+  auto poll = polls.begin();
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    absl::StatusOr<core::Reply>& reply = outcome.replies[i];
+    const bool is_poll = poll != polls.end() && poll->index == i;
+    const Poll* const call = is_poll ? &*poll++ : nullptr;
+    const auto* answer =
+        is_poll && reply.ok() ? std::get_if<core::SynchronizeReply>(&*reply) : nullptr;
+    if (answer != nullptr && answer->is_satisfied && call->timeout_us > 0) {
+      Park(*call, answer->desired, std::move(callbacks[i]));
+    } else {
+      callbacks[i](std::move(reply));
+    }
+  }
+}
+
+void CoreThread::Park(const Poll& poll, core::Desired desired, Callback callback) {
+  // A worker that calls again has given up the call before: its answer goes nowhere, but frees it.
+  const auto it = parked_.find(poll.worker);
+  if (it != parked_.end()) {
+    it->second.callback(core::Reply(core::SynchronizeReply{desired, true}));
+    parked_.erase(it);
+  }
+  const int64_t timeout_us = std::min(poll.timeout_us, options_.park_max_us);
+  parked_.emplace(poll.worker,
+                  Parked{last_now_us_ + timeout_us, std::move(desired), std::move(callback)});
+}
+
+void CoreThread::AnswerParked(const std::set<std::string>& concerned) {
+  for (auto it = parked_.begin(); it != parked_.end();) {
+    Parked& parked = it->second;
+    const bool is_over = parked.deadline_us <= last_now_us_;
+    if (!is_over && concerned.count(it->first) == 0) {
+      ++it;
+      continue;
+    }
+    core::Desired desired = core_.DesiredFor(it->first);
+    if (!is_over && desired == parked.desired) {
+      ++it;
+      continue;
+    }
+    parked.callback(core::Reply(core::SynchronizeReply{std::move(desired), is_over}));
+    it = parked_.erase(it);
+  }
+}
+
+void CoreThread::AnswerAllParked() {
+  for (auto& [worker, parked] : parked_)
+    parked.callback(core::Reply(core::SynchronizeReply{core_.DesiredFor(worker), true}));
+  parked_.clear();
+}
+
+void CoreThread::CheckpointIfDue() {
+  const int64_t frames = parts_.store->wal_frames();
+  if (frames < kCheckpointFrames) return;
+  const auto report = [](const absl::Status& status) {
+    if (!status.ok()) LOG(WARNING) << "checkpoint status=\"" << status << "\"";
+  };
+  if (frames >= kCheckpointInlineFrames) {
+    report(parts_.store->Checkpoint());
+    return;
+  }
+  // Refused while one is queued already: it will see these frames too.
+  [[maybe_unused]] const bool is_taken = checkpoint_thread_.Post(
+      [checkpointer = parts_.checkpointer, report] { report(checkpointer->Run()); });
+}
+
+}  // namespace assay::runtime

@@ -1,0 +1,101 @@
+#include "server/runtime/effects.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+#include "server/store/artifacts.h"
+#include "server/store/reader.h"
+
+namespace assay::runtime {
+namespace {
+
+// Far above the number of runs and submissions that can wait for a verdict at once.
+constexpr size_t kQueueLimit = 1 << 20;
+
+core::Command FromCoordinator(core::CommandBody body) {
+  return core::Command{std::string(core::kCoordinator), std::move(body)};
+}
+
+absl::StatusOr<std::string> ReadResult(const core::Run& run,
+                                       const store::ArtifactStore& artifacts) {
+  const std::string name = core::ResultFileName(run);
+  for (const core::ArtifactRef& artifact : run.artifacts)
+    if (artifact.file_name == name) return artifacts.ReadVerified(artifact.sha256);
+  return absl::NotFoundError(absl::StrCat("rank 0 has uploaded no ", name));
+}
+
+}  // namespace
+
+Effects::Effects(const RuleBook* rules, std::unique_ptr<store::Reader> reader,
+                 const store::ArtifactStore* artifacts, Launch launch)
+    : rules_(rules),
+      reader_(std::move(reader)),
+      artifacts_(artifacts),
+      launch_(std::move(launch)),
+      thread_("effects", kQueueLimit) {}
+
+Effects::~Effects() {
+  Stop();
+}
+
+void Effects::Stop() {
+  thread_.Stop();
+}
+
+void Effects::SetPost(Post post) {
+  post_ = std::move(post);
+}
+
+void Effects::Run(std::vector<core::Effect> effects) {
+  for (core::Effect& effect : effects) {
+    const bool is_taken = thread_.Post([this, effect = std::move(effect)] {
+      std::visit([this](const auto& what) { Do(what); }, effect);
+    });
+    // Only while stopping; the next start derives it from the state again.
+    if (!is_taken) LOG(WARNING) << "effect left for the next start";
+  }
+}
+
+void Effects::Do(const core::CheckLog& effect) {
+  const absl::StatusOr<core::Run> run = reader_->GetRun(effect.run);
+  if (!run.ok() || run->state != core::RunState::kUploading) return;
+  const absl::StatusOr<core::Submission> submission = reader_->GetSubmission(run->submission);
+  if (!submission.ok()) return;
+  core::LogChecked checked{.run = effect.run};
+  const absl::StatusOr<std::string> log = ReadResult(*run, *artifacts_);
+  if (log.ok()) {
+    checked.facts = rules_->CheckLog(*log, *submission, *run);
+  } else {
+    checked.error = absl::StrCat("its log cannot be judged: ", log.status().message());
+  }
+  post_(FromCoordinator(std::move(checked)));
+}
+
+void Effects::Do(const core::ScoreSubmission& effect) {
+  const absl::StatusOr<core::Submission> submission = reader_->GetSubmission(effect.submission);
+  if (!submission.ok() || submission->state != core::SubmissionState::kChecking) return;
+  const absl::StatusOr<std::vector<core::Run>> runs = reader_->RunsOf(effect.submission);
+  if (!runs.ok()) return;
+  std::vector<core::Run> succeeded;
+  for (const core::Run& run : *runs)
+    if (run.state == core::RunState::kSucceeded) succeeded.push_back(run);
+  Verdict verdict = rules_->Score(*submission, succeeded);
+  post_(FromCoordinator(core::SetScored{.submission = effect.submission,
+                                        .score_minutes = verdict.score_minutes,
+                                        .findings = std::move(verdict.findings),
+                                        .reason = std::move(verdict.reason)}));
+}
+
+void Effects::Do(const core::LaunchAgents& effect) {
+  if (!launch_) return;
+  const absl::Status status = launch_(effect);
+  post_(FromCoordinator(core::LaunchFinished{.worker_count = effect.worker_count,
+                                             .error = std::string(status.message())}));
+}
+
+}  // namespace assay::runtime

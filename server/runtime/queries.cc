@@ -1,0 +1,123 @@
+#include "server/runtime/queries.h"
+
+#include <utility>
+
+#include "server/store/artifacts.h"
+#include "server/store/reader.h"
+
+namespace assay::runtime {
+namespace {
+
+// Questions that may wait; each holds a call of the API open.
+constexpr size_t kQueueLimit = 10000;
+
+// Holds a question's callback; if the question is dropped unasked, says so.
+template <typename T>
+class Answer {
+ public:
+  explicit Answer(Queries::Callback<T> callback) : callback_(std::move(callback)) {}
+  ~Answer() {
+    if (callback_) callback_(absl::ResourceExhaustedError("too many queries wait; retry later"));
+  }
+  Answer(Answer&& other) noexcept : callback_(std::exchange(other.callback_, nullptr)) {}
+  Answer& operator=(Answer&&) = delete;
+
+  void Give(absl::StatusOr<T> result) { std::exchange(callback_, nullptr)(std::move(result)); }
+
+ private:
+  Queries::Callback<T> callback_;
+};
+
+// Runs `ask` on the thread and gives its result to `callback`. A task that is refused is destroyed,
+// and its Answer with it.
+template <typename T, typename Ask>
+void Post(TaskThread* thread, Queries::Callback<T> callback, Ask ask) {
+  [[maybe_unused]] const bool is_taken =
+      thread->Post([answer = Answer<T>(std::move(callback)), ask = std::move(ask)]() mutable {
+        answer.Give(ask());
+      });
+}
+
+}  // namespace
+
+Queries::Queries(std::unique_ptr<store::Reader> reader, const store::ArtifactStore* artifacts)
+    : reader_(std::move(reader)), artifacts_(artifacts), thread_("queries", kQueueLimit) {}
+
+Queries::~Queries() {
+  Stop();
+}
+
+void Queries::Stop() {
+  thread_.Stop();
+}
+
+void Queries::GetSubmission(core::SubmissionId id, Callback<core::Submission> callback) {
+  Post(&thread_, std::move(callback), [this, id] { return reader_->GetSubmission(id); });
+}
+
+void Queries::ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,
+                              Callback<core::Page<core::Submission>> callback) {
+  Post(&thread_, std::move(callback),
+       [this, filter, page] { return reader_->ListSubmissions(filter, page); });
+}
+
+void Queries::GetRun(core::RunId id, Callback<core::Run> callback) {
+  Post(&thread_, std::move(callback), [this, id] { return reader_->GetRun(id); });
+}
+
+void Queries::ListRuns(core::RunFilter filter, core::PageRequest page,
+                       Callback<core::Page<core::Run>> callback) {
+  Post(&thread_, std::move(callback),
+       [this, filter, page] { return reader_->ListRuns(filter, page); });
+}
+
+void Queries::EventsAfter(core::SubmissionId submission, int64_t after_seq, int32_t limit,
+                          Callback<EventsAnswer> callback) {
+  Post(&thread_, std::move(callback),
+       [this, submission, after_seq, limit]() -> absl::StatusOr<EventsAnswer> {
+         // The end first: what is committed in between is told by a later call.
+         absl::StatusOr<int64_t> last_seq = reader_->LastSeq();
+         if (!last_seq.ok()) return last_seq.status();
+         absl::StatusOr<std::vector<core::EventRow>> events =
+             reader_->EventsAfter(submission, after_seq, limit);
+         if (!events.ok()) return events.status();
+         return EventsAnswer{*std::move(events), *last_seq};
+       });
+}
+
+void Queries::AuditAfter(int64_t after_seq, int32_t limit,
+                         Callback<std::vector<core::EventRow>> callback) {
+  Post(&thread_, std::move(callback),
+       [this, after_seq, limit] { return reader_->AuditAfter(after_seq, limit); });
+}
+
+void Queries::RunEventsAfter(core::RunId run, int32_t node_rank, int64_t after, int32_t limit,
+                             Callback<std::vector<core::RunEvent>> callback) {
+  Post(&thread_, std::move(callback), [this, run, node_rank, after, limit] {
+    return reader_->RunEventsAfter(run, node_rank, after, limit);
+  });
+}
+
+void Queries::ListDatasets(Callback<std::vector<core::Dataset>> callback) {
+  Post(&thread_, std::move(callback), [this] { return reader_->ListDatasets(); });
+}
+
+void Queries::GetDataset(std::string id, Callback<core::Dataset> callback) {
+  Post(&thread_, std::move(callback), [this, id] { return reader_->GetDataset(id); });
+}
+
+void Queries::ListTokens(Callback<std::vector<core::Token>> callback) {
+  Post(&thread_, std::move(callback), [this] { return reader_->ListTokens(); });
+}
+
+void Queries::GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback) {
+  Post(&thread_, std::move(callback), [this, sha256] { return reader_->GetArtifact(sha256); });
+}
+
+void Queries::ReadArtifact(std::string sha256, int64_t offset, int64_t size,
+                           Callback<std::string> callback) {
+  Post(&thread_, std::move(callback),
+       [this, sha256, offset, size] { return artifacts_->Read(sha256, offset, size); });
+}
+
+}  // namespace assay::runtime

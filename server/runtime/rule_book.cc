@@ -1,0 +1,322 @@
+#include "server/runtime/rule_book.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+#include "common/file.h"
+#include "common/json_reader.h"
+#include "common/log.h"
+#include "common/rules/check.h"
+#include "common/rules/facility_round.h"
+#include "common/rules/hyperparameters.h"
+#include "common/rules/registry.h"
+#include "common/rules/score.h"
+#include "common/status.h"
+
+namespace assay::runtime {
+namespace {
+
+// The log stamps milliseconds, cut off; stamps of different nodes differ by what NTP leaves.
+constexpr int64_t kTouchToleranceMs = 1;
+constexpr int64_t kTouchToleranceOfManyNodesMs = 50;
+
+core::Finding ToCore(const rules::Finding& finding) {
+  return core::Finding{.rule = finding.rule_id,
+                       .severity = finding.severity == rules::Severity::kError
+                                       ? core::Severity::kError
+                                       : core::Severity::kWarning,
+                       .error_class = finding.error_class,
+                       .key = finding.key,
+                       .line = finding.line,
+                       .expected = finding.expected,
+                       .found = finding.found,
+                       .remedy = finding.remedy};
+}
+
+void Append(const std::vector<rules::Finding>& findings, std::vector<core::Finding>* out) {
+  for (const rules::Finding& finding : findings)
+    out->push_back(ToCore(finding));
+}
+
+bool HasError(const std::vector<core::Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(), [](const core::Finding& finding) {
+    return finding.severity == core::Severity::kError;
+  });
+}
+
+std::optional<int64_t> ToInt64(std::optional<double> value) {
+  if (!value.has_value() || !std::isfinite(*value) || std::fabs(*value) > 9e18) return std::nullopt;
+  return static_cast<int64_t>(*value);
+}
+
+absl::StatusOr<rules::Hyperparameters> ToValues(
+    const std::vector<core::Hyperparameter>& hyperparameters) {
+  rules::Hyperparameters values;
+  for (const core::Hyperparameter& hyperparameter : hyperparameters) {
+    JsonResult parsed = ParseJson(hyperparameter.json_value);
+    if (parsed.error != JsonError::kNone)
+      return absl::InvalidArgumentError(absl::StrCat("hyperparameter ", hyperparameter.key, ": ",
+                                                     hyperparameter.json_value, " is not JSON"));
+    if (!values.emplace(hyperparameter.key, std::move(parsed.value)).second)
+      return absl::InvalidArgumentError(
+          absl::StrCat("hyperparameter ", hyperparameter.key, " is given twice"));
+  }
+  return values;
+}
+
+template <typename T>
+void Default(T value, T* field) {
+  if (*field == T{}) *field = std::move(value);
+}
+
+core::SubmissionSpec WithDefaults(core::SubmissionSpec spec, const rules::RuleSet& round,
+                                  const rules::Benchmark& benchmark) {
+  Default(1, &spec.ranks_per_node);
+  Default(benchmark.runs_required, &spec.run_count);
+  Default(128, &spec.epoch_count_max);
+  Default(int64_t{24} * 3600 * 1000, &spec.run_timeout_ms);
+  // The backend that every worker has and that is fit for timing.
+  Default(std::string("onednn"), &spec.backend);
+  Default(std::string("onprem"), &spec.status);
+  spec.round = round.name();
+  return spec;
+}
+
+// A round and, for a facility's own, the file that defines it.
+struct Round {
+  const rules::RuleSet* rules = nullptr;
+  std::unique_ptr<const rules::RuleSet> owned;
+  std::string toml;
+};
+
+class RoundBook final : public RuleBook {
+ public:
+  absl::Status AddFacilityRound(const std::string& path) {
+    ASSIGN_OR_RETURN(std::string toml, ReadFile(path));
+    Round round;
+    ASSIGN_OR_RETURN(round.owned, rules::ParseFacilityRound(toml, path));
+    round.rules = round.owned.get();
+    round.toml = std::move(toml);
+    const std::string name = round.rules->name();
+    if (Find(name) != nullptr)
+      return absl::AlreadyExistsError(absl::StrCat(path, ": round ", name, " is known already"));
+    facility_rounds_.emplace(name, std::move(round));
+    return absl::OkStatus();
+  }
+
+  std::vector<RoundInfo> Rounds() const override {
+    std::vector<RoundInfo> infos;
+    for (const rules::RuleSet* round : All()) {
+      RoundInfo info;
+      info.name = round->name();
+      info.digest = round->digest();
+      info.is_mlperf_result = round->data().is_mlperf;
+      info.label = round->data().label;
+      for (const rules::Benchmark& benchmark : round->data().benchmarks)
+        info.benchmarks.push_back(benchmark.name);
+      infos.push_back(std::move(info));
+    }
+    return infos;
+  }
+
+  absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const override {
+    const rules::RuleSet* round = Find(spec.round);
+    if (round == nullptr)
+      return absl::NotFoundError(
+          absl::StrCat("there is no round \"", spec.round, "\"; known are ", Names()));
+    const rules::Benchmark* benchmark = round->FindBenchmark(spec.benchmark);
+    if (benchmark == nullptr) return NoSuchBenchmark(*round, spec.benchmark);
+    ASSIGN_OR_RETURN(const rules::Hyperparameters values, ToValues(spec.hyperparameters));
+    Plan plan;
+    plan.spec = WithDefaults(spec, *round, *benchmark);
+    plan.rules = Facts(*round, *benchmark);
+    Append(rules::CheckHyperparameters(*round, spec.benchmark, spec.division, values),
+           &plan.findings);
+    // More runs than demanded are fine for the log check, but not for the score.
+    Append(rules::CheckRunCount(*round, spec.benchmark, plan.spec.run_count), &plan.findings);
+    return plan;
+  }
+
+  core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
+                          const core::Run& run) const override {
+    const Judge judge = JudgeOf(submission);
+    const rules::CheckResult result = rules::Check(log, *judge.round);
+    core::RunFacts facts;
+    Append(result.findings, &facts.findings);
+    if (run.first_touch_us.has_value()) {
+      Append(CheckTouch(*judge.round, result.facts, run), &facts.findings);
+    }
+    facts.is_compliant = result.pass && !HasError(facts.findings);
+    facts.is_converged = result.facts.reached_target;
+    facts.run_start_ms = ToInt64(result.facts.run_start_ms);
+    facts.run_stop_ms = ToInt64(result.facts.run_stop_ms);
+    facts.quality = result.facts.quality;
+    facts.epoch_count = result.facts.epochs;
+    facts.staging_ms = ToInt64(result.facts.staging_ms);
+    if (result.facts.global_batch_size.has_value())
+      facts.global_batch_size = result.facts.global_batch_size->AsInt64().value_or(0);
+    return facts;
+  }
+
+  Verdict Score(const core::Submission& submission,
+                const std::vector<core::Run>& runs) const override {
+    const Judge judge = JudgeOf(submission);
+    std::vector<rules::RunScore> scores;
+    for (const core::Run& run : runs) {
+      rules::RunScore score;
+      score.compliant = run.facts.is_compliant.value_or(false);
+      score.reached_target = run.facts.is_converged.value_or(false);
+      if (run.facts.run_start_ms.has_value() && run.facts.run_stop_ms.has_value())
+        score.run_ms = static_cast<double>(*run.facts.run_stop_ms - *run.facts.run_start_ms);
+      scores.push_back(score);
+    }
+    const rules::TimeToSolution result = rules::Score(*judge.round, scores);
+    Verdict verdict;
+    verdict.score_minutes = result.minutes;
+    if (result.minutes.has_value()) {
+      verdict.reason =
+          absl::StrFormat("%.3f minutes to solution, mean of %d of %d runs, %d dropped",
+                          *result.minutes, result.counted.size(), runs.size(), result.dropped);
+    } else {
+      verdict.reason = result.reason;
+    }
+    return verdict;
+  }
+
+ private:
+  struct Judge {
+    const rules::RuleSet* round;
+    std::unique_ptr<const rules::RuleSet> owned;
+  };
+
+  std::vector<const rules::RuleSet*> All() const {
+    std::vector<const rules::RuleSet*> all = rules::BuiltInRuleSets();
+    for (const auto& [name, round] : facility_rounds_)
+      all.push_back(round.rules);
+    return all;
+  }
+
+  std::string Names() const {
+    std::vector<std::string> names;
+    for (const rules::RuleSet* round : All())
+      names.push_back(round->name());
+    return absl::StrJoin(names, ", ");
+  }
+
+  const rules::RuleSet* Find(const std::string& name) const {
+    const auto it = facility_rounds_.find(name);
+    return it != facility_rounds_.end() ? it->second.rules : rules::FindRuleSet(name);
+  }
+
+  static absl::Status NoSuchBenchmark(const rules::RuleSet& round, const std::string& name) {
+    std::vector<std::string> names;
+    for (const rules::Benchmark& benchmark : round.data().benchmarks)
+      names.push_back(benchmark.name);
+    return absl::InvalidArgumentError(absl::StrCat("round ", round.name(), " has no benchmark \"",
+                                                   name, "\"; it has ",
+                                                   absl::StrJoin(names, ", ")));
+  }
+
+  core::RuleFacts Facts(const rules::RuleSet& round, const rules::Benchmark& benchmark) const {
+    core::RuleFacts facts;
+    facts.digest = round.digest();
+    facts.is_mlperf_result = round.data().is_mlperf;
+    facts.label = round.data().label;
+    facts.required_run_count = benchmark.runs_required;
+    facts.quality_target = benchmark.target;
+    facts.quality_key = benchmark.quality_key;
+    facts.is_staging_timed = round.data().staging_on_the_clock;
+    facts.kernel_size = round.name() == "hpc-0.7.0" ? 2 : 3;
+    const auto it = facility_rounds_.find(round.name());
+    if (it != facility_rounds_.end()) facts.rule_set_toml = it->second.toml;
+    return facts;
+  }
+
+  // The rules by which the submission was accepted, also if the facility has changed its file
+  // since.
+  Judge JudgeOf(const core::Submission& submission) const {
+    const rules::RuleSet* round = Find(submission.spec.round);
+    const bool is_same = round != nullptr && round->digest() == submission.rules.digest;
+    if (!is_same && !submission.rules.rule_set_toml.empty()) {
+      absl::StatusOr<std::unique_ptr<const rules::RuleSet>> kept =
+          rules::ParseFacilityRound(submission.rules.rule_set_toml, submission.spec.round);
+      if (kept.ok()) {
+        const rules::RuleSet* rules = kept->get();
+        return Judge{rules, *std::move(kept)};
+      }
+    }
+    if (round == nullptr) round = rules::BuiltInRuleSets().back();
+    return Judge{round, nullptr};
+  }
+
+  static std::vector<rules::Finding> CheckTouch(const rules::RuleSet& round,
+                                                const rules::Facts& facts, const core::Run& run) {
+    // Where staging is off the clock it reads the dataset before, and rightly so.
+    if (!round.data().staging_on_the_clock && facts.staging_start_ms.has_value()) return {};
+    rules::FirstTouch touch;
+    touch.touch_ms = *run.first_touch_us / 1000;
+    touch.witness = "the agents of the run";
+    touch.tolerance_ms = run.nodes.size() > 1 ? kTouchToleranceOfManyNodesMs : kTouchToleranceMs;
+    return rules::CheckFirstTouch(facts.run_start_ms, touch);
+  }
+
+  std::map<std::string, Round> facility_rounds_;
+};
+
+std::string DrawBytes(size_t count) {
+  std::string bytes(count, '\0');
+  size_t filled = 0;
+  while (filled < count) {
+    const ssize_t got = getrandom(bytes.data() + filled, count - filled, 0);
+    CHECK(got > 0 || errno == EINTR) << "getrandom errno=" << errno;
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RuleBook>> LoadRuleBook(
+    const std::vector<std::string>& round_paths) {
+  auto book = std::make_unique<RoundBook>();
+  std::vector<std::string> problems;
+  for (const std::string& path : round_paths) {
+    const absl::Status status = book->AddFacilityRound(path);
+    if (absl::IsAlreadyExists(status)) return status;
+    if (!status.ok()) problems.emplace_back(status.message());
+  }
+  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  return std::unique_ptr<RuleBook>(std::move(book));
+}
+
+std::vector<int64_t> DrawSeeds(int count) {
+  std::set<int64_t> seeds;
+  while (seeds.size() < static_cast<size_t>(count)) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, DrawBytes(sizeof(bits)).data(), sizeof(bits));
+    // 31 bits: trainers and the logs of others hold seeds in an int.
+    const auto seed = static_cast<int64_t>(bits >> 33);
+    if (seed > 0) seeds.insert(seed);
+  }
+  std::vector<int64_t> drawn(seeds.begin(), seeds.end());
+  // A set is sorted; what was drawn must not look ordered.
+  std::rotate(drawn.begin(), drawn.begin() + count / 2, drawn.end());
+  return drawn;
+}
+
+std::string DrawSecretHex(int byte_count) {
+  return absl::BytesToHexString(DrawBytes(static_cast<size_t>(byte_count)));
+}
+
+}  // namespace assay::runtime

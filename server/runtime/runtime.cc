@@ -1,0 +1,107 @@
+#include "server/runtime/runtime.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/time.h"
+
+#include "common/log.h"
+#include "common/status.h"
+#include "server/store/artifacts.h"
+#include "server/store/data_directory.h"
+#include "server/store/reader.h"
+#include "server/store/store.h"
+
+namespace assay::runtime {
+
+// In order of construction; destroyed in reverse.
+struct Runtime::Parts {
+  store::DataDirectory directory;
+  std::unique_ptr<RuleBook> rules;
+  std::unique_ptr<store::ArtifactStore> artifacts;
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<store::Checkpointer> checkpointer;
+  Watchers watchers;
+  TokenTable tokens;
+  std::unique_ptr<Queries> queries;
+  std::unique_ptr<Uploads> uploads;
+  std::unique_ptr<Effects> effects;
+  std::unique_ptr<CoreThread> core;
+};
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, RuntimeOptions options) {
+  auto parts = std::make_unique<Parts>();
+  ASSIGN_OR_RETURN(parts->directory, store::DataDirectory::Open(options.data_directory));
+  ASSIGN_OR_RETURN(parts->rules, LoadRuleBook(options.round_paths));
+  ASSIGN_OR_RETURN(parts->artifacts, store::ArtifactStore::Open(parts->directory.artifacts_path()));
+  const std::string database = parts->directory.database_path();
+  ASSIGN_OR_RETURN(parts->store, store::Store::Open(database));
+  ASSIGN_OR_RETURN(parts->checkpointer, store::Checkpointer::Open(database));
+  ASSIGN_OR_RETURN(core::State state, parts->store->Load());
+  ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> reader, store::Reader::Open(database));
+  parts->queries = std::make_unique<Queries>(std::move(reader), parts->artifacts.get());
+  parts->uploads = std::make_unique<Uploads>(parts->artifacts.get());
+  ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
+  parts->effects = std::make_unique<Effects>(parts->rules.get(), std::move(effects_reader),
+                                             parts->artifacts.get(), std::move(options.launch));
+  LOG(INFO) << "recovered submissions=" << state.submissions.size() << " runs=" << state.runs.size()
+            << " workers=" << state.workers.size() << " last_seq=" << state.last_seq;
+
+  core::Policy policy = std::move(options.policy);
+  policy.secret = parts->directory.secret();
+  CoreThreadOptions thread_options = options.core_thread;
+  thread_options.park_max_us =
+      std::min(thread_options.park_max_us, std::max<int64_t>(policy.suspect_after_us / 2, 1));
+  core::Core core(std::move(policy), std::move(state), absl::ToUnixMicros(clock->Wall()));
+  parts->core = std::make_unique<CoreThread>(
+      CoreThread::Parts{clock, parts->store.get(), parts->checkpointer.get(), &parts->watchers,
+                        &parts->tokens},
+      std::move(core),
+      [effects = parts->effects.get()](std::vector<core::Effect> outstanding) {
+        effects->Run(std::move(outstanding));
+      },
+      thread_options);
+  parts->effects->SetPost([core = parts->core.get()](core::Command command) {
+    core->Post(std::move(command), [](const absl::StatusOr<core::Reply>& reply) {
+      if (!reply.ok()) LOG(WARNING) << "own command refused status=\"" << reply.status() << "\"";
+    });
+  });
+  parts->core->Start();
+  return std::unique_ptr<Runtime>(new Runtime(std::move(parts)));
+}
+
+Runtime::Runtime(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Runtime::~Runtime() {
+  Stop();
+}
+
+void Runtime::Stop() {
+  // The core first: its last commit needs no one. Effects that it has asked for are derived anew at
+  // the next start.
+  parts_->core->Stop();
+  parts_->effects->Stop();
+  parts_->uploads->Stop();
+  parts_->queries->Stop();
+}
+
+CoreThread& Runtime::core() {
+  return *parts_->core;
+}
+Queries& Runtime::queries() {
+  return *parts_->queries;
+}
+Uploads& Runtime::uploads() {
+  return *parts_->uploads;
+}
+Watchers& Runtime::watchers() {
+  return parts_->watchers;
+}
+const TokenTable& Runtime::tokens() const {
+  return parts_->tokens;
+}
+const RuleBook& Runtime::rules() const {
+  return *parts_->rules;
+}
+
+}  // namespace assay::runtime

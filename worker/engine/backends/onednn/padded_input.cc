@@ -1,0 +1,85 @@
+#include "worker/engine/backends/onednn/padded_input.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+// Calls visit(sample, padded line within the sample, offset of the line in x or -1 for padding) for
+// every padded line (depth, height) of the batch.
+template <typename Visit>
+void ForEachLine(const PaddedInput& in, Visit visit) {
+  const int64_t lines = in.depth * in.height;
+  const int64_t line_size = in.conv.input[2] * in.conv.in_channels;
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < in.conv.batch * lines; ++i) {
+    const int64_t sample = i / lines, line = i % lines;
+    const int64_t d = line / in.height - in.conv.pad_before[0];
+    const int64_t h = line % in.height - in.conv.pad_before[1];
+    const bool is_inside = d >= 0 && d < in.conv.input[0] && h >= 0 && h < in.conv.input[1];
+    const int64_t source = (sample * in.conv.input[0] + d) * in.conv.input[1] + h;
+    visit(sample, line, is_inside ? source * line_size : -1);
+  }
+}
+
+}  // namespace
+
+PaddedInput::PaddedInput(const ConvShape& of_conv)
+    : conv(of_conv),
+      depth(conv.input[0] + conv.pad_before[0] + conv.pad_after[0]),
+      height(conv.input[1] + conv.pad_before[1] + conv.pad_after[1]),
+      width(conv.input[2] + conv.pad_before[2] + conv.pad_after[2]) {}
+
+int64_t PaddedInput::sample_stride() const {
+  const int64_t elements = depth * height * width * conv.in_channels;
+  return (elements + 2 * kLanes - 1) / kLanes * kLanes;
+}
+
+size_t PaddedInput::bytes() const {
+  return static_cast<size_t>(conv.batch * sample_stride()) * sizeof(float);
+}
+
+void PadPlanar(const PaddedInput& input, const float* x, float* planar) {
+  const int64_t channels = input.conv.in_channels, before = input.conv.pad_before[2];
+  const int64_t volume = input.depth * input.height * input.width, width = input.conv.input[2];
+  ForEachLine(input, [&](int64_t sample, int64_t line, int64_t source) {
+    for (int64_t c = 0; c < channels; ++c) {
+      float* target = planar + sample * input.sample_stride() + c * volume + line * input.width;
+      std::fill_n(target, input.width, 0.0F);
+      for (int64_t w = 0; source >= 0 && w < width; ++w)
+        target[before + w] = x[source + w * channels + c];
+    }
+  });
+}
+
+void PadInterleaved(const PaddedInput& input, const float* x, float* interleaved) {
+  const int64_t channels = input.conv.in_channels, line_size = input.width * channels;
+  const int64_t before = input.conv.pad_before[2] * channels;
+  const int64_t count = input.conv.input[2] * channels;
+  const int64_t used = input.depth * input.height * line_size;
+  ForEachLine(input, [&](int64_t sample, int64_t line, int64_t source) {
+    float* target = interleaved + sample * input.sample_stride() + line * line_size;
+    if (source >= 0) {
+      std::fill_n(target, before, 0.0F);
+      std::copy_n(x + source, count, target + before);
+      std::fill_n(target + before + count, line_size - before - count, 0.0F);
+    } else {
+      std::fill_n(target, line_size, 0.0F);
+    }
+  });
+  for (int64_t sample = 0; sample < input.conv.batch; ++sample)
+    std::fill_n(interleaved + sample * input.sample_stride() + used, input.sample_stride() - used,
+                0.0F);
+}
+
+void CropInterleaved(const PaddedInput& input, const float* interleaved, float* x) {
+  const int64_t channels = input.conv.in_channels, line_size = input.width * channels;
+  const int64_t before = input.conv.pad_before[2] * channels;
+  ForEachLine(input, [&](int64_t sample, int64_t line, int64_t target) {
+    if (target < 0) return;
+    std::copy_n(interleaved + sample * input.sample_stride() + line * line_size + before,
+                input.conv.input[2] * channels, x + target);
+  });
+}
+
+}  // namespace assay
