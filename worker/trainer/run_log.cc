@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
@@ -88,6 +89,11 @@ void RunLog::HyperparametersOfRun() {
   writer_.Event("opt_learning_rate_warmup_factor", spec_.schedule.scale);
   writer_.Event("opt_learning_rate_decay_boundary_epochs", spec_.logged_decay_boundaries);
   writer_.Event("opt_learning_rate_decay_factor", spec_.logged_decay_factor);
+  // MLPerf fixes the model, so its logs do not describe it; a facility's own round may vary it.
+  if (absl::StartsWith(spec_.run.round(), "hpc-")) return;
+  writer_.Event("cube_edge", JsonValue(spec_.model.cube_edge));
+  writer_.Event("kernel_size", JsonValue(spec_.model.kernel));
+  writer_.Event("base_filter_count", JsonValue(spec_.model.base_filters));
 }
 
 void RunLog::EpochStart(int epoch) {

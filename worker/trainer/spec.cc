@@ -172,6 +172,14 @@ absl::Status FillBatch(const Hyperparameters& parameters, TrainerSpec* spec) {
   return absl::OkStatus();
 }
 
+int64_t OrDefault(int64_t value, int64_t otherwise) {
+  return value == 0 ? otherwise : value;
+}
+
+bool IsClosedMlperf(const v1::RunSpec& run) {
+  return run.division() == "closed" && absl::StartsWith(run.round(), "hpc-");
+}
+
 absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
   ASSIGN_OR_RETURN(spec->dropout, parameters.Number("dropout", 0.5));
   ASSIGN_OR_RETURN(spec->weight_decay, parameters.Number("opt_weight_decay", 0));
@@ -179,11 +187,20 @@ absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
   if (!absl::EqualsIgnoreCase(spec->optimizer_name, "sgd"))
     return Invalid("opt_name", absl::StrCat("this trainer has sgd, not ", spec->optimizer_name));
   const v1::ModelSpec& model = spec->run.model();
-  constexpr int kFullEdge = 128;
+  const CosmoflowSpec reference;
+  ASSIGN_OR_RETURN(
+      spec->model.cube_edge,
+      parameters.Integer("cube_edge", OrDefault(model.cube_edge(), reference.cube_edge)));
+  ASSIGN_OR_RETURN(spec->model.base_filters,
+                   parameters.Integer("base_filter_count", OrDefault(model.base_filter_count(),
+                                                                     reference.base_filters)));
+  spec->model.kernel = OrDefault(model.kernel_size(), reference.kernel);
+  if (IsClosedMlperf(spec->run) && spec->model.base_filters != reference.base_filters) {
+    return Invalid("base_filter_count",
+                   absl::StrCat("the closed division has ", reference.base_filters, ", found ",
+                                spec->model.base_filters));
+  }
   spec->model.batch = spec->local_batch_size;
-  spec->model.cube_edge = model.cube_edge() == 0 ? kFullEdge : model.cube_edge();
-  if (model.kernel_size() != 0) spec->model.kernel = model.kernel_size();
-  if (model.base_filter_count() != 0) spec->model.base_filters = model.base_filter_count();
   spec->model.dropout = spec->dropout;
   spec->model.l2 = spec->weight_decay;
   return Validate(spec->model);

@@ -85,7 +85,7 @@ TEST_F(RunLogTest, FollowsTheReferenceOrder) {
       Records(),
       ElementsAre("init_start", "seed=7", "number_of_ranks=2", "number_of_nodes=2",
                   "accelerators_per_node=0", "submission_benchmark=\"cosmoflow\"",
-                  "submission_org=\"Facility\"", "submission_division=\"closed\"",
+                  "submission_org=\"Facility\"", "submission_division=\"open\"",
                   "submission_status=\"onprem\"", "submission_platform=\"testbed\"", "init_stop",
                   "run_start", "global_batch_size=4", "train_samples=16", "eval_samples=8",
                   "staging_start", "staging_stop", "opt_weight_decay=0.0", "dropout=0.5",
@@ -114,6 +114,20 @@ TEST_F(RunLogTest, EpochsAreNumberedFromOneAndStampedByTheMonotonicClock) {
             "\"POINT_IN_TIME\", \"key\": \"eval_error\", \"value\": 0.5, ");
   EXPECT_THAT(text.substr(metadata), ::testing::HasSubstr("\"epoch_num\": 1}"));
   EXPECT_EQ((*log)->ClockDrift(), absl::Hours(1));
+}
+
+// A facility's round may vary the model, so its logs say which it was.
+TEST_F(RunLogTest, AFacilityRoundLogsTheModel) {
+  absl::StatusOr<TrainerSpec> spec = Spec();
+  ASSERT_THAT(spec, IsOk());
+  spec->run.set_round("cosmoflow-mini");
+  auto log = RunLog::Open(*spec, &clock_);
+  ASSERT_THAT(log, IsOk());
+
+  (*log)->HyperparametersOfRun();
+
+  EXPECT_THAT(Records(),
+              ::testing::IsSupersetOf({"cube_edge=32", "kernel_size=3", "base_filter_count=2"}));
 }
 
 TEST_F(RunLogTest, OtherRanksWriteNothing) {

@@ -22,7 +22,7 @@ inline v1::RunSpec SmallRun() {
   run.set_run_number(1);
   run.set_organization("Facility");
   run.set_system("testbed");
-  run.set_division("closed");
+  run.set_division("open");
   run.set_status("onprem");
   run.set_benchmark("cosmoflow");
   run.set_round("hpc-3.0.0");

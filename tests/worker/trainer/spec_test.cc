@@ -102,6 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"Json", [](v1::RunSpec* r) { SetHyperparameter(r, "dropout", "{"); },
                 "dropout: not JSON"},
         BadCase{"Cube", [](v1::RunSpec* r) { r->mutable_model()->set_cube_edge(16); }, "16"},
+        BadCase{"ClosedModel", [](v1::RunSpec* r) { r->set_division("closed"); },
+                "base_filter_count: the closed division has 32, found 2"},
         BadCase{"Rank", [](v1::RunSpec* r) { r->set_node_rank(1); }, "rank 1 of 1 ranks"},
         BadCase{"Rendezvous", [](v1::RunSpec* r) { r->set_node_count(2); }, "rendezvous_address"},
         BadCase{"Factors",

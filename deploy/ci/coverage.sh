@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Line coverage of the parts that must be right: rules, core, store. Usage: deploy/ci/coverage.sh [minimum %]
+# Builds the coverage preset, runs its unit tests, prints a table, and fails below the minimum (default 90).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+minimum=${1:-90}
+
+cmake --preset coverage >/dev/null
+cmake --build --preset coverage --target rules_test core_test store_test runtime_test sim_test
+find build/coverage -name '*.gcda' -delete
+ctest --test-dir build/coverage --output-on-failure \
+  --tests-regex '^(rules_test|core_test|store_test|runtime_test|sim_test)$'
+for folder in common/rules server/core server/store; do
+  echo "== $folder"
+  gcovr --root . --object-directory "build/coverage/$folder" --filter "$folder/" \
+    --exclude-throw-branches --fail-under-line "$minimum" --print-summary
+done
