@@ -32,6 +32,10 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
+bool IsNumberByte(char c) {
+  return IsDigit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
+}
+
 // The four hexadecimal digits at `p`, which a scanner has checked.
 uint32_t Hex4(const char* p) {
   uint32_t code = 0;
@@ -181,9 +185,13 @@ class Builder {
   std::string String() {
     std::string text;
     for (++at_; *at_ != '"';) {
+      const char* begin = at_;
+      while (IsPlain(*at_) && static_cast<uint8_t>(*at_) < 0x80)
+        ++at_;
+      text.append(begin, at_);
       if (*at_ == '\\') {
         Escape(&text);
-      } else {
+      } else if (*at_ != '"') {
         AppendUtf8(static_cast<uint8_t>(*at_++), &text);
       }
     }
@@ -217,10 +225,8 @@ class Builder {
     }
     const char* begin = at_;
     bool is_float = false;
-    while (at_ != end_ && absl::StrContains("+-.0123456789Ee", *at_)) {
-      is_float |= *at_ == '.' || *at_ == 'e' || *at_ == 'E';
-      ++at_;
-    }
+    for (; at_ != end_ && IsNumberByte(*at_); ++at_)
+      is_float |= !IsDigit(*at_) && *at_ != '-';
     const absl::string_view digits(begin, static_cast<size_t>(at_ - begin));
     return is_float ? Float(digits) : Integer(digits);
   }
