@@ -125,9 +125,11 @@ absl::Status Courier::SendFile(const Task& task) {
   } else {
     LOG(ERROR) << "run=" << key.run << " has lost its file " << task.file.path;
   }
-  if (uploaded.status().code() == absl::StatusCode::kAlreadyExists) {
-    LOG(ERROR) << "run=" << key.run << " the coordinator keeps its own " << task.file.name << ": "
-               << uploaded.status();
+  const absl::StatusCode code = uploaded.status().code();
+  if (code == absl::StatusCode::kAlreadyExists || code == absl::StatusCode::kInvalidArgument) {
+    // It has another file of that name, or will never take one like it: the rest is still wanted.
+    LOG(ERROR) << "run=" << key.run << " file " << task.file.name
+               << " is not taken: " << uploaded.status();
     uploaded = UploadedFile{.file_name = task.file.name};
   }
   RETURN_IF_ERROR(uploaded.status());
@@ -148,7 +150,8 @@ absl::Status Courier::Perform(const Task& task) {
 
 void Courier::NoteFailure(const Task& task, const absl::Status& status) {
   bool is_refused = status.code() == absl::StatusCode::kNotFound ||
-                    status.code() == absl::StatusCode::kInvalidArgument;
+                    status.code() == absl::StatusCode::kInvalidArgument ||
+                    status.code() == absl::StatusCode::kPermissionDenied;
   {
     MutexLock lock(&mutex_);
     const auto it = loads_.find(task.source.key);

@@ -22,17 +22,17 @@ namespace assay::agent {
 namespace {
 
 constexpr absl::Duration kEnrolTimeout = absl::Seconds(30);
-constexpr absl::Duration kExpiryWarning = absl::Hours(48);
+// Two months of the year that the coordinator gives: an agent is restarted more often than that.
+constexpr absl::Duration kRenewBefore = absl::Hours(24 * 60);
 
-struct IdentityPaths {
-  explicit IdentityPaths(const std::string& data_directory)
-      : directory(JoinPath(data_directory, "identity")),
-        key(JoinPath(directory, "key.pem")),
-        certificate(JoinPath(directory, "certificate.pem")) {}
-  std::string directory;
-  std::string key;
-  std::string certificate;
-};
+// Certificate and key lie in one file, so that no crash parts a new one from an old one.
+std::string IdentityDirectory(const v1::WorkerConfig& config) {
+  return JoinPath(config.data_directory(), "identity");
+}
+std::string IdentityPath(const v1::WorkerConfig& config) {
+  return JoinPath(IdentityDirectory(config), "identity.pem");
+}
+constexpr absl::string_view kKeyMark = "-----BEGIN PRIVATE KEY-----";
 
 absl::StatusOr<std::string> TokenOf(const v1::WorkerConfig& config) {
   if (config.enrolment_token_path().empty()) return config.enrolment_token();
@@ -43,18 +43,16 @@ absl::StatusOr<std::string> TokenOf(const v1::WorkerConfig& config) {
 }
 
 // The stored pair, if it is whole and its time has not passed.
-absl::StatusOr<CertificateAndKey> LoadIdentity(const IdentityPaths& paths, const Clock& clock) {
-  CertificateAndKey pair;
-  ASSIGN_OR_RETURN(pair.certificate_pem, ReadFile(paths.certificate));
-  ASSIGN_OR_RETURN(pair.key_pem, ReadFile(paths.key));
-  RETURN_IF_ERROR(Annotate(CheckPair(pair), paths.directory));
+absl::StatusOr<CertificateAndKey> LoadIdentity(const std::string& path, const Clock& clock) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const size_t key_at = text.find(std::string(kKeyMark));
+  if (key_at == std::string::npos) return absl::DataLossError(absl::StrCat(path, " has no key"));
+  CertificateAndKey pair{.certificate_pem = text.substr(0, key_at), .key_pem = text.substr(key_at)};
+  RETURN_IF_ERROR(Annotate(CheckPair(pair), path));
   ASSIGN_OR_RETURN(const absl::Time end, NotAfter(pair.certificate_pem));
   if (end <= clock.Wall()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(paths.certificate, " ended at ", absl::FormatTime(end)));
+    return absl::FailedPreconditionError(absl::StrCat(path, " ended at ", absl::FormatTime(end)));
   }
-  if (end - clock.Wall() < kExpiryWarning)
-    LOG(WARNING) << "certificate ends soon at=" << absl::FormatTime(end) << ": enrol again";
   return pair;
 }
 
@@ -76,18 +74,34 @@ absl::StatusOr<std::string> RequestCertificate(const v1::WorkerConfig& config,
   return response.certificate_pem();
 }
 
+// A new key and certificate, for the token or, if that is empty, on the strength of the old pair.
 absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const Endpoint& endpoint,
-                                        const std::string& token, const IdentityPaths& paths) {
-  RETURN_IF_ERROR(MakeDirectories(paths.directory));
-  if (chmod(paths.directory.c_str(), 0700) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot protect ", paths.directory));
+                                        const std::string& token) {
+  const std::string directory = IdentityDirectory(config);
+  RETURN_IF_ERROR(MakeDirectories(directory));
+  if (chmod(directory.c_str(), 0700) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot protect ", directory));
   ASSIGN_OR_RETURN(KeyAndCsr made, MakeKeyAndCsr(config.name()));
   CertificateAndKey pair{.certificate_pem = {}, .key_pem = std::move(made.key_pem)};
   ASSIGN_OR_RETURN(pair.certificate_pem, RequestCertificate(config, endpoint, token, made.csr_pem));
   RETURN_IF_ERROR(CheckPair(pair));
-  RETURN_IF_ERROR(WriteFileAtomic(paths.key, pair.key_pem, 0600));
-  RETURN_IF_ERROR(WriteFileAtomic(paths.certificate, pair.certificate_pem));
+  RETURN_IF_ERROR(WriteFileAtomic(IdentityPath(config),
+                                  absl::StrCat(pair.certificate_pem, pair.key_pem), 0600));
   LOG(INFO) << "enrolled worker=" << config.name();
+  return pair;
+}
+
+// A failure is no reason to stop: the old pair still serves.
+CertificateAndKey RenewIfDue(CertificateAndKey pair, const v1::WorkerConfig& config,
+                             Endpoint endpoint, const Clock& clock) {
+  const absl::StatusOr<absl::Time> end = NotAfter(pair.certificate_pem);
+  if (!end.ok() || *end - clock.Wall() > kRenewBefore) return pair;
+  endpoint.certificate_pem = pair.certificate_pem;
+  endpoint.key_pem = pair.key_pem;
+  absl::StatusOr<CertificateAndKey> renewed = Enrol(config, endpoint, /*token=*/"");
+  if (renewed.ok()) return *std::move(renewed);
+  LOG(WARNING) << "certificate not renewed, ends at=" << absl::FormatTime(*end) << ": "
+               << renewed.status();
   return pair;
 }
 
@@ -99,8 +113,7 @@ absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock
   if (!is_local) {
     ASSIGN_OR_RETURN(endpoint.ca_pem, ReadFile(config.ca_certificate_path()));
   }
-  const IdentityPaths paths(config.data_directory());
-  absl::StatusOr<CertificateAndKey> pair = LoadIdentity(paths, clock);
+  absl::StatusOr<CertificateAndKey> pair = LoadIdentity(IdentityPath(config), clock);
   if (!pair.ok()) {
     ASSIGN_OR_RETURN(const std::string token, TokenOf(config));
     if (token.empty() && is_local) return endpoint;
@@ -110,7 +123,9 @@ absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock
                        ") and no enrolment token: ask an operator for one (assay tokens create) "
                        "and name it in enrolment_token_path"));
     }
-    pair = Enrol(config, endpoint, token, paths);
+    pair = Enrol(config, endpoint, token);
+  } else {
+    pair = RenewIfDue(*std::move(pair), config, endpoint, clock);
   }
   RETURN_IF_ERROR(pair.status());
   endpoint.certificate_pem = pair->certificate_pem;

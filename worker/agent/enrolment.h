@@ -13,8 +13,9 @@
 
 namespace assay::agent {
 
-// What to speak to the coordinator with. At the first start the certificate is asked for; key (mode
-// 0600) and certificate are kept in <data_directory>/identity and used at later starts. Over a Unix
+// What to speak to the coordinator with. At the first start the certificate is asked for; key and
+// certificate (mode 0600) are kept in <data_directory>/identity and used at later starts; a pair
+// that ends within two months is renewed on its own strength. Over a Unix
 // socket the kernel says who is calling, unless a token or a certificate is there.
 // FAILED_PRECONDITION if there is neither a valid certificate nor a token, with the remedy;
 // PERMISSION_DENIED if the token is not accepted; UNAVAILABLE if the coordinator is away. Blocks.
