@@ -173,8 +173,8 @@ class Parser {
     Bound& bound = *bound_.emplace_back(std::make_unique<Bound>());
     bound.name = positional.name;
     bound.option = app_.add_option(positional.name, bound.values, positional.help);
-    const int count_min = positional.is_required ? 1 : 0;
-    bound.option->expected(count_min, positional.is_repeated ? 1 << 20 : 1);
+    bound.option->expected(1, positional.is_repeated ? 1 << 20 : 1);
+    bound.option->allow_extra_args(positional.is_repeated);
     if (positional.is_required) bound.option->required();
   }
 

@@ -5,9 +5,15 @@
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/config_command.h"
+#include "cli/dataset.h"
+#include "cli/dev.h"
+#include "cli/doctor.h"
 #include "cli/entry.h"
+#include "cli/export.h"
 #include "cli/follow.h"
 #include "cli/help.h"
+#include "cli/import.h"
+#include "cli/init.h"
 #include "cli/node.h"
 #include "cli/rule_sets.h"
 #include "cli/run.h"
@@ -22,9 +28,11 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {SubmitCommands, LogsCommands, WaitCommands, ScoreCommands, EntryCommands, SetCommands,
-          RunCommands, NodeCommands, RulesCommands, TokenCommands, QueryCommands, ConfigCommands,
-          CompletionCommands, HelpCommands, VersionCommands}) {
+         {QuickstartCommands, DevCommands,    SubmitCommands,  LogsCommands,   WaitCommands,
+          ScoreCommands,      ImportCommands, EntryCommands,   ExportCommands, SetCommands,
+          RunCommands,        NodeCommands,   DatasetCommands, RulesCommands,  InitCommands,
+          TokenCommands,      QueryCommands,  DoctorCommands,  ConfigCommands, CompletionCommands,
+          HelpCommands,       VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

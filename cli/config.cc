@@ -1,13 +1,13 @@
 #include "cli/config.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/suggest.h"
+#include "nlohmann/json.hpp"
 
 #include "common/file.h"
 #include "common/status.h"
@@ -146,9 +146,8 @@ std::string Config::ProjectPath(const Environment& environment) {
 }
 
 std::string WithSetting(absl::string_view text, absl::string_view key, absl::string_view value) {
-  std::ostringstream quoted;
-  quoted << toml::value<std::string>(std::string(value));
-  const std::string line = absl::StrCat(key, " = ", quoted.str());
+  // A JSON string is a TOML basic string.
+  const std::string line = absl::StrCat(key, " = ", nlohmann::json(std::string(value)).dump());
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   bool is_replaced = false;

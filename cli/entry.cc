@@ -10,6 +10,7 @@
 #include "cli/context.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
+#include "cli/rule_sets.h"
 #include "cli/suggest.h"
 
 #include "common/status.h"
@@ -33,7 +34,7 @@ void SetDivision(v1::ListSubmissionsRequest* request, const std::string& value) 
   request->set_division(value);
 }
 void SetRound(v1::ListSubmissionsRequest* request, const std::string& value) {
-  request->set_round(value);
+  request->set_round(CanonicalRound(value));
 }
 void SetState(v1::ListSubmissionsRequest* request, const std::string& value) {
   request->set_state(absl::AsciiStrToUpper(value));

@@ -14,19 +14,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "cli/suggest.h"
+#include "cli/table.h"
 
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
 
-constexpr int kGap = 2;             // blanks between columns
-constexpr int kShrunkWidthMin = 8;  // a text column is not cut below this
-
-bool IsRightAligned(Format format) {
-  return format == Format::kMinutes || format == Format::kSeconds || format == Format::kBytes ||
-         format == Format::kNumber;
-}
+constexpr int kGap = 2;  // blanks between a label and its value
 
 const Json* Member(const Json& object, const std::string& field) {
   const auto found = object.find(field);
@@ -214,85 +209,22 @@ std::string Printer::FormatField(const Json& value, Format format) const {
   return RawText(value);
 }
 
-void Printer::TableLines(const Json& items, const std::vector<Column>& all_columns,
+void Printer::TableLines(const Json& items, const std::vector<Column>& columns,
                          absl::string_view indent) const {
   const bool is_wide = options_.output == PrintOptions::Output::kWide;
-  std::vector<Column> columns;
   constexpr int kWideOnly = 9;
-  for (const Column& column : all_columns)
-    if (is_wide || column.priority < kWideOnly) columns.push_back(column);
-
-  std::vector<std::vector<std::string>> rows;
+  Table table{.has_header = options_.has_header};
+  for (const Column& column : columns)
+    if (is_wide || column.priority < kWideOnly) table.columns.push_back(column);
   for (const Json& item : items) {
-    std::vector<std::string>& row = rows.emplace_back();
-    for (const Column& column : columns) {
+    std::vector<std::string>& row = table.rows.emplace_back();
+    for (const Column& column : table.columns) {
       const Json* member = Member(item, column.field);
       row.push_back(member == nullptr ? "" : PlainField(FormatField(*member, column.format)));
     }
   }
-  std::vector<int> widths;
-  for (size_t c = 0; c < columns.size(); ++c) {
-    int width = options_.has_header ? DisplayWidth(columns[c].title) : 0;
-    for (const auto& row : rows)
-      width = std::max(width, DisplayWidth(row[c]));
-    widths.push_back(width);
-  }
-
-  // Cut the widest text columns first, then leave out whole columns, the least important first.
   const int available = env_->width - DisplayWidth(indent);
-  const auto total = [&] {
-    int sum = -kGap;
-    for (const int width : widths)
-      sum += width + (width > 0 ? kGap : 0);
-    return sum;
-  };
-  while (!is_wide && total() > available) {
-    size_t widest = columns.size();
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (columns[c].format != Format::kText || widths[c] <= kShrunkWidthMin) continue;
-      if (widest == columns.size() || widths[c] > widths[widest]) widest = c;
-    }
-    if (widest < columns.size()) {
-      --widths[widest];
-      continue;
-    }
-    size_t least = columns.size();
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (columns[c].priority == 0 || widths[c] == 0) continue;
-      if (least == columns.size() || columns[c].priority >= columns[least].priority) least = c;
-    }
-    if (least == columns.size()) break;
-    widths[least] = 0;
-  }
-
-  const auto print_line = [&](const std::vector<std::string>& cells, bool is_header) {
-    std::string line(indent);
-    std::string pending;  // blanks are written only before further text: no trailing ones
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (widths[c] == 0) continue;
-      const std::string text = Truncate(cells[c], widths[c], style_.is_utf8());
-      const std::string padding(static_cast<size_t>(widths[c] - DisplayWidth(text)), ' ');
-      Tone tone = is_header ? Tone::kStrong : Tone::kPlain;
-      if (!is_header && columns[c].format == Format::kState) tone = ToneOf(text);
-      const bool is_right = IsRightAligned(columns[c].format);
-      if (is_right) pending += padding;
-      if (!text.empty()) {
-        line += pending + style_.Paint(text, tone);
-        pending.clear();
-      }
-      pending += is_right ? "" : padding;
-      pending += std::string(kGap, ' ');
-    }
-    *env_->out << line << "\n";
-  };
-  if (options_.has_header) {
-    std::vector<std::string> titles;
-    for (const Column& column : columns)
-      titles.push_back(column.title);
-    print_line(titles, true);
-  }
-  for (const auto& row : rows)
-    print_line(row, false);
+  *env_->out << RenderTable(table, FitWidths(table, available, !is_wide), style_, indent);
 }
 
 void Printer::FieldLines(const ShowView& view) const {

@@ -52,6 +52,12 @@ Json HyperparametersJson(const v1::SubmissionSpec& spec) {
   return object;
 }
 
+// "s-42" for submissions/e-42.
+std::string SetId(const v1::Submission& submission) {
+  const std::string id = ShortId(submission.name());
+  return absl::StartsWith(id, "e-") ? absl::StrCat("s-", id.substr(2)) : id;
+}
+
 template <class State>
 std::string Lower(const std::string& name, State /*state*/) {
   if (name.empty()) return "unknown";
@@ -95,7 +101,7 @@ bool IsEnded(v1::Run::State state) {
 Json EntryJson(const v1::Submission& submission) {
   const v1::SubmissionSpec& spec = submission.spec();
   Json json = {{"id", ShortId(submission.name())},
-               {"set", absl::StrCat("s-", ShortId(submission.name()).substr(2))},
+               {"set", SetId(submission)},
                {"state", StateText(submission.state())}};
   Put(&json, "state_reason", submission.state_reason());
   Put(&json, "organization", spec.organization());
@@ -127,7 +133,7 @@ Json EntryJson(const v1::Submission& submission) {
 
 Json SetJson(const v1::Submission& submission) {
   const std::string id = ShortId(submission.name());
-  Json json = {{"id", absl::StrCat("s-", id.substr(2))},
+  Json json = {{"id", SetId(submission)},
                {"entry", id},
                {"state", StateText(submission.state())},
                {"run_count", submission.runs_size()}};

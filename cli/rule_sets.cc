@@ -193,20 +193,6 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const Environment& env,
   return files;
 }
 
-v1::Finding ToProto(const rules::Finding& finding) {
-  v1::Finding proto;
-  proto.set_rule(finding.rule_id);
-  proto.set_severity(finding.severity == rules::Severity::kError ? v1::Finding::ERROR
-                                                                 : v1::Finding::WARNING);
-  proto.set_error_class(finding.error_class);
-  proto.set_key(finding.key);
-  proto.set_line(finding.line);
-  proto.set_expected(finding.expected);
-  proto.set_found(finding.found);
-  proto.set_remedy(finding.remedy);
-  return proto;
-}
-
 absl::StatusOr<ExitStatus> RunRulesCheck(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("round")));
   ASSIGN_OR_RETURN(const std::vector<std::string> files,
@@ -251,6 +237,25 @@ absl::StatusOr<ExitStatus> RunRulesCheck(Context* context, const Arguments& argu
 }
 
 }  // namespace
+
+std::string CanonicalRound(const std::string& name) {
+  const rules::RuleSet* built_in = rules::FindRuleSet(name);
+  return built_in == nullptr ? name : built_in->name();
+}
+
+v1::Finding ToProto(const rules::Finding& finding) {
+  v1::Finding proto;
+  proto.set_rule(finding.rule_id);
+  proto.set_severity(finding.severity == rules::Severity::kError ? v1::Finding::ERROR
+                                                                 : v1::Finding::WARNING);
+  proto.set_error_class(finding.error_class);
+  proto.set_key(finding.key);
+  proto.set_line(finding.line);
+  proto.set_expected(finding.expected);
+  proto.set_found(finding.found);
+  proto.set_remedy(finding.remedy);
+  return proto;
+}
 
 absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name) {
   if (const rules::RuleSet* built_in = rules::FindRuleSet(name); built_in != nullptr)

@@ -12,6 +12,9 @@
 #include "cli/command.h"
 #include "cli/environment.h"
 
+#include "assay/v1/resources.pb.h"
+
+#include "common/rules/finding.h"
 #include "common/rules/ruleset.h"
 
 namespace assay::cli {
@@ -22,6 +25,12 @@ using RuleSetRef = std::shared_ptr<const rules::RuleSet>;
 // The built-in round `name` ("v1.0", "hpc-3.0.0"), or the facility's round in the TOML file `name`.
 // NOT_FOUND with the known names; INVALID_ARGUMENT with file:line:column for a damaged file.
 absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name);
+
+// The name under which the coordinator knows a round: "hpc-1.0.0" for v1.0; `name` itself if it is
+// no built-in round.
+std::string CanonicalRound(const std::string& name);
+
+v1::Finding ToProto(const rules::Finding& finding);
 
 std::vector<Command> RulesCommands();
 

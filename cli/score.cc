@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "cli/entry.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
@@ -118,7 +119,7 @@ std::vector<Column> ScoreListColumns() {
 absl::StatusOr<ExitStatus> ScoreAll(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   v1::ListSubmissionsRequest request;
-  request.set_round(arguments.Get("round"));
+  request.set_round(CanonicalRound(arguments.Get("round")));
   request.set_benchmark(arguments.Get("benchmark"));
   constexpr int64_t kEntriesMax = 10'000;
   ASSIGN_OR_RETURN(std::vector<v1::Submission> entries, ListEntries(*client, request, kEntriesMax));
@@ -240,7 +241,7 @@ Json FolderScoreJson(const JudgedFolder& judged) {
   json["runs"] = Json::array();
   for (size_t i = 0; i < judged.runs.size(); ++i) {
     const rules::Facts& facts = judged.runs[i].result.facts;
-    Json run = {{"id", judged.runs[i].file_name},
+    Json run = {{"id", std::string(absl::StripSuffix(judged.runs[i].file_name, ".txt"))},
                 {"converged", facts.reached_target},
                 {"verdict", judged.runs[i].result.pass ? "ok" : "fail"},
                 {"part", parts[i].text}};

@@ -68,16 +68,12 @@ const std::vector<FileKey>& FileKeys() {
 
 // Hyperparameters by their name in the log.
 const std::vector<std::string>& HyperparameterKeys() {
-  static const auto* const kKeys =
-      new std::vector<std::string>{"global_batch_size",
-                                   "opt_name",
-                                   "opt_base_learning_rate",
-                                   "opt_learning_rate_warmup_epochs",
-                                   "opt_learning_rate_warmup_factor",
-                                   "opt_learning_rate_decay_boundary_epochs",
-                                   "opt_learning_rate_decay_factor",
-                                   "dropout",
-                                   "opt_weight_decay"};
+  static const auto* const kKeys = new std::vector<std::string>{
+      "global_batch_size", "opt_name", "opt_base_learning_rate", "opt_learning_rate_warmup_epochs",
+      "opt_learning_rate_warmup_factor", "opt_learning_rate_decay_boundary_epochs",
+      "opt_learning_rate_decay_factor", "dropout", "opt_weight_decay",
+      // Of the model; a facility's round may fix them.
+      "cube_edge", "base_filter_count"};
   return *kKeys;
 }
 

@@ -139,8 +139,8 @@ absl::StatusOr<ExitStatus> RunSubmit(Context* context, const Arguments& argument
       RETURN_IF_ERROR(
           context->printer().Show({.schema = "assay.entry/v1", .value = EntryJson(entry)}));
   } else {
-    context->out() << "submitted " << id << " (set s-" << id.substr(2) << ", " << entry.runs_size()
-                   << " runs)\n"
+    context->out() << "submitted " << id << " (set " << RawText(EntryJson(entry)["set"]) << ", "
+                   << entry.runs_size() << " runs)\n"
                    << std::flush;
   }
   if (waits) return WaitForEntry(context, *client, entry.name(), timeout);

@@ -1,0 +1,191 @@
+#include "cli/import.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "cli/context.h"
+#include "cli/entry.h"
+#include "cli/ids.h"
+#include "cli/resource_json.h"
+#include "cli/rule_sets.h"
+
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr absl::Duration kImportTimeout = absl::Minutes(5);
+constexpr int64_t kEntriesMax = 100'000;
+
+std::optional<int64_t> WholeNumber(const std::optional<JsonValue>& value) {
+  return value.has_value() ? value->AsInt64() : std::nullopt;
+}
+
+void SetFacts(const rules::CheckResult& result, v1::Run* run) {
+  const rules::Facts& facts = result.facts;
+  run->set_state(v1::Run::SUCCEEDED);
+  run->set_is_compliant(result.pass);
+  run->set_is_converged(facts.reached_target);
+  if (facts.run_start_ms) run->set_run_start_ms(std::llround(*facts.run_start_ms));
+  if (facts.run_stop_ms) run->set_run_stop_ms(std::llround(*facts.run_stop_ms));
+  if (facts.quality) run->set_quality(*facts.quality);
+  run->set_epoch_count(facts.epochs);
+  if (facts.staging_ms) run->set_staging_ms(std::llround(*facts.staging_ms));
+  if (const auto size = WholeNumber(facts.global_batch_size); size.has_value())
+    run->set_global_batch_size(*size);
+  for (const rules::Finding& finding : result.findings)
+    *run->add_findings() = ToProto(finding);
+}
+
+int32_t NodeCount(const JudgedFolder& judged) {
+  for (const JudgedRun& run : judged.runs)
+    if (const auto nodes = WholeNumber(run.result.facts.number_of_nodes);
+        nodes.has_value() && *nodes > 0 && *nodes < INT32_MAX)
+      return static_cast<int32_t>(*nodes);
+  const Json& system = judged.folder.system_description;
+  int32_t nodes = 0;
+  if (system.is_object() && system.contains("number_of_nodes") &&
+      absl::SimpleAtoi(RawText(system["number_of_nodes"]), &nodes))
+    return nodes;
+  return 0;
+}
+
+// What a person should know about the tree beside the logs, as warnings of the entry.
+v1::Finding Oddity(const std::string& text) {
+  v1::Finding finding;
+  finding.set_rule("R-PKG-001");
+  finding.set_severity(v1::Finding::WARNING);
+  finding.set_error_class("package");
+  finding.set_found(text);
+  return finding;
+}
+
+struct Tally {
+  int imported = 0;
+  int known = 0;
+  int failed = 0;
+};
+
+absl::StatusOr<std::set<std::string>> KnownSources(const Client& client, const std::string& round) {
+  v1::ListSubmissionsRequest request;
+  request.set_round(round);
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   ListEntries(client, request, kEntriesMax));
+  std::set<std::string> sources;
+  for (const v1::Submission& entry : entries)
+    if (entry.is_imported()) sources.insert(entry.source_path());
+  return sources;
+}
+
+absl::StatusOr<v1::Submission> ImportFolder(const Client& client, const ResultFolder& folder,
+                                            const rules::RuleSet& rule_set) {
+  ASSIGN_OR_RETURN(JudgedFolder judged, JudgeFolder(folder, rule_set));
+  const v1::ImportSubmissionRequest request = ImportRequestFor(std::move(judged), rule_set.name());
+  return client.Call(client.submissions(), &v1::SubmissionService::Stub::ImportSubmission, request,
+                     kImportTimeout);
+}
+
+absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("round")));
+  ASSIGN_OR_RETURN(const std::vector<ResultFolder> folders,
+                   FindResultFolders(context->env().AbsolutePath(arguments.Get("DIR"))));
+  if (folders.empty())
+    return absl::NotFoundError(
+        absl::StrCat(arguments.Get("DIR"), " holds no result_*.txt files, at any depth"));
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const std::set<std::string> known, KnownSources(*client, rule_set->name()));
+  ListView view{.schema = "assay.entry/v1", .columns = EntryColumns()};
+  Tally tally;
+  ProgressLine progress(context);
+  for (size_t i = 0; i < folders.size(); ++i) {
+    const ResultFolder& folder = folders[i];
+    constexpr int kBarWidth = 20;
+    progress.Draw(
+        absl::StrCat(ProgressBar(static_cast<int64_t>(i), static_cast<int64_t>(folders.size()),
+                                 kBarWidth, context->style().is_utf8()),
+                     " ", i + 1, "/", folders.size(), "  ", folder.source_path));
+    if (known.count(folder.source_path) > 0) {
+      ++tally.known;
+      continue;
+    }
+    const absl::StatusOr<v1::Submission> entry = ImportFolder(*client, folder, *rule_set);
+    if (entry.ok()) {
+      ++tally.imported;
+      view.items.push_back(EntryJson(*entry));
+      continue;
+    }
+    // Without a coordinator or the right to import nothing else will work either.
+    if (absl::IsUnavailable(entry.status()) || absl::IsPermissionDenied(entry.status()) ||
+        absl::IsUnauthenticated(entry.status()))
+      return entry.status();
+    ++tally.failed;
+    progress.Clear();
+    context->Warn(absl::StrCat(folder.source_path, ": ", std::string(entry.status().message())));
+  }
+  progress.Clear();
+  if (!view.items.empty() || context->printer().IsStructured())
+    RETURN_IF_ERROR(context->printer().List(view));
+  context->Note(absl::StrCat(tally.imported, " imported, ", tally.known, " were there already, ",
+                             tally.failed, " refused; next: assay score --round ",
+                             arguments.Get("round")));
+  return tally.failed == 0 ? ExitStatus::kDone : ExitStatus::kFailed;
+}
+
+}  // namespace
+
+v1::ImportSubmissionRequest ImportRequestFor(JudgedFolder judged, const std::string& round) {
+  v1::ImportSubmissionRequest request;
+  request.set_round(round);
+  request.set_source_path(judged.folder.source_path);
+  request.set_scaling(judged.folder.scaling);
+  v1::SubmissionSpec* spec = request.mutable_spec();
+  spec->set_organization(judged.folder.organization);
+  spec->set_system(judged.folder.system);
+  spec->set_benchmark(judged.folder.benchmark);
+  spec->set_division(judged.division());
+  spec->set_round(round);
+  spec->set_node_count(NodeCount(judged));
+  spec->set_run_count(static_cast<int32_t>(judged.runs.size()));
+  if (!judged.runs.empty()) {
+    spec->set_status(judged.runs.front().result.facts.submission_status);
+    request.set_rules_digest(judged.runs.front().result.digest);
+  }
+  if (judged.score.minutes.has_value()) request.set_score_minutes(*judged.score.minutes);
+  for (const std::string& oddity : judged.folder.oddities)
+    *request.add_findings() = Oddity(oddity);
+  int number = 0;
+  for (JudgedRun& run : judged.runs) {
+    v1::ImportedRun* imported = request.add_runs();
+    imported->set_file_name(run.file_name);
+    imported->set_sha256(run.sha256);
+    imported->set_log(std::move(run.log));
+    imported->mutable_judged()->set_number(++number);
+    SetFacts(run.result, imported->mutable_judged());
+  }
+  return request;
+}
+
+std::vector<Command> ImportCommands() {
+  return {{.path = "import",
+           .summary = "read published results into the coordinator",
+           .description = "Finds every ORG/results/SYSTEM[/strong|weak]/BENCHMARK below DIR, "
+                          "judges and scores it, and stores it with its logs as read-only "
+                          "history. Can be repeated: what is there already is left alone.",
+           .positionals = {{.name = "DIR",
+                            .help = "a results repository, or one organisation of it",
+                            .completes = Completes::kDirectory}},
+           .options = {{.name = "round",
+                        .kind = Option::Kind::kText,
+                        .value = "ROUND",
+                        .help = "v0.7 or v1.0",
+                        .is_required = true}},
+           .examples = {{"assay import hpc_results_v0.7 --round v0.7", ""}},
+           .run = RunImport}};
+}
+
+}  // namespace assay::cli

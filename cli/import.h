@@ -1,0 +1,23 @@
+// assay import: published history into the coordinator's store.
+
+#ifndef CLI_IMPORT_H_
+#define CLI_IMPORT_H_
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/results_tree.h"
+
+#include "assay/v1/submission_service.pb.h"
+
+namespace assay::cli {
+
+// What the coordinator is told of a judged folder. `round`: the rule set's name.
+v1::ImportSubmissionRequest ImportRequestFor(JudgedFolder judged, const std::string& round);
+
+std::vector<Command> ImportCommands();
+
+}  // namespace assay::cli
+
+#endif  // CLI_IMPORT_H_

@@ -1,0 +1,331 @@
+// What people and programs see of each command, against golden files in tests/golden/cli. Rewrite
+// them with ASSAY_UPDATE_GOLDEN=1 build/dev/tests/cli_test and review the difference.
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "common/sha256.h"
+#include "tests/cli/fake_coordinator.h"
+#include "tests/cli/invocation.h"
+
+namespace assay {
+namespace {
+
+using cli::ExitStatus;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kFile[] = R"(round = "cosmoflow-mini"
+benchmark = "cosmoflow"
+division = "closed"
+organization = "Example University"
+system = "cluster-a"
+dataset = "cosmo32"
+nodes = 2
+
+[hyperparameters]
+global_batch_size = 16
+opt_name = "adamw"
+)";
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    coordinator_.Start();
+    run_.env.variables["ASSAY_SOCKET"] = coordinator_.socket_path();
+  }
+
+  // Compares with tests/golden/cli/<name>.txt, or writes it.
+  void ExpectGolden(const std::string& name, const std::string& text) {
+    const std::string path = absl::StrCat("tests/golden/cli/", name, ".txt");
+    if (std::getenv("ASSAY_UPDATE_GOLDEN") != nullptr) {
+      CHECK_OK(MakeDirectories("tests/golden/cli"));
+      CHECK_OK(WriteFileAtomic(path, text));
+    }
+    EXPECT_EQ(ReadFile(path).value_or("(no golden file)"), text) << path;
+  }
+
+  testing::FakeCoordinator coordinator_;
+  testing::Invocation run_;
+};
+
+TEST_F(CommandsTest, ListsAndShowsLookAsAgreed) {
+  const std::pair<const char*, const char*> kCommands[] = {
+      {"entry_list", "entry list"},       {"entry_show", "entry show e-1"},
+      {"set_list", "set list"},           {"set_show", "set show s-1"},
+      {"run_list", "run list"},           {"run_show", "run show r-1"},
+      {"node_list", "node list"},         {"node_show", "node show w0"},
+      {"dataset_list", "dataset list"},   {"dataset_show", "dataset show cosmo32"},
+      {"token_list", "admin token list"}, {"score", "score e-1"},
+      {"status", "status @last"},         {"why", "why e-2"}};
+  for (const auto& [name, command] : kCommands) {
+    for (const char* output : {"table", "plain", "json"}) {
+      EXPECT_EQ(run_.Run(absl::StrCat(command, " -o ", output)), ExitStatus::kDone) << command;
+
+      ExpectGolden(absl::StrCat(name, ".", output), run_.out);
+    }
+  }
+}
+
+TEST_F(CommandsTest, TablesFitTheTerminal) {
+  for (const int width : {60, 80, 200}) {
+    run_.env.width = width;
+    run_.Run("entry list -o table");
+
+    for (const absl::string_view line : absl::StrSplit(run_.out, '\n'))
+      EXPECT_LE(cli::DisplayWidth(line), width) << line;
+    ExpectGolden(absl::StrCat("entry_list.width", width), run_.out);
+  }
+}
+
+TEST_F(CommandsTest, FollowsPagesToTheEnd) {
+  run_.Run("entry list -o plain -H");
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("e-2\t"), HasSubstr("e-1\t")));
+
+  run_.Run("entry list -o plain -H --state valid");
+  EXPECT_THAT(run_.out, AllOf(Not(HasSubstr("e-2\t")), HasSubstr("e-1\t")));
+}
+
+TEST_F(CommandsTest, JsonCanBeNarrowedToFields) {
+  EXPECT_EQ(run_.Run("entry show e-1 --json=id,score_minutes"), ExitStatus::kDone);
+  EXPECT_EQ(nlohmann::json::parse(run_.out),
+            nlohmann::json({{"schema", "assay.entry/v1"}, {"id", "e-1"}, {"score_minutes", 0.36}}));
+
+  run_.Run("entry show e-1 --json=?");
+  EXPECT_THAT(run_.out, HasSubstr("score_minutes\n"));
+
+  EXPECT_EQ(run_.Run("entry list --json=scroe_minutes"), ExitStatus::kUsage);
+  EXPECT_THAT(run_.err, HasSubstr("did you mean 'score_minutes'"));
+}
+
+TEST_F(CommandsTest, ErrorsHaveTheirOwnExitStatus) {
+  const std::pair<const char*, ExitStatus> kCases[] = {
+      {"entry show e-99", ExitStatus::kNotFound},
+      {"entry show 42", ExitStatus::kUsage},
+      {"entry show r-1", ExitStatus::kUsage},
+      {"node drain w0", ExitStatus::kNotAllowed},
+      {"cancel e-1", ExitStatus::kConflict},
+      {"cancel e-2", ExitStatus::kDone},
+      {"status e-1 --exit-code", ExitStatus::kDone},
+      {"submit no-such-file.toml", ExitStatus::kNotFound},
+      {"rules explain R-NO-1", ExitStatus::kNotFound},
+      {"wait e-1 --timeout soon", ExitStatus::kUsage}};
+  for (const auto& [command, status] : kCases)
+    EXPECT_EQ(run_.Run(command), status) << command << ": " << run_.err;
+}
+
+TEST_F(CommandsTest, StatusTellsScriptsThatItStillRuns) {
+  EXPECT_EQ(run_.Run("status e-2 --exit-code"), ExitStatus::kStillRunning);
+  EXPECT_EQ(run_.Run("status e-2"), ExitStatus::kDone);
+}
+
+TEST_F(CommandsTest, UnreachableCoordinatorIsNamed) {
+  coordinator_.Stop();
+
+  EXPECT_EQ(run_.Run("entry list"), ExitStatus::kUnreachable);
+  EXPECT_THAT(run_.err, AllOf(HasSubstr(coordinator_.socket_path()), HasSubstr("assay doctor")));
+  EXPECT_EQ(run_.out, "");
+}
+
+TEST_F(CommandsTest, PlanPointsAtTheOffendingLine) {
+  v1::Finding finding;
+  finding.set_rule("R-HP-004");
+  finding.set_severity(v1::Finding::ERROR);
+  finding.set_key("opt_name");
+  finding.set_found("\"adamw\"");
+  finding.set_expected("one of \"sgd\", \"SGD\"");
+  finding.set_remedy("set opt_name to sgd, or submit to the open division");
+  coordinator_.plan_findings = {finding};
+  run_.Write("cosmoflow.toml", kFile);
+
+  EXPECT_EQ(run_.Run("plan cosmoflow.toml"), ExitStatus::kRuleViolation);
+  EXPECT_THAT(run_.err,
+              HasSubstr("cosmoflow.toml:11:12: error R-HP-004: opt_name = \"adamw\", expected one "
+                        "of \"sgd\", \"SGD\"\n   11 | opt_name = \"adamw\"\n"
+                        "      |            ^\n  fix: set opt_name to sgd"));
+
+  EXPECT_EQ(run_.Run("submit cosmoflow.toml"), ExitStatus::kRuleViolation);
+  EXPECT_THAT(coordinator_.request_ids, ElementsAre());
+
+  EXPECT_EQ(run_.Run("plan cosmoflow.toml --json"), ExitStatus::kRuleViolation);
+  const nlohmann::json plan = nlohmann::json::parse(run_.out);
+  EXPECT_EQ(plan["is_accepted"], false);
+  EXPECT_EQ(plan["findings"][0]["line"], 11);
+  EXPECT_EQ(plan["findings"][0]["column"], 12);
+}
+
+TEST_F(CommandsTest, SubmitSaysWhatToDoNext) {
+  run_.Write("cosmoflow.toml", kFile);
+
+  EXPECT_EQ(run_.Run("submit cosmoflow.toml"), ExitStatus::kDone);
+  EXPECT_EQ(run_.out, "submitted e-3 (set s-3, 1 runs)\n");
+  EXPECT_THAT(run_.err, HasSubstr("assay wait e-3"));
+  ASSERT_EQ(coordinator_.request_ids.size(), 1U);
+  EXPECT_EQ(coordinator_.request_ids[0].size(), 36U);
+
+  run_.Run("submit cosmoflow.toml -q");
+  EXPECT_EQ(run_.err, "");
+}
+
+TEST_F(CommandsTest, WaitEndsWithTheEntry) {
+  EXPECT_EQ(run_.Run("wait e-1 -o table"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, HasSubstr("21.60 s"));
+
+  coordinator_.ends_when_watched = true;
+  EXPECT_EQ(run_.Run("wait e-2"), ExitStatus::kFailed);
+}
+
+TEST_F(CommandsTest, WaitTimesOutAndLetsTheRunsGoOn) {
+  EXPECT_EQ(run_.Run("wait e-2 --timeout 1"), ExitStatus::kTimedOut);
+  EXPECT_THAT(run_.err, HasSubstr("e-2 goes on"));
+}
+
+TEST_F(CommandsTest, InterruptDetaches) {
+  run_.interrupt.Raise();
+
+  EXPECT_EQ(run_.Run("wait e-2"), ExitStatus::kInterrupted);
+  EXPECT_THAT(run_.err, HasSubstr("assay wait e-2"));
+}
+
+v1::RunEvent LogEvent(int64_t seq, const std::string& key, int64_t time_ms) {
+  v1::RunEvent event;
+  event.set_seq(seq);
+  event.set_kind(v1::RunEvent::LOG_LINE);
+  event.set_text(absl::StrCat(R"(:::MLLOG {"namespace": "", "time_ms": )", time_ms,
+                              R"(, "event_type": "INTERVAL_START", "key": ")", key,
+                              R"(", "value": null, "metadata": {"file": "a", "lineno": 1}})"));
+  event.set_wall_us(time_ms * 1000 + 40);
+  return event;
+}
+
+TEST_F(CommandsTest, LogsShowTheWitnessBesideTheClaim) {
+  constexpr int64_t kStartMs = 1704110700000;
+  v1::RunEvent touch;
+  touch.set_seq(3);
+  touch.set_kind(v1::RunEvent::FIRST_TOUCH);
+  touch.set_text("/data/cosmo32/train/a.tfrecord fanotify");
+  touch.set_wall_us(kStartMs * 1000 + 2500);
+  coordinator_.run_events = {LogEvent(1, "init_start", kStartMs - 900),
+                             LogEvent(2, "run_start", kStartMs), touch,
+                             LogEvent(4, "run_stop", kStartMs + 21000)};
+
+  EXPECT_EQ(run_.Run("logs r-1 --events -o table"), ExitStatus::kDone);
+  ExpectGolden("logs_events", run_.out);
+
+  run_.Run("logs r-1 -o table");
+  EXPECT_EQ(run_.out,
+            absl::StrCat(coordinator_.run_events[0].text(), "\n", coordinator_.run_events[1].text(),
+                         "\n", coordinator_.run_events[3].text(), "\n"));
+}
+
+TEST_F(CommandsTest, LogsGoOnWhereTheStreamBroke) {
+  for (int64_t seq = 1; seq <= 5; ++seq)
+    coordinator_.run_events.push_back(LogEvent(seq, absl::StrCat("key_", seq), 1000 * seq));
+  coordinator_.break_after = 2;
+
+  EXPECT_EQ(run_.Run("logs r-4 -f --json"), ExitStatus::kDone);
+  EXPECT_THAT(coordinator_.resumed_after, ElementsAre(0, 2));
+  std::vector<int64_t> seen;
+  for (const absl::string_view line : absl::StrSplit(run_.out, '\n', absl::SkipEmpty()))
+    seen.push_back(nlohmann::json::parse(line.begin(), line.end())["seq"].get<int64_t>());
+  EXPECT_THAT(seen, ElementsAre(1, 2, 3, 4, 5));
+}
+
+TEST_F(CommandsTest, TokenSecretsComeAloneOnStdout) {
+  EXPECT_EQ(run_.RunWords({"admin", "token", "create", "--principal", "alice", "--role",
+                           "submitter", "--organization", "CSCS"}),
+            ExitStatus::kDone);
+  EXPECT_EQ(run_.out, "assay_secret\n");
+
+  EXPECT_EQ(run_.Run("admin token create --principal bob --role submitter"), ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("admin token create --principal bob --role king"), ExitStatus::kUsage);
+}
+
+TEST_F(CommandsTest, ExportWritesTheOfficialLayoutByteForByte) {
+  EXPECT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kDone) << run_.err;
+
+  const std::string root = run_.home.Path("package/Example_University");
+  for (const int i : {1, 2, 3})
+    EXPECT_EQ(ReadFile(absl::StrCat(root, "/results/cluster-a/strong/cosmoflow/result_", i, ".txt"))
+                  .value_or(""),
+              absl::StrCat("log of run ", i, "\n"));
+  const nlohmann::json system =
+      nlohmann::json::parse(ReadFile(root + "/systems/cluster-a.json").value_or(""));
+  EXPECT_EQ(system["submitter"], "Example University");
+  EXPECT_EQ(system["framework"], "Assay");
+  EXPECT_EQ(system["number_of_nodes"], "2");
+  EXPECT_EQ(system["accelerator_on-chip_memories"], "");
+  const std::string benchmark = root + "/benchmarks/cosmoflow/cluster-a/";
+  for (const char* name :
+       {"README.md", "submission.toml", "setup.sh", "init_datasets.sh", "run_and_time.sh"})
+    EXPECT_TRUE(FileExists(benchmark + name)) << name;
+
+  EXPECT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kConflict);
+  EXPECT_EQ(run_.Run("entry export e-2 other"), ExitStatus::kConflict);
+}
+
+TEST_F(CommandsTest, ExportRefusesBytesThatDoNotHaveTheirDigest) {
+  coordinator_.artifacts.begin()->second = "forged";
+
+  EXPECT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kFailed);
+  EXPECT_THAT(run_.err, HasSubstr("digest"));
+}
+
+// A tree with one entry of two odd files, in the shape of a published round.
+std::string WriteResults(testing::Invocation* run) {
+  run->Write("round/ORG/systems/sys.json", R"({"division": "Closed", "number_of_nodes": "16"})");
+  run->Write("round/ORG/results/sys/strong/cosmoflow/result_1.txt", "no record at all\n");
+  run->Write("round/ORG/results/sys/strong/cosmoflow/result_2.txt",
+             ":::MLLOG {\"key\": \"run_start\"\n");
+  run->Write("round/ORG/results/sys/strong/cosmoflow/notes.md", "odd\n");
+  return "round";
+}
+
+TEST_F(CommandsTest, ImportSendsOddFilesWithFindingsAndOnlyOnce) {
+  WriteResults(&run_);
+
+  EXPECT_EQ(run_.Run("import round --round v1.0"), ExitStatus::kDone) << run_.err;
+  ASSERT_EQ(coordinator_.imports.size(), 1U);
+  const v1::ImportSubmissionRequest& sent = coordinator_.imports[0];
+  EXPECT_EQ(sent.source_path(), "ORG/results/sys/strong/cosmoflow");
+  EXPECT_EQ(sent.round(), "hpc-1.0.0");
+  EXPECT_EQ(sent.spec().division(), "closed");
+  EXPECT_EQ(sent.spec().node_count(), 16);
+  ASSERT_EQ(sent.runs_size(), 2);
+  EXPECT_EQ(sent.runs(0).log(), "no record at all\n");
+  EXPECT_EQ(sent.runs(0).sha256(), Sha256Hex("no record at all\n"));
+  EXPECT_FALSE(sent.runs(0).judged().is_compliant());
+  EXPECT_GT(sent.runs(1).judged().findings_size(), 0);
+  ASSERT_EQ(sent.findings_size(), 1);
+  EXPECT_THAT(sent.findings(0).found(), HasSubstr("notes.md"));
+
+  EXPECT_EQ(run_.Run("import round --round v1.0"), ExitStatus::kDone);
+  EXPECT_EQ(coordinator_.imports.size(), 1U);
+  EXPECT_THAT(run_.err, HasSubstr("1 were there already"));
+}
+
+TEST_F(CommandsTest, FoldersAreScoredWithoutCoordinator) {
+  coordinator_.Stop();
+  WriteResults(&run_);
+
+  EXPECT_EQ(run_.Run("score round --round v1.0 --json"), ExitStatus::kFailed);
+  EXPECT_EQ(nlohmann::json::parse(run_.out)["items"][0]["pass_count"], 0);
+  EXPECT_EQ(run_.Run("rules check --round v1.0 round"), ExitStatus::kRuleViolation);
+  EXPECT_EQ(run_.Run("score round"), ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("score round --round v9"), ExitStatus::kNotFound);
+}
+
+}  // namespace
+}  // namespace assay

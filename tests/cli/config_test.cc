@@ -1,0 +1,93 @@
+#include "cli/config.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/cli/invocation.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay {
+namespace {
+
+using cli::Config;
+using cli::ExitStatus;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
+TEST(ConfigTest, StrongerSourcesWinAndSayWhoTheyAre) {
+  testing::Invocation run;
+  run.Write("etc/config.toml", "server = \"system:1\"\n");
+  const auto origin = [&](const std::map<std::string, std::string>& flags) {
+    const absl::StatusOr<Config> config = Config::Load(run.env, flags);
+    return config.ok() ? config->Find("server")->value + " from " + config->Find("server")->origin
+                       : config.status().ToString();
+  };
+  EXPECT_THAT(origin({}), AllOf(HasSubstr("system:1 from"), HasSubstr("etc/config.toml:1")));
+
+  run.Write(".config/assay/config.toml", "# mine\nserver = \"user:1\"\n");
+  EXPECT_THAT(origin({}), AllOf(HasSubstr("user:1 from"), HasSubstr("config.toml:2")));
+
+  run.Write("assay.toml", "server = \"project:1\"\n");
+  run.env.working_directory = run.home.Path("deep/er");
+  EXPECT_THAT(origin({}), HasSubstr("project:1 from"));
+
+  run.env.variables["ASSAY_SERVER"] = "variable:1";
+  EXPECT_EQ(origin({}), "variable:1 from ASSAY_SERVER");
+  EXPECT_EQ(origin({{"server", "flag:1"}}), "flag:1 from --server");
+}
+
+TEST(ConfigTest, TheSearchForAProjectFileEndsAtTheRepository) {
+  testing::Invocation run;
+  run.Write("assay.toml", "server = \"outer:1\"\n");
+  run.Write("repository/.git/HEAD", "x");
+  run.env.working_directory = run.home.Path("repository");
+
+  const absl::StatusOr<Config> config = Config::Load(run.env, {});
+  ASSERT_THAT(config, testing::IsOk());
+  EXPECT_FALSE(config->Find("server").has_value());
+}
+
+TEST(ConfigTest, DamagedFilesAreReportedWithTheirPlace) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  const Case kCases[] = {{"color = \"auto\"\nsevrer = \"x\"\n",
+                          "assay.toml:2:1: unknown key 'sevrer'; did you mean "
+                          "'server'?"},
+                         {"token = \"assay_x\"\n", "is a secret"},
+                         {"server = 7\n", "assay.toml:1:1: 'server' must be a string"},
+                         {"server = \n", "assay.toml:1:"}};
+  for (const Case& c : kCases) {
+    testing::Invocation run;
+    run.Write("assay.toml", c.text);
+    EXPECT_THAT(Config::Load(run.env, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.message)));
+  }
+}
+
+TEST(ConfigTest, SetKeepsCommentsAndOtherKeys) {
+  EXPECT_EQ(
+      cli::WithSetting("# mine\ncolor = \"auto\"  # why\nserver = \"a:1\"\n", "server", "b:2"),
+      "# mine\ncolor = \"auto\"  # why\nserver = \"b:2\"\n");
+  EXPECT_EQ(cli::WithSetting("", "server", "b:2"), "server = \"b:2\"\n");
+}
+
+TEST(ConfigTest, SetAndGetAgree) {
+  testing::Invocation run;
+
+  EXPECT_EQ(run.Run("config set server bench:7443"), ExitStatus::kDone);
+  EXPECT_EQ(run.Run("config get server"), ExitStatus::kDone);
+  EXPECT_EQ(run.out, "bench:7443\n");
+  EXPECT_EQ(run.Run("config set token assay_abc"), ExitStatus::kDone);
+  run.Run("config list --origin");
+  EXPECT_THAT(run.out, HasSubstr("token\t(hidden)\t"));
+  EXPECT_EQ(run.Run("config set token assay_abc --project"), ExitStatus::kUsage);
+  EXPECT_EQ(run.Run("config get nothing"), ExitStatus::kNotFound);
+}
+
+}  // namespace
+}  // namespace assay

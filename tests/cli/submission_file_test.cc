@@ -1,0 +1,129 @@
+#include "cli/submission_file.h"
+
+#include <string>
+
+#include "cli/export.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace assay {
+namespace {
+
+using cli::ParseSubmissionFile;
+using cli::SubmissionFile;
+using ::testing::HasSubstr;
+
+constexpr char kGood[] = R"(round = "hpc-3.0.0"
+benchmark = "cosmoflow"
+division = "closed"
+organization = "Example"
+system = "a"
+dataset = "cosmo128"
+nodes = 16
+ranks_per_node = 2
+runs = 10
+replacements = 1
+run_timeout = "90m"
+
+[hyperparameters]
+global_batch_size = 64
+opt_name = "sgd"
+opt_base_learning_rate = 0.004
+opt_learning_rate_decay_boundary_epochs = [16, 32]
+
+[labels]
+gpu = "a100"
+)";
+
+TEST(SubmissionFileTest, ReadsEveryKindOfValue) {
+  const SubmissionFile file = ParseSubmissionFile(kGood, "x.toml");
+
+  EXPECT_TRUE(file.problems.empty()) << FormatDiagnostic(file, file.problems[0]);
+  EXPECT_EQ(file.spec.node_count(), 16);
+  EXPECT_EQ(file.spec.replacement_count_max(), 1);
+  EXPECT_EQ(file.spec.run_timeout().seconds(), 5400);
+  EXPECT_EQ(file.spec.worker_labels().at("gpu"), "a100");
+  std::map<std::string, std::string> values;
+  for (const v1::Hyperparameter& parameter : file.spec.hyperparameters())
+    values[parameter.key()] = parameter.json_value();
+  EXPECT_EQ(values["global_batch_size"], "64");
+  EXPECT_EQ(values["opt_name"], "\"sgd\"");
+  EXPECT_EQ(values["opt_base_learning_rate"], "0.004");
+  EXPECT_EQ(values["opt_learning_rate_decay_boundary_epochs"], "[16,32]");
+}
+
+TEST(SubmissionFileTest, ProblemsHavePlaceAndRemedy) {
+  struct Case {
+    const char* name;
+    const char* line;  // put on line 8 of a good file
+    const char* report;
+  };
+  const Case kCases[] = {
+      {"typo", "rnaks_per_node = 2",
+       "x.toml:8:1: error: unknown key 'rnaks_per_node'\n    8 | rnaks_per_node = 2\n      | ^\n"
+       "  fix: write ranks_per_node\n"},
+      {"misplaced", "opt_name = \"sgd\"", "move it below [hyperparameters]"},
+      {"text for a number", "runs = \"ten\"",
+       "x.toml:8:8: error: 'runs' must be a whole number from 0 to 1000000"},
+      {"negative", "runs = -1", "x.toml:8:8: error: 'runs' must be a whole number"},
+      {"number for a text", "backend = 1",
+       "x.toml:8:11: error: 'backend' must be a text\n    8 | backend = 1\n"},
+      {"empty text", "backend = \"\"", "'backend' must be a text"},
+      {"table", "labels = 3", "'labels' must be a table"},
+      {"timeout", "run_timeout = 5", "'run_timeout' must be a duration"},
+      {"no TOML", "runs = = 3", "x.toml:8:"},
+  };
+  for (const Case& c : kCases) {
+    std::string text = kGood;
+    const std::string old_line =
+        "ranks_per_node = 2\nruns = 10\nreplacements = 1\n"
+        "run_timeout = \"90m\"\n";
+    text.replace(text.find(old_line), old_line.size(), std::string(c.line) + "\n");
+    if (std::string(c.name) == "table") text = text.substr(0, text.find("[labels]"));
+    const SubmissionFile file = ParseSubmissionFile(text, "x.toml");
+    ASSERT_FALSE(file.problems.empty()) << c.name;
+    EXPECT_THAT(FormatDiagnostic(file, file.problems[0]), HasSubstr(c.report)) << c.name;
+  }
+}
+
+TEST(SubmissionFileTest, ReportsAllProblemsInOrder) {
+  const SubmissionFile file = ParseSubmissionFile("nodes = \"x\"\nbogus = 1\n", "x.toml");
+
+  std::vector<int> lines;
+  for (const cli::Diagnostic& problem : file.problems)
+    lines.push_back(problem.at.line);
+  // Both lines, and the six required keys that are missing at the end.
+  EXPECT_EQ(lines, (std::vector<int>{1, 2, 3, 3, 3, 3, 3, 3}));
+}
+
+TEST(SubmissionFileTest, FindingsAreMappedBackUnderTheirOwnNames) {
+  const SubmissionFile file = ParseSubmissionFile(kGood, "x.toml");
+  const std::pair<const char*, int> kKeys[] = {{"opt_name", 15},      {"node_count", 7},
+                                               {"run_count", 9},      {"submission_division", 3},
+                                               {"worker_labels", 19}, {"unheard_of", 0}};
+  for (const auto& [key, line] : kKeys) {
+    v1::Finding finding;
+    finding.set_key(key);
+    EXPECT_EQ(DiagnosticFor(file, finding).at.line, line) << key;
+  }
+}
+
+TEST(SubmissionFileTest, ExportedFilesSubmitTheSameAgain) {
+  const SubmissionFile file = ParseSubmissionFile(kGood, "x.toml");
+  v1::Submission entry;
+  entry.set_name("submissions/e-1");
+  *entry.mutable_spec() = file.spec;
+  entry.mutable_spec()->clear_run_timeout();
+
+  const SubmissionFile again = ParseSubmissionFile(cli::SubmissionToml(entry), "y.toml");
+
+  EXPECT_TRUE(again.problems.empty()) << FormatDiagnostic(again, again.problems[0]);
+  std::string before;
+  std::string after;
+  EXPECT_EQ(again.spec.hyperparameters_size(), file.spec.hyperparameters_size());
+  EXPECT_EQ(again.spec.node_count(), 16);
+  EXPECT_EQ(again.spec.worker_labels().at("gpu"), "a100");
+}
+
+}  // namespace
+}  // namespace assay
