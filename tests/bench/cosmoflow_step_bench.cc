@@ -4,7 +4,8 @@
 //
 // `of_peak` divides the model's multiply-adds (counted twice, without padding or optimizer) per
 // second by what a 2048-cubed oneDNN matrix product reaches in this process on the same threads
-// just before.
+// just before. It may pass 1: the backward passes skip products with zero. Figures:
+// docs/benchmarks/training.md.
 
 #include <benchmark/benchmark.h>
 

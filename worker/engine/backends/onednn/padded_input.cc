@@ -22,6 +22,27 @@ void ForEachLine(const PaddedInput& in, Visit visit) {
   }
 }
 
+// Moves channel c of a line to `planes` + c * `stride`.
+void Split(const float* line, int64_t width, int64_t channels, int64_t stride, float* planes) {
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t w = 0; w < width; ++w)
+      planes[c * stride + w] = line[w * channels + c];
+}
+
+// The same for four channels, which compilers turn into shuffles of vectors.
+void SplitFour(const float* line, int64_t width, int64_t stride, float* planes) {
+  float* __restrict first = planes;
+  float* __restrict second = planes + stride;
+  float* __restrict third = planes + 2 * stride;
+  float* __restrict fourth = planes + 3 * stride;
+  for (int64_t w = 0; w < width; ++w) {
+    first[w] = line[4 * w];
+    second[w] = line[4 * w + 1];
+    third[w] = line[4 * w + 2];
+    fourth[w] = line[4 * w + 3];
+  }
+}
+
 }  // namespace
 
 PaddedInput::PaddedInput(const ConvShape& of_conv)
@@ -43,12 +64,14 @@ void PadPlanar(const PaddedInput& input, const float* x, float* planar) {
   const int64_t channels = input.conv.in_channels, before = input.conv.pad_before[2];
   const int64_t volume = input.depth * input.height * input.width, width = input.conv.input[2];
   ForEachLine(input, [&](int64_t sample, int64_t line, int64_t source) {
-    for (int64_t c = 0; c < channels; ++c) {
-      float* target = planar + sample * input.sample_stride() + c * volume + line * input.width;
-      std::fill_n(target, input.width, 0.0F);
-      for (int64_t w = 0; source >= 0 && w < width; ++w)
-        target[before + w] = x[source + w * channels + c];
-    }
+    float* target = planar + sample * input.sample_stride() + line * input.width;
+    for (int64_t c = 0; c < channels; ++c)
+      std::fill_n(target + c * volume, input.width, 0.0F);
+    if (source < 0) return;
+    if (channels == 4)
+      SplitFour(x + source, width, volume, target + before);
+    else
+      Split(x + source, width, channels, volume, target + before);
   });
 }
 
