@@ -1,0 +1,202 @@
+#include "server/core/schedule.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/random.h"
+#include "tests/server/core/world.h"
+
+namespace assay::core {
+namespace {
+
+using core::testing::SomeSpec;
+using core::testing::World;
+
+void Join(World* world, int count) {
+  for (int i = 0; i < count; ++i)
+    ASSERT_TRUE(world->Sync(absl::StrCat("w", i)).ok());
+}
+
+SubmissionSpec Wanting(int node_count, const std::string& organization = "lab") {
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = node_count;
+  spec.organization = organization;
+  return spec;
+}
+
+TEST(ScheduleTest, NeverPlacesPartOfAGang) {
+  World world;
+  Join(&world, 3);
+
+  world.Submit(Wanting(4));
+
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kQueued);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(world.worker(absl::StrCat("w", i)).run.is_none());
+}
+
+TEST(ScheduleTest, NobodyOvertakesTheHeadOnAWorkerThatItWants) {
+  World world;
+  Join(&world, 3);
+  world.Submit(Wanting(2));  // r-1 takes w0 and w1
+  world.Submit(Wanting(3));  // r-2 waits for them and keeps w2
+
+  world.Submit(Wanting(1));
+
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued);
+  EXPECT_EQ(world.run(RunId{3}).state, RunState::kQueued);
+  world.Succeed(RunId{1});
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kAssigned);
+}
+
+TEST(ScheduleTest, BackfillsWhatTheHeadCannotUse) {
+  World world;
+  world.labels["w2"] = {{"rack", "b"}};
+  Join(&world, 3);
+  SubmissionSpec on_b = Wanting(1);
+  on_b.worker_labels = {{"rack", "b"}};
+  world.Submit(on_b);        // r-1 holds w2
+  world.Submit(on_b);        // r-2 waits for w2 alone
+  world.Submit(Wanting(2));  // r-3 takes w0 and w1
+
+  EXPECT_EQ(world.run(RunId{1}).nodes[0].worker, "w2");
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued);
+  EXPECT_EQ(world.run(RunId{3}).state, RunState::kAssigned);
+}
+
+TEST(ScheduleTest, AnImpossibleRunHoldsNobodyUp) {
+  World world;
+  Join(&world, 2);
+
+  world.Submit(Wanting(5));
+  SubmissionSpec on_gpu = Wanting(1);
+  on_gpu.backend = "cuda";
+  world.Submit(on_gpu);
+  world.Submit(Wanting(2));
+
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued) << "no worker has that backend";
+  EXPECT_EQ(world.run(RunId{3}).state, RunState::kAssigned);
+}
+
+TEST(ScheduleTest, KeepsOrganizationsWithinTheirLimits) {
+  World world({.organization_run_limit = 1, .organization_run_limits = {{"big", 2}}});
+  Join(&world, 4);
+
+  for (int i = 0; i < 3; ++i)
+    world.Submit(Wanting(1, "lab"));
+  for (int i = 0; i < 3; ++i)
+    world.Submit(Wanting(1, "big"));
+
+  EXPECT_EQ(world.state().active, (std::set<RunId>{RunId{1}, RunId{4}, RunId{5}}));
+  const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{SubmissionId{2}}));
+  EXPECT_EQ(ToString(why.reason), "ORGANIZATION_LIMIT");
+}
+
+// Random submissions, workers, ends and silences; after each step: no worker serves two runs, every
+// gang is whole, and nobody waits who could be placed first. At the end everything has run.
+TEST(ScheduleTest, IsSafeAndFairWhateverHappens) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    const Stream random(seed, Purpose::kTest);
+    uint64_t draw = 0;
+    const auto below = [&](uint32_t bound) { return random.Below(draw++, bound); };
+    World world;
+    Join(&world, 6);
+    for (int step = 0; step < 120; ++step) {
+      const uint32_t what = below(4);
+      if (what == 0) world.Submit(Wanting(1 + static_cast<int>(below(6))));
+      if (what == 1 && !world.state().active.empty()) world.Succeed(*world.state().active.begin());
+      if (what >= 2) {
+        const std::string name = absl::StrCat("w", below(6));
+        const RunId held = world.worker(name).run;
+        if (held.is_none()) {
+          ASSERT_TRUE(world.Sync(name).ok());
+        } else {
+          world.Executing(name, held);
+        }
+      }
+      std::set<std::string> busy;
+      for (const RunId id : world.state().active) {
+        const core::Run& run = world.run(id);
+        ASSERT_EQ(static_cast<int>(run.nodes.size()),
+                  world.submission(run.submission).spec.node_count);
+        for (const RunNode& node : run.nodes) {
+          ASSERT_TRUE(busy.insert(node.worker).second) << node.worker << " serves two runs";
+          ASSERT_EQ(world.worker(node.worker).run, id);
+        }
+      }
+      if (!world.state().queued.empty()) {
+        const core::Run& head = world.run(*world.state().queued.begin());
+        ASSERT_GT(world.submission(head.submission).spec.node_count,
+                  6 - static_cast<int>(busy.size()))
+            << "the head waits although it would fit";
+      }
+    }
+    while (!world.state().active.empty())
+      world.Succeed(*world.state().active.begin());
+    EXPECT_TRUE(world.state().queued.empty());
+  }
+}
+
+TEST(ExplainTest, NamesWhatWouldHelp) {
+  World world;
+  world.labels["w0"] = {{"rack", "a"}};
+  const SubmissionId two = world.Submit(Wanting(2));
+  const auto reason = [&](SubmissionId id) {
+    return std::string(ToString(std::get<Explanation>(*world.Do(ExplainSubmission{id})).reason));
+  };
+
+  EXPECT_EQ(reason(two), "LABELS");
+  Join(&world, 2);
+  EXPECT_EQ(reason(two), "RUNNING");
+  const SubmissionId next = world.Submit(Wanting(2));
+  EXPECT_EQ(reason(next), "RESOURCES");
+  const SubmissionId third = world.Submit(Wanting(1));
+  const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{third}));
+  EXPECT_EQ(ToString(why.reason), "PRIORITY");
+  EXPECT_EQ(why.queue_position, 2);
+  EXPECT_THAT(why.explanation, ::testing::HasSubstr("run r-2 was there before"));
+  SubmissionSpec labelled = Wanting(1);
+  labelled.worker_labels = {{"rack", "z"}};
+  const auto lonely = std::get<Explanation>(*world.Do(ExplainSubmission{world.Submit(labelled)}));
+  EXPECT_THAT(lonely.explanation, ::testing::HasSubstr("labelled rack=z; 0 match"));
+  EXPECT_THAT(lonely.remedy, ::testing::HasSubstr("add 1 workers"));
+  world.Wait(11 * testing::kSecond);
+  EXPECT_EQ(reason(next), "WORKERS_LOST");
+  EXPECT_FALSE(world.Do(ExplainSubmission{SubmissionId{99}}).ok());
+  EXPECT_TRUE(world.Do(CancelSubmission{next, ""}).ok());
+  EXPECT_EQ(reason(next), "ENDED");
+}
+
+TEST(ExplainTest, SaysWhenNothingIsWaitedFor) {
+  World world;
+  Join(&world, 1);
+  const SubmissionId id = world.Submit(Wanting(1));
+  world.Succeed(RunId{1});
+
+  const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{id}));
+
+  EXPECT_EQ(ToString(why.reason), "NOT_WAITING");
+  EXPECT_THAT(why.explanation, ::testing::HasSubstr("score"));
+}
+
+TEST(ExplainTest, PlansWithoutPromising) {
+  World world;
+  Join(&world, 3);
+  world.Submit(Wanting(1));
+  world.Submit(Wanting(3));
+
+  const auto plan = std::get<PlacementReply>(*world.Do(PlanPlacement{Wanting(1)}));
+
+  EXPECT_EQ(plan.worker_count_matching, 3);
+  EXPECT_EQ(plan.worker_count_free, 2);
+  EXPECT_EQ(plan.run_count_ahead, 2);
+}
+
+}  // namespace
+}  // namespace assay::core

@@ -1,0 +1,171 @@
+// A core with verbs: what submitters, workers and time do to it, one batch each.
+
+#ifndef TESTS_SERVER_CORE_WORLD_H_
+#define TESTS_SERVER_CORE_WORLD_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "server/core/apply.h"
+#include "server/core/core.h"
+
+namespace assay::core::testing {
+
+inline constexpr int64_t kSecond = 1'000'000;
+inline constexpr int64_t kStart = 1'700'000'000 * kSecond;
+
+inline Dataset SomeDataset() {
+  return Dataset{"cosmo32", "cosmoflow", "/data/cosmo32", "d1", 256, 64, 32, "gzip"};
+}
+
+inline SubmissionSpec SomeSpec() {
+  SubmissionSpec spec;
+  spec.organization = "lab";
+  spec.system = "sys";
+  spec.benchmark = "cosmoflow";
+  spec.division = "closed";
+  spec.round = "hpc-3.0.0";
+  spec.dataset = "cosmo32";
+  spec.node_count = 1;
+  spec.run_count = 1;
+  spec.backend = "onednn";
+  return spec;
+}
+
+inline CreateSubmission Creation(const SubmissionSpec& spec, const std::string& request_id) {
+  CreateSubmission command{.request_id = request_id, .spec = spec};
+  command.rules.digest = "rules";
+  for (int k = 1; k <= spec.run_count + spec.replacement_count_max; ++k)
+    command.seeds.push_back(1000 + k);
+  return command;
+}
+
+class World {
+ public:
+  explicit World(Policy policy = {}) : core_(WithSecret(std::move(policy)), State{}, kStart) {
+    CHECK(Do(AddDataset{SomeDataset()}).ok());
+  }
+
+  // One command in a batch of its own; what came of it is in outcome().
+  absl::StatusOr<Reply> Do(CommandBody body, const std::string& principal = "alice") {
+    std::vector<Command> commands;
+    commands.push_back(Command{principal, std::move(body)});
+    Handle(std::move(commands));
+    return outcome_.replies[0];
+  }
+
+  void Handle(std::vector<Command> commands) {
+    outcome_ = core_.Handle(std::move(commands), now_us_);
+    for (const RecordedEvent& event : outcome_.events)
+      log_.push_back(event);
+    core_.DropRedundant();
+  }
+
+  void Wait(int64_t duration_us) {
+    now_us_ += duration_us;
+    Handle({});
+  }
+
+  SubmissionId Submit(SubmissionSpec spec = SomeSpec()) {
+    const auto reply = Do(Creation(spec, absl::StrCat("request-", ++request_count_)));
+    CHECK_OK(reply.status());
+    return std::get<SubmissionReply>(*reply).id;
+  }
+
+  // A worker calls; the result is what it should do.
+  absl::StatusOr<Desired> Sync(const std::string& worker, WorkerReport report = {}) {
+    Synchronize call{.worker = worker, .report = std::move(report)};
+    call.description = Describe(worker);
+    call.is_leaving = is_leaving;
+    const absl::StatusOr<Reply> reply = Do(call, worker);
+    if (!reply.ok()) return reply.status();
+    return std::get<SynchronizeReply>(*reply).desired;
+  }
+
+  Desired Executing(const std::string& worker, RunId run, int64_t generation = 1) {
+    return *Sync(worker, {WorkerPhase::kExecuting, run, generation, 0, "", {}});
+  }
+  Desired Finished(const std::string& worker, RunId run, int exit_code = 0) {
+    return *Sync(worker, {WorkerPhase::kFinished, run, 1, exit_code, "", {}});
+  }
+
+  // Every worker of the gang executes, finishes well and is released; the log is judged.
+  void Succeed(RunId run, bool is_converged = true) {
+    const std::vector<RunNode> nodes = this->run(run).nodes;
+    for (const RunNode& node : nodes)
+      Executing(node.worker, run);
+    for (const RunNode& node : nodes)
+      Finished(node.worker, run);
+    RunFacts facts;
+    facts.is_compliant = is_converged;
+    facts.is_converged = is_converged;
+    CHECK(Do(LogChecked{run, facts, ""}, "coordinator").ok());
+    for (const RunNode& node : nodes)
+      CHECK(Sync(node.worker).ok());
+  }
+
+  WorkerDescription Describe(const std::string& worker) const {
+    WorkerDescription description;
+    const auto it = incarnations.find(worker);
+    description.incarnation = it == incarnations.end() ? "i1" : it->second;
+    const auto wanted = labels.find(worker);
+    if (wanted != labels.end()) description.labels = wanted->second;
+    description.capabilities.rendezvous_address = worker + ":7000";
+    description.capabilities.backends = {"onednn", "reference"};
+    return description;
+  }
+
+  const Submission& submission(SubmissionId id) const { return core_.state().submissions.at(id); }
+  const Run& run(RunId id) const { return core_.state().runs.at(id); }
+  const Worker& worker(const std::string& name) const { return core_.state().workers.at(name); }
+  const State& state() const { return core_.state(); }
+  const Outcome& outcome() const { return outcome_; }
+  const std::vector<RecordedEvent>& log() const { return log_; }
+  Core& core() { return core_; }
+  int64_t now_us() const { return now_us_; }
+
+  // How the submission ended, from the log: its row has left memory.
+  const SubmissionClosed* Closed(SubmissionId id) const {
+    for (const RecordedEvent& event : log_) {
+      const auto* closed = std::get_if<SubmissionClosed>(&event.event);
+      if (closed != nullptr && closed->submission == id) return closed;
+    }
+    return nullptr;
+  }
+
+  // The log applied to nothing.
+  State Fold() const {
+    State state;
+    for (const RecordedEvent& event : log_)
+      Apply(event, &state);
+    DropAllRedundant(&state);
+    return state;
+  }
+
+  std::map<std::string, std::string> incarnations;  // by worker; "i1" where there is none
+  std::map<std::string, std::map<std::string, std::string>> labels;
+  bool is_leaving = false;
+
+ private:
+  static Policy WithSecret(Policy policy) {
+    policy.secret = "secret";
+    return policy;
+  }
+
+  int64_t now_us_ = kStart;
+  int request_count_ = 0;
+  Outcome outcome_;
+  std::vector<RecordedEvent> log_;
+  Core core_;
+};
+
+}  // namespace assay::core::testing
+
+#endif  // TESTS_SERVER_CORE_WORLD_H_
