@@ -4,6 +4,7 @@
 #define TESTS_SERVER_CORE_WORLD_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -52,6 +53,11 @@ class World {
   explicit World(Policy policy = {}) : core_(WithSecret(std::move(policy)), State{}, kStart) {
     CHECK(Do(AddDataset{SomeDataset()}).ok());
   }
+  // A world whose outcomes are seen from the first on.
+  explicit World(std::function<void(const Outcome&, const State&)> observer)
+      : on_outcome(std::move(observer)), core_(WithSecret({}), State{}, kStart) {
+    CHECK(Do(AddDataset{SomeDataset()}).ok());
+  }
 
   // One command in a batch of its own; what came of it is in outcome().
   absl::StatusOr<Reply> Do(CommandBody body, const std::string& principal = "alice") {
@@ -65,6 +71,7 @@ class World {
     outcome_ = core_.Handle(std::move(commands), now_us_);
     for (const RecordedEvent& event : outcome_.events)
       log_.push_back(event);
+    if (on_outcome) on_outcome(outcome_, core_.state());
     core_.DropRedundant();
   }
 
@@ -152,6 +159,8 @@ class World {
   std::map<std::string, std::string> incarnations;  // by worker; "i1" where there is none
   std::map<std::string, std::map<std::string, std::string>> labels;
   bool is_leaving = false;
+  // Sees each outcome while the state still holds all that it touched: where a store commits.
+  std::function<void(const Outcome&, const State&)> on_outcome;
 
  private:
   static Policy WithSecret(Policy policy) {

@@ -1,0 +1,123 @@
+-- Generated: the schema after all migrations. See migrate_test.cc.
+
+CREATE TABLE artifacts (
+  id INTEGER NOT NULL PRIMARY KEY,
+  run_id INTEGER NOT NULL REFERENCES runs (id),
+  file_name TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  UNIQUE (run_id, file_name)
+) STRICT;
+
+CREATE INDEX artifacts_by_sha256 ON artifacts (sha256);
+
+CREATE TABLE counters (
+  name TEXT NOT NULL PRIMARY KEY,
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE datasets (
+  id TEXT NOT NULL PRIMARY KEY,
+  body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+  seq INTEGER NOT NULL PRIMARY KEY,
+  at_us INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  principal TEXT NOT NULL,
+  submission_id INTEGER,
+  run_id INTEGER,
+  is_change INTEGER NOT NULL CHECK (is_change IN (0, 1)),
+  body TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX events_by_submission ON events (submission_id, seq) WHERE submission_id IS NOT NULL;
+
+CREATE INDEX events_of_changes ON events (seq) WHERE is_change = 1;
+
+CREATE TABLE requests (
+  principal TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  made TEXT NOT NULL,
+  PRIMARY KEY (principal, request_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run_events (
+  run_id INTEGER NOT NULL,
+  ordinal INTEGER NOT NULL,
+  node_rank INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  line INTEGER NOT NULL,
+  text BLOB NOT NULL,
+  wall_us INTEGER NOT NULL,
+  mono_ns INTEGER NOT NULL,
+  receive_us INTEGER NOT NULL,
+  finding TEXT,
+  PRIMARY KEY (run_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run_nodes (
+  run_id INTEGER NOT NULL REFERENCES runs (id),
+  node_rank INTEGER NOT NULL,
+  worker TEXT NOT NULL,
+  phase TEXT NOT NULL CHECK (phase IN ('NONE', 'EXECUTING', 'FINISHED')),
+  exit_code INTEGER NOT NULL,
+  reason TEXT NOT NULL,
+  is_lost INTEGER NOT NULL CHECK (is_lost IN (0, 1)),
+  is_released INTEGER NOT NULL CHECK (is_released IN (0, 1)),
+  last_seq INTEGER NOT NULL,
+  PRIMARY KEY (run_id, node_rank)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE runs (
+  id INTEGER NOT NULL PRIMARY KEY,
+  submission_id INTEGER NOT NULL REFERENCES submissions (id),
+  number INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('QUEUED', 'ASSIGNED', 'RUNNING', 'UPLOADING', 'SUCCEEDED', 'FAILED', 'CANCELLED')),
+  organization TEXT NOT NULL,
+  body TEXT NOT NULL,
+  UNIQUE (submission_id, number)
+) STRICT;
+
+CREATE INDEX runs_by_organization ON runs (organization);
+
+CREATE INDEX runs_by_state ON runs (state);
+
+CREATE TABLE submissions (
+  id INTEGER NOT NULL PRIMARY KEY,
+  state TEXT NOT NULL CHECK (state IN ('OPEN', 'RUNNING', 'CHECKING', 'VALID', 'INVALID', 'CANCELLED')),
+  organization TEXT NOT NULL,
+  system TEXT NOT NULL,
+  benchmark TEXT NOT NULL,
+  division TEXT NOT NULL,
+  round TEXT NOT NULL,
+  created_at_us INTEGER NOT NULL,
+  ended_at_us INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX submissions_by_benchmark ON submissions (benchmark);
+
+CREATE INDEX submissions_by_organization ON submissions (organization);
+
+CREATE INDEX submissions_by_round ON submissions (round);
+
+CREATE INDEX submissions_by_state ON submissions (state);
+
+CREATE INDEX submissions_by_system ON submissions (system);
+
+CREATE TABLE tokens (
+  id INTEGER NOT NULL PRIMARY KEY,
+  secret_sha256 TEXT NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE workers (
+  name TEXT NOT NULL PRIMARY KEY,
+  state TEXT NOT NULL CHECK (state IN ('ALIVE', 'SUSPECT', 'LOST', 'DRAINING', 'GONE')),
+  run_id INTEGER REFERENCES runs (id),
+  body TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,102 @@
+#include "server/store/artifacts.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "server/store/data_directory.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::store {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::IsOkAndHolds;
+using ::assay::testing::StatusIs;
+using ::assay::testing::TempDir;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class ArtifactsTest : public ::testing::Test {
+ protected:
+  static core::ArtifactRef Announce(const std::string& bytes) {
+    return {"result_1.txt", Sha256Hex(bytes), static_cast<int64_t>(bytes.size())};
+  }
+
+  TempDir dir_;
+  std::unique_ptr<ArtifactStore> store_ = *ArtifactStore::Open(dir_.Path("artifacts"));
+};
+
+TEST_F(ArtifactsTest, KeepsBytesUnderTheirDigest) {
+  const core::ArtifactRef announced = Announce("hello world");
+  auto writer = *store_->Begin(announced);
+  ASSERT_THAT(writer->Append("hello "), IsOk());
+  ASSERT_THAT(writer->Append("world"), IsOk());
+
+  EXPECT_THAT(writer->Finish(), IsOkAndHolds(announced));
+
+  EXPECT_THAT(store_->Read(announced.sha256, 6, 100), IsOkAndHolds("world"));
+  EXPECT_THAT(store_->Read(announced.sha256, 11, 100), IsOkAndHolds(""));
+  EXPECT_THAT(store_->ReadVerified(announced.sha256), IsOkAndHolds("hello world"));
+  EXPECT_THAT(store_->Put("again.txt", "hello world"), IsOk()) << "the same bytes once more";
+}
+
+TEST_F(ArtifactsTest, RefusesWhatWasNotAnnounced) {
+  auto other = *store_->Begin(Announce("hello"));
+  ASSERT_THAT(other->Append("jello"), IsOk());
+  EXPECT_THAT(other->Finish(), StatusIs(absl::StatusCode::kDataLoss));
+  auto longer = *store_->Begin(Announce("hello"));
+  EXPECT_THAT(longer->Append("hello!"), StatusIs(absl::StatusCode::kInvalidArgument));
+  auto shorter = *store_->Begin(Announce("hello"));
+  EXPECT_THAT(shorter->Finish(), StatusIs(absl::StatusCode::kDataLoss));
+
+  EXPECT_THAT(store_->ReadVerified(Sha256Hex("hello")), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ArtifactsTest, RefusesNamesThatCouldLeadElsewhere) {
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(store_->Begin({"x", "../../etc/passwd", 1}), StatusIs(kInvalid));
+  EXPECT_THAT(store_->Begin({"x", std::string(64, 'A'), 1}), StatusIs(kInvalid));
+  EXPECT_THAT(store_->Begin({"", Sha256Hex(""), 1}), StatusIs(kInvalid));
+  EXPECT_THAT(store_->Begin({"x", Sha256Hex(""), -1}), StatusIs(kInvalid));
+  EXPECT_THAT(store_->Begin({"x", Sha256Hex(""), kArtifactBytesMax + 1}), StatusIs(kInvalid));
+  EXPECT_THAT(store_->Read("..", 0, 1), StatusIs(kInvalid));
+  EXPECT_THAT(store_->Read(Sha256Hex("none"), 0, 1), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ArtifactsTest, LeavesNothingOfAnUploadThatEndsEarly) {
+  {
+    auto writer = *store_->Begin(Announce("hello"));
+    ASSERT_THAT(writer->Append("he"), IsOk());
+  }
+  EXPECT_THAT(ListDirectory(dir_.Path("artifacts/partial")), IsOkAndHolds(IsEmpty()));
+
+  auto crashed = *store_->Begin(Announce("hello"));
+  store_ = *ArtifactStore::Open(dir_.Path("artifacts"));
+  EXPECT_THAT(ListDirectory(dir_.Path("artifacts/partial")), IsOkAndHolds(IsEmpty()));
+}
+
+TEST_F(ArtifactsTest, NoticesChangedBytes) {
+  const core::ArtifactRef ref = *store_->Put("x", "hello");
+  const std::string path = dir_.Path("artifacts/" + ref.sha256.substr(0, 2) + "/" + ref.sha256);
+  ASSERT_THAT(WriteFileAtomic(path, "jello"), IsOk());
+
+  EXPECT_THAT(store_->ReadVerified(ref.sha256), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST(DataDirectoryTest, AdmitsOneDaemonAndKeepsItsSecret) {
+  TempDir dir;
+  std::string secret;
+  {
+    auto first = DataDirectory::Open(dir.Path("data"));
+    ASSERT_THAT(first, IsOk());
+    secret = first->secret();
+    EXPECT_EQ(secret.size(), 64u);
+    EXPECT_THAT(DataDirectory::Open(dir.Path("data")),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("in use")));
+  }
+  EXPECT_EQ(DataDirectory::Open(dir.Path("data"))->secret(), secret);
+}
+
+}  // namespace
+}  // namespace assay::store

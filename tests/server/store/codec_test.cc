@@ -1,0 +1,150 @@
+#include "server/store/codec.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/server/core/world.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::store {
+namespace {
+
+using namespace core;  // NOLINT(build/namespaces): names of two dozen events
+using ::assay::testing::IsOk;
+using ::assay::testing::IsOkAndHolds;
+using ::assay::testing::StatusIs;
+using ::testing::HasSubstr;
+
+core::Submission SomeSubmission() {
+  core::Submission submission;
+  submission.id = SubmissionId{4};
+  submission.spec = core::testing::SomeSpec();
+  submission.spec.hyperparameters = {{"opt_name", "\"sgd\""}, {"x", "[1, 2]"}};
+  submission.spec.worker_labels = {{"rack", "a"}, {std::string("nul\0key", 7), "\"\\\n"}};
+  submission.rules.quality_target = 0.124;
+  submission.rules.rule_set_toml = "[round]\nname = \"x\"\n";
+  submission.state = SubmissionState::kInvalid;
+  submission.score_minutes = 1.0 / 3;
+  submission.runs = {RunId{1}, RunId{2}};
+  submission.seeds = {1, std::numeric_limits<int64_t>::max()};
+  submission.findings = {Finding{"R-1", Severity::kWarning, "c", "k", 3, "e", "f\x01", "r"}};
+  return submission;
+}
+
+core::Run SomeRun() {
+  core::Run run;
+  run.id = RunId{7};
+  run.submission = SubmissionId{4};
+  run.state = RunState::kSucceeded;
+  run.exit_code = -1;
+  run.first_touch_us = 123;
+  run.facts.is_converged = false;
+  run.facts.quality = std::numeric_limits<double>::infinity();
+  run.artifacts = {{"result_1.txt", "ab", 1LL << 40}};
+  return run;
+}
+
+// One of each kind, with members that are not at their defaults.
+std::vector<Event> OneOfEach() {
+  const WorkerDescription description{
+      "i1", {"host", 8, 1 << 30, 1, "gpu", {"onednn"}, "h:1"}, {{"a", "b"}}, "{\"x\": 1}", "1.0"};
+  const Token token{TokenId{3}, TokenKind::kEnrol, "worker", "w0", "lab", "hash", 1, 2, true};
+  const core::Submission submission = SomeSubmission();
+  return {
+      SubmissionCreated{SubmissionId{4},
+                        "uuid",
+                        submission.spec,
+                        submission.rules,
+                        submission.findings,
+                        {5, 6},
+                        RunId{9}},
+      SubmissionImported{submission, {SomeRun(), SomeRun()}},
+      SubmissionCheckStarted{SubmissionId{4}},
+      SubmissionClosed{SubmissionId{4}, SubmissionState::kValid, "good", 2.5, submission.findings},
+      RunQueued{RunId{8}, SubmissionId{4}, RunId{7}},
+      RunAssigned{RunId{8}, 2, {"w0", "w1"}},
+      NodeStarted{RunId{8}, 1, -5, 6},
+      RunStarted{RunId{8}},
+      NodeFinished{RunId{8}, 1, 137, "killed"},
+      NodeGivenUp{RunId{8}, 1},
+      RunUploaded{RunId{8}},
+      RunJudged{RunId{8}, SomeRun().facts},
+      RunFailed{RunId{8}, "why", 3, false},
+      RunCancelled{RunId{8}, "because"},
+      RunEventsAppended{RunId{8}, 1, 10, 20, 99},
+      ArtifactRecorded{RunId{8}, {"f", "ab", 3}},
+      WorkerRegistered{"w0", description},
+      WorkerDescribed{"w0", description},
+      WorkerStateChanged{"w0", WorkerState::kLost, "silent", true},
+      WorkerReleased{"w0", RunId{8}},
+      TokenCreated{"uuid", token},
+      TokenRevoked{TokenId{3}, "w0"},
+      DatasetAdded{core::testing::SomeDataset()},
+      DatasetRemoved{"cosmo32"},
+      AgentsLaunched{3, "error"},
+  };
+}
+
+TEST(CodecTest, ReadsBackEveryKindOfEvent) {
+  std::set<size_t> kinds;
+  for (const Event& event : OneOfEach()) {
+    const std::string body = EncodeEvent(event);
+    EXPECT_THAT(DecodeEvent(TypeOf(event), 1, body), IsOkAndHolds(event)) << body;
+    kinds.insert(event.index());
+  }
+  EXPECT_EQ(kinds.size(), std::variant_size_v<Event>);
+}
+
+TEST(CodecTest, ReadsBackRows) {
+  EXPECT_THAT(DecodeSubmission(Encode(SomeSubmission())), IsOkAndHolds(SomeSubmission()));
+  EXPECT_THAT(DecodeRun(Encode(SomeRun())), IsOkAndHolds(SomeRun()));
+  core::Worker worker{.name = "w0", .state = WorkerState::kDraining, .run = RunId{3}};
+  EXPECT_THAT(DecodeWorker(Encode(worker)), IsOkAndHolds(worker));
+}
+
+TEST(CodecTest, KeepsNumbersThatJsonHasNot) {
+  core::Run run = SomeRun();
+  run.facts.quality = std::numeric_limits<double>::quiet_NaN();
+
+  const auto decoded = DecodeRun(Encode(run));
+
+  ASSERT_THAT(decoded, IsOk());
+  EXPECT_TRUE(std::isnan(*decoded->facts.quality));
+  EXPECT_THAT(Encode(run), HasSubstr("\"quality\":\"nan\""));
+}
+
+TEST(CodecTest, IsReadableInAShell) {
+  EXPECT_EQ(EncodeEvent(RunAssigned{RunId{8}, 2, {"w0", "w1"}}),
+            R"({"run":"r-8","generation":2,"workers":["w0","w1"]})");
+  EXPECT_EQ(EncodeEvent(WorkerStateChanged{"w0", WorkerState::kLost, "", false}),
+            R"({"worker":"w0","state":"LOST","reason":"","is_drain_requested":false})");
+}
+
+TEST(CodecTest, SaysWhatDoesNotFit) {
+  constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+  EXPECT_THAT(DecodeEvent("NoSuchThing", 1, "{}"), StatusIs(kDataLoss, HasSubstr("NoSuchThing")));
+  EXPECT_THAT(DecodeEvent("RunStarted", 1, "{}"), StatusIs(kDataLoss, HasSubstr("\"run\" is")));
+  EXPECT_THAT(DecodeEvent("RunStarted", 2, R"({"run":"r-1"})"),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("newer")));
+  for (const char* body : {"", "[]", "3", "{", R"({"run":1})", R"({"run":"e-1"})",
+                           R"({"run":"r-0"})", R"({"run":"r--1"})", R"({"run":null})"})
+    EXPECT_THAT(DecodeEvent("RunStarted", 1, body), StatusIs(kDataLoss)) << body;
+  EXPECT_THAT(DecodeFinding(std::string(100000, '[')), StatusIs(kDataLoss));
+  EXPECT_THAT(
+      DecodeEvent("WorkerStateChanged", 1,
+                  R"({"worker":"w","state":"DEAD","reason":"","is_drain_requested":false})"),
+      StatusIs(kDataLoss, HasSubstr("state")));
+}
+
+TEST(CodecTest, IgnoresMembersOfLaterVersions) {
+  EXPECT_THAT(DecodeEvent("RunStarted", 1, R"({"new":[1,{}],"run":"r-1"})"),
+              IsOkAndHolds(Event(RunStarted{RunId{1}})));
+}
+
+}  // namespace
+}  // namespace assay::store

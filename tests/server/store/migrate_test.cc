@@ -1,0 +1,110 @@
+#include "server/store/migrate.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::store {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::IsOkAndHolds;
+using ::assay::testing::StatusIs;
+using ::assay::testing::TempDir;
+using ::testing::HasSubstr;
+
+constexpr Migration kFirst[] = {{"0001_a.sql", "CREATE TABLE a (x INTEGER) STRICT;"}};
+constexpr Migration kBoth[] = {{"0001_a.sql", "CREATE TABLE a (x INTEGER) STRICT;"},
+                               {"0002_b.sql", "ALTER TABLE a ADD COLUMN y TEXT;"}};
+constexpr Migration kBroken[] = {{"0001_a.sql", "CREATE TABLE a (x INTEGER) STRICT;"},
+                                 {"0002_b.sql", "CREATE TABLE b (y TEXT); SELECT nonsense;"}};
+
+class MigrateTest : public ::testing::Test {
+ protected:
+  Db Open() { return *Db::Open(path_, OpenMode::kReadWriteCreate); }
+
+  TempDir dir_;
+  const std::string path_ = dir_.Path("assay.db");
+};
+
+TEST_F(MigrateTest, UpgradesAnOlderDatabaseAfterABackup) {
+  {
+    Db db = Open();
+    ASSERT_THAT(Migrate(&db, path_, kFirst), IsOk());
+    ASSERT_THAT(db.Exec("INSERT INTO a VALUES (7)"), IsOk());
+  }
+  EXPECT_FALSE(FileExists(path_ + ".v0.bak")) << "an empty database needs none";
+
+  Db db = Open();
+  ASSERT_THAT(Migrate(&db, path_, kBoth), IsOk());
+
+  EXPECT_THAT(db.QueryInt("PRAGMA user_version"), IsOkAndHolds(2));
+  EXPECT_THAT(db.QueryInt("SELECT x FROM a WHERE y IS NULL"), IsOkAndHolds(7));
+  Db backup = *Db::Open(path_ + ".v1.bak", OpenMode::kReadWriteCreate);
+  EXPECT_THAT(backup.QueryInt("PRAGMA user_version"), IsOkAndHolds(1));
+  EXPECT_THAT(backup.QueryInt("SELECT x FROM a"), IsOkAndHolds(7));
+}
+
+TEST_F(MigrateTest, RefusesANewerDatabase) {
+  Db db = Open();
+  ASSERT_THAT(Migrate(&db, path_, kBoth), IsOk());
+
+  EXPECT_THAT(Migrate(&db, path_, kFirst),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("version 2")));
+}
+
+TEST_F(MigrateTest, AStepHappensWholeOrNotAtAll) {
+  Db db = Open();
+
+  EXPECT_THAT(Migrate(&db, path_, kBroken),
+              StatusIs(absl::StatusCode::kInternal, HasSubstr("0002_b.sql")));
+
+  EXPECT_THAT(db.QueryInt("PRAGMA user_version"), IsOkAndHolds(1));
+  EXPECT_THAT(db.QueryInt("SELECT COUNT(name) FROM sqlite_schema WHERE name = 'b'"),
+              IsOkAndHolds(0));
+}
+
+// migrations/schema.sql is what all steps together come to. Rewrite it after adding one:
+//   ASSAY_UPDATE_GOLDEN=1 build/dev/tests/server_store_test --gtest_filter='*SchemaFile*'
+TEST_F(MigrateTest, SchemaFileIsTheSumOfTheSteps) {
+  Db db = Open();
+  ASSERT_THAT(Migrate(&db, path_, EmbeddedMigrations()), IsOk());
+  Stmt stmt = *db.Prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name");
+  std::string schema = "-- Generated: the schema after all migrations. See migrate_test.cc.\n";
+  while (*stmt.Step())
+    absl::StrAppend(&schema, "\n", stmt.Text(0), ";\n");
+
+  if (std::getenv("ASSAY_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_THAT(WriteFileAtomic("migrations/schema.sql", schema), IsOk());
+  }
+
+  EXPECT_THAT(ReadFile("migrations/schema.sql"), IsOkAndHolds(schema));
+}
+
+TEST(SqliteTest, TellsFilesThatAreNoDatabase) {
+  TempDir dir;
+  ASSERT_THAT(WriteFileAtomic(dir.Path("x"), std::string(5000, 'x')), IsOk());
+
+  EXPECT_THAT(Db::Open(dir.Path("x"), OpenMode::kReadWriteCreate),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_FALSE(Db::Open(dir.Path("absent"), OpenMode::kReadOnly).ok());
+}
+
+TEST(SqliteTest, RefusesDoubleQuotedStringsAndTooManyValues) {
+  TempDir dir;
+  Db db = *Db::Open(dir.Path("x"), OpenMode::kReadWriteCreate);
+
+  EXPECT_FALSE(db.Prepare("SELECT \"text\"").ok());
+  Stmt stmt = *db.Prepare("SELECT ?1");
+  EXPECT_THAT(stmt.Bind(1, 2), StatusIs(absl::StatusCode::kInternal));
+}
+
+}  // namespace
+}  // namespace assay::store
