@@ -43,9 +43,9 @@ absl::StatusOr<std::vector<std::string>> WithChildren(const std::vector<std::str
   return result;
 }
 
-std::string TargetOf(int fd) {
+// Where a symbolic link points to; empty if it cannot be read.
+std::string TargetOf(const std::string& link) {
   std::array<char, 4096> buffer{};
-  const std::string link = absl::StrCat("/proc/self/fd/", fd);
   const ssize_t n = readlink(link.c_str(), buffer.data(), buffer.size());
   return n > 0 ? std::string(buffer.data(), static_cast<size_t>(n)) : std::string();
 }
@@ -71,7 +71,11 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
   ASSIGN_OR_RETURN(const std::vector<std::string> directories, WithChildren(options.directories));
   if (options.is_fanotify_allowed) {
     absl::StatusOr<TouchMonitor> monitor = ArmFanotify(directories, options.is_read_only, clock);
-    if (monitor.ok()) return monitor;
+    if (monitor.ok()) {
+      monitor->step_program_ =
+          options.step_program.empty() ? TargetOf("/proc/self/exe") : options.step_program;
+      return monitor;
+    }
     LOG(INFO) << "no fanotify, trying inotify: " << monitor.status();
   }
   return ArmInotify(directories, options.is_read_only, clock);
@@ -122,6 +126,14 @@ absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
   }
 }
 
+// Every step leads a session of its own, which its ranks stay in. Whoever is in the session of
+// another step works for another run; anybody else is taken for this run, also one that has ended.
+bool TouchMonitor::IsOtherRun(pid_t pid) const {
+  const pid_t session = getsid(pid);
+  if (session <= 0 || session == getsid(0)) return false;
+  return TargetOf(absl::StrCat("/proc/", session, "/exe")) == step_program_;
+}
+
 std::optional<Touch> TouchMonitor::FirstOfFanotify(absl::string_view bytes) const {
   std::optional<Touch> first;
   while (bytes.size() >= sizeof(fanotify_event_metadata)) {
@@ -131,7 +143,8 @@ std::optional<Touch> TouchMonitor::FirstOfFanotify(absl::string_view bytes) cons
     bytes.remove_prefix(event.event_len);
     const UniqueFd file(event.fd);  // every event carries one, and each must be closed
     if (first.has_value() || !file.is_open() || event.pid == getpid()) continue;
-    first = Touch{.path = TargetOf(file.get()),
+    if (IsOtherRun(event.pid)) continue;
+    first = Touch{.path = TargetOf(absl::StrCat("/proc/self/fd/", file.get())),
                   .mechanism = "fanotify",
                   .access = (event.mask & FAN_OPEN) != 0 ? "open" : "read",
                   .pid = event.pid,

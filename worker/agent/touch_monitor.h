@@ -26,9 +26,12 @@ struct TouchMonitorOptions {
   std::vector<std::string> directories;  // watched with all that is below them; they must exist
   bool is_read_only = false;             // true: opening a file does not count, reading it does
   bool is_fanotify_allowed = true;       // false: inotify at once
+  // Path, without links, of what leads the session of another run's step; empty: this program.
+  std::string step_program;
 };
 
-// Not thread-safe. Events caused by this process are ignored where the mechanism tells (fanotify).
+// Not thread-safe. Where the mechanism names the process (fanotify), events caused by this process,
+// or by another run on the same node, are ignored.
 class TouchMonitor {
  public:
   // Starts to watch. NOT_FOUND if a directory is missing; UNAVAILABLE if the kernel refuses both
@@ -47,6 +50,7 @@ class TouchMonitor {
  private:
   TouchMonitor(UniqueFd fd, bool is_fanotify, const Clock* clock)
       : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock) {}
+  bool IsOtherRun(pid_t pid) const;
   static absl::StatusOr<TouchMonitor> ArmFanotify(const std::vector<std::string>& directories,
                                                   bool is_read_only, const Clock* clock);
   static absl::StatusOr<TouchMonitor> ArmInotify(const std::vector<std::string>& directories,
@@ -57,6 +61,7 @@ class TouchMonitor {
   UniqueFd fd_;
   bool is_fanotify_;
   const Clock* clock_;
+  std::string step_program_;                // fanotify: leads the sessions of other runs
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
 };
 

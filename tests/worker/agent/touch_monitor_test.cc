@@ -1,7 +1,9 @@
 #include "worker/agent/touch_monitor.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -135,6 +137,38 @@ INSTANTIATE_TEST_SUITE_P(Mechanisms, TouchMonitorTest, ::testing::Bool(),
                          [](const ::testing::TestParamInfo<bool>& test) {
                            return test.param ? "Fanotify" : "Inotify";
                          });
+
+// Two runs of one node may read the same dataset: each witnesses its own touch only. The other
+// run's step is played by a shell that leads a session of its own and lives until its touch was
+// judged.
+TEST_P(TouchMonitorTest, AnotherRunOnTheNodeIsNotThisRun) {
+  if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
+  const std::string shell = std::filesystem::canonical("/bin/sh").string();
+  absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
+      {.directories = {dir_.Path("train"), dir_.Path("validation")}, .step_program = shell},
+      &clock_);
+  ASSERT_THAT(monitor, IsOk());
+  if (Skips(*monitor)) GTEST_SKIP() << "this process may not use fanotify";
+  const std::string done = dir_.Path("done");
+  const std::string judged = dir_.Path("judged");
+  ASSERT_EQ(mkfifo(done.c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo(judged.c_str(), 0600), 0);
+  const absl::StatusOr<ProcessId> other =
+      Spawn({.argv = {shell, "-c",
+                      "read x < " + dir_.Path("train/a.bin") + "; echo > " + done + "; read y < " +
+                          judged},
+             .new_session = true});
+  ASSERT_THAT(other, IsOk());
+  ASSERT_THAT(ReadFile(done), IsOk());
+
+  EXPECT_EQ(Take(&*monitor), std::nullopt);
+  Run("cat " + dir_.Path("train/a.bin") + " > /dev/null");
+  EXPECT_NE(Take(&*monitor), std::nullopt);
+
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("line"), "\n"), IsOk());
+  Run("cat " + dir_.Path("line") + " > " + judged);
+  EXPECT_THAT(WaitForExit(*other, kPatience), IsOkAndHolds(0));
+}
 
 TEST(TouchMonitorArmTest, AMissingFolderIsNamed) {
   const FakeClock clock;
