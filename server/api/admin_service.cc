@@ -1,0 +1,354 @@
+#include "server/api/admin_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/secret.h"
+#include "common/status.h"
+#include "server/api/convert.h"
+#include "server/api/convert_worker.h"
+
+namespace assay::api {
+namespace {
+
+constexpr absl::string_view kCreateToken = "assay.v1.AdminService/CreateToken";
+constexpr absl::string_view kListTokens = "assay.v1.AdminService/ListTokens";
+constexpr absl::string_view kRevokeToken = "assay.v1.AdminService/RevokeToken";
+constexpr absl::string_view kListWorkers = "assay.v1.AdminService/ListWorkers";
+constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
+constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
+constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
+constexpr absl::string_view kAddDataset = "assay.v1.AdminService/AddDataset";
+constexpr absl::string_view kListDatasets = "assay.v1.AdminService/ListDatasets";
+constexpr absl::string_view kRemoveDataset = "assay.v1.AdminService/RemoveDataset";
+constexpr absl::string_view kListRounds = "assay.v1.AdminService/ListRounds";
+constexpr absl::string_view kGetServerInfo = "assay.v1.AdminService/GetServerInfo";
+constexpr absl::string_view kListAudit = "assay.v1.AdminService/ListAudit";
+
+constexpr absl::Duration kAccessLifetime = absl::Hours(12);  // a working day
+constexpr absl::Duration kEnrolLifetime = absl::Hours(1);    // the time to set up a node
+constexpr absl::Duration kLifetimeMax = absl::Hours(24 * 366);
+constexpr size_t kTextBytesMax = 256;
+
+// How long a new token shall live.
+absl::StatusOr<absl::Duration> ReadLifetime(const v1::CreateTokenRequest& request) {
+  const absl::Duration wanted = absl::Seconds(request.lifetime().seconds());
+  if (wanted < absl::ZeroDuration() || wanted > kLifetimeMax) {
+    return absl::InvalidArgumentError(absl::StrCat("lifetime is ", absl::FormatDuration(wanted),
+                                                   ": give 0 for the default, at most ",
+                                                   absl::FormatDuration(kLifetimeMax)));
+  }
+  if (wanted != absl::ZeroDuration()) return wanted;
+  return request.token().kind() == v1::Token::ENROL ? kEnrolLifetime : kAccessLifetime;
+}
+
+absl::Status CheckAccess(const v1::Token& token) {
+  const std::optional<auth::Role> role = auth::ParseRole(token.role());
+  // Workers show certificates: a token that makes a worker of whoever holds it is not made.
+  if (!role.has_value() || *role == auth::Role::kWorker) {
+    return absl::InvalidArgumentError(absl::StrCat("token.role is \"", token.role(),
+                                                   "\": choose submitter, reviewer or operator"));
+  }
+  if (token.principal().empty())
+    return absl::InvalidArgumentError("token.principal is empty: say whom the token stands for");
+  if ((*role == auth::Role::kSubmitter) == token.organization().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("token.organization is \"", token.organization(),
+                                                   "\" for role ", token.role(),
+                                                   ": a submitter has one, other roles have none"));
+  }
+  return absl::OkStatus();
+}
+
+// The command that makes the token whose secret is `secret`.
+absl::StatusOr<core::CommandBody> ReadCreateToken(const v1::CreateTokenRequest& request,
+                                                  const std::string& secret, absl::Time now) {
+  const v1::Token& token = request.token();
+  core::CreateToken command;
+  if (!request.request_id().empty()) RETURN_IF_ERROR(CheckRequestId(request.request_id()));
+  RETURN_IF_ERROR(CheckLength("token.principal", token.principal(), kTextBytesMax));
+  RETURN_IF_ERROR(CheckLength("token.organization", token.organization(), kTextBytesMax));
+  switch (token.kind()) {
+    case v1::Token::ACCESS:
+      RETURN_IF_ERROR(CheckAccess(token));
+      command.role = token.role();
+      command.organization = token.organization();
+      break;
+    case v1::Token::ENROL:
+      RETURN_IF_ERROR(core::CheckName("worker", token.principal()));
+      command.kind = core::TokenKind::kEnrol;
+      command.role = std::string(auth::RoleName(auth::Role::kWorker));
+      break;
+    default:
+      return absl::InvalidArgumentError("token.kind is not set: choose ACCESS or ENROL");
+  }
+  ASSIGN_OR_RETURN(const absl::Duration lifetime, ReadLifetime(request));
+  command.request_id = request.request_id();
+  command.principal = token.principal();
+  command.secret_sha256 = TokenHash(secret);
+  command.expires_at_us = absl::ToUnixMicros(now + lifetime);
+  return command;
+}
+
+// The workers of `reply` after `request.page_token`, which is the last name of the page before.
+v1::ListWorkersResponse ToResponse(const core::WorkersReply& reply,
+                                   const v1::ListWorkersRequest& request) {
+  const int32_t size = request.page_size() == 0 ? core::kPageSizeDefault : request.page_size();
+  v1::ListWorkersResponse response;
+  for (const core::WorkersReply::Entry& entry : reply.workers) {
+    if (entry.worker.name <= request.page_token()) continue;
+    if (response.workers_size() == size) {
+      const std::string& last = response.workers(size - 1).name();
+      response.set_next_page_token(last.substr(last.find('/') + 1));
+      break;
+    }
+    *response.add_workers() = ToProto(entry.worker, entry.presence);
+  }
+  return response;
+}
+
+}  // namespace
+
+template <typename Response, typename Read, typename Write>
+grpc::ServerUnaryReactor* AdminService::Ask(grpc::CallbackServerContext* context,
+                                            Response* response, absl::string_view method, Read read,
+                                            Write write) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, method);
+  absl::StatusOr<core::CommandBody> body =
+      Then(identity, [&](const auth::Identity& who) { return read(who); });
+  if (!body.ok()) {
+    call.Finish(body.status());
+    return call.reactor;
+  }
+  backend_->core->Post(
+      {.principal = identity->principal, .body = *std::move(body)},
+      [call, identity = *identity, write = std::move(write)](absl::StatusOr<core::Reply> reply) {
+        if (!reply.ok()) return call.Finish(reply.status());
+        call.Finish(write(*std::move(reply), identity));
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::CreateToken(grpc::CallbackServerContext* context,
+                                                    const v1::CreateTokenRequest* request,
+                                                    v1::CreateTokenResponse* response) {
+  const std::string secret = MakeToken();
+  return Ask(
+      context, response, kCreateToken,
+      [&](const auth::Identity&) {
+        return ReadCreateToken(*request, secret, backend_->clock->Wall());
+      },
+      [secret](core::Reply reply, const auth::Identity&) {
+        v1::CreateTokenResponse created;
+        *created.mutable_token() = ToProto(Expect<core::Token>(std::move(reply)));
+        created.set_secret(secret);
+        return absl::StatusOr<v1::CreateTokenResponse>(std::move(created));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListTokens(grpc::CallbackServerContext* context,
+                                                   const v1::ListTokensRequest* /*request*/,
+                                                   v1::ListTokensResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kListTokens);
+  if (!identity.ok()) {
+    call.Finish(identity.status());
+    return call.reactor;
+  }
+  backend_->queries->ListTokens([call](absl::StatusOr<std::vector<core::Token>> tokens) {
+    if (!tokens.ok()) return call.Finish(tokens.status());
+    for (const core::Token& token : *tokens)
+      *call.response->add_tokens() = ToProto(token);
+    call.Finish(absl::OkStatus());
+  });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::RevokeToken(grpc::CallbackServerContext* context,
+                                                    const v1::RevokeTokenRequest* request,
+                                                    v1::Token* response) {
+  return Ask(
+      context, response, kRevokeToken,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const core::TokenId token, ParseTokenName(request->name()));
+        return core::RevokeToken{.token = token};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Token>(ToProto(Expect<core::Token>(std::move(reply))));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
+                                                    const v1::ListWorkersRequest* request,
+                                                    v1::ListWorkersResponse* response) {
+  // `request` lives until the call is finished.
+  return Ask(
+      context, response, kListWorkers,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        RETURN_IF_ERROR(ToPage(request->page_size(), request->page_token()).status());
+        return core::ListWorkers{};
+      },
+      [request](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::ListWorkersResponse>(
+            ToResponse(Expect<core::WorkersReply>(std::move(reply)), *request));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::GetWorker(grpc::CallbackServerContext* context,
+                                                  const v1::GetWorkerRequest* request,
+                                                  v1::Worker* response) {
+  return Ask(
+      context, response, kGetWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        RETURN_IF_ERROR(ParseWorkerName(request->name()).status());
+        return core::ListWorkers{};
+      },
+      [request](core::Reply reply, const auth::Identity&) -> absl::StatusOr<v1::Worker> {
+        for (const core::WorkersReply::Entry& entry :
+             Expect<core::WorkersReply>(std::move(reply)).workers) {
+          if (WorkerName(entry.worker.name) == request->name())
+            return ToProto(entry.worker, entry.presence);
+        }
+        return absl::NotFoundError(absl::StrCat(
+            request->name(), " does not exist: its agent has never called; assay node list"));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext* context,
+                                                    const v1::DrainWorkerRequest* request,
+                                                    v1::Worker* response) {
+  return Ask(
+      context, response, kDrainWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
+        RETURN_IF_ERROR(CheckLength("reason", request->reason(), kTextBytesMax));
+        return core::DrainWorker{.worker = worker, .reason = request->reason()};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext* context,
+                                                     const v1::ResumeWorkerRequest* request,
+                                                     v1::Worker* response) {
+  return Ask(
+      context, response, kResumeWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
+        return core::ResumeWorker{.worker = worker};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::AddDataset(grpc::CallbackServerContext* context,
+                                                   const v1::AddDatasetRequest* request,
+                                                   v1::Dataset* response) {
+  return Ask(
+      context, response, kAddDataset,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(core::Dataset dataset, FromProto(request->dataset()));
+        return core::AddDataset{.dataset = std::move(dataset)};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Dataset>(ToProto(Expect<core::Dataset>(std::move(reply))));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListDatasets(grpc::CallbackServerContext* context,
+                                                     const v1::ListDatasetsRequest* /*request*/,
+                                                     v1::ListDatasetsResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kListDatasets);
+  if (!identity.ok()) {
+    call.Finish(identity.status());
+    return call.reactor;
+  }
+  backend_->queries->ListDatasets([call](absl::StatusOr<std::vector<core::Dataset>> datasets) {
+    if (!datasets.ok()) return call.Finish(datasets.status());
+    for (const core::Dataset& dataset : *datasets)
+      *call.response->add_datasets() = ToProto(dataset);
+    call.Finish(absl::OkStatus());
+  });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::RemoveDataset(grpc::CallbackServerContext* context,
+                                                      const v1::RemoveDatasetRequest* request,
+                                                      v1::Dataset* response) {
+  return Ask(
+      context, response, kRemoveDataset,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const std::string dataset, ParseDatasetName(request->name()));
+        return core::RemoveDataset{.dataset = dataset};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Dataset>(ToProto(Expect<core::Dataset>(std::move(reply))));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListRounds(grpc::CallbackServerContext* context,
+                                                   const v1::ListRoundsRequest* /*request*/,
+                                                   v1::ListRoundsResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::Status status = backend_->guard->Admit(*context, kListRounds).status();
+  if (status.ok()) {
+    for (const runtime::RoundInfo& round : backend_->rules->Rounds())
+      *response->add_rounds() = ToProto(round);
+  }
+  call.Finish(status);
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContext* context,
+                                                      const v1::GetServerInfoRequest* /*request*/,
+                                                      v1::ServerInfo* response) {
+  return Ask(
+      context, response, kGetServerInfo,
+      [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        return core::GetServerInfo{};
+      },
+      [this](core::Reply reply, const auth::Identity& identity) {
+        const core::ServerInfo info = Expect<core::ServerInfo>(std::move(reply));
+        v1::ServerInfo message;
+        message.set_version(backend_->version);
+        message.set_event_seq(info.last_seq);
+        SetTime(absl::ToUnixMicros(backend_->start_time), message.mutable_start_time());
+        message.set_principal(identity.principal);
+        message.set_role(std::string(auth::RoleName(identity.role)));
+        message.set_submission_count(info.submission_count);
+        message.set_worker_count(info.worker_count);
+        if (identity.role == auth::Role::kOperator)
+          message.set_data_directory(backend_->data_directory);
+        return absl::StatusOr<v1::ServerInfo>(std::move(message));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ListAudit(grpc::CallbackServerContext* context,
+                                                  const v1::ListAuditRequest* request,
+                                                  v1::ListAuditResponse* response) {
+  const auto call = StartUnary(context, response);
+  absl::Status status = backend_->guard->Admit(*context, kListAudit).status();
+  if (status.ok()) status = ToPage(request->page_size(), "").status();
+  if (!status.ok()) {
+    call.Finish(status);
+    return call.reactor;
+  }
+  const int32_t size = request->page_size() == 0 ? core::kPageSizeDefault : request->page_size();
+  backend_->queries->AuditAfter(request->after_seq(), size,
+                                [call](absl::StatusOr<std::vector<core::EventRow>> rows) {
+                                  if (!rows.ok()) return call.Finish(rows.status());
+                                  for (const core::EventRow& row : *rows)
+                                    *call.response->add_entries() = ToAuditEntry(row);
+                                  call.Finish(absl::OkStatus());
+                                });
+  return call.reactor;
+}
+
+}  // namespace assay::api

@@ -1,0 +1,468 @@
+#include "server/api/convert.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "common/status.h"
+
+namespace assay::api {
+namespace {
+
+constexpr size_t kTextBytesMax = 256;     // names of systems, organisations, labels
+constexpr size_t kPathBytesMax = 4096;    // PATH_MAX
+constexpr int kHyperparametersMax = 256;  // a dozen are usual
+constexpr size_t kJsonBytesMax = 4096;    // of one hyperparameter
+constexpr size_t kRequestIdMax = 128;
+constexpr int64_t kSecondsMax = 366LL * 24 * 3600;  // of a run's timeout
+
+// A text from outside, safe to show in a message.
+std::string Shown(absl::string_view text) {
+  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 80)), "\"");
+}
+
+absl::StatusOr<absl::string_view> StripCollection(absl::string_view name,
+                                                  absl::string_view collection,
+                                                  absl::string_view example) {
+  if (absl::ConsumePrefix(&name, collection)) return name;
+  return absl::InvalidArgumentError(
+      absl::StrCat("not a resource name: ", Shown(name), "; expected ", collection, example));
+}
+
+int64_t ToMilliseconds(const google::protobuf::Duration& duration) {
+  return duration.seconds() * 1000 + duration.nanos() / 1'000'000;
+}
+
+v1::Submission::State ValueOf(core::SubmissionState state) {
+  switch (state) {
+    case core::SubmissionState::kOpen:
+      return v1::Submission::OPEN;
+    case core::SubmissionState::kRunning:
+      return v1::Submission::RUNNING;
+    case core::SubmissionState::kChecking:
+      return v1::Submission::CHECKING;
+    case core::SubmissionState::kValid:
+      return v1::Submission::VALID;
+    case core::SubmissionState::kInvalid:
+      return v1::Submission::INVALID;
+    case core::SubmissionState::kCancelled:
+      return v1::Submission::CANCELLED;
+  }
+  return v1::Submission::STATE_UNSPECIFIED;
+}
+
+v1::Run::State ValueOf(core::RunState state) {
+  switch (state) {
+    case core::RunState::kQueued:
+      return v1::Run::QUEUED;
+    case core::RunState::kAssigned:
+      return v1::Run::ASSIGNED;
+    case core::RunState::kRunning:
+      return v1::Run::RUNNING;
+    case core::RunState::kUploading:
+      return v1::Run::UPLOADING;
+    case core::RunState::kSucceeded:
+      return v1::Run::SUCCEEDED;
+    case core::RunState::kFailed:
+      return v1::Run::FAILED;
+    case core::RunState::kCancelled:
+      return v1::Run::CANCELLED;
+  }
+  return v1::Run::STATE_UNSPECIFIED;
+}
+
+v1::RunEvent::Kind ValueOf(core::RunEventKind kind) {
+  switch (kind) {
+    case core::RunEventKind::kLogLine:
+      return v1::RunEvent::LOG_LINE;
+    case core::RunEventKind::kFirstTouch:
+      return v1::RunEvent::FIRST_TOUCH;
+    case core::RunEventKind::kFinding:
+      return v1::RunEvent::FINDING;
+    case core::RunEventKind::kProgress:
+      return v1::RunEvent::PROGRESS;
+  }
+  return v1::RunEvent::KIND_UNSPECIFIED;
+}
+
+void SetFacts(const core::RunFacts& facts, v1::Run* run) {
+  if (facts.is_compliant) run->set_is_compliant(*facts.is_compliant);
+  if (facts.is_converged) run->set_is_converged(*facts.is_converged);
+  if (facts.run_start_ms) run->set_run_start_ms(*facts.run_start_ms);
+  if (facts.run_stop_ms) run->set_run_stop_ms(*facts.run_stop_ms);
+  if (facts.quality) run->set_quality(*facts.quality);
+  if (facts.epoch_count) run->set_epoch_count(*facts.epoch_count);
+  if (facts.staging_ms) run->set_staging_ms(*facts.staging_ms);
+  run->set_global_batch_size(facts.global_batch_size);
+  for (const core::Finding& finding : facts.findings)
+    *run->add_findings() = ToProto(finding);
+}
+
+absl::Status CheckTexts(const v1::SubmissionSpec& spec) {
+  const std::pair<const char*, const std::string*> fields[] = {
+      {"spec.organization", &spec.organization()},
+      {"spec.system", &spec.system()},
+      {"spec.benchmark", &spec.benchmark()},
+      {"spec.division", &spec.division()},
+      {"spec.round", &spec.round()},
+      {"spec.dataset", &spec.dataset()},
+      {"spec.backend", &spec.backend()},
+      {"spec.status", &spec.status()}};
+  for (const auto& [field, text] : fields)
+    RETURN_IF_ERROR(CheckLength(field, *text, kTextBytesMax));
+  if (spec.hyperparameters_size() > kHyperparametersMax || spec.worker_labels_size() > 64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("spec has ", spec.hyperparameters_size(), " hyperparameters and ",
+                     spec.worker_labels_size(), " worker_labels; at most ", kHyperparametersMax,
+                     " and 64 are taken"));
+  }
+  for (const v1::Hyperparameter& parameter : spec.hyperparameters()) {
+    RETURN_IF_ERROR(CheckLength("spec.hyperparameters.key", parameter.key(), kTextBytesMax));
+    RETURN_IF_ERROR(
+        CheckLength("spec.hyperparameters.json_value", parameter.json_value(), kJsonBytesMax));
+  }
+  for (const auto& [key, value] : spec.worker_labels()) {
+    RETURN_IF_ERROR(CheckLength("spec.worker_labels", key, kTextBytesMax));
+    RETURN_IF_ERROR(CheckLength("spec.worker_labels", value, kTextBytesMax));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------ names
+
+absl::StatusOr<core::SubmissionId> ParseSubmissionName(absl::string_view name) {
+  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "submissions/", "e-42"));
+  return core::ParseSubmissionId(id);
+}
+
+absl::StatusOr<core::RunId> ParseRunName(absl::string_view name) {
+  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "runs/", "r-901"));
+  return core::ParseRunId(id);
+}
+
+absl::StatusOr<core::TokenId> ParseTokenName(absl::string_view name) {
+  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "tokens/", "t-7"));
+  return core::ParseTokenId(id);
+}
+
+absl::StatusOr<std::string> ParseWorkerName(absl::string_view name) {
+  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "workers/", "w0"));
+  RETURN_IF_ERROR(core::CheckName("worker", id));
+  return std::string(id);
+}
+
+absl::StatusOr<std::string> ParseDatasetName(absl::string_view name) {
+  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "datasets/", "cosmo32"));
+  RETURN_IF_ERROR(core::CheckName("dataset", id));
+  return std::string(id);
+}
+
+std::string NameOf(core::SubmissionId id) {
+  return id.is_none() ? "" : absl::StrCat("submissions/", id.ToString());
+}
+std::string NameOf(core::RunId id) {
+  return id.is_none() ? "" : absl::StrCat("runs/", id.ToString());
+}
+std::string NameOf(core::TokenId id) {
+  return id.is_none() ? "" : absl::StrCat("tokens/", id.ToString());
+}
+std::string WorkerName(absl::string_view worker) {
+  return absl::StrCat("workers/", worker);
+}
+std::string DatasetName(absl::string_view dataset) {
+  return absl::StrCat("datasets/", dataset);
+}
+
+// -------------------------------------------------------------------------------------- to
+// messages
+
+void SetTime(int64_t us, google::protobuf::Timestamp* time) {
+  time->set_seconds(us / 1'000'000);
+  time->set_nanos(static_cast<int32_t>(us % 1'000'000 * 1000));
+}
+
+v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec) {
+  v1::SubmissionSpec message;
+  message.set_organization(spec.organization);
+  message.set_system(spec.system);
+  message.set_benchmark(spec.benchmark);
+  message.set_division(spec.division);
+  message.set_round(spec.round);
+  message.set_dataset(spec.dataset);
+  message.set_node_count(spec.node_count);
+  message.set_ranks_per_node(spec.ranks_per_node);
+  message.set_run_count(spec.run_count);
+  for (const core::Hyperparameter& parameter : spec.hyperparameters) {
+    v1::Hyperparameter* const added = message.add_hyperparameters();
+    added->set_key(parameter.key);
+    added->set_json_value(parameter.json_value);
+  }
+  message.set_backend(spec.backend);
+  message.set_epoch_count_max(spec.epoch_count_max);
+  message.set_status(spec.status);
+  message.mutable_worker_labels()->insert(spec.worker_labels.begin(), spec.worker_labels.end());
+  message.set_replacement_count_max(spec.replacement_count_max);
+  message.mutable_run_timeout()->set_seconds(spec.run_timeout_ms / 1000);
+  message.mutable_run_timeout()->set_nanos(
+      static_cast<int32_t>(spec.run_timeout_ms % 1000 * 1'000'000));
+  return message;
+}
+
+v1::Submission ToProto(const core::Submission& submission) {
+  v1::Submission message;
+  message.set_name(NameOf(submission.id));
+  *message.mutable_spec() = ToProto(submission.spec);
+  message.set_state(ValueOf(submission.state));
+  message.set_state_reason(submission.state_reason);
+  message.set_submitter(submission.submitter);
+  if (submission.created_at_us != 0)
+    SetTime(submission.created_at_us, message.mutable_create_time());
+  if (submission.ended_at_us != 0) SetTime(submission.ended_at_us, message.mutable_end_time());
+  if (submission.score_minutes) message.set_score_minutes(*submission.score_minutes);
+  message.set_rules_digest(submission.rules.digest);
+  message.set_is_mlperf_result(submission.rules.is_mlperf_result);
+  message.set_is_imported(submission.is_imported);
+  for (const core::RunId run : submission.runs)
+    message.add_runs(NameOf(run));
+  message.set_scaling(submission.scaling);
+  for (const core::Finding& finding : submission.findings)
+    *message.add_findings() = ToProto(finding);
+  message.set_source_path(submission.source_path);
+  return message;
+}
+
+v1::Run ToProto(const core::Run& run) {
+  v1::Run message;
+  message.set_name(NameOf(run.id));
+  message.set_submission(NameOf(run.submission));
+  message.set_number(run.number);
+  message.set_seed(run.seed);
+  message.set_state(ValueOf(run.state));
+  message.set_state_reason(run.state_reason);
+  message.set_generation(run.generation);
+  for (const core::RunNode& node : run.nodes)
+    message.add_workers(WorkerName(node.worker));
+  if (!run.nodes.empty()) message.set_event_count(run.nodes[0].last_seq);
+  if (run.created_at_us != 0) SetTime(run.created_at_us, message.mutable_create_time());
+  if (run.started_at_us != 0) SetTime(run.started_at_us, message.mutable_start_time());
+  if (run.ended_at_us != 0) SetTime(run.ended_at_us, message.mutable_end_time());
+  if (run.exit_code) message.set_exit_code(*run.exit_code);
+  if (run.first_touch_us) message.set_first_touch_us(*run.first_touch_us);
+  SetFacts(run.facts, &message);
+  for (const core::ArtifactRef& artifact : run.artifacts)
+    *message.add_artifacts() = ToProto(artifact);
+  return message;
+}
+
+v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run) {
+  v1::RunEvent message;
+  message.set_seq(event.seq);
+  message.set_kind(ValueOf(event.kind));
+  message.set_text(event.text);
+  message.set_wall_us(event.wall_us);
+  message.set_mono_ns(event.mono_ns);
+  message.set_line(event.line);
+  if (event.finding) *message.mutable_finding() = ToProto(*event.finding);
+  message.set_receive_us(event.receive_us);
+  message.set_node_rank(event.node_rank);
+  message.set_run(NameOf(run));
+  return message;
+}
+
+v1::Finding ToProto(const core::Finding& finding) {
+  v1::Finding message;
+  message.set_rule(finding.rule);
+  message.set_severity(finding.severity == core::Severity::kError ? v1::Finding::ERROR
+                                                                  : v1::Finding::WARNING);
+  message.set_error_class(finding.error_class);
+  message.set_key(finding.key);
+  message.set_line(finding.line);
+  message.set_expected(finding.expected);
+  message.set_found(finding.found);
+  message.set_remedy(finding.remedy);
+  return message;
+}
+
+v1::ArtifactRef ToProto(const core::ArtifactRef& artifact) {
+  v1::ArtifactRef message;
+  message.set_file_name(artifact.file_name);
+  message.set_sha256(artifact.sha256);
+  message.set_size_bytes(artifact.size_bytes);
+  return message;
+}
+
+v1::Dataset ToProto(const core::Dataset& dataset) {
+  v1::Dataset message;
+  message.set_name(DatasetName(dataset.id));
+  message.set_benchmark(dataset.benchmark);
+  message.set_path(dataset.path);
+  message.set_digest(dataset.digest);
+  message.set_train_sample_count(dataset.train_sample_count);
+  message.set_eval_sample_count(dataset.eval_sample_count);
+  message.set_cube_edge(dataset.cube_edge);
+  message.set_compression(dataset.compression);
+  return message;
+}
+
+v1::Token ToProto(const core::Token& token) {
+  v1::Token message;
+  message.set_name(NameOf(token.id));
+  message.set_kind(token.kind == core::TokenKind::kAccess ? v1::Token::ACCESS : v1::Token::ENROL);
+  message.set_role(token.role);
+  message.set_principal(token.principal);
+  message.set_organization(token.organization);
+  SetTime(token.created_at_us, message.mutable_create_time());
+  SetTime(token.expires_at_us, message.mutable_expire_time());
+  message.set_is_revoked(token.is_revoked);
+  return message;
+}
+
+v1::Event ToProto(const core::EventRow& row) {
+  v1::Event message;
+  message.set_seq(row.seq);
+  SetTime(row.at_us, message.mutable_time());
+  message.set_type(row.type);
+  message.set_principal(row.principal);
+  message.set_submission(NameOf(row.submission));
+  message.set_run(NameOf(row.run));
+  message.set_body_json(row.body_json);
+  return message;
+}
+
+v1::AuditEntry ToAuditEntry(const core::EventRow& row) {
+  v1::AuditEntry message;
+  message.set_seq(row.seq);
+  SetTime(row.at_us, message.mutable_time());
+  message.set_principal(row.principal);
+  message.set_type(row.type);
+  message.set_body_json(row.body_json);
+  return message;
+}
+
+v1::Round ToProto(const runtime::RoundInfo& round) {
+  v1::Round message;
+  message.set_name(round.name);
+  message.set_digest(round.digest);
+  message.set_is_mlperf_result(round.is_mlperf_result);
+  message.set_label(round.label);
+  for (const std::string& benchmark : round.benchmarks)
+    message.add_benchmarks(benchmark);
+  return message;
+}
+
+v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation) {
+  v1::ExplainSubmissionResponse message;
+  message.set_reason(std::string(core::ToString(explanation.reason)));
+  if (explanation.since_us != 0) SetTime(explanation.since_us, message.mutable_since_time());
+  message.set_explanation(explanation.explanation);
+  message.set_remedy(explanation.remedy);
+  message.set_queue_position(explanation.queue_position);
+  return message;
+}
+
+// ------------------------------------------------------------------------------------ from
+// messages
+
+absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
+  RETURN_IF_ERROR(CheckTexts(spec));
+  core::SubmissionSpec value;
+  value.organization = spec.organization();
+  value.system = spec.system();
+  value.benchmark = spec.benchmark();
+  value.division = spec.division();
+  value.round = spec.round();
+  value.dataset = std::string(absl::StripPrefix(spec.dataset(), "datasets/"));
+  value.node_count = spec.node_count();
+  value.ranks_per_node = spec.ranks_per_node();
+  value.run_count = spec.run_count();
+  for (const v1::Hyperparameter& parameter : spec.hyperparameters())
+    value.hyperparameters.push_back({parameter.key(), parameter.json_value()});
+  value.backend = spec.backend();
+  value.epoch_count_max = spec.epoch_count_max();
+  value.status = spec.status();
+  value.worker_labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());
+  value.replacement_count_max = spec.replacement_count_max();
+  if (spec.run_timeout().seconds() < 0 || spec.run_timeout().seconds() > kSecondsMax ||
+      spec.run_timeout().nanos() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.run_timeout is ", spec.run_timeout().seconds(), " s: give 0 to ", kSecondsMax, " s"));
+  }
+  value.run_timeout_ms = ToMilliseconds(spec.run_timeout());
+  return value;
+}
+
+core::Finding FromProto(const v1::Finding& finding) {
+  return {.rule = finding.rule(),
+          .severity = finding.severity() == v1::Finding::WARNING ? core::Severity::kWarning
+                                                                 : core::Severity::kError,
+          .error_class = finding.error_class(),
+          .key = finding.key(),
+          .line = finding.line(),
+          .expected = finding.expected(),
+          .found = finding.found(),
+          .remedy = finding.remedy()};
+}
+
+core::ArtifactRef FromProto(const v1::ArtifactRef& artifact) {
+  return {.file_name = artifact.file_name(),
+          .sha256 = artifact.sha256(),
+          .size_bytes = artifact.size_bytes()};
+}
+
+absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset) {
+  core::Dataset value;
+  ASSIGN_OR_RETURN(value.id, ParseDatasetName(dataset.name()));
+  RETURN_IF_ERROR(CheckLength("dataset.benchmark", dataset.benchmark(), kTextBytesMax));
+  RETURN_IF_ERROR(CheckLength("dataset.path", dataset.path(), kPathBytesMax));
+  RETURN_IF_ERROR(CheckLength("dataset.digest", dataset.digest(), kTextBytesMax));
+  RETURN_IF_ERROR(CheckLength("dataset.compression", dataset.compression(), kTextBytesMax));
+  if (dataset.path().empty() || dataset.path()[0] != '/') {
+    return absl::InvalidArgumentError(absl::StrCat("dataset.path is ", Shown(dataset.path()),
+                                                   ": give an absolute path, the same on every "
+                                                   "worker"));
+  }
+  if (dataset.train_sample_count() < 0 || dataset.eval_sample_count() < 0 ||
+      dataset.cube_edge() < 0)
+    return absl::InvalidArgumentError("dataset counts and cube_edge cannot be negative");
+  value.benchmark = dataset.benchmark();
+  value.path = dataset.path();
+  value.digest = dataset.digest();
+  value.train_sample_count = dataset.train_sample_count();
+  value.eval_sample_count = dataset.eval_sample_count();
+  value.cube_edge = dataset.cube_edge();
+  value.compression = dataset.compression();
+  return value;
+}
+
+absl::StatusOr<core::PageRequest> ToPage(int32_t page_size, const std::string& page_token) {
+  if (page_size < 0 || page_size > core::kPageSizeMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("page_size is ", page_size, ": give 0 to ", core::kPageSizeMax));
+  }
+  RETURN_IF_ERROR(CheckLength("page_token", page_token, kTextBytesMax));
+  return core::PageRequest{.size = page_size, .token = page_token};
+}
+
+absl::Status CheckRequestId(absl::string_view request_id) {
+  const bool is_plain = std::all_of(request_id.begin(), request_id.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+  if (!request_id.empty() && request_id.size() <= kRequestIdMax && is_plain)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "request_id is ", Shown(request_id), ": send a new UUID, and the same one when you retry"));
+}
+
+absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " has ", text.size(), " bytes; at most ", bytes_max, " are taken"));
+}
+
+}  // namespace assay::api

@@ -1,0 +1,81 @@
+// From core's values to messages of the API and back: with convert_worker.h, the only place that
+// knows both.
+//
+// Functions that read messages check form (names, required fields, limits), not meaning; their
+// errors are INVALID_ARGUMENT and say which field, what it holds and what it should look like.
+
+#ifndef SERVER_API_CONVERT_H_
+#define SERVER_API_CONVERT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
+
+#include "assay/v1/admin_service.pb.h"
+#include "assay/v1/resources.pb.h"
+#include "assay/v1/submission_service.pb.h"
+
+#include "server/core/command.h"
+#include "server/core/query.h"
+#include "server/core/types.h"
+#include "server/runtime/rule_book.h"
+
+namespace assay::api {
+
+// ------------------------------------------------------------------------------------------ names
+
+// The id in "submissions/e-42", "runs/r-901", "tokens/t-7".
+absl::StatusOr<core::SubmissionId> ParseSubmissionName(absl::string_view name);
+absl::StatusOr<core::RunId> ParseRunName(absl::string_view name);
+absl::StatusOr<core::TokenId> ParseTokenName(absl::string_view name);
+// w0 in "workers/w0", cosmo32 in "datasets/cosmo32".
+absl::StatusOr<std::string> ParseWorkerName(absl::string_view name);
+absl::StatusOr<std::string> ParseDatasetName(absl::string_view name);
+
+std::string NameOf(core::SubmissionId id);
+std::string NameOf(core::RunId id);
+std::string NameOf(core::TokenId id);
+std::string WorkerName(absl::string_view worker);
+std::string DatasetName(absl::string_view dataset);
+
+// -------------------------------------------------------------------------------------- to
+// messages
+
+// Zero means "not yet": an unset message.
+void SetTime(int64_t us, google::protobuf::Timestamp* time);
+
+v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec);
+v1::Submission ToProto(const core::Submission& submission);
+v1::Run ToProto(const core::Run& run);
+v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run);
+v1::Finding ToProto(const core::Finding& finding);
+v1::ArtifactRef ToProto(const core::ArtifactRef& artifact);
+v1::Dataset ToProto(const core::Dataset& dataset);
+v1::Token ToProto(const core::Token& token);
+v1::Event ToProto(const core::EventRow& row);
+v1::AuditEntry ToAuditEntry(const core::EventRow& row);
+v1::Round ToProto(const runtime::RoundInfo& round);
+v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation);
+
+// ------------------------------------------------------------------------------------ from
+// messages
+
+absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec);
+core::Finding FromProto(const v1::Finding& finding);
+core::ArtifactRef FromProto(const v1::ArtifactRef& artifact);
+absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset);
+absl::StatusOr<core::PageRequest> ToPage(int32_t page_size, const std::string& page_token);
+
+// OK if `request_id` is 1 to 128 printable characters.
+absl::Status CheckRequestId(absl::string_view request_id);
+// OK if `text` is at most `bytes_max` long; names the field otherwise.
+absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t bytes_max);
+
+}  // namespace assay::api
+
+#endif  // SERVER_API_CONVERT_H_

@@ -1,0 +1,268 @@
+#include "server/api/convert_worker.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+#include "server/api/convert.h"
+
+namespace assay::api {
+namespace {
+
+constexpr int64_t kPollMaxUs = 20'000'000;
+// Compute nodes of a gang start their trainers within seconds; evaluation steps of the largest
+// models keep a rank silent for minutes.
+constexpr int64_t kCollectiveTimeoutMs = 10LL * 60 * 1000;
+constexpr size_t kSystemDescriptionMax = 256 << 10;
+constexpr size_t kReasonMax = 4096;
+constexpr size_t kTextMax = 1024;
+constexpr int kArtifactsMax = 1024;
+constexpr int kLabelsMax = 64;
+
+absl::StatusOr<core::WorkerReport> ReadStatus(const v1::WorkerStatus& status) {
+  core::WorkerReport report;
+  switch (status.phase()) {
+    case v1::WorkerStatus::IDLE:
+      return report;
+    case v1::WorkerStatus::EXECUTING:
+      report.phase = core::WorkerPhase::kExecuting;
+      break;
+    case v1::WorkerStatus::FINISHED:
+      report.phase = core::WorkerPhase::kFinished;
+      break;
+    default:
+      return absl::InvalidArgumentError(
+          "status.phase is not set: send IDLE, EXECUTING or FINISHED");
+  }
+  ASSIGN_OR_RETURN(report.run, ParseRunName(status.run()));
+  report.generation = status.generation();
+  report.exit_code = status.exit_code();
+  RETURN_IF_ERROR(CheckLength("status.reason", status.reason(), kReasonMax));
+  report.reason = status.reason();
+  if (status.artifacts_size() > kArtifactsMax)
+    return absl::InvalidArgumentError(absl::StrCat("status has ", status.artifacts_size(),
+                                                   " artifacts; at most ", kArtifactsMax));
+  for (const v1::ArtifactRef& artifact : status.artifacts())
+    report.artifacts.push_back(FromProto(artifact));
+  return report;
+}
+
+absl::StatusOr<core::RunEventKind> ReadKind(v1::RunEvent::Kind kind) {
+  switch (kind) {
+    case v1::RunEvent::LOG_LINE:
+      return core::RunEventKind::kLogLine;
+    case v1::RunEvent::FIRST_TOUCH:
+      return core::RunEventKind::kFirstTouch;
+    case v1::RunEvent::FINDING:
+      return core::RunEventKind::kFinding;
+    case v1::RunEvent::PROGRESS:
+      return core::RunEventKind::kProgress;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("unknown kind of event: ", kind));
+  }
+}
+
+absl::StatusOr<core::RunEvent> ReadEvent(const v1::RunEvent& event) {
+  core::RunEvent value;
+  ASSIGN_OR_RETURN(value.kind, ReadKind(event.kind()));
+  value.seq = event.seq();
+  value.text = event.text();
+  value.wall_us = event.wall_us();
+  value.mono_ns = event.mono_ns();
+  value.line = event.line();
+  if (event.has_finding()) value.finding = FromProto(event.finding());
+  return value;
+}
+
+v1::Worker::State ValueOf(core::WorkerState state) {
+  switch (state) {
+    case core::WorkerState::kAlive:
+      return v1::Worker::ALIVE;
+    case core::WorkerState::kSuspect:
+      return v1::Worker::SUSPECT;
+    case core::WorkerState::kLost:
+      return v1::Worker::LOST;
+    case core::WorkerState::kDraining:
+      return v1::Worker::DRAINING;
+    case core::WorkerState::kGone:
+      return v1::Worker::GONE;
+  }
+  return v1::Worker::STATE_UNSPECIFIED;
+}
+
+v1::DatasetSpec DatasetOf(const core::RunOrder& order) {
+  v1::DatasetSpec message;
+  message.set_id(order.dataset.id);
+  message.set_path(order.dataset.path);
+  message.set_digest(order.dataset.digest);
+  message.set_train_sample_count(order.dataset.train_sample_count);
+  message.set_eval_sample_count(order.dataset.eval_sample_count);
+  message.set_compression(order.dataset.compression);
+  return message;
+}
+
+void SetIdentity(const core::RunOrder& order, v1::RunSpec* message) {
+  message->set_organization(order.spec.organization);
+  message->set_system(order.spec.system);
+  message->set_division(order.spec.division);
+  message->set_status(order.spec.status);
+  message->set_benchmark(order.spec.benchmark);
+  message->set_round(order.spec.round);
+  for (const core::Hyperparameter& parameter : order.spec.hyperparameters) {
+    v1::Hyperparameter* const added = message->add_hyperparameters();
+    added->set_key(parameter.key);
+    added->set_json_value(parameter.json_value);
+  }
+}
+
+}  // namespace
+
+v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
+  v1::Worker message;
+  message.set_name(WorkerName(worker.name));
+  message.set_state(ValueOf(worker.state));
+  message.set_run(NameOf(worker.run));
+  message.set_generation(worker.generation);
+  *message.mutable_capabilities() = ToProto(worker.description.capabilities);
+  message.mutable_labels()->insert(worker.description.labels.begin(),
+                                   worker.description.labels.end());
+  message.set_system_description_json(worker.description.system_description_json);
+  if (presence.last_seen_us != 0) SetTime(presence.last_seen_us, message.mutable_last_seen_time());
+  message.set_clock_offset_us(presence.clock_offset_us);
+  message.set_clock_offset_uncertainty_us(presence.clock_offset_uncertainty_us);
+  message.set_version(worker.description.version);
+  return message;
+}
+
+v1::Capabilities ToProto(const core::Capabilities& capabilities) {
+  v1::Capabilities message;
+  message.set_host_name(capabilities.host_name);
+  message.set_core_count(capabilities.core_count);
+  message.set_memory_bytes(capabilities.memory_bytes);
+  message.set_accelerator_count(capabilities.accelerator_count);
+  message.set_accelerator_model(capabilities.accelerator_model);
+  for (const std::string& backend : capabilities.backends)
+    message.add_backends(backend);
+  message.set_rendezvous_address(capabilities.rendezvous_address);
+  return message;
+}
+
+core::Capabilities FromProto(const v1::Capabilities& capabilities) {
+  return {.host_name = capabilities.host_name(),
+          .core_count = capabilities.core_count(),
+          .memory_bytes = capabilities.memory_bytes(),
+          .accelerator_count = capabilities.accelerator_count(),
+          .accelerator_model = capabilities.accelerator_model(),
+          .backends = {capabilities.backends().begin(), capabilities.backends().end()},
+          .rendezvous_address = capabilities.rendezvous_address()};
+}
+
+absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& request) {
+  core::Synchronize command;
+  ASSIGN_OR_RETURN(command.worker, ParseWorkerName(request.worker()));
+  RETURN_IF_ERROR(CheckLength("incarnation", request.incarnation(), kTextMax));
+  RETURN_IF_ERROR(CheckLength("system_description_json", request.system_description_json(),
+                              kSystemDescriptionMax));
+  RETURN_IF_ERROR(
+      CheckLength("capabilities", request.capabilities().SerializeAsString(), kReasonMax));
+  if (request.incarnation().empty())
+    return absl::InvalidArgumentError("incarnation is empty: choose a UUID at each start");
+  if (request.labels_size() > kLabelsMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a worker has at most ", kLabelsMax, " labels, not ", request.labels_size()));
+  command.description = {.incarnation = request.incarnation(),
+                         .capabilities = FromProto(request.capabilities()),
+                         .labels = {request.labels().begin(), request.labels().end()},
+                         .system_description_json = request.system_description_json(),
+                         .version = request.version()};
+  ASSIGN_OR_RETURN(command.report, ReadStatus(request.status()));
+  command.clock_offset_us = request.clock_offset_us();
+  command.clock_offset_uncertainty_us = request.clock_offset_uncertainty_us();
+  command.is_leaving = request.is_leaving();
+  const int64_t poll_s = std::clamp<int64_t>(request.poll_timeout().seconds(), 0, 20);
+  const int64_t poll_us = poll_s * 1'000'000 + request.poll_timeout().nanos() / 1000;
+  command.poll_timeout_us = std::clamp<int64_t>(poll_us, 0, kPollMaxUs);
+  return command;
+}
+
+v1::DesiredState ToProto(const core::Desired& desired) {
+  v1::DesiredState message;
+  message.set_run(NameOf(desired.run));
+  message.set_generation(desired.generation);
+  switch (desired.action) {
+    case core::DesiredAction::kIdle:
+      message.set_action(v1::DesiredState::IDLE);
+      break;
+    case core::DesiredAction::kExecute:
+      message.set_action(v1::DesiredState::EXECUTE);
+      break;
+    case core::DesiredAction::kStop:
+      message.set_action(v1::DesiredState::STOP);
+      break;
+    case core::DesiredAction::kForget:
+      message.set_action(v1::DesiredState::FORGET);
+      break;
+  }
+  if (desired.order.has_value())
+    *message.mutable_spec() = ToProto(*desired.order, desired.run, desired.generation);
+  return message;
+}
+
+v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t generation) {
+  v1::RunSpec message;
+  message.set_run(NameOf(run));
+  message.set_run_number(order.run_number);
+  message.set_generation(generation);
+  message.set_submission(NameOf(order.submission));
+  SetIdentity(order, &message);
+  message.set_seed(order.seed);
+  message.set_backend(order.spec.backend);
+  message.set_epoch_count_max(order.spec.epoch_count_max);
+  message.set_quality_target(order.rules.quality_target);
+  message.set_quality_key(order.rules.quality_key);
+  message.set_is_staging_timed(order.rules.is_staging_timed);
+  message.mutable_model()->set_cube_edge(order.dataset.cube_edge);
+  message.mutable_model()->set_kernel_size(order.rules.kernel_size);
+  message.mutable_model()->set_base_filter_count(order.rules.base_filter_count);
+  *message.mutable_dataset() = DatasetOf(order);
+  message.mutable_dataset()->set_is_staged(order.rules.is_staging_timed);
+  message.set_node_rank(order.node_rank);
+  message.set_node_count(order.spec.node_count);
+  message.set_ranks_per_node(order.spec.ranks_per_node);
+  message.set_rendezvous_address(order.rendezvous_address);
+  message.set_rendezvous_token(order.rendezvous_token);
+  message.set_collective_timeout_ms(kCollectiveTimeoutMs);
+  message.set_run_timeout_ms(order.spec.run_timeout_ms);
+  message.set_rule_set_toml(order.rules.rule_set_toml);
+  return message;
+}
+
+absl::StatusOr<core::AppendRunEvents> FromProto(const v1::EventBatch& batch) {
+  if (batch.events_size() > kBatchEventsMax || batch.ByteSizeLong() > kBatchBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", batch.events_size(), " events and ", batch.ByteSizeLong(),
+                     " bytes; at most ", kBatchEventsMax, " events and ", kBatchBytesMax,
+                     " bytes are taken: split it"));
+  }
+  core::AppendRunEvents command;
+  ASSIGN_OR_RETURN(command.run, ParseRunName(batch.run()));
+  command.generation = batch.generation();
+  command.node_rank = batch.node_rank();
+  command.events.reserve(static_cast<size_t>(batch.events_size()));
+  for (const v1::RunEvent& event : batch.events()) {
+    ASSIGN_OR_RETURN(core::RunEvent value, ReadEvent(event));
+    const int64_t expected =
+        command.events.empty() ? std::max<int64_t>(1, value.seq) : command.events.back().seq + 1;
+    if (value.seq != expected) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("event seq ", value.seq, " follows ", expected - 1, " within a batch of ",
+                       batch.run(), ": send consecutive seqs from 1"));
+    }
+    command.events.push_back(std::move(value));
+  }
+  return command;
+}
+
+}  // namespace assay::api

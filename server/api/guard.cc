@@ -1,0 +1,58 @@
+#include "server/api/guard.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/secret.h"
+#include "common/status.h"
+#include "server/api/evidence.h"
+#include "server/auth/permissions.h"
+
+namespace assay::api {
+namespace {
+
+// An ENROL token is no identity: it can only be redeemed.
+std::optional<auth::TokenRecord> RecordOf(const std::optional<core::Token>& token) {
+  if (!token.has_value() || token->kind != core::TokenKind::kAccess) return std::nullopt;
+  const std::optional<auth::Role> role = auth::ParseRole(token->role);
+  if (!role.has_value()) return std::nullopt;
+  return auth::TokenRecord{.identity = {.principal = token->principal,
+                                        .role = *role,
+                                        .organization = token->organization},
+                           .expire_time = absl::FromUnixMicros(token->expires_at_us),
+                           .is_revoked = token->is_revoked};
+}
+
+}  // namespace
+
+absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& context,
+                                            absl::string_view method) const {
+  ASSIGN_OR_RETURN(const auth::Evidence evidence, EvidenceOf(context, *peers_));
+  absl::StatusOr<auth::Identity> identity =
+      evidence.bearer_token.empty()
+          ? authenticator_->FromConnection(evidence)
+          : auth::Authenticator::FromToken(
+                RecordOf(tokens_->Find(TokenHash(evidence.bearer_token))), clock_->Wall());
+  RETURN_IF_ERROR(identity.status());
+  RETURN_IF_ERROR(auth::CheckMethod(*identity, method));
+  return identity;
+}
+
+absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
+                          absl::string_view organization, absl::string_view resource) {
+  if (auth::CheckOrganization(identity, method, organization).ok()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat(resource, " does not exist, or is not of your organization"));
+}
+
+absl::StatusOr<std::string> VisibleOrganization(const auth::Identity& identity,
+                                                absl::string_view method,
+                                                const std::string& wanted) {
+  if (auth::AccessOf(identity.role, method) != auth::Access::kOwnOrganization) return wanted;
+  const std::string& organization = wanted.empty() ? identity.organization : wanted;
+  RETURN_IF_ERROR(auth::CheckOrganization(identity, method, organization));
+  return organization;
+}
+
+}  // namespace assay::api

@@ -1,0 +1,84 @@
+// What the services share: the parts behind them, and how a call is finished.
+
+#ifndef SERVER_API_SERVICES_H_
+#define SERVER_API_SERVICES_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/pki.h"
+#include "common/rpc/status_grpc.h"
+#include "server/api/guard.h"
+#include "server/core/command.h"
+#include "server/runtime/core_thread.h"
+#include "server/runtime/queries.h"
+#include "server/runtime/rule_book.h"
+#include "server/runtime/token_table.h"
+#include "server/runtime/uploads.h"
+#include "server/runtime/watchers.h"
+
+namespace assay::api {
+
+// Constant while the server runs; everything pointed to is thread-safe and outlives the server.
+struct Backend {
+  const Clock* clock = nullptr;
+  runtime::CoreThread* core = nullptr;
+  runtime::Queries* queries = nullptr;
+  runtime::Uploads* uploads = nullptr;
+  runtime::Watchers* watchers = nullptr;
+  const runtime::TokenTable* tokens = nullptr;
+  const runtime::RuleBook* rules = nullptr;
+  const Guard* guard = nullptr;
+  CertificateAndKey ca;  // no key: enrolment is off
+  std::string version;
+  std::string data_directory;
+  absl::Time start_time;
+};
+
+inline constexpr absl::string_view kBackendVersion = "0.1.0";
+
+// The alternative T of a reply that cannot be another: the core answers each command with one type.
+template <typename T>
+T Expect(core::Reply reply) {
+  T* const value = std::get_if<T>(&reply);
+  CHECK(value != nullptr) << "index=" << reply.index();
+  return std::move(*value);
+}
+
+// What `next` makes of the value, or the error that there is instead of one.
+template <typename T, typename Next>
+auto Then(const absl::StatusOr<T>& value, Next next) -> decltype(next(*value)) {
+  if (!value.ok()) return value.status();
+  return next(*value);
+}
+
+// One unary call. Copyable into the callbacks that lead to its end; Finish is called exactly once,
+// and nothing of the call may be touched afterwards.
+template <typename Response>
+struct UnaryCall {
+  grpc::ServerUnaryReactor* reactor;
+  Response* response;
+
+  void Finish(const absl::Status& status) const { reactor->Finish(ToGrpc(status)); }
+  void Finish(absl::StatusOr<Response> result) const {
+    if (result.ok()) *response = *std::move(result);
+    Finish(result.status());
+  }
+};
+
+template <typename Response>
+UnaryCall<Response> StartUnary(grpc::CallbackServerContext* context, Response* response) {
+  return UnaryCall<Response>{context->DefaultReactor(), response};
+}
+
+}  // namespace assay::api
+
+#endif  // SERVER_API_SERVICES_H_

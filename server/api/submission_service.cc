@@ -1,0 +1,388 @@
+#include "server/api/submission_service.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+#include "server/api/convert.h"
+#include "server/api/import.h"
+#include "server/api/submission_streams.h"
+#include "server/auth/permissions.h"
+
+namespace assay::api {
+namespace {
+
+constexpr absl::string_view kCreate = "assay.v1.SubmissionService/CreateSubmission";
+constexpr absl::string_view kPlan = "assay.v1.SubmissionService/PlanSubmission";
+constexpr absl::string_view kGet = "assay.v1.SubmissionService/GetSubmission";
+constexpr absl::string_view kList = "assay.v1.SubmissionService/ListSubmissions";
+constexpr absl::string_view kCancel = "assay.v1.SubmissionService/CancelSubmission";
+constexpr absl::string_view kExplain = "assay.v1.SubmissionService/ExplainSubmission";
+constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
+constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
+constexpr absl::string_view kWatchEvents = "assay.v1.SubmissionService/WatchEvents";
+constexpr absl::string_view kWatchRunEvents = "assay.v1.SubmissionService/WatchRunEvents";
+constexpr absl::string_view kDownload = "assay.v1.SubmissionService/DownloadArtifact";
+constexpr absl::string_view kImport = "assay.v1.SubmissionService/ImportSubmission";
+
+constexpr size_t kReasonBytesMax = 1024;
+
+// The spec of a request with defaults filled in and judged, for a caller who may ask that.
+absl::StatusOr<runtime::Plan> PlanFor(const Backend& backend, const auth::Identity& identity,
+                                      absl::string_view method, const v1::SubmissionSpec& message) {
+  ASSIGN_OR_RETURN(const core::SubmissionSpec spec, FromProto(message));
+  RETURN_IF_ERROR(auth::CheckOrganization(identity, method, spec.organization));
+  return backend.rules->PlanSubmission(spec);
+}
+
+absl::StatusOr<core::Command> ReadCreate(const Backend& backend, const auth::Identity& identity,
+                                         const v1::CreateSubmissionRequest& request) {
+  RETURN_IF_ERROR(CheckRequestId(request.request_id()));
+  ASSIGN_OR_RETURN(runtime::Plan plan, PlanFor(backend, identity, kCreate, request.spec()));
+  const int32_t seed_count = plan.spec.run_count + plan.spec.replacement_count_max;
+  if (seed_count < 1 || seed_count > core::kPageSizeMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run_count is ", plan.spec.run_count, " and replacement_count_max ",
+                     plan.spec.replacement_count_max, ": together give 1 to ", core::kPageSizeMax));
+  }
+  return core::Command{.principal = identity.principal,
+                       .body = core::CreateSubmission{.request_id = request.request_id(),
+                                                      .spec = std::move(plan.spec),
+                                                      .rules = std::move(plan.rules),
+                                                      .findings = std::move(plan.findings),
+                                                      .seeds = runtime::DrawSeeds(seed_count)}};
+}
+
+// Calls `next` with the submission if `identity` may see it; otherwise finishes `call`.
+template <typename Response, typename Next>
+void WithVisibleSubmission(const Backend* backend, const auth::Identity& identity,
+                           absl::string_view method, core::SubmissionId id,
+                           UnaryCall<Response> call, Next next) {
+  backend->queries->GetSubmission(
+      id, [=, next = std::move(next)](absl::StatusOr<core::Submission> found) mutable {
+        if (!found.ok()) return call.Finish(found.status());
+        const absl::Status visible =
+            CheckVisible(identity, method, found->spec.organization, NameOf(id));
+        if (!visible.ok()) return call.Finish(visible);
+        next(*std::move(found));
+      });
+}
+
+v1::ListSubmissionsResponse ToResponse(const core::Page<core::Submission>& page) {
+  v1::ListSubmissionsResponse response;
+  for (const core::Submission& submission : page.items)
+    *response.add_submissions() = ToProto(submission);
+  response.set_next_page_token(page.next_page_token);
+  return response;
+}
+
+v1::ListRunsResponse ToResponse(const core::Page<core::Run>& page) {
+  v1::ListRunsResponse response;
+  for (const core::Run& run : page.items)
+    *response.add_runs() = ToProto(run);
+  response.set_next_page_token(page.next_page_token);
+  return response;
+}
+
+struct ListRequest {
+  core::SubmissionFilter filter;
+  core::PageRequest page;
+};
+
+absl::StatusOr<ListRequest> ReadList(const auth::Identity& identity,
+                                     const v1::ListSubmissionsRequest& request) {
+  ListRequest list;
+  ASSIGN_OR_RETURN(list.page, ToPage(request.page_size(), request.page_token()));
+  ASSIGN_OR_RETURN(list.filter.organization,
+                   VisibleOrganization(identity, kList, request.organization()));
+  list.filter.system = request.system();
+  list.filter.benchmark = request.benchmark();
+  list.filter.division = request.division();
+  list.filter.round = request.round();
+  if (request.state().empty()) return list;
+  list.filter.state = core::ParseSubmissionState(request.state());
+  if (list.filter.state.has_value()) return list;
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown state \"", request.state(),
+                   "\": choose OPEN, RUNNING, CHECKING, VALID, INVALID or CANCELLED"));
+}
+
+struct ListRunsQuery {
+  core::RunFilter filter;
+  core::PageRequest page;
+};
+
+absl::StatusOr<ListRunsQuery> ReadListRuns(const auth::Identity& identity,
+                                           const v1::ListRunsRequest& request) {
+  ListRunsQuery list;
+  ASSIGN_OR_RETURN(list.page, ToPage(request.page_size(), request.page_token()));
+  ASSIGN_OR_RETURN(list.filter.organization, VisibleOrganization(identity, kListRuns, ""));
+  if (!request.submission().empty()) {
+    ASSIGN_OR_RETURN(list.filter.submission, ParseSubmissionName(request.submission()));
+  }
+  if (request.state().empty()) return list;
+  list.filter.state = core::ParseRunState(request.state());
+  if (list.filter.state.has_value()) return list;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown state \"", request.state(),
+      "\": choose QUEUED, ASSIGNED, RUNNING, UPLOADING, SUCCEEDED, FAILED or CANCELLED"));
+}
+
+// Finishes `call` with the submission of `reply`, from the store if the core let it go already.
+void FinishWithSubmission(const Backend* backend, absl::StatusOr<core::Reply> reply,
+                          UnaryCall<v1::Submission> call) {
+  if (!reply.ok()) return call.Finish(reply.status());
+  core::SubmissionReply answer = Expect<core::SubmissionReply>(*std::move(reply));
+  if (answer.submission.has_value()) return call.Finish(ToProto(*answer.submission));
+  backend->queries->GetSubmission(answer.id, [call](absl::StatusOr<core::Submission> found) {
+    if (!found.ok()) return call.Finish(found.status());
+    call.Finish(ToProto(*found));
+  });
+}
+
+v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
+                                      const core::PlacementReply& placement) {
+  v1::PlanSubmissionResponse response;
+  for (const core::Finding& finding : plan.findings)
+    *response.add_findings() = ToProto(finding);
+  *response.mutable_spec() = ToProto(plan.spec);
+  response.set_worker_count_matching(placement.worker_count_matching);
+  response.set_worker_count_free(placement.worker_count_free);
+  response.set_run_count_ahead(placement.run_count_ahead);
+  response.set_rules_digest(plan.rules.digest);
+  response.set_is_mlperf_result(plan.rules.is_mlperf_result);
+  response.set_round_label(plan.rules.label);
+  response.set_quality_target(plan.rules.quality_target);
+  return response;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
+    grpc::CallbackServerContext* context, const v1::CreateSubmissionRequest* request,
+    v1::Submission* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kCreate);
+  absl::StatusOr<core::Command> command = Then(
+      identity, [&](const auth::Identity& who) { return ReadCreate(*backend_, who, *request); });
+  if (!command.ok()) {
+    call.Finish(command.status());
+    return call.reactor;
+  }
+  backend_->core->Post(*std::move(command), [this, call](absl::StatusOr<core::Reply> reply) {
+    FinishWithSubmission(backend_, std::move(reply), call);
+  });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
+    grpc::CallbackServerContext* context, const v1::PlanSubmissionRequest* request,
+    v1::PlanSubmissionResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kPlan);
+  absl::StatusOr<runtime::Plan> plan = Then(identity, [&](const auth::Identity& who) {
+    return PlanFor(*backend_, who, kPlan, request->spec());
+  });
+  if (!plan.ok()) {
+    call.Finish(plan.status());
+    return call.reactor;
+  }
+  core::Command command = {.principal = identity->principal,
+                           .body = core::PlanPlacement{.spec = plan->spec}};
+  backend_->core->Post(
+      std::move(command), [call, plan = *std::move(plan)](absl::StatusOr<core::Reply> reply) {
+        if (!reply.ok()) return call.Finish(reply.status());
+        call.Finish(ToResponse(plan, Expect<core::PlacementReply>(*std::move(reply))));
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::GetSubmission(grpc::CallbackServerContext* context,
+                                                           const v1::GetSubmissionRequest* request,
+                                                           v1::Submission* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kGet);
+  absl::StatusOr<core::SubmissionId> id =
+      Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
+  if (!id.ok()) {
+    call.Finish(id.status());
+    return call.reactor;
+  }
+  WithVisibleSubmission(backend_, *identity, kGet, *id, call,
+                        [call](const core::Submission& found) { call.Finish(ToProto(found)); });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::ListSubmissions(
+    grpc::CallbackServerContext* context, const v1::ListSubmissionsRequest* request,
+    v1::ListSubmissionsResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kList);
+  absl::StatusOr<ListRequest> list =
+      Then(identity, [&](const auth::Identity& who) { return ReadList(who, *request); });
+  if (!list.ok()) {
+    call.Finish(list.status());
+    return call.reactor;
+  }
+  backend_->queries->ListSubmissions(std::move(list->filter), std::move(list->page),
+                                     [call](absl::StatusOr<core::Page<core::Submission>> page) {
+                                       if (!page.ok()) return call.Finish(page.status());
+                                       call.Finish(ToResponse(*page));
+                                     });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::CancelSubmission(
+    grpc::CallbackServerContext* context, const v1::CancelSubmissionRequest* request,
+    v1::Submission* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kCancel);
+  absl::StatusOr<core::SubmissionId> id =
+      Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
+  absl::Status status = id.status();
+  if (status.ok()) status = CheckLength("reason", request->reason(), kReasonBytesMax);
+  if (!status.ok()) {
+    call.Finish(status);
+    return call.reactor;
+  }
+  core::Command command = {
+      .principal = identity->principal,
+      .body = core::CancelSubmission{.submission = *id, .reason = request->reason()}};
+  // Whose it is never changes, so it may be looked up before the core is asked.
+  WithVisibleSubmission(
+      backend_, *identity, kCancel, *id, call,
+      [this, call, command = std::move(command)](const core::Submission&) mutable {
+        backend_->core->Post(std::move(command), [this, call](absl::StatusOr<core::Reply> reply) {
+          FinishWithSubmission(backend_, std::move(reply), call);
+        });
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::ExplainSubmission(
+    grpc::CallbackServerContext* context, const v1::ExplainSubmissionRequest* request,
+    v1::ExplainSubmissionResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kExplain);
+  absl::StatusOr<core::SubmissionId> id =
+      Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
+  if (!id.ok()) {
+    call.Finish(id.status());
+    return call.reactor;
+  }
+  core::Command command = {.principal = identity->principal,
+                           .body = core::ExplainSubmission{.submission = *id}};
+  WithVisibleSubmission(
+      backend_, *identity, kExplain, *id, call,
+      [this, call, command = std::move(command)](const core::Submission&) mutable {
+        backend_->core->Post(std::move(command), [call](absl::StatusOr<core::Reply> reply) {
+          if (!reply.ok()) return call.Finish(reply.status());
+          call.Finish(ToProto(Expect<core::Explanation>(*std::move(reply))));
+        });
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::GetRun(grpc::CallbackServerContext* context,
+                                                    const v1::GetRunRequest* request,
+                                                    v1::Run* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kGetRun);
+  absl::StatusOr<core::RunId> id =
+      Then(identity, [&](const auth::Identity&) { return ParseRunName(request->name()); });
+  if (!id.ok()) {
+    call.Finish(id.status());
+    return call.reactor;
+  }
+  backend_->queries->GetRun(*id, [this, call, identity = *identity](absl::StatusOr<core::Run> run) {
+    if (!run.ok()) return call.Finish(run.status());
+    const core::SubmissionId submission = run->submission;
+    backend_->queries->GetSubmission(submission, [call, identity, run = *std::move(run)](
+                                                     absl::StatusOr<core::Submission> found) {
+      if (!found.ok()) return call.Finish(found.status());
+      const absl::Status visible =
+          CheckVisible(identity, kGetRun, found->spec.organization, NameOf(run.id));
+      if (!visible.ok()) return call.Finish(visible);
+      call.Finish(ToProto(run));
+    });
+  });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContext* context,
+                                                      const v1::ListRunsRequest* request,
+                                                      v1::ListRunsResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kListRuns);
+  absl::StatusOr<ListRunsQuery> list =
+      Then(identity, [&](const auth::Identity& who) { return ReadListRuns(who, *request); });
+  if (!list.ok()) {
+    call.Finish(list.status());
+    return call.reactor;
+  }
+  const core::SubmissionId submission = list->filter.submission;
+  auto query = [this, call, list = *std::move(list)]() {
+    backend_->queries->ListRuns(list.filter, list.page,
+                                [call](absl::StatusOr<core::Page<core::Run>> page) {
+                                  if (!page.ok()) return call.Finish(page.status());
+                                  call.Finish(ToResponse(*page));
+                                });
+  };
+  if (submission.is_none()) {
+    query();
+  } else {
+    // A submission that does not exist is an error, not an empty list.
+    WithVisibleSubmission(backend_, *identity, kListRuns, submission, call,
+                          [query](const core::Submission&) { query(); });
+  }
+  return call.reactor;
+}
+
+// A refused stream: finished before it is returned.
+template <typename Message>
+class RefusedStream final : public grpc::ServerWriteReactor<Message> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
+grpc::ServerWriteReactor<v1::Event>* SubmissionService::WatchEvents(
+    grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) {
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kWatchEvents);
+  if (!identity.ok()) return new RefusedStream<v1::Event>(identity.status());
+  return NewEventWatch(backend_, *identity, *request);
+}
+
+grpc::ServerWriteReactor<v1::RunEvent>* SubmissionService::WatchRunEvents(
+    grpc::CallbackServerContext* context, const v1::WatchRunEventsRequest* request) {
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kWatchRunEvents);
+  if (!identity.ok()) return new RefusedStream<v1::RunEvent>(identity.status());
+  return NewRunEventWatch(backend_, *identity, *request);
+}
+
+grpc::ServerWriteReactor<v1::ArtifactChunk>* SubmissionService::DownloadArtifact(
+    grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) {
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kDownload);
+  if (!identity.ok()) return new RefusedStream<v1::ArtifactChunk>(identity.status());
+  return NewDownload(backend_, *identity, *request);
+}
+
+grpc::ServerUnaryReactor* SubmissionService::ImportSubmission(
+    grpc::CallbackServerContext* context, const v1::ImportSubmissionRequest* request,
+    v1::Submission* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kImport);
+  if (!identity.ok()) {
+    call.Finish(identity.status());
+    return call.reactor;
+  }
+  // `request` lives until the call is finished.
+  Import(backend_, identity->principal, *request, [this, call](absl::StatusOr<core::Reply> reply) {
+    FinishWithSubmission(backend_, std::move(reply), call);
+  });
+  return call.reactor;
+}
+
+}  // namespace assay::api

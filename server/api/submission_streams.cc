@@ -1,0 +1,260 @@
+#include "server/api/submission_streams.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+#include "server/api/convert.h"
+#include "server/api/pull_stream.h"
+#include "server/auth/permissions.h"
+
+namespace assay::api {
+namespace {
+
+// Messages of one fetch: what a slow client keeps in memory.
+constexpr int32_t kPageEvents = 100;
+constexpr int64_t kChunkBytes = 64 << 10;
+
+constexpr absl::string_view kWatchEvents = "assay.v1.SubmissionService/WatchEvents";
+constexpr absl::string_view kWatchRunEvents = "assay.v1.SubmissionService/WatchRunEvents";
+constexpr absl::string_view kDownload = "assay.v1.SubmissionService/DownloadArtifact";
+
+// A stream that is woken by commits.
+template <typename Message>
+class WatchStream : public PullStream<Message> {
+ public:
+  WatchStream(const Backend* backend, auth::Identity identity, bool follow)
+      : PullStream<Message>(follow), backend_(backend), identity_(std::move(identity)) {}
+
+ protected:
+  // Call once, before Start.
+  void Hook(core::SubmissionId submission) {
+    ticket_ = backend_->watchers->Subscribe(submission, [this](int64_t) { this->Wake(); });
+  }
+  void Unhook() override {
+    if (ticket_.has_value()) backend_->watchers->Unsubscribe(*ticket_);
+  }
+
+  const Backend* const backend_;
+  const auth::Identity identity_;
+
+ private:
+  std::optional<runtime::Watchers::Ticket> ticket_;
+};
+
+// ------------------------------------------------------------------------------------- WatchEvents
+
+class EventWatch final : public WatchStream<v1::Event> {
+ public:
+  EventWatch(const Backend* backend, auth::Identity identity, bool follow, int64_t after_seq)
+      : WatchStream(backend, std::move(identity), follow), after_seq_(after_seq) {}
+
+  void Begin(const v1::WatchEventsRequest& request) {
+    const absl::Status status = Check(request);
+    if (!status.ok()) return Refuse(status);
+    if (submission_.is_none()) {
+      Hook(submission_);
+      return Start();
+    }
+    backend_->queries->GetSubmission(submission_, [this](absl::StatusOr<core::Submission> found) {
+      absl::Status visible = found.status();
+      if (found.ok()) {
+        visible =
+            CheckVisible(identity_, kWatchEvents, found->spec.organization, NameOf(submission_));
+      }
+      if (!visible.ok()) return Refuse(visible);
+      Hook(submission_);
+      Start();
+    });
+  }
+
+ protected:
+  void Fetch(Fetched fetched) override {
+    if (submission_.is_none()) return FetchEvents(/*is_over=*/false, std::move(fetched));
+    // Whether it is over is asked first: what it did before that is read after it.
+    backend_->queries->GetSubmission(
+        submission_,
+        [this, fetched = std::move(fetched)](absl::StatusOr<core::Submission> found) mutable {
+          if (!found.ok()) return fetched(found.status());
+          FetchEvents(core::IsTerminal(found->state), std::move(fetched));
+        });
+  }
+
+ private:
+  absl::Status Check(const v1::WatchEventsRequest& request) {
+    if (request.after_seq() < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("after_seq is ", request.after_seq(), ": give 0 for the beginning"));
+    if (!request.submission().empty()) {
+      ASSIGN_OR_RETURN(submission_, ParseSubmissionName(request.submission()));
+      return absl::OkStatus();
+    }
+    if (auth::AccessOf(identity_.role, kWatchEvents) == auth::Access::kAllowed)
+      return absl::OkStatus();
+    return absl::InvalidArgumentError("submission is empty: name one of your organization's");
+  }
+
+  void FetchEvents(bool is_over, Fetched fetched) {
+    backend_->queries->EventsAfter(
+        submission_, after_seq_, kPageEvents,
+        [this, is_over, fetched = std::move(fetched)](
+            absl::StatusOr<runtime::Queries::EventsAnswer> answer) mutable {
+          if (!answer.ok()) return fetched(answer.status());
+          Page page;
+          page.is_caught_up = std::ssize(answer->events) < kPageEvents;
+          page.is_end = page.is_caught_up && is_over;
+          after_seq_ = page.is_caught_up ? std::max(after_seq_, answer->last_seq)
+                                         : answer->events.back().seq;
+          for (const core::EventRow& row : answer->events)
+            page.messages.push_back(ToProto(row));
+          fetched(std::move(page));
+        });
+  }
+
+  core::SubmissionId submission_;
+  int64_t after_seq_;  // one fetch at a time touches it
+};
+
+// ---------------------------------------------------------------------------------- WatchRunEvents
+
+class RunEventWatch final : public WatchStream<v1::RunEvent> {
+ public:
+  RunEventWatch(const Backend* backend, auth::Identity identity,
+                const v1::WatchRunEventsRequest& request)
+      : WatchStream(backend, std::move(identity), request.follow()),
+        node_rank_(request.node_rank()),
+        after_(request.after_seq()) {}
+
+  void Begin(const std::string& name) {
+    const absl::StatusOr<core::RunId> run = ParseRunName(name);
+    if (!run.ok()) return Refuse(run.status());
+    if (node_rank_ < -1 || after_ < 0) {
+      return Refuse(absl::InvalidArgumentError(
+          absl::StrCat("node_rank is ", node_rank_, " and after_seq ", after_,
+                       ": give a rank from 0, or -1 for all, and 0 for the beginning")));
+    }
+    run_ = *run;
+    backend_->queries->GetRun(run_, [this](absl::StatusOr<core::Run> found) {
+      if (!found.ok()) return Refuse(found.status());
+      FindOwner(found->submission);
+    });
+  }
+
+ protected:
+  void Fetch(Fetched fetched) override {
+    backend_->queries->GetRun(
+        run_, [this, fetched = std::move(fetched)](absl::StatusOr<core::Run> found) mutable {
+          if (!found.ok()) return fetched(found.status());
+          FetchEvents(core::IsTerminal(found->state), std::move(fetched));
+        });
+  }
+
+ private:
+  void FindOwner(core::SubmissionId submission) {
+    backend_->queries->GetSubmission(
+        submission, [this, submission](absl::StatusOr<core::Submission> found) {
+          absl::Status visible = found.status();
+          if (found.ok()) {
+            visible =
+                CheckVisible(identity_, kWatchRunEvents, found->spec.organization, NameOf(run_));
+          }
+          if (!visible.ok()) return Refuse(visible);
+          Hook(submission);
+          Start();
+        });
+  }
+
+  void FetchEvents(bool is_over, Fetched fetched) {
+    backend_->queries->RunEventsAfter(
+        run_, node_rank_, after_, kPageEvents,
+        [this, is_over,
+         fetched = std::move(fetched)](absl::StatusOr<std::vector<core::RunEvent>> events) mutable {
+          if (!events.ok()) return fetched(events.status());
+          Page page;
+          page.is_caught_up = std::ssize(*events) < kPageEvents;
+          page.is_end = page.is_caught_up && is_over;
+          if (!events->empty()) after_ = node_rank_ < 0 ? events->back().order : events->back().seq;
+          for (const core::RunEvent& event : *events)
+            page.messages.push_back(ToProto(event, run_));
+          fetched(std::move(page));
+        });
+  }
+
+  const int32_t node_rank_;
+  core::RunId run_;
+  int64_t after_;  // one fetch at a time touches it
+};
+
+// -------------------------------------------------------------------------------- DownloadArtifact
+
+class Download final : public PullStream<v1::ArtifactChunk> {
+ public:
+  Download(const Backend* backend, auth::Identity identity, std::string sha256)
+      : PullStream(/*follow=*/false),
+        backend_(backend),
+        identity_(std::move(identity)),
+        sha256_(std::move(sha256)) {}
+
+  void Begin() {
+    backend_->queries->GetArtifact(sha256_, [this](absl::StatusOr<core::ArtifactInfo> found) {
+      absl::Status visible = found.status();
+      if (found.ok()) {
+        visible = CheckVisible(identity_, kDownload, found->organization,
+                               absl::StrCat("artifacts/", found->artifact.sha256));
+      }
+      if (!visible.ok()) return Refuse(visible);
+      Start();
+    });
+  }
+
+ protected:
+  void Fetch(Fetched fetched) override {
+    backend_->queries->ReadArtifact(
+        sha256_, offset_, kChunkBytes,
+        [this, fetched = std::move(fetched)](absl::StatusOr<std::string> bytes) mutable {
+          if (!bytes.ok()) return fetched(bytes.status());
+          Page page;
+          page.is_end = bytes->empty();
+          offset_ += std::ssize(*bytes);
+          if (!page.is_end) page.messages.emplace_back().set_data(*std::move(bytes));
+          fetched(std::move(page));
+        });
+  }
+
+ private:
+  const Backend* const backend_;
+  const auth::Identity identity_;
+  const std::string sha256_;
+  int64_t offset_ = 0;  // one fetch at a time touches it
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::Event>* NewEventWatch(const Backend* backend,
+                                                   const auth::Identity& identity,
+                                                   const v1::WatchEventsRequest& request) {
+  auto* const watch = new EventWatch(backend, identity, request.follow(), request.after_seq());
+  watch->Begin(request);
+  return watch;
+}
+
+grpc::ServerWriteReactor<v1::RunEvent>* NewRunEventWatch(const Backend* backend,
+                                                         const auth::Identity& identity,
+                                                         const v1::WatchRunEventsRequest& request) {
+  auto* const watch = new RunEventWatch(backend, identity, request);
+  watch->Begin(request.run());
+  return watch;
+}
+
+grpc::ServerWriteReactor<v1::ArtifactChunk>* NewDownload(
+    const Backend* backend, const auth::Identity& identity,
+    const v1::DownloadArtifactRequest& request) {
+  auto* const download = new Download(backend, identity, request.sha256());
+  download->Begin();
+  return download;
+}
+
+}  // namespace assay::api
