@@ -1,0 +1,237 @@
+#include "server/config.h"
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+#include "common/file.h"
+#include "common/status.h"
+#include "server/launch/registry.h"
+#include "server/runtime/rule_book.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kDurationMaxMs = 30LL * 24 * 3600 * 1000;
+
+using Problems = std::vector<std::string>;
+
+// Collects what does not parse.
+class SyntaxProblems final : public google::protobuf::io::ErrorCollector {
+ public:
+  SyntaxProblems(std::string path, Problems* problems)
+      : path_(std::move(path)), problems_(problems) {}
+  void AddError(int line, int column, const std::string& message) override {
+    problems_->push_back(absl::StrCat(path_, ":", line + 1, ":", column + 1, ": ", message));
+  }
+
+ private:
+  const std::string path_;
+  Problems* const problems_;
+};
+
+void MakeAbsolute(const std::string& folder, std::string* path) {
+  if (!path->empty() && (*path)[0] != '/') *path = JoinPath(folder, *path);
+}
+
+void MakePathsAbsolute(const std::string& folder, v1::ServerConfig* config) {
+  MakeAbsolute(folder, config->mutable_data_directory());
+  MakeAbsolute(folder, config->mutable_unix_socket_path());
+  for (std::string& path : *config->mutable_round_paths())
+    MakeAbsolute(folder, &path);
+  if (config->has_launcher())
+    MakeAbsolute(folder, config->mutable_launcher()->mutable_worker_program());
+  if (!config->has_tls()) return;
+  MakeAbsolute(folder, config->mutable_tls()->mutable_ca_certificate_path());
+  MakeAbsolute(folder, config->mutable_tls()->mutable_ca_key_path());
+  MakeAbsolute(folder, config->mutable_tls()->mutable_certificate_path());
+  MakeAbsolute(folder, config->mutable_tls()->mutable_key_path());
+}
+
+void Note(const absl::Status& status, absl::string_view field, Problems* problems) {
+  if (!status.ok()) problems->push_back(absl::StrCat(field, ": ", status.message()));
+}
+
+void CheckAddress(const std::string& address, Problems* problems) {
+  if (address.empty()) return;
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  if (colon != std::string::npos && colon > 0 &&
+      absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535)
+    return;
+  problems->push_back(
+      absl::StrCat("listen_address: \"", address, "\" is not host:port, like 127.0.0.1:7443"));
+}
+
+void CheckTls(const v1::ServerConfig& config, Problems* problems) {
+  const absl::StatusOr<api::ListenOptions> listen = ListenOptionsOf(config);
+  if (!listen.ok()) return Note(listen.status(), "tls", problems);
+  Note(api::CheckListenOptions(*listen), "listen_address", problems);
+  if (listen->ca_pem.empty()) return;
+  if (!listen->server_certificate.certificate_pem.empty()) {
+    Note(CheckSignedBy(listen->server_certificate.certificate_pem, listen->ca_pem),
+         "tls.certificate_path", problems);
+  }
+  if (!config.tls().ca_key_path().empty()) Note(CaOf(config).status(), "tls", problems);
+}
+
+void CheckLauncher(const v1::ServerConfig& config, Problems* problems) {
+  const v1::LauncherConfig& launcher = config.launcher();
+  Note(launch::MakeLauncher(launcher.kind(), {}).status(), "launcher.kind", problems);
+  if (launcher.kind() != "local") return;
+  if (launcher.worker_count() < 1)
+    problems->push_back("launcher.worker_count: is 0: say how many agents this host shall have");
+  if (launcher.cores_per_worker() < 0)
+    problems->push_back("launcher.cores_per_worker: is negative: give 0 to share evenly");
+  if (config.listen_address().empty() || config.tls().ca_key_path().empty()) {
+    problems->push_back(
+        "launcher: kind \"local\" needs listen_address and tls.ca_key_path, by which its agents "
+        "enrol; run assay admin init");
+  }
+}
+
+void CheckScheduler(const v1::SchedulerConfig& scheduler, Problems* problems) {
+  const std::pair<const char*, int64_t> durations[] = {
+      {"scheduler.suspect_after_ms", scheduler.suspect_after_ms()},
+      {"scheduler.lost_after_ms", scheduler.lost_after_ms()}};
+  for (const auto& [field, value] : durations) {
+    if (value < 0 || value > kDurationMaxMs)
+      problems->push_back(absl::StrCat(field, ": is ", value, ": give 0 to ", kDurationMaxMs));
+  }
+  if (scheduler.suspect_after_ms() > 0 && scheduler.lost_after_ms() > 0 &&
+      scheduler.suspect_after_ms() > scheduler.lost_after_ms())
+    problems->push_back("scheduler.suspect_after_ms: is longer than lost_after_ms");
+  if (scheduler.organization_run_limit() < 0)
+    problems->push_back("scheduler.organization_run_limit: is negative: give 0 for no limit");
+  for (const auto& [organization, limit] : scheduler.organization_run_limits()) {
+    if (limit < 0) {
+      problems->push_back(absl::StrCat("scheduler.organization_run_limits[\"", organization,
+                                       "\"]: is negative: give 0 for no limit"));
+    }
+  }
+}
+
+void CheckLocalUsers(const v1::ServerConfig& config, Problems* problems) {
+  for (const v1::LocalUser& user : config.local_users()) {
+    const std::string field = absl::StrCat("local_users { uid: ", user.uid(), " }");
+    const std::optional<auth::Role> role = auth::ParseRole(user.role());
+    if (user.uid() < 0 || user.uid() > std::numeric_limits<uid_t>::max())
+      problems->push_back(absl::StrCat(field, ": no such uid"));
+    if (user.principal().empty())
+      problems->push_back(absl::StrCat(field, ": principal is empty: say who this is"));
+    if (!role.has_value() || *role == auth::Role::kWorker) {
+      problems->push_back(absl::StrCat(field, ": role is \"", user.role(),
+                                       "\": choose submitter, reviewer or operator"));
+    }
+    if (role == auth::Role::kSubmitter && user.organization().empty())
+      problems->push_back(absl::StrCat(field, ": organization is empty: a submitter has one"));
+  }
+}
+
+absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
+  Problems problems;
+  if (config.data_directory().empty())
+    problems.push_back("data_directory: is empty: name a folder on a local disk");
+  CheckAddress(config.listen_address(), &problems);
+  CheckTls(config, &problems);
+  CheckLauncher(config, &problems);
+  CheckScheduler(config.scheduler(), &problems);
+  CheckLocalUsers(config, &problems);
+  if (config.queue_limit() < 0)
+    problems.push_back("queue_limit: is negative: give 0 for the default");
+  Note(runtime::LoadRuleBook({config.round_paths().begin(), config.round_paths().end()}).status(),
+       "round_paths", &problems);
+  if (problems.empty()) return absl::OkStatus();
+  for (std::string& problem : problems)
+    problem = absl::StrCat(path, ": ", problem);
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+// The file's content, or nothing if no path is given.
+absl::StatusOr<std::string> ReadOptional(const std::string& path) {
+  if (path.empty()) return std::string();
+  return ReadFile(path);
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ServerConfig> LoadServerConfig(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  return ParseServerConfig(text, path);
+}
+
+absl::StatusOr<v1::ServerConfig> ParseServerConfig(const std::string& text,
+                                                   const std::string& path) {
+  Problems problems;
+  SyntaxProblems collector(path, &problems);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&collector);
+  v1::ServerConfig config;
+  if (!parser.ParseFromString(text, &config))
+    return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  const size_t slash = path.rfind('/');
+  MakePathsAbsolute(slash == std::string::npos ? "." : path.substr(0, slash + 1), &config);
+  RETURN_IF_ERROR(Validate(config, path));
+  return config;
+}
+
+absl::StatusOr<api::ListenOptions> ListenOptionsOf(const v1::ServerConfig& config) {
+  api::ListenOptions options;
+  options.tcp_address = config.listen_address();
+  options.unix_socket_path = config.unix_socket_path();
+  options.is_socket_open_to_all = config.local_users_size() > 0;
+  ASSIGN_OR_RETURN(options.ca_pem, ReadOptional(config.tls().ca_certificate_path()));
+  ASSIGN_OR_RETURN(options.server_certificate.certificate_pem,
+                   ReadOptional(config.tls().certificate_path()));
+  ASSIGN_OR_RETURN(options.server_certificate.key_pem, ReadOptional(config.tls().key_path()));
+  return options;
+}
+
+absl::StatusOr<CertificateAndKey> CaOf(const v1::ServerConfig& config) {
+  CertificateAndKey ca;
+  ASSIGN_OR_RETURN(ca.certificate_pem, ReadOptional(config.tls().ca_certificate_path()));
+  ASSIGN_OR_RETURN(ca.key_pem, ReadOptional(config.tls().ca_key_path()));
+  if (!ca.key_pem.empty()) RETURN_IF_ERROR(Annotate(CheckPair(ca), "ca_key_path"));
+  return ca;
+}
+
+std::vector<auth::LocalUser> LocalUsersOf(const v1::ServerConfig& config) {
+  std::vector<auth::LocalUser> users;
+  for (const v1::LocalUser& user : config.local_users()) {
+    users.push_back({.uid = static_cast<uid_t>(user.uid()),
+                     .identity = {.principal = user.principal(),
+                                  .role = *auth::ParseRole(user.role()),
+                                  .organization = user.organization()}});
+  }
+  return users;
+}
+
+core::Policy PolicyOf(const v1::ServerConfig& config) {
+  const v1::SchedulerConfig& scheduler = config.scheduler();
+  core::Policy policy;
+  if (scheduler.suspect_after_ms() > 0)
+    policy.suspect_after_us = scheduler.suspect_after_ms() * 1000;
+  if (scheduler.lost_after_ms() > 0) policy.lost_after_us = scheduler.lost_after_ms() * 1000;
+  policy.organization_run_limit = scheduler.organization_run_limit();
+  policy.organization_run_limits.insert(scheduler.organization_run_limits().begin(),
+                                        scheduler.organization_run_limits().end());
+  return policy;
+}
+
+runtime::RuntimeOptions RuntimeOptionsOf(const v1::ServerConfig& config) {
+  runtime::RuntimeOptions options;
+  options.data_directory = config.data_directory();
+  options.round_paths = {config.round_paths().begin(), config.round_paths().end()};
+  options.policy = PolicyOf(config);
+  if (config.queue_limit() > 0)
+    options.core_thread.queue_limit = static_cast<size_t>(config.queue_limit());
+  return options;
+}
+
+}  // namespace assay

@@ -1,0 +1,78 @@
+#include "server/daemon.h"
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/status.h"
+#include "server/api/server.h"
+#include "server/config.h"
+#include "server/local_agents.h"
+#include "server/runtime/runtime.h"
+
+namespace assay {
+namespace {
+
+constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
+
+absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const Clock* clock,
+                                         runtime::Runtime* runtime) {
+  api::Backend backend = {.clock = clock,
+                          .core = &runtime->core(),
+                          .queries = &runtime->queries(),
+                          .uploads = &runtime->uploads(),
+                          .watchers = &runtime->watchers(),
+                          .tokens = &runtime->tokens(),
+                          .rules = &runtime->rules(),
+                          .version = std::string(api::kBackendVersion),
+                          .data_directory = config.data_directory(),
+                          .start_time = clock->Wall()};
+  ASSIGN_OR_RETURN(backend.ca, CaOf(config));
+  return backend;
+}
+
+// Where to reach this daemon, for scripts and tests: the port may have been chosen by the kernel.
+absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& server) {
+  std::string text;
+  if (!server.tcp_address().empty()) absl::StrAppend(&text, "tcp ", server.tcp_address(), "\n");
+  if (!config.unix_socket_path().empty())
+    absl::StrAppend(&text, "unix ", config.unix_socket_path(), "\n");
+  return WriteFileAtomic(JoinPath(config.data_directory(), "address"), text);
+}
+
+}  // namespace
+
+absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals) {
+  const RealClock clock;
+  ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Runtime> runtime,
+                   runtime::Runtime::Open(&clock, RuntimeOptionsOf(config)));
+  const auth::Authenticator authenticator(geteuid(), LocalUsersOf(config));
+  ASSIGN_OR_RETURN(api::Backend backend, MakeBackend(config, &clock, runtime.get()));
+  ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));
+  ASSIGN_OR_RETURN(const std::unique_ptr<api::Server> server,
+                   api::Server::Start(std::move(listen), &authenticator, std::move(backend)));
+  RETURN_IF_ERROR(WriteAddress(config, *server));
+  LOG(INFO) << "serving tcp=" << server->tcp_address() << " unix=" << config.unix_socket_path()
+            << " data=" << config.data_directory();
+  ASSIGN_OR_RETURN(std::unique_ptr<launch::Launcher> launcher, MakeConfiguredLauncher(config));
+  RETURN_IF_ERROR(
+      StartLocalAgents(config, clock, server->tcp_address(), &runtime->core(), launcher.get()));
+  int signal = 0;
+  CHECK(sigwait(&signals, &signal) == 0);
+  LOG(INFO) << "stopping signal=" << signal;
+  launcher.reset();        // agents started here end with it
+  runtime->core().Stop();  // last commit; calls that wait are answered, new ones refused
+  server->Shutdown(kShutdownGrace);
+  runtime->Stop();
+  LOG(INFO) << "stopped";
+  return absl::OkStatus();
+}
+
+}  // namespace assay

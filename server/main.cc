@@ -1,0 +1,79 @@
+// assayd, the coordinator: flags, signals, exit codes.
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <iostream>
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+
+#include "common/log.h"
+#include "server/api/services.h"
+#include "server/config.h"
+#include "server/daemon.h"
+
+ABSL_FLAG(std::string, config, "", "path of the configuration, a ServerConfig as text proto");
+ABSL_FLAG(bool, check_config, false, "only read and check the configuration");
+ABSL_FLAG(bool, version, false, "print the version");
+
+namespace assay {
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;  // the configuration is wrong: restarting does not help
+constexpr rlim_t kDescriptorsWanted = 65536;  // a connection each for thousands of agents
+
+// Blocks the signals that end the daemon in all threads, so that sigwait gets them.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  CHECK(std::signal(SIGPIPE, SIG_IGN) != SIG_ERR);
+  return signals;
+}
+
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min(limit.rlim_max, kDescriptorsWanted);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) LOG(WARNING) << "cannot raise RLIMIT_NOFILE";
+}
+
+int Main() {
+  if (absl::GetFlag(FLAGS_version)) {
+    std::cout << "assayd " << api::kBackendVersion << "\n";
+    return 0;
+  }
+  if (absl::GetFlag(FLAGS_config).empty()) {
+    std::cerr << "give the configuration: assayd --config=<file>; assay admin init writes one\n";
+    return kExitUsage;
+  }
+  const sigset_t signals = BlockSignals();
+  const absl::StatusOr<v1::ServerConfig> config = LoadServerConfig(absl::GetFlag(FLAGS_config));
+  if (!config.ok()) {
+    std::cerr << config.status().message() << "\n";
+    return kExitUsage;
+  }
+  if (absl::GetFlag(FLAGS_check_config)) return 0;
+  RaiseDescriptorLimit();
+  const absl::Status status = Serve(*config, signals);
+  if (status.ok()) return 0;
+  LOG(ERROR) << "cannot serve: " << status.message();
+  return kExitFailure;
+}
+
+}  // namespace
+}  // namespace assay
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("The coordinator of Assay.\n\n  assayd --config=<file>");
+  absl::ParseCommandLine(argc, argv);
+  return assay::Main();
+}

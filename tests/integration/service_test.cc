@@ -1,0 +1,448 @@
+// The service as its users meet it: a real assayd, over its Unix socket and over TLS.
+
+#include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/file.h"
+#include "common/secret.h"
+#include "common/sha256.h"
+#include "tests/integration/deployment.h"
+#include "tests/integration/fake_worker.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using Submissions = v1::SubmissionService::Stub;
+using Admin = v1::AdminService::Stub;
+using Workers = v1::WorkerService::Stub;
+using Enrolment = v1::EnrolmentService::Stub;
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(deployment_.Start(), IsOk());
+    root_.emplace(deployment_.Unix());
+    AddTinyDataset(&*root_);
+  }
+
+  absl::StatusOr<v1::Submission> Create(Client* client, const v1::SubmissionSpec& spec,
+                                        const std::string& request_id = MakeUuid()) {
+    v1::CreateSubmissionRequest request;
+    request.set_request_id(request_id);
+    *request.mutable_spec() = spec;
+    return client->Call(client->submission(), &Submissions::CreateSubmission, request);
+  }
+
+  // A client with a new token.
+  Client WithToken(const std::string& role, const std::string& organization = "") {
+    v1::CreateTokenRequest request;
+    request.set_request_id(MakeUuid());
+    request.mutable_token()->set_kind(v1::Token::ACCESS);
+    request.mutable_token()->set_role(role);
+    request.mutable_token()->set_principal("the-" + role);
+    request.mutable_token()->set_organization(organization);
+    const auto created = root_->Call(root_->admin(), &Admin::CreateToken, request);
+    EXPECT_THAT(created, IsOk());
+    return Client(deployment_.Tls(created->secret()));
+  }
+
+  std::string EnrolmentToken(const std::string& worker) {
+    v1::CreateTokenRequest request;
+    request.mutable_token()->set_kind(v1::Token::ENROL);
+    request.mutable_token()->set_principal(worker);
+    const auto created = root_->Call(root_->admin(), &Admin::CreateToken, request);
+    EXPECT_THAT(created, IsOk());
+    return created->secret();
+  }
+
+  std::vector<v1::Event> Watch(Client* client, const std::string& submission, int64_t after_seq) {
+    v1::WatchEventsRequest request;
+    request.set_submission(submission);
+    request.set_after_seq(after_seq);
+    grpc::ClientContext context;
+    PrepareCall(client->endpoint(), absl::Seconds(60), &context);
+    const auto reader = client->submission().WatchEvents(&context, request);
+    std::vector<v1::Event> events;
+    v1::Event event;
+    while (reader->Read(&event))
+      events.push_back(event);
+    EXPECT_THAT(FromGrpc(reader->Finish()), IsOk());
+    return events;
+  }
+
+  Deployment deployment_;
+  std::optional<Client> root_;  // through the Unix socket
+};
+
+TEST_F(ServiceTest, TheSameRequestGivesTheSameSubmission) {
+  const auto first = Create(&*root_, TinySpec("Org", 1), "request-1");
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(first->name(), "submissions/e-1");
+  EXPECT_EQ(first->state(), v1::Submission::OPEN);
+  EXPECT_THAT(first->runs(), SizeIs(3));
+
+  EXPECT_EQ(Create(&*root_, TinySpec("Org", 1), "request-1")->name(), first->name());
+  EXPECT_NE(Create(&*root_, TinySpec("Org", 1), "request-2")->name(), first->name());
+}
+
+TEST_F(ServiceTest, ABadRequestIsToldWhatIsWrongWithIt) {
+  v1::SubmissionSpec spec = TinySpec("Org", 1);
+  spec.set_round("hpc-9");
+  EXPECT_THAT(Create(&*root_, spec), Not(IsOk()));
+  spec = TinySpec("Org", 1);
+  spec.set_dataset("nowhere");
+  EXPECT_THAT(Create(&*root_, spec), StatusIs(absl::StatusCode::kNotFound, HasSubstr("nowhere")));
+  EXPECT_THAT(Create(&*root_, TinySpec("Org", 1), ""),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("request_id")));
+  v1::GetSubmissionRequest get;
+  get.set_name("e-1");
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::GetSubmission, get),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("submissions/e-42")));
+}
+
+TEST_F(ServiceTest, ListsNewestFirstPageByPage) {
+  std::vector<std::string> created;
+  for (int i = 0; i < 5; ++i)
+    created.push_back(Create(&*root_, TinySpec("Org", 1))->name());
+
+  std::vector<std::string> listed;
+  v1::ListSubmissionsRequest request;
+  request.set_page_size(2);
+  do {
+    const auto page = root_->Call(root_->submission(), &Submissions::ListSubmissions, request);
+    ASSERT_THAT(page, IsOk());
+    EXPECT_LE(page->submissions_size(), 2);
+    for (const v1::Submission& submission : page->submissions())
+      listed.push_back(submission.name());
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+
+  EXPECT_THAT(listed, ::testing::ElementsAreArray(created.rbegin(), created.rend()));
+  request.set_page_size(1001);
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::ListSubmissions, request),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(ServiceTest, CancellingEndsASubmissionOnceAndSaysWhy) {
+  const std::string name = Create(&*root_, TinySpec("Org", 1))->name();
+  v1::CancelSubmissionRequest request;
+  request.set_name(name);
+  request.set_reason("wrong machine");
+  const auto cancelled = root_->Call(root_->submission(), &Submissions::CancelSubmission, request);
+  ASSERT_THAT(cancelled, IsOk());
+  EXPECT_EQ(cancelled->state(), v1::Submission::CANCELLED);
+  EXPECT_THAT(cancelled->state_reason(), HasSubstr("wrong machine"));
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::CancelSubmission, request),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  request.set_name("submissions/e-99");
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::CancelSubmission, request),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ServiceTest, AWatchGoesOnFromAnEventNumberAndEndsWithTheSubmission) {
+  const std::string name = Create(&*root_, TinySpec("Org", 1))->name();
+  const std::vector<v1::Event> before = Watch(&*root_, name, 0);
+  ASSERT_THAT(before, Not(IsEmpty()));
+  EXPECT_EQ(before[0].type(), "SubmissionCreated");
+  EXPECT_EQ(before[0].principal(), "root");
+
+  // A follower sees what comes, and is let go when nothing more can come.
+  v1::WatchEventsRequest request;
+  request.set_submission(name);
+  request.set_after_seq(before.back().seq());
+  request.set_follow(true);
+  grpc::ClientContext context;
+  PrepareCall(root_->endpoint(), absl::Seconds(60), &context);
+  const auto reader = root_->submission().WatchEvents(&context, request);
+  v1::CancelSubmissionRequest cancel;
+  cancel.set_name(name);
+  ASSERT_THAT(root_->Call(root_->submission(), &Submissions::CancelSubmission, cancel), IsOk());
+
+  std::vector<std::string> types;
+  v1::Event event;
+  while (reader->Read(&event)) {
+    EXPECT_GT(event.seq(), before.back().seq());
+    types.push_back(event.type());
+  }
+  EXPECT_THAT(FromGrpc(reader->Finish()), IsOk());
+  EXPECT_THAT(types,
+              ElementsAre("RunCancelled", "RunCancelled", "RunCancelled", "SubmissionClosed"));
+}
+
+TEST_F(ServiceTest, ASubmitterSeesItsOwnOrganizationAndNoOther) {
+  Client fjord = WithToken("submitter", "Fjord");
+  Client rival = WithToken("submitter", "Rival");
+  const auto created = Create(&fjord, TinySpec("Fjord", 1));
+  ASSERT_THAT(created, IsOk());
+  EXPECT_EQ(created->submitter(), "the-submitter");
+
+  EXPECT_THAT(Create(&fjord, TinySpec("Rival", 1)), StatusIs(absl::StatusCode::kPermissionDenied));
+  v1::GetSubmissionRequest get;
+  get.set_name(created->name());
+  EXPECT_THAT(fjord.Call(fjord.submission(), &Submissions::GetSubmission, get), IsOk());
+  EXPECT_THAT(rival.Call(rival.submission(), &Submissions::GetSubmission, get),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(rival.Call(rival.submission(), &Submissions::ListSubmissions, {})->submissions(),
+              IsEmpty());
+  EXPECT_THAT(fjord.Call(fjord.submission(), &Submissions::ListSubmissions, {})->submissions(),
+              SizeIs(1));
+  v1::GetRunRequest run;
+  run.set_name(created->runs(0));
+  EXPECT_THAT(rival.Call(rival.submission(), &Submissions::GetRun, run),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(rival.Call(rival.submission(), &Submissions::ListRuns, {})->runs(), IsEmpty());
+  v1::CancelSubmissionRequest cancel;
+  cancel.set_name(created->name());
+  EXPECT_THAT(rival.Call(rival.submission(), &Submissions::CancelSubmission, cancel),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(fjord.Call(fjord.admin(), &Admin::ListTokens, {}),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(ServiceTest, AReviewerReadsEverythingAndChangesNothing) {
+  Client reviewer = WithToken("reviewer");
+  const auto created = Create(&*root_, TinySpec("Org", 1));
+  v1::GetSubmissionRequest get;
+  get.set_name(created->name());
+  EXPECT_THAT(reviewer.Call(reviewer.submission(), &Submissions::GetSubmission, get), IsOk());
+  EXPECT_THAT(Watch(&reviewer, "", 0), Not(IsEmpty()));
+  EXPECT_THAT(Create(&reviewer, TinySpec("Org", 1)), StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(ServiceTest, WithoutIdentityNothingWorksButEnrolment) {
+  Client stranger(deployment_.Tls());
+  EXPECT_THAT(stranger.Call(stranger.submission(), &Submissions::ListSubmissions, {}),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("token")));
+  EXPECT_THAT(stranger.Call(stranger.admin(), &Admin::GetServerInfo, {}),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(stranger.Call(stranger.worker(), &Workers::Synchronize, {}),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+  v1::EnrolRequest enrol;
+  enrol.set_worker("w0");
+  EXPECT_THAT(stranger.Call(stranger.enrolment(), &Enrolment::Enrol, enrol),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  Client guesser(deployment_.Tls("assay_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
+  EXPECT_THAT(guesser.Call(guesser.admin(), &Admin::GetServerInfo, {}),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("unknown token")));
+}
+
+TEST_F(ServiceTest, ARevokedTokenIsRefusedFromTheNextCallOn) {
+  Client reviewer = WithToken("reviewer");
+  const auto info = reviewer.Call(reviewer.admin(), &Admin::GetServerInfo, {});
+  ASSERT_THAT(info, IsOk());
+  EXPECT_EQ(info->role(), "reviewer");
+  EXPECT_EQ(info->data_directory(), "");
+
+  v1::RevokeTokenRequest revoke;
+  revoke.set_name(root_->Call(root_->admin(), &Admin::ListTokens, {})->tokens(0).name());
+  ASSERT_THAT(root_->Call(root_->admin(), &Admin::RevokeToken, revoke), IsOk());
+  EXPECT_THAT(reviewer.Call(reviewer.admin(), &Admin::GetServerInfo, {}),
+              StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("revoked")));
+}
+
+TEST_F(ServiceTest, AnEnrolmentTokenWorksOnceForItsWorker) {
+  Client stranger(deployment_.Tls());
+  const KeyAndCsr key = *MakeKeyAndCsr("whatever");
+  v1::EnrolRequest enrol;
+  enrol.set_token(EnrolmentToken("w7"));
+  enrol.set_csr_pem(key.csr_pem);
+  enrol.set_worker("w8");
+  EXPECT_THAT(stranger.Call(stranger.enrolment(), &Enrolment::Enrol, enrol),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  enrol.set_worker("w7");
+  const auto enrolled = stranger.Call(stranger.enrolment(), &Enrolment::Enrol, enrol);
+  ASSERT_THAT(enrolled, IsOk());
+  EXPECT_THAT(stranger.Call(stranger.enrolment(), &Enrolment::Enrol, enrol),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("used")));
+
+  EXPECT_THAT(CommonNameOf(enrolled->certificate_pem()), IsOkAndHolds("w7"));
+  Endpoint endpoint = deployment_.Tls();
+  endpoint.certificate_pem = enrolled->certificate_pem();
+  endpoint.key_pem = key.key_pem;
+  FakeWorker worker(endpoint, "w7");
+  EXPECT_THAT(worker.Synchronize(), IsOk());
+  // It renews without a token, under its own name only.
+  Client w7(endpoint);
+  enrol.clear_token();
+  EXPECT_THAT(w7.Call(w7.enrolment(), &Enrolment::Enrol, enrol), IsOk());
+  enrol.set_worker("w8");
+  EXPECT_THAT(w7.Call(w7.enrolment(), &Enrolment::Enrol, enrol),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(ServiceTest, AnEnrolmentTokenIsNoIdentity) {
+  Client thief(deployment_.Tls(EnrolmentToken("w7")));
+  EXPECT_THAT(thief.Call(thief.admin(), &Admin::GetServerInfo, {}),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+}
+
+TEST_F(ServiceTest, AWorkerSpeaksAsItselfOnly) {
+  FakeWorker impostor(deployment_.Worker("w0"), "w1");
+  EXPECT_THAT(impostor.Synchronize(),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("w1")));
+  Client operator_client = WithToken("operator");
+  v1::SynchronizeRequest request;
+  request.set_worker("workers/w0");
+  EXPECT_THAT(operator_client.Call(operator_client.worker(), &Workers::Synchronize, request),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+TEST_F(ServiceTest, AWorkerWalksASubmissionToAScore) {
+  const std::string name = Create(&*root_, TinySpec("Org", 1))->name();
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  for (int i = 0; i < 3; ++i)
+    ASSERT_THAT(worker.WalkOneRun(TinyLog()), IsOk());
+
+  const std::vector<v1::Event> events = WatchToTheEnd(&*root_, name);
+  ASSERT_THAT(events, Not(IsEmpty()));
+  EXPECT_EQ(events.back().type(), "SubmissionClosed");
+  v1::GetSubmissionRequest get;
+  get.set_name(name);
+  const auto submission = root_->Call(root_->submission(), &Submissions::GetSubmission, get);
+  ASSERT_THAT(submission, IsOk());
+  EXPECT_EQ(submission->state(), v1::Submission::VALID) << submission->DebugString();
+  EXPECT_GT(submission->score_minutes(), 0);
+  EXPECT_FALSE(submission->is_mlperf_result());
+
+  v1::GetRunRequest run_request;
+  run_request.set_name(submission->runs(0));
+  const auto run = root_->Call(root_->submission(), &Submissions::GetRun, run_request);
+  ASSERT_THAT(run, IsOk());
+  EXPECT_EQ(run->state(), v1::Run::SUCCEEDED);
+  EXPECT_TRUE(run->is_converged());
+  EXPECT_TRUE(run->is_compliant()) << run->DebugString();
+  ASSERT_THAT(run->artifacts(), SizeIs(1));
+
+  const std::string log = absl::StrJoin(TinyLog(), "\n") + "\n";
+  EXPECT_EQ(Download(&*root_, run->artifacts(0).sha256()), log);
+  EXPECT_THAT(WatchRunLines(&*root_, run->name()), ::testing::ElementsAreArray(TinyLog()));
+}
+
+TEST_F(ServiceTest, AnArtifactWithAnotherDigestIsRefused) {
+  Create(&*root_, TinySpec("Org", 1)).value();
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  EXPECT_THAT(worker.Upload("result_1.txt", "some bytes", Sha256Hex("other bytes")),
+              StatusIs(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(ServiceTest, AGapInTheEventsEndsTheStreamAndNamesWhatIsMissing) {
+  Create(&*root_, TinySpec("Org", 1)).value();
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  EXPECT_THAT(worker.SendLines({"one", "two"}, 1), IsOkAndHolds(2));
+  EXPECT_THAT(worker.SendLines({"one", "two", "three"}, 1), IsOkAndHolds(3));
+  EXPECT_THAT(worker.SendLines({"five"}, 5), StatusIs(absl::StatusCode::kAborted, HasSubstr("4")));
+}
+
+TEST_F(ServiceTest, ARestartKeepsEverything) {
+  Create(&*root_, TinySpec("Org", 1), "request-1").value();
+  Create(&*root_, TinySpec("Org", 1)).value();
+  Client reviewer = WithToken("reviewer");
+  const auto before = root_->Call(root_->admin(), &Admin::GetServerInfo, {});
+  const std::vector<v1::Event> events = Watch(&*root_, "", 0);
+
+  EXPECT_THAT(deployment_.Terminate(), IsOkAndHolds(0));
+  EXPECT_FALSE(FileExists(deployment_.dir().Path("assayd.sock")));
+  ASSERT_THAT(deployment_.Start(), IsOk());
+
+  Client again(deployment_.Unix());
+  const auto after = again.Call(again.admin(), &Admin::GetServerInfo, {});
+  ASSERT_THAT(after, IsOk());
+  EXPECT_EQ(after->event_seq(), before->event_seq());
+  EXPECT_EQ(after->submission_count(), 2);
+  EXPECT_THAT(Watch(&again, "", 0), SizeIs(events.size()));
+  EXPECT_EQ(Create(&again, TinySpec("Org", 1), "request-1")->name(), "submissions/e-1");
+  EXPECT_EQ(Create(&again, TinySpec("Org", 1))->name(), "submissions/e-3");
+  Client token(deployment_.Tls(reviewer.endpoint().token));
+  EXPECT_THAT(token.Call(token.admin(), &Admin::GetServerInfo, {}), IsOk());
+}
+
+TEST_F(ServiceTest, PlansAndExplainsWithoutChangingAnything) {
+  const auto before = root_->Call(root_->admin(), &Admin::GetServerInfo, {})->event_seq();
+  v1::PlanSubmissionRequest plan;
+  *plan.mutable_spec() = TinySpec("Org", 1);
+  const auto planned = root_->Call(root_->submission(), &Submissions::PlanSubmission, plan);
+  ASSERT_THAT(planned, IsOk());
+  EXPECT_EQ(planned->worker_count_matching(), 0);
+  EXPECT_FALSE(planned->is_mlperf_result());
+  EXPECT_THAT(planned->round_label(), HasSubstr("integration"));
+  EXPECT_EQ(root_->Call(root_->admin(), &Admin::GetServerInfo, {})->event_seq(), before);
+
+  v1::ExplainSubmissionRequest explain;
+  explain.set_name(Create(&*root_, TinySpec("Org", 1))->name());
+  const auto explained = root_->Call(root_->submission(), &Submissions::ExplainSubmission, explain);
+  ASSERT_THAT(explained, IsOk());
+  EXPECT_THAT(explained->explanation(), Not(IsEmpty()));
+}
+
+TEST_F(ServiceTest, TheAuditNamesWhoChangedWhat) {
+  Client fjord = WithToken("submitter", "Fjord");
+  Create(&fjord, TinySpec("Fjord", 1)).value();
+  const auto audit = root_->Call(root_->admin(), &Admin::ListAudit, {});
+  ASSERT_THAT(audit, IsOk());
+  std::set<std::string> seen;
+  for (const v1::AuditEntry& entry : audit->entries()) {
+    seen.insert(absl::StrCat(entry.principal(), " ", entry.type()));
+    EXPECT_THAT(entry.body_json(), Not(HasSubstr("assay_")));
+  }
+  EXPECT_THAT(seen, ::testing::IsSupersetOf({"root DatasetAdded", "root TokenCreated",
+                                             "the-submitter SubmissionCreated"}));
+}
+
+TEST_F(ServiceTest, HealthAndReflectionAnswer) {
+  EXPECT_EQ(RawCall(&*root_, "/grpc.health.v1.Health/Check", ""), std::string("\x08\x01", 2));
+  // ServerReflectionRequest{list_services: "*"}
+  const std::string services = RawStreamCall(
+      &*root_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "\x3a\x01*");
+  EXPECT_THAT(services, HasSubstr("assay.v1.SubmissionService"));
+  EXPECT_THAT(services, HasSubstr("assay.v1.EnrolmentService"));
+}
+
+TEST_F(ServiceTest, ASecondDaemonOnTheSameDataIsRefused) {
+  std::string output;
+  EXPECT_THAT(deployment_.RunOnce({"--config", deployment_.dir().Path("assayd.conf")}, &output),
+              IsOkAndHolds(Not(0)));
+  EXPECT_THAT(output, HasSubstr("data"));
+  EXPECT_THAT(root_->Call(root_->admin(), &Admin::GetServerInfo, {}), IsOk());
+}
+
+TEST(ConfigTest, TellsAllProblemsAtOnceAndDoesNotServe) {
+  Deployment deployment;
+  const std::string path = deployment.dir().Path("bad.conf");
+  ASSERT_THAT(WriteFileAtomic(path, R"(listen_address: "0.0.0.0:7443"
+launcher { kind: "slurm" }
+local_users { uid: 1000 role: "king" }
+)"),
+              IsOk());
+  std::string output;
+  EXPECT_THAT(deployment.RunOnce({"--config", path, "--check_config"}, &output), IsOkAndHolds(2));
+  for (const char* problem : {"data_directory", "plain TCP is not spoken", "slurm", "king"})
+    EXPECT_THAT(output, HasSubstr(problem));
+
+  ASSERT_THAT(WriteFileAtomic(path, "data_directory: \"d\"\nlisten_adress: \"x\"\n"), IsOk());
+  EXPECT_THAT(deployment.RunOnce({"--config", path}, &output), IsOkAndHolds(2));
+  EXPECT_THAT(output, HasSubstr("bad.conf:2:"));
+
+  ASSERT_THAT(WriteFileAtomic(path, deployment.Config("")), IsOk());
+  EXPECT_THAT(deployment.RunOnce({"--config", path, "--check_config"}, &output), IsOkAndHolds(0));
+  EXPECT_THAT(deployment.RunOnce({"--version"}, &output), IsOkAndHolds(0));
+  EXPECT_THAT(output, HasSubstr("assayd 0."));
+}
+
+}  // namespace
+}  // namespace assay::testing
