@@ -223,7 +223,8 @@ Json TokenJson(const v1::Token& token) {
   Put(&json, "role", token.role());
   Put(&json, "principal", token.principal());
   Put(&json, "organization", token.organization());
-  json["state"] = token.is_revoked() ? "revoked" : "valid";
+  const bool is_enrolment = token.kind() == v1::Token::ENROL;
+  json["state"] = !token.is_revoked() ? "valid" : is_enrolment ? "used" : "revoked";
   Put(&json, "created", token.create_time());
   Put(&json, "expires", token.expire_time());
   return json;

@@ -144,11 +144,15 @@ absl::StatusOr<std::vector<ResultFolder>> FindResultFolders(const std::string& d
 }
 
 std::string JudgedFolder::division() const {
+  // The description decides, as in the official summary: v0.7 has an open entry that logged closed.
+  const Json& description = folder.system_description;
+  if (description.is_object() && description.contains("division")) {
+    const std::string division = absl::AsciiStrToLower(RawText(description["division"]));
+    if (division == "closed" || division == "open") return division;
+  }
   for (const JudgedRun& run : runs)
     if (!run.result.facts.division.empty()) return run.result.facts.division;
-  if (!folder.system_description.is_object() || !folder.system_description.contains("division"))
-    return "";
-  return absl::AsciiStrToLower(RawText(folder.system_description["division"]));
+  return "";
 }
 
 void JudgedFolder::DropLogs() {

@@ -50,7 +50,7 @@ struct JudgedFolder {
   int model_count = 0;
   std::optional<double> time_to_all_minutes;
 
-  // closed or open: as logged, else as the system's description says.
+  // closed or open: as the system's description says, else as logged.
   std::string division() const;
   // Frees the logs' bytes.
   void DropLogs();
