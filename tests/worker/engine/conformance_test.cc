@@ -71,7 +71,7 @@ TEST_P(ConformanceTest, ConvolutionsAgree) {
   const struct {
     const char* name;
     ConvShape shape;
-  } kRows[] = {
+  } rows[] = {
       {"first layer", SameConv(2, {16, 16, 16}, 4, 32, 3)},
       {"first layer, kernel 2", SameConv(2, {16, 16, 16}, 4, 32, 2)},
       {"narrow first layer", SameConv(2, {16, 16, 16}, 4, 8, 3)},
@@ -85,7 +85,7 @@ TEST_P(ConformanceTest, ConvolutionsAgree) {
       {"no padding in depth, as a spatial partition has it", valid_in_depth},
   };
 
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
     const ConvResult actual = RunConvolution(backend_.get(), row.shape);
     const ConvResult expected = RunConvolution(&reference_, row.shape);
@@ -118,10 +118,10 @@ PoolResult RunPool(Backend* backend, const Shape& shape) {
 }
 
 TEST_P(ConformanceTest, PoolingAgreesExactly) {
-  const Shape kShapes[] = {
+  const Shape shapes[] = {
       {2, 8, 8, 8, 32}, {1, 4, 6, 2, 8}, {2, 2, 2, 2, 512}, {1, 4, 4, 4, 5}, {1, 5, 3, 7, 8}};
 
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : shapes) {
     SCOPED_TRACE(shape.ToString());
     const PoolResult actual = RunPool(backend_.get(), shape);
     const PoolResult expected = RunPool(&reference_, shape);
@@ -164,7 +164,7 @@ TEST_P(ConformanceTest, FusedBlocksAgree) {
   const struct {
     const char* name;
     ConvPoolShape shape;
-  } kRows[] = {
+  } rows[] = {
       {"first of a network", {SameConv(2, {8, 6, 32}, 4, 32, 3), 0.3, false}},
       {"first, kernel 2", {SameConv(2, {8, 6, 32}, 4, 32, 2), 0.3, false}},
       {"first, narrow, wider cube", {SameConv(1, {4, 4, 64}, 4, 8, 3), 0.3, false}},
@@ -183,7 +183,7 @@ TEST_P(ConformanceTest, FusedBlocksAgree) {
       {"last, wide, kernel 2", {SameConv(2, {2, 2, 2}, 128, 24, 2), 0.3, true}},
   };
 
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
     const ConvPoolResult actual = RunConvPool(backend_.get(), row.shape);
     const ConvPoolResult expected = RunConvPool(&reference_, row.shape);
@@ -201,9 +201,9 @@ TEST_P(ConformanceTest, FusedBlocksAgree) {
 TEST_P(ConformanceTest, DenseLayersAgree) {
   const struct {
     int64_t rows, in, out;
-  } kRows[] = {{4, 512, 128}, {8, 128, 64}, {1, 64, 4}, {3, 4096, 128}, {2, 7, 5}};
+  } rows[] = {{4, 512, 128}, {8, 128, 64}, {1, 64, 4}, {3, 4096, 128}, {2, 7, 5}};
 
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     SCOPED_TRACE(row.in);
     Floats x = Floats::Random({row.rows, row.in}, 1), w = Floats::Random({row.in, row.out}, 2);
     Floats dy = Floats::Random({row.rows, row.out}, 3);

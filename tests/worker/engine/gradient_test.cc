@@ -116,12 +116,12 @@ TEST_F(GradientTest, DenseMatchesDifferences) {
   const Shape input = {3, 2, 1, 1, 4};
   const Activation leaky = {Activation::Kind::kLeakyRelu, 0.3};
   const Activation tanh = {Activation::Kind::kScaledTanh, 1.2};
-  const DenseLayer::Options kRows[] = {
+  const DenseLayer::Options rows[] = {
       {.name = "leaky", .units = 5, .activation = leaky},
       {.name = "tanh", .units = 5, .activation = tanh},
       {.name = "leaky and dropout", .units = 6, .activation = leaky, .dropout = 0.5}};
 
-  for (const DenseLayer::Options& options : kRows) {
+  for (const DenseLayer::Options& options : rows) {
     SCOPED_TRACE(options.name);
     LayerHarness harness(&backend_, std::make_unique<DenseLayer>(&backend_, input, options), input);
 

@@ -22,10 +22,10 @@ TEST(LrScheduleTest, FollowsThePublishedTableOfBatch512) {
   const struct {
     int64_t epoch;
     double rate;
-  } kRows[] = {{0, 0.001},  {1, 0.00275}, {2, 0.0045}, {3, 0.00625}, {4, 0.008},
-               {32, 0.008}, {33, 0.002},  {64, 0.002}, {65, 0.001},  {1000, 0.001}};
+  } rows[] = {{0, 0.001},  {1, 0.00275}, {2, 0.0045}, {3, 0.00625}, {4, 0.008},
+              {32, 0.008}, {33, 0.002},  {64, 0.002}, {65, 0.001},  {1000, 0.001}};
 
-  for (const auto& row : kRows)
+  for (const auto& row : rows)
     EXPECT_DOUBLE_EQ(LearningRateAt(Cosmoflow512(), row.epoch), row.rate) << "epoch " << row.epoch;
 }
 
@@ -59,14 +59,14 @@ TEST(LrScheduleTest, RefusesNonsense) {
   const struct {
     const char* name;
     LrSchedule schedule;
-  } kRows[] = {{"no rate", {.base = 0}},
-               {"negative scale", {.scale = -1}},
-               {"negative warm-up", {.warmup_epochs = -1}},
-               {"boundary twice", {.decays = {{4, 0.5}, {4, 0.25}}}},
-               {"negative boundary", {.decays = {{-1, 0.5}}}},
-               {"factor of zero", {.decays = {{4, 0}}}}};
+  } rows[] = {{"no rate", {.base = 0}},
+              {"negative scale", {.scale = -1}},
+              {"negative warm-up", {.warmup_epochs = -1}},
+              {"boundary twice", {.decays = {{4, 0.5}, {4, 0.25}}}},
+              {"negative boundary", {.decays = {{-1, 0.5}}}},
+              {"factor of zero", {.decays = {{4, 0}}}}};
 
-  for (const auto& row : kRows)
+  for (const auto& row : rows)
     EXPECT_THAT(Validate(row.schedule), StatusIs(absl::StatusCode::kInvalidArgument)) << row.name;
 }
 

@@ -62,12 +62,12 @@ TEST(CosmoflowTest, HasThePublishedNumberOfParameters) {
   const struct {
     CosmoflowSpec spec;
     int64_t parameters;
-  } kRows[] = {{{.batch = 1, .cube_edge = 128, .kernel = 3}, 8'907'556},
-               {{.batch = 1, .cube_edge = 128, .kernel = 2}, 5'597'604},
-               {{.batch = 1, .cube_edge = 64, .kernel = 3}, 5'237'540},
-               {{.batch = 1, .cube_edge = 32, .kernel = 3}, 4'778'788}};
+  } rows[] = {{{.batch = 1, .cube_edge = 128, .kernel = 3}, 8'907'556},
+              {{.batch = 1, .cube_edge = 128, .kernel = 2}, 5'597'604},
+              {{.batch = 1, .cube_edge = 64, .kernel = 3}, 5'237'540},
+              {{.batch = 1, .cube_edge = 32, .kernel = 3}, 4'778'788}};
 
-  for (const auto& row : kRows) {
+  for (const auto& row : rows) {
     auto backend = MakeBackend("reference");
     ASSERT_THAT(backend, IsOk());
     const auto model = MakeCosmoflow(row.spec, backend->get());
@@ -82,17 +82,17 @@ TEST(CosmoflowTest, DrawsKernelsFromGlorotsRangeAndLeavesBiasesZero) {
   const struct {
     const char* name;
     double limit;
-  } kRows[] = {{"conv1/kernel", 0.078567}, {"conv2/kernel", 0.048113}, {"conv3/kernel", 0.034021},
-               {"conv4/kernel", 0.024056}, {"conv5/kernel", 0.017010}, {"fc1/kernel", 0.096825},
-               {"fc2/kernel", 0.176777},   {"fc3/kernel", 0.297044}};
+  } rows[] = {{"conv1/kernel", 0.078567}, {"conv2/kernel", 0.048113}, {"conv3/kernel", 0.034021},
+              {"conv4/kernel", 0.024056}, {"conv5/kernel", 0.017010}, {"fc1/kernel", 0.096825},
+              {"fc2/kernel", 0.176777},   {"fc3/kernel", 0.297044}};
 
   size_t found = 0;
   for (const Parameter* parameter : model->model().parameters()) {
     const std::span<float> values = parameter->value.Span<float>();
     const auto [low, high] = std::minmax_element(values.begin(), values.end());
-    const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
+    const auto* row = std::find_if(std::begin(rows), std::end(rows),
                                    [&](const auto& r) { return parameter->name == r.name; });
-    if (row == std::end(kRows)) {
+    if (row == std::end(rows)) {
       EXPECT_EQ(*low, 0) << parameter->name;
       EXPECT_EQ(*high, 0) << parameter->name;
       continue;
@@ -105,23 +105,23 @@ TEST(CosmoflowTest, DrawsKernelsFromGlorotsRangeAndLeavesBiasesZero) {
     EXPECT_LT(*low, -0.9 * row->limit) << row->name;
     EXPECT_GT(*high, 0.9 * row->limit) << row->name;
   }
-  EXPECT_EQ(found, std::size(kRows));
+  EXPECT_EQ(found, std::size(rows));
 }
 
 TEST(CosmoflowTest, RefusesBadSpecsAndNamesTheField) {
   const struct {
     const char* field;
     CosmoflowSpec spec;
-  } kRows[] = {{"batch", {.batch = 0}},
-               {"cube_edge", {.cube_edge = 16}},
-               {"cube_edge", {.cube_edge = 100}},
-               {"kernel", {.kernel = 4}},
-               {"base_filters", {.base_filters = 0}},
-               {"dropout", {.dropout = 1}},
-               {"dropout", {.dropout = std::nan("")}},
-               {"l2", {.l2 = -1}}};
+  } rows[] = {{"batch", {.batch = 0}},
+              {"cube_edge", {.cube_edge = 16}},
+              {"cube_edge", {.cube_edge = 100}},
+              {"kernel", {.kernel = 4}},
+              {"base_filters", {.base_filters = 0}},
+              {"dropout", {.dropout = 1}},
+              {"dropout", {.dropout = std::nan("")}},
+              {"l2", {.l2 = -1}}};
 
-  for (const auto& row : kRows)
+  for (const auto& row : rows)
     EXPECT_THAT(Validate(row.spec),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(row.field)));
 }

@@ -31,6 +31,11 @@ struct alignas(32) Group {
   int32_t offset[kWindows][kGroup];
 };
 
+// Output channels [first, last): at most kSlice.
+struct Channels {
+  int64_t first, last;
+};
+
 // Elements between neighbours in the padded input.
 struct Steps {
   explicit Steps(const PaddedInput& in)
@@ -140,42 +145,54 @@ struct Passes {
     }
   }
 
-  // Channels [first, last) of dw and dbias.
+  // Adds one group of windows to the dw of its kGroup channels, which `dw` points to.
+  static void AddGroupWeights(const SparseBackward& plan, const float* x, const Group& group,
+                              int64_t count, float* dw) {
+    const Steps steps(plan.input());
+    for (int64_t c = 0; c < kGroup; ++c, dw += kKernel * kKernel * plan.segment_stride())
+      ForEachPass(steps, plan.segment_stride() / kLanes, [&](int64_t x_offset, int64_t w_offset) {
+        AddWeights(steps, x + x_offset, group, c, count, dw + w_offset);
+      });
+  }
+
+  // Adds one group of windows, whose kGroup channels' weights `w` points to, to dx.
+  static void AddGroupData(const SparseBackward& plan, const float* w, const Group& group,
+                           int64_t count, float* dx) {
+    const Steps steps(plan.input());
+    for (int64_t c = 0; c < kGroup; ++c, w += kKernel * kKernel * plan.segment_stride())
+      ForEachPass(steps, plan.segment_stride() / kLanes, [&](int64_t x_offset, int64_t w_offset) {
+        AddData(steps, w + w_offset, group, c, count, dx + x_offset);
+      });
+  }
+
+  // dw and dbias of some channels.
   static void WeightsOfChannels(const SparseBackward& plan, const float* x,
-                                const PooledGradient& pooled, int64_t first, int64_t last,
-                                float* dw, float* dbias) {
+                                const PooledGradient& pooled, Channels channels, float* dw,
+                                float* dbias) {
     const PaddedInput& in = plan.input();
-    const Steps steps(in);
-    const int64_t vectors = plan.segment_stride() / kLanes;
     const int64_t size = kKernel * kKernel * plan.segment_stride();
     const int64_t end = in.conv.batch * WindowsPerSample(in.conv);
     double bias_sums[kSlice] = {};
-    std::fill(dw + first * size, dw + last * size, 0.0F);
+    std::fill(dw + channels.first * size, dw + channels.last * size, 0.0F);
     for (int64_t window = 0; window < end; window += kWindows) {
       const Windows windows = WindowsFrom(in, window, end);
-      for (int64_t channel = first; channel < last; channel += kGroup) {
+      for (int64_t channel = channels.first; channel < channels.last; channel += kGroup) {
         Group group;
         Unpack(in, pooled, windows, channel, &group);
-        for (int64_t c = 0; c < kGroup; ++c) {
-          float* channel_dw = dw + (channel + c) * size;
-          ForEachPass(steps, vectors, [&](int64_t x_offset, int64_t w_offset) {
-            AddWeights(steps, x + x_offset, group, c, windows.count, channel_dw + w_offset);
-          });
-          for (int64_t p = 0; p < windows.count; ++p)
-            bias_sums[channel + c - first] += double{group.gradient[p][c]};
-        }
+        AddGroupWeights(plan, x, group, windows.count, dw + channel * size);
+        for (int64_t i = 0; i < windows.count * kGroup; ++i)
+          bias_sums[channel - channels.first + i % kGroup] +=
+              double{group.gradient[i / kGroup][i % kGroup]};
       }
     }
-    for (int64_t c = first; c < last; ++c)
-      dbias[c] = static_cast<float>(bias_sums[c - first]);
+    for (int64_t c = channels.first; c < channels.last; ++c)
+      dbias[c] = static_cast<float>(bias_sums[c - channels.first]);
   }
 
   // One sample of dx.
   static void DataOfSample(const SparseBackward& plan, const float* w, const PooledGradient& pooled,
                            int64_t sample, float* dx) {
     const PaddedInput& in = plan.input();
-    const Steps steps(in);
-    const int64_t vectors = plan.segment_stride() / kLanes;
     const int64_t size = kKernel * kKernel * plan.segment_stride();
     const int64_t end = (sample + 1) * WindowsPerSample(in.conv);
     std::fill_n(dx + sample * in.sample_stride(), in.sample_stride(), 0.0F);
@@ -184,12 +201,7 @@ struct Passes {
       for (int64_t channel = 0; channel < in.conv.out_channels; channel += kGroup) {
         Group group;
         Unpack(in, pooled, windows, channel, &group);
-        for (int64_t c = 0; c < kGroup; ++c) {
-          const float* channel_w = w + (channel + c) * size;
-          ForEachPass(steps, vectors, [&](int64_t x_offset, int64_t w_offset) {
-            AddData(steps, channel_w + w_offset, group, c, windows.count, dx + x_offset);
-          });
-        }
+        AddGroupData(plan, w + channel * size, group, windows.count, dx);
       }
     }
   }
@@ -252,7 +264,7 @@ void SparseBackward::Weights(const float* x, const PooledGradient& gradient, flo
   const int64_t out = input_.conv.out_channels;
 #pragma omp parallel for schedule(static)
   for (int64_t first = 0; first < out; first += kSlice)
-    loops_->weights(*this, x, gradient, first, std::min(out, first + kSlice), dw, dbias);
+    loops_->weights(*this, x, gradient, {first, std::min(out, first + kSlice)}, dw, dbias);
 }
 
 void SparseBackward::Data(const float* w, const PooledGradient& gradient, float* dx) const {
