@@ -163,6 +163,7 @@ namespace {
 // What the progress line shows of a run.
 struct Progress {
   int64_t epoch = 0;
+  TrainerProgress step;
   std::string metric;  // "eval_error 0.412"
 };
 
@@ -194,6 +195,8 @@ class Reporter {
                                   context_->style().Mark(Tone::kWarn), " ", event.finding().rule(),
                                   ": ", event.finding().key(), " ", event.finding().found()));
     }
+    if (event.kind() == v1::RunEvent::PROGRESS)
+      progress.step = ParseProgress(event.text()).value_or(progress.step);
     if (event.kind() != v1::RunEvent::LOG_LINE) return;
     const std::optional<LogLine> line = ParseLogLine(event.text());
     if (!line.has_value()) return;
@@ -219,6 +222,8 @@ class Reporter {
       const Progress& progress = progress_[running->name()];
       absl::StrAppend(&text, "  ", ShortId(running->name()), " ", StateText(running->state()));
       if (progress.epoch > 0) absl::StrAppend(&text, "  epoch ", progress.epoch);
+      if (progress.step.total > 0)
+        absl::StrAppendFormat(&text, " %3d%%", 100 * progress.step.done / progress.step.total);
       if (!progress.metric.empty()) absl::StrAppend(&text, "  ", progress.metric);
       if (running->has_start_time())
         absl::StrAppendFormat(

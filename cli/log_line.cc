@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 
@@ -14,6 +15,16 @@ std::string ValueText(const nlohmann::json& value) {
   if (value.is_null()) return "";
   if (value.is_number_float()) return absl::StrFormat("%.5g", value.get<double>());
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string TextMember(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+int64_t IntegerMember(const nlohmann::json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() || !found->is_number_integer() ? 0 : found->get<int64_t>();
 }
 
 }  // namespace
@@ -36,6 +47,36 @@ std::optional<LogLine> ParseLogLine(absl::string_view text) {
   if (metadata.contains("epoch_num") && metadata["epoch_num"].is_number_integer())
     line.epoch = metadata["epoch_num"].get<int64_t>();
   return line;
+}
+
+std::optional<TrainerProgress> ParseProgress(absl::string_view text) {
+  const nlohmann::json json =
+      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  TrainerProgress progress;
+  progress.phase = TextMember(json, "phase");
+  progress.epoch = IntegerMember(json, "epoch");
+  progress.done = IntegerMember(json, "done");
+  progress.total = IntegerMember(json, "total");
+  for (const char* metric : {"loss", "eval_error", "eval_accuracy"})
+    if (json.contains(metric)) progress.metric = absl::StrCat(metric, " ", ValueText(json[metric]));
+  return progress;
+}
+
+std::string FormatProgress(const TrainerProgress& progress) {
+  std::string text = progress.phase;
+  if (progress.epoch > 0) absl::StrAppend(&text, " epoch ", progress.epoch);
+  if (progress.total > 0) absl::StrAppend(&text, "  ", progress.done, "/", progress.total);
+  if (!progress.metric.empty()) absl::StrAppend(&text, "  ", progress.metric);
+  return text;
+}
+
+std::string FormatTouch(absl::string_view text) {
+  const nlohmann::json json =
+      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::string(text);
+  return absl::StrCat(TextMember(json, "path"), " (", TextMember(json, "access"), ", by ",
+                      TextMember(json, "mechanism"), ")");
 }
 
 }  // namespace assay::cli

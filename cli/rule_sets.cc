@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +13,7 @@
 #include "cli/context.h"
 #include "cli/resource_json.h"
 #include "cli/results_tree.h"
+#include "cli/share.h"
 #include "cli/suggest.h"
 
 #include "common/file.h"
@@ -236,6 +238,21 @@ absl::StatusOr<ExitStatus> RunRulesCheck(Context* context, const Arguments& argu
   return is_all_pass ? ExitStatus::kDone : ExitStatus::kRuleViolation;
 }
 
+absl::StatusOr<RuleSetRef> FacilityRound(const std::string& path, absl::string_view shown) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<const rules::RuleSet> rule_set,
+                   rules::ParseFacilityRound(text, shown));
+  return RuleSetRef(std::move(rule_set));
+}
+
+// The file of a facility's round that comes with the programs, by its name.
+std::optional<std::string> ShippedRound(const Environment& environment, absl::string_view name) {
+  const absl::StatusOr<std::string> rounds = ShareDirectory(environment, "rounds");
+  if (!rounds.ok() || absl::StrContains(name, "/")) return std::nullopt;
+  const std::string path = JoinPath(*rounds, absl::StrCat(name, ".toml"));
+  return FileExists(path) ? std::optional<std::string>(path) : std::nullopt;
+}
+
 }  // namespace
 
 std::string CanonicalRound(const std::string& name) {
@@ -260,12 +277,9 @@ v1::Finding ToProto(const rules::Finding& finding) {
 absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name) {
   if (const rules::RuleSet* built_in = rules::FindRuleSet(name); built_in != nullptr)
     return RuleSetRef(built_in, [](const rules::RuleSet*) {});
-  if (absl::EndsWith(name, ".toml")) {
-    ASSIGN_OR_RETURN(const std::string text, ReadFile(environment.AbsolutePath(name)));
-    ASSIGN_OR_RETURN(std::unique_ptr<const rules::RuleSet> rule_set,
-                     rules::ParseFacilityRound(text, name));
-    return RuleSetRef(std::move(rule_set));
-  }
+  if (absl::EndsWith(name, ".toml")) return FacilityRound(environment.AbsolutePath(name), name);
+  if (const auto shipped = ShippedRound(environment, name); shipped.has_value())
+    return FacilityRound(*shipped, *shipped);
   std::vector<std::string> known;
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
     known.push_back(rule_set->name());

@@ -22,8 +22,9 @@ namespace assay::cli {
 // Shared because a built-in set lives for ever and a file's set as long as its last user.
 using RuleSetRef = std::shared_ptr<const rules::RuleSet>;
 
-// The built-in round `name` ("v1.0", "hpc-3.0.0"), or the facility's round in the TOML file `name`.
-// NOT_FOUND with the known names; INVALID_ARGUMENT with file:line:column for a damaged file.
+// The built-in round `name` ("v1.0", "hpc-3.0.0"), the facility's round in the TOML file `name`, or
+// the shipped example of that name ("cosmoflow-mini"). NOT_FOUND with the known names;
+// INVALID_ARGUMENT with file:line:column for a damaged file.
 absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name);
 
 // The name under which the coordinator knows a round: "hpc-1.0.0" for v1.0; `name` itself if it is

@@ -55,11 +55,19 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
   return ExitStatus::kDone;
 }
 
+enum class Detail {
+  kLog,         // the lines of the result file
+  kStamps,      // with stamps, and what the node witnessed
+  kEverything,  // progress too
+};
+
 // Writes the events of a run as lines: the log alone, or everything with its stamps.
 class EventPrinter {
  public:
-  EventPrinter(const Context* context, bool has_stamps)
-      : context_(context), has_stamps_(has_stamps) {}
+  EventPrinter(const Context* context, Detail detail)
+      : context_(context),
+        has_stamps_(detail != Detail::kLog),
+        has_progress_(detail == Detail::kEverything) {}
 
   void Print(const v1::RunEvent& event) {
     if (context_->printer().IsJson()) {
@@ -89,19 +97,24 @@ class EventPrinter {
         return DescribeLogLine(event);
       case v1::RunEvent::FIRST_TOUCH:
         touch_us_ = event.wall_us();
-        return absl::StrCat("first dataset touch  ", event.text(), "  (node rank ",
-                            event.node_rank(), ", witnessed)", TouchVerdict());
+        return absl::StrCat("first dataset touch  ", FormatTouch(event.text()), TouchVerdict());
       case v1::RunEvent::FINDING:
         return absl::StrCat(
             context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),
             "  ", event.finding().key(), "  expected ", event.finding().expected(), ", found ",
             event.finding().found());
       case v1::RunEvent::PROGRESS:
-        return context_->style().Paint(event.text(), Tone::kFaint);
+        return has_progress_ ? DescribeProgress(event.text()) : "";
       default:
         return absl::StrCat("(an event newer than this program: kind ",
                             static_cast<int>(event.kind()), ")");
     }
+  }
+
+  std::string DescribeProgress(const std::string& text) const {
+    const std::optional<TrainerProgress> progress = ParseProgress(text);
+    return context_->style().Paint(progress.has_value() ? FormatProgress(*progress) : text,
+                                   Tone::kFaint);
   }
 
   std::string DescribeLogLine(const v1::RunEvent& event) {
@@ -132,13 +145,14 @@ class EventPrinter {
 
   const Context* const context_;
   const bool has_stamps_;
+  const bool has_progress_;
   std::optional<int64_t> start_us_;
   std::optional<int64_t> touch_us_;
   std::optional<int64_t> run_start_us_;
 };
 
 absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& arguments,
-                                       bool has_stamps) {
+                                       Detail detail) {
   RunEventQuery query;
   query.follow = arguments.Has("follow");
   if (query.follow) context->env().interrupt->Listen();
@@ -150,7 +164,7 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
   query.deadline = absl::Now() + timeout;
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   ASSIGN_OR_RETURN(query.run, RunName(*client, arguments.Get("ID")));
-  EventPrinter printer(context, has_stamps);
+  EventPrinter printer(context, detail);
   int64_t count = 0;
   const absl::Status status =
       ForEachRunEvent(*client, context->env().interrupt, query, [&](const v1::RunEvent& event) {
@@ -172,11 +186,11 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
 }
 
 absl::StatusOr<ExitStatus> RunLogs(Context* context, const Arguments& arguments) {
-  return PrintEvents(context, arguments, arguments.Has("events"));
+  return PrintEvents(context, arguments, arguments.Has("events") ? Detail::kStamps : Detail::kLog);
 }
 
 absl::StatusOr<ExitStatus> RunEvents(Context* context, const Arguments& arguments) {
-  return PrintEvents(context, arguments, true);
+  return PrintEvents(context, arguments, Detail::kEverything);
 }
 
 std::vector<Option> EventOptions() {

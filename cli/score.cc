@@ -109,10 +109,10 @@ std::vector<Column> ScoreListColumns() {
           {"BENCHMARK", "benchmark"},
           {"DIVISION", "division", Format::kText, 2},
           {"ROUND", "round", Format::kText, 4},
-          {"SCALING", "scaling", Format::kText, 5},
+          {"SCALING", "scaling", Format::kText, 1},
           {"SCORE", "score_minutes", Format::kMinutes},
           {"RUNS", "run_count", Format::kNumber, 3},
-          {"STATE", "state", Format::kState, 1},
+          {"STATE", "state", Format::kState, 3},
           {"ENTRY", "id", Format::kText, 1}};
 }
 
