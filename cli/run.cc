@@ -97,7 +97,8 @@ class EventPrinter {
         return DescribeLogLine(event);
       case v1::RunEvent::FIRST_TOUCH:
         touch_us_ = event.wall_us();
-        return absl::StrCat("first dataset touch  ", FormatTouch(event.text()), TouchVerdict());
+        return absl::StrCat("first dataset touch, witnessed  ", FormatTouch(event.text()),
+                            TouchVerdict());
       case v1::RunEvent::FINDING:
         return absl::StrCat(
             context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),

@@ -215,7 +215,7 @@ TEST_F(CommandsTest, LogsShowTheWitnessBesideTheClaim) {
   v1::RunEvent touch;
   touch.set_seq(3);
   touch.set_kind(v1::RunEvent::FIRST_TOUCH);
-  touch.set_text("/data/cosmo32/train/a.tfrecord fanotify");
+  touch.set_text(R"({"access":"open","mechanism":"fanotify","path":"/data/a.tfrecord"})");
   touch.set_wall_us(kStartMs * 1000 + 2500);
   coordinator_.run_events = {LogEvent(1, "init_start", kStartMs - 900),
                              LogEvent(2, "run_start", kStartMs), touch,
