@@ -248,4 +248,20 @@ std::string RawStreamCall(Client* client, const std::string& method, const std::
   return bytes;
 }
 
+absl::Status RawStatus(Client* client, const std::string& method) {
+  grpc::GenericStub stub(client->channel());
+  grpc::ClientContext context;
+  PrepareCall(client->endpoint(), kCallTimeout, &context);
+  grpc::CompletionQueue queue;
+  const auto call = stub.PrepareCall(&context, method, &queue);
+  call->StartCall(nullptr);
+  Await(&queue);
+  call->WriteLast(ToBuffer(""), grpc::WriteOptions(), nullptr);
+  Await(&queue);
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  Await(&queue);
+  return FromGrpc(status);
+}
+
 }  // namespace assay::testing

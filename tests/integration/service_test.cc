@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 
 #include <set>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "google/protobuf/descriptor.h"
 
 #include "common/file.h"
 #include "common/secret.h"
@@ -238,6 +240,48 @@ TEST_F(ServiceTest, WithoutIdentityNothingWorksButEnrolment) {
   Client guesser(deployment_.Tls("assay_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"));
   EXPECT_THAT(guesser.Call(guesser.admin(), &Admin::GetServerInfo, {}),
               StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr("unknown token")));
+}
+
+TEST_F(ServiceTest, EveryMethodRefusesTheStrangerUnderItsOwnName) {
+  // A reaction that asked for another method's permission would be found here.
+  Client stranger(deployment_.Tls());
+  int count = 0;
+  for (const google::protobuf::FileDescriptor* file :
+       {v1::CreateSubmissionRequest::descriptor()->file(), v1::EnrolRequest::descriptor()->file(),
+        v1::Token::descriptor()->file()}) {
+    for (int s = 0; s < file->service_count(); ++s) {
+      for (int m = 0; m < file->service(s)->method_count(); ++m) {
+        const std::string method =
+            absl::StrCat(file->service(s)->full_name(), "/", file->service(s)->method(m)->name());
+        if (method == "assay.v1.EnrolmentService/Enrol") continue;
+        EXPECT_THAT(RawStatus(&stranger, "/" + method),
+                    StatusIs(absl::StatusCode::kUnauthenticated, HasSubstr(method)));
+        ++count;
+      }
+    }
+  }
+  EXPECT_GE(count, 28);
+}
+
+TEST_F(ServiceTest, AShutdownEndsStreamsAndWaitingCalls) {
+  const std::string name = Create(&*root_, TinySpec("Org", 64))->name();
+  v1::WatchEventsRequest request;
+  request.set_submission(name);
+  request.set_follow(true);
+  grpc::ClientContext context;
+  PrepareCall(root_->endpoint(), absl::Minutes(1), &context);
+  const auto reader = root_->submission().WatchEvents(&context, request);
+  v1::Event event;
+  ASSERT_TRUE(reader->Read(&event));
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.Synchronize(), IsOk());
+  std::thread poll([&] { static_cast<void>(worker.Synchronize()); });
+
+  EXPECT_THAT(deployment_.Terminate(), IsOkAndHolds(0));
+  while (reader->Read(&event)) {
+  }
+  EXPECT_THAT(FromGrpc(reader->Finish()), Not(IsOk()));
+  poll.join();
 }
 
 TEST_F(ServiceTest, ARevokedTokenIsRefusedFromTheNextCallOn) {

@@ -1,0 +1,186 @@
+#include "server/api/convert.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "server/api/convert_worker.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::api {
+namespace {
+
+using assay::testing::IsOk;
+using assay::testing::IsOkAndHolds;
+using assay::testing::StatusIs;
+using ::testing::HasSubstr;
+
+// Every field differs from its default, so that one forgotten on the way is seen.
+core::SubmissionSpec FullSpec() {
+  return {.organization = "Org",
+          .system = "Machine",
+          .benchmark = "cosmoflow",
+          .division = "closed",
+          .round = "hpc-3.0.0",
+          .dataset = "cosmo32",
+          .node_count = 4,
+          .ranks_per_node = 2,
+          .run_count = 10,
+          .hyperparameters = {{"opt_name", "\"sgd\""}, {"epochs", "7"}},
+          .backend = "onednn",
+          .epoch_count_max = 99,
+          .status = "cloud",
+          .worker_labels = {{"rack", "3"}},
+          .replacement_count_max = 5,
+          .run_timeout_ms = 1'234'567};
+}
+
+TEST(ConvertTest, ASpecSurvivesTheWayThereAndBack) {
+  EXPECT_THAT(FromProto(ToProto(FullSpec())), IsOkAndHolds(FullSpec()));
+}
+
+TEST(ConvertTest, NamesAreReadAsTheyAreWritten) {
+  EXPECT_THAT(ParseSubmissionName(NameOf(core::SubmissionId{42})),
+              IsOkAndHolds(core::SubmissionId{42}));
+  EXPECT_THAT(ParseRunName(NameOf(core::RunId{901})), IsOkAndHolds(core::RunId{901}));
+  EXPECT_THAT(ParseTokenName("tokens/t-7"), IsOkAndHolds(core::TokenId{7}));
+  EXPECT_THAT(ParseWorkerName("workers/w0.rack-3"), IsOkAndHolds("w0.rack-3"));
+  EXPECT_EQ(NameOf(core::RunId{}), "");
+}
+
+TEST(ConvertTest, BadNamesAreRefusedWithAnExample) {
+  for (const char* name :
+       {"", "e-42", "runs/r-1", "submissions/", "submissions/e-0", "submissions/e--1",
+        "submissions/e-01", "submissions/e-1/x", "submissions/e-99999999999999999999"}) {
+    EXPECT_THAT(ParseSubmissionName(name), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
+  }
+  EXPECT_THAT(ParseSubmissionName("e-42"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("submissions/e-42")));
+  for (const char* name : {"workers/", "workers/../x", "workers/W0", "workers/a b"})
+    EXPECT_THAT(ParseWorkerName(name), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
+}
+
+TEST(ConvertTest, OversizedRequestsAreRefusedByField) {
+  v1::SubmissionSpec spec = ToProto(FullSpec());
+  spec.set_system(std::string(257, 'x'));
+  EXPECT_THAT(FromProto(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("spec.system")));
+  spec = ToProto(FullSpec());
+  for (int i = 0; i < 300; ++i)
+    spec.add_hyperparameters()->set_key("k");
+  EXPECT_THAT(FromProto(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("hyperparameters")));
+  spec = ToProto(FullSpec());
+  spec.mutable_run_timeout()->set_seconds(-1);
+  EXPECT_THAT(FromProto(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("run_timeout")));
+  EXPECT_THAT(ToPage(1001, ""), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(ToPage(-1, ""), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(ConvertTest, ADatasetNeedsAnAbsolutePath) {
+  v1::Dataset dataset;
+  dataset.set_name("datasets/cosmo32");
+  dataset.set_path("data/cosmo");
+  EXPECT_THAT(FromProto(dataset),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("absolute")));
+  dataset.set_path("/data/cosmo");
+  EXPECT_THAT(FromProto(dataset), IsOk());
+}
+
+v1::EventBatch Batch(std::initializer_list<int64_t> seqs) {
+  v1::EventBatch batch;
+  batch.set_run("runs/r-1");
+  for (const int64_t seq : seqs) {
+    batch.add_events()->set_seq(seq);
+    batch.mutable_events(batch.events_size() - 1)->set_kind(v1::RunEvent::LOG_LINE);
+  }
+  return batch;
+}
+
+TEST(ConvertTest, ABatchMustBeConsecutiveAndBounded) {
+  EXPECT_THAT(FromProto(Batch({5, 6, 7})), IsOk());
+  EXPECT_THAT(FromProto(Batch({})), IsOk());
+  for (const v1::EventBatch& batch : {Batch({0}), Batch({5, 7}), Batch({5, 5}), Batch({-1, 0})})
+    EXPECT_THAT(FromProto(batch), StatusIs(absl::StatusCode::kInvalidArgument));
+  v1::EventBatch large = Batch({1});
+  large.mutable_events(0)->set_text(std::string(kBatchBytesMax, 'x'));
+  EXPECT_THAT(FromProto(large), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("split")));
+  v1::EventBatch unknown = Batch({1});
+  unknown.mutable_events(0)->set_kind(static_cast<v1::RunEvent::Kind>(99));
+  EXPECT_THAT(FromProto(unknown), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(ConvertTest, ARunEventKeepsItsBytes) {
+  core::RunEvent event = {.seq = 7,
+                          .kind = core::RunEventKind::kFinding,
+                          .text = std::string("a\0\xff", 3),
+                          .wall_us = 11,
+                          .mono_ns = 12,
+                          .line = 13,
+                          .finding = core::Finding{.rule = "R-1", .remedy = "do"},
+                          .receive_us = 14,
+                          .node_rank = 2};
+  const v1::RunEvent message = ToProto(event, core::RunId{9});
+  EXPECT_EQ(message.text(), event.text);
+  EXPECT_EQ(message.run(), "runs/r-9");
+  EXPECT_EQ(message.finding().rule(), "R-1");
+
+  v1::EventBatch batch = Batch({});
+  *batch.add_events() = message;
+  const absl::StatusOr<core::AppendRunEvents> back = FromProto(batch);
+  ASSERT_THAT(back, IsOk());
+  // These two are the coordinator's to fill in.
+  event.receive_us = 0;
+  event.node_rank = 0;
+  EXPECT_EQ(back->events[0], event);
+}
+
+TEST(ConvertTest, APollIsCappedAndAPhaseIsNeeded) {
+  v1::SynchronizeRequest request;
+  request.set_worker("workers/w0");
+  request.set_incarnation("i");
+  EXPECT_THAT(FromProto(request), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("phase")));
+  request.mutable_status()->set_phase(v1::WorkerStatus::IDLE);
+  request.mutable_poll_timeout()->set_seconds(3600);
+  EXPECT_EQ(FromProto(request)->poll_timeout_us, 20'000'000);
+  request.mutable_poll_timeout()->set_seconds(-5);
+  EXPECT_EQ(FromProto(request)->poll_timeout_us, 0);
+}
+
+TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
+  core::RunOrder order = {.submission = core::SubmissionId{3},
+                          .spec = FullSpec(),
+                          .rules = {.quality_target = 0.124,
+                                    .quality_key = "eval_error",
+                                    .is_staging_timed = true,
+                                    .kernel_size = 2,
+                                    .base_filter_count = 8,
+                                    .rule_set_toml = "[round]"},
+                          .dataset = {.id = "cosmo32",
+                                      .path = "/data",
+                                      .digest = "d",
+                                      .train_sample_count = 5,
+                                      .eval_sample_count = 6,
+                                      .cube_edge = 32,
+                                      .compression = "gzip"},
+                          .run_number = 4,
+                          .seed = 17,
+                          .node_rank = 1,
+                          .rendezvous_address = "n0:1",
+                          .rendezvous_token = "t"};
+  const v1::RunSpec spec = ToProto(order, core::RunId{8}, 2);
+  // What is the agent's to fill in stays empty; all else is set.
+  const google::protobuf::Descriptor* const type = spec.GetDescriptor();
+  std::vector<std::string> unset;
+  for (int i = 0; i < type->field_count(); ++i) {
+    const google::protobuf::FieldDescriptor* const field = type->field(i);
+    const bool is_set = field->is_repeated() ? spec.GetReflection()->FieldSize(spec, field) > 0
+                                             : spec.GetReflection()->HasField(spec, field);
+    if (!is_set) unset.push_back(field->name());
+  }
+  EXPECT_THAT(unset, ::testing::UnorderedElementsAre("local_rank", "log_path", "stage_directory",
+                                                     "progress_path"));
+}
+
+}  // namespace
+}  // namespace assay::api
