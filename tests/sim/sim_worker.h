@@ -1,0 +1,235 @@
+// A node in the simulation: the real decisions of the agent, a disk that survives its crashes, and
+// a trainer that runs on without it.
+
+#ifndef TESTS_SIM_SIM_WORKER_H_
+#define TESTS_SIM_SIM_WORKER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "common/sha256.h"
+#include "tests/sim/network.h"
+#include "tests/sim/sim_server.h"
+#include "worker/agent/machine.h"
+
+namespace assay::sim {
+
+class SimWorker {
+ public:
+  // A run as the node's disk holds it.
+  struct DiskRun {
+    int32_t node_rank = 0;
+    std::string result_name;
+    bool is_started = false;
+    std::vector<std::string> lines;
+    std::optional<agent::StepExit> exit;
+  };
+
+  SimWorker(Network* network, SimServer* server, std::string name)
+      : network_(*network), server_(*server), name_(std::move(name)) {
+    Start();
+    Tick();
+  }
+
+  // Everything that trainers ever wrote here, also after its files were deleted.
+  const std::map<agent::RunKey, DiskRun>& history() const { return history_; }
+  // Events that the coordinator has acknowledged.
+  const std::map<agent::RunKey, int64_t>& acknowledged() const { return acknowledged_; }
+
+ private:
+  void Start() {
+    ++incarnation_;
+    std::map<agent::RunKey, agent::HeldRun> held;
+    for (const auto& [key, run] : disk_)
+      held[key].is_started = run.is_started;
+    state_ = agent::Restore(std::move(held), fences_);
+    is_up_ = true;
+    for (const auto& [key, run] : disk_)
+      Observe(key);
+    Take(agent::SyncFailed{});
+  }
+
+  void Crash() {
+    is_up_ = false;
+    ++call_;  // what is under way finds nobody
+    const bool is_long = network_.Percent(network_.troubles.long_silence_percent);
+    const int64_t away_us = is_long ? 20 * kMinute : kSecond * (1 + network_.Below(60));
+    network_.After(away_us, [this] { Start(); });
+  }
+
+  void Tick() {
+    Take(agent::Tick{});
+    network_.After(3 * kSecond, [this] { Tick(); });
+  }
+
+  void Take(const agent::Input& input) {
+    if (!is_up_) return;
+    if (network_.Permille(network_.troubles.agent_crash_permille)) return Crash();
+    for (const agent::Action& action : agent::Advance(input, &state_)) {
+      if (!is_up_) return;
+      std::visit([this](const auto& what) { Do(what); }, action);
+    }
+    fences_ = state_.fences;
+  }
+
+  void Do(const agent::StartStep& start) {
+    const core::Desired& desired = orders_[start.key];
+    DiskRun& run = disk_[start.key];
+    if (run.is_started) return;
+    EXPECT_TRUE(started_.insert(start.key).second)
+        << name_ << " starts " << start.key.run << " again";
+    for (const auto& [key, other] : disk_)
+      EXPECT_TRUE(key == start.key || !other.is_started || other.exit.has_value())
+          << name_ << " runs two trainers";
+    run.is_started = true;
+    run.node_rank = desired.order->node_rank;
+    run.result_name = absl::StrCat("result_", desired.order->run_number, ".txt");
+    const bool fails = network_.Percent(network_.troubles.trainer_failure_percent);
+    constexpr int kCodes[] = {4, 137, 139};
+    Train(start.key, 3 + static_cast<int>(network_.Below(10)),
+          fails ? kCodes[network_.Below(3)] : 0);
+  }
+
+  // The trainer writes a line now and then, and ends.
+  void Train(const agent::RunKey& key, int lines_left, int exit_code) {
+    network_.After(kSecond * (1 + network_.Below(10)), [this, key, lines_left, exit_code] {
+      const auto it = disk_.find(key);
+      if (it == disk_.end() || it->second.exit.has_value()) return;
+      if (lines_left == 0) return End(key, exit_code);
+      it->second.lines.push_back(absl::StrCat(name_, " ", key.run, " ", it->second.lines.size()));
+      history_[key] = it->second;
+      Observe(key);
+      Train(key, lines_left - 1, exit_code);
+    });
+  }
+
+  void End(const agent::RunKey& key, int exit_code) {
+    const auto it = disk_.find(key);
+    if (it == disk_.end() || it->second.exit.has_value()) return;
+    it->second.exit = agent::StepExit{exit_code, ""};
+    history_[key] = it->second;
+    Observe(key);
+  }
+
+  void Observe(const agent::RunKey& key) {
+    const DiskRun& run = disk_.at(key);
+    agent::RunObserved seen{key, run.is_started, static_cast<int64_t>(run.lines.size())};
+    seen.exit = run.exit;
+    seen.is_spool_complete = run.exit.has_value();
+    if (run.exit.has_value() && run.node_rank == 0 && run.is_started)
+      seen.artifacts = {run.result_name};
+    Take(seen);
+  }
+
+  void Do(const agent::StopStep& stop) {
+    disk_[stop.key];  // a step that never started leaves its end, too
+    network_.After(kSecond, [this, key = stop.key] { End(key, 9); });
+  }
+
+  void Do(const agent::ForgetRun& forget) { disk_.erase(forget.key); }
+
+  void Do(const agent::Synchronize& synchronize) {
+    const int64_t call = ++call_;
+    core::Synchronize command{.worker = name_};
+    command.description.incarnation = absl::StrCat("i", incarnation_);
+    command.description.capabilities.rendezvous_address = name_ + ":1";
+    const agent::Status& status = synchronize.status;
+    command.report.phase = static_cast<core::WorkerPhase>(status.phase);
+    command.report.generation = status.key.generation;
+    command.report.exit_code = status.exit.code;
+    if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
+    network_.Send([this, call, command] {
+      server_.Receive({name_, command}, [this, call](const absl::StatusOr<core::Reply>& reply) {
+        if (!reply.ok()) return;
+        const auto& answer = std::get<core::SynchronizeReply>(*reply);
+        if (!answer.is_satisfied) return Answer(call, answer.desired);
+        network_.After(2 * kSecond, [this, call] {  // parked
+          if (server_.is_up()) Answer(call, server_.DesiredFor(name_));
+        });
+      });
+    });
+    network_.After(10 * kSecond, [this, call] {
+      if (call == call_) Take(agent::SyncFailed{});
+    });
+  }
+
+  void Answer(int64_t call, const core::Desired& desired) {
+    network_.Send([this, call, desired] {
+      if (call != call_ || !is_up_) return;
+      agent::Desired wanted{static_cast<agent::Order>(desired.action), {}, ""};
+      if (desired.action != core::DesiredAction::kIdle)
+        wanted.key = {desired.run.ToString(), desired.generation};
+      if (desired.order.has_value()) orders_[wanted.key] = desired;
+      Take(agent::SyncReply{wanted});
+    });
+  }
+
+  void Do(const agent::SendEvents& send) {
+    const DiskRun& run = disk_.at(send.key);
+    core::AppendRunEvents command{
+        *core::ParseRunId(send.key.run), send.key.generation, run.node_rank, {}, name_};
+    for (int64_t seq = send.first_seq; seq <= send.last_seq; ++seq)
+      command.events.push_back({.seq = seq, .text = run.lines[static_cast<size_t>(seq - 1)]});
+    network_.Send([this, key = send.key, command] {
+      server_.Receive({name_, command}, [this, key](const absl::StatusOr<core::Reply>& reply) {
+        if (!reply.ok()) return;  // a gap: the spool is sent again from what is acknowledged
+        const int64_t durable_seq = std::get<core::AppendReply>(*reply).durable_seq;
+        network_.Send([this, key, durable_seq] {
+          acknowledged_[key] = std::max(acknowledged_[key], durable_seq);
+          Take(agent::EventsAcked{key, durable_seq});
+        });
+      });
+    });
+  }
+
+  void Do(const agent::UploadArtifacts& upload) {
+    for (const std::string& file_name : upload.file_names) {
+      const agent::UploadedFile file{file_name, Sha256Hex(upload.key.run), 10};
+      const core::RecordArtifact command{*core::ParseRunId(upload.key.run),
+                                         upload.key.generation,
+                                         {file.file_name, file.sha256, 10},
+                                         name_};
+      network_.Send([this, key = upload.key, file, command] {
+        server_.Receive({name_, command}, [this, key, file](const auto& reply) {
+          if (!reply.ok()) return;
+          network_.Send([this, key, file] { Take(agent::ArtifactUploaded{key, file}); });
+        });
+      });
+    }
+  }
+
+  Network& network_;
+  SimServer& server_;
+  const std::string name_;
+
+  // On disk.
+  std::map<agent::RunKey, DiskRun> disk_;
+  std::map<std::string, int64_t> fences_;
+
+  // In memory.
+  bool is_up_ = false;
+  int incarnation_ = 0;
+  int64_t call_ = 0;
+  agent::MachineState state_;
+  std::map<agent::RunKey, core::Desired> orders_;
+
+  // For the checks.
+  std::set<agent::RunKey> started_;
+  std::map<agent::RunKey, DiskRun> history_;
+  std::map<agent::RunKey, int64_t> acknowledged_;
+};
+
+}  // namespace assay::sim
+
+#endif  // TESTS_SIM_SIM_WORKER_H_
