@@ -272,7 +272,9 @@ void CoreThread::CheckpointIfDue() {
   const int64_t frames = parts_.store->wal_frames();
   if (frames < kCheckpointFrames) return;
   const auto report = [](const absl::Status& status) {
-    if (!status.ok()) LOG(WARNING) << "checkpoint status=\"" << status << "\"";
+    // Unavailable: another connection is at it.
+    if (!status.ok() && !absl::IsUnavailable(status))
+      LOG(WARNING) << "checkpoint status=\"" << status << "\"";
   };
   if (frames >= kCheckpointInlineFrames) {
     report(parts_.store->Checkpoint());
