@@ -161,7 +161,7 @@ std::string FormatBytes(double bytes) {
     ++unit;
   }
   if (unit == 0) return absl::StrFormat("%.0f B", bytes);
-  return absl::StrFormat(bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, kUnits[unit]);
+  return absl::StrFormat("%.*f %s", bytes < 9.95 ? 1 : 0, bytes, kUnits[unit]);
 }
 
 Printer::Printer(const Environment* environment, PrintOptions options)

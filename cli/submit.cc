@@ -199,7 +199,8 @@ absl::StatusOr<ExitStatus> RunWhy(Context* context, const Arguments& arguments) 
   }
   context->out() << context->style().Paint(answer.reason(), Tone::kStrong) << ": "
                  << answer.explanation();
-  if (answer.queue_position() > 0)
+  const bool is_waiting = answer.reason() != "RUNNING" && answer.reason() != "ENDED";
+  if (is_waiting && answer.queue_position() > 0)
     context->out() << " (position " << answer.queue_position() << ")";
   context->out() << "\n";
   if (answer.has_since_time())
