@@ -1,5 +1,6 @@
 #include "server/api/submission_streams.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,7 +10,6 @@
 #include "common/status.h"
 #include "server/api/convert.h"
 #include "server/api/pull_stream.h"
-#include "server/auth/permissions.h"
 
 namespace assay::api {
 namespace {
@@ -92,30 +92,34 @@ class EventWatch final : public WatchStream<v1::Event> {
       ASSIGN_OR_RETURN(submission_, ParseSubmissionName(request.submission()));
       return absl::OkStatus();
     }
-    if (auth::AccessOf(identity_.role, kWatchEvents) == auth::Access::kAllowed)
-      return absl::OkStatus();
-    return absl::InvalidArgumentError("submission is empty: name one of your organization's");
+    ASSIGN_OR_RETURN(organization_, VisibleOrganization(identity_, kWatchEvents, ""));
+    return absl::OkStatus();
   }
 
   void FetchEvents(bool is_over, Fetched fetched) {
-    backend_->queries->EventsAfter(
-        submission_, after_seq_, kPageEvents,
-        [this, is_over, fetched = std::move(fetched)](
-            absl::StatusOr<runtime::Queries::EventsAnswer> answer) mutable {
-          if (!answer.ok()) return fetched(answer.status());
-          Page page;
-          page.is_caught_up = std::ssize(answer->events) < kPageEvents;
-          page.is_end = page.is_caught_up && is_over;
-          after_seq_ = page.is_caught_up ? std::max(after_seq_, answer->last_seq)
-                                         : answer->events.back().seq;
-          for (const core::EventRow& row : answer->events)
-            page.messages.push_back(ToProto(row));
-          fetched(std::move(page));
-        });
+    auto answered = [this, is_over, fetched = std::move(fetched)](
+                        absl::StatusOr<runtime::Queries::EventsAnswer> answer) mutable {
+      if (!answer.ok()) return fetched(answer.status());
+      Page page;
+      page.is_caught_up = std::ssize(answer->events) < kPageEvents;
+      page.is_end = page.is_caught_up && is_over;
+      // The page may reach beyond last_seq: that was read before it.
+      if (page.is_caught_up) after_seq_ = std::max(after_seq_, answer->last_seq);
+      if (!answer->events.empty()) after_seq_ = std::max(after_seq_, answer->events.back().seq);
+      for (const core::EventRow& row : answer->events)
+        page.messages.push_back(ToProto(row));
+      fetched(std::move(page));
+    };
+    if (organization_.empty())
+      backend_->queries->EventsAfter(submission_, after_seq_, kPageEvents, std::move(answered));
+    else
+      backend_->queries->EventsOfOrganization(organization_, after_seq_, kPageEvents,
+                                              std::move(answered));
   }
 
   core::SubmissionId submission_;
-  int64_t after_seq_;  // one fetch at a time touches it
+  std::string organization_;  // only of this one; empty: of all, or of submission_
+  int64_t after_seq_;         // one fetch at a time touches it
 };
 
 // ---------------------------------------------------------------------------------- WatchRunEvents

@@ -85,6 +85,21 @@ void Queries::EventsAfter(core::SubmissionId submission, int64_t after_seq, int3
        });
 }
 
+void Queries::EventsOfOrganization(std::string organization, int64_t after_seq, int32_t limit,
+                                   Callback<EventsAnswer> callback) {
+  Post(&thread_, std::move(callback),
+       [this, organization = std::move(organization), after_seq,
+        limit]() -> absl::StatusOr<EventsAnswer> {
+         // The end first, as above.
+         absl::StatusOr<int64_t> last_seq = reader_->LastSeq();
+         if (!last_seq.ok()) return last_seq.status();
+         absl::StatusOr<std::vector<core::EventRow>> events =
+             reader_->EventsOfOrganization(organization, after_seq, limit);
+         if (!events.ok()) return events.status();
+         return EventsAnswer{*std::move(events), *last_seq};
+       });
+}
+
 void Queries::AuditAfter(int64_t after_seq, int32_t limit,
                          Callback<std::vector<core::EventRow>> callback) {
   Post(&thread_, std::move(callback),

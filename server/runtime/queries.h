@@ -54,6 +54,9 @@ class Queries {
   };
   void EventsAfter(core::SubmissionId submission, int64_t after_seq, int32_t limit,
                    Callback<EventsAnswer> callback);
+  // The same, of all submissions of one organisation.
+  void EventsOfOrganization(std::string organization, int64_t after_seq, int32_t limit,
+                            Callback<EventsAnswer> callback);
   // The same for reviewers of changes: without what runs and workers do by themselves.
   void AuditAfter(int64_t after_seq, int32_t limit, Callback<std::vector<core::EventRow>> callback);
 

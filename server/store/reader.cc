@@ -51,6 +51,11 @@ constexpr char kEventsOfAll[] =
 constexpr char kEventsOfSubmission[] =
     "SELECT seq, at_us, type, version, principal, submission_id, run_id, body FROM events "
     "WHERE submission_id = ?3 AND seq > ?1 ORDER BY seq LIMIT ?2";
+// CROSS JOIN: along the log, so that its order needs no sorting.
+constexpr char kEventsOfOrganization[] =
+    "SELECT e.seq, e.at_us, e.type, e.version, e.principal, e.submission_id, e.run_id, e.body "
+    "FROM events e CROSS JOIN submissions s ON s.id = e.submission_id "
+    "WHERE s.organization = ?3 AND e.seq > ?1 ORDER BY e.seq LIMIT ?2";
 constexpr char kEventsOfChanges[] =
     "SELECT seq, at_us, type, version, principal, submission_id, run_id, body FROM events "
     "WHERE is_change = 1 AND seq > ?1 ORDER BY seq LIMIT ?2";
@@ -155,8 +160,9 @@ struct Reader::Statements {
   Db db;
   Stmt get_submission, list_by_nothing, list_by_system, list_by_organization, list_by_round,
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_organization,
-      runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission, events_of_changes,
-      run_events, list_datasets, get_dataset, list_tokens, get_artifact;
+      runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
+      events_of_organization, events_of_changes, run_events, list_datasets, get_dataset,
+      list_tokens, get_artifact;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -176,6 +182,7 @@ struct Reader::Statements {
         {&last_seq, kLastSeq},
         {&events_of_all, kEventsOfAll},
         {&events_of_submission, kEventsOfSubmission},
+        {&events_of_organization, kEventsOfOrganization},
         {&events_of_changes, kEventsOfChanges},
         {&run_events, kRunEvents},
         {&list_datasets, kListDatasets},
@@ -289,6 +296,13 @@ absl::StatusOr<std::vector<core::EventRow>> Reader::EventsAfter(core::Submission
   } else {
     RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), submission.number));
   }
+  return ReadAll<core::EventRow>(stmt, ReadEventRow);
+}
+
+absl::StatusOr<std::vector<core::EventRow>> Reader::EventsOfOrganization(
+    const std::string& organization, int64_t after_seq, int32_t limit) {
+  Stmt* stmt = &statements_->events_of_organization;
+  RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), organization));
   return ReadAll<core::EventRow>(stmt, ReadEventRow);
 }
 

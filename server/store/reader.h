@@ -44,6 +44,10 @@ class Reader {
   // After `after_seq`, oldest first, at most `limit`; of one submission, or of all if it is none.
   absl::StatusOr<std::vector<core::EventRow>> EventsAfter(core::SubmissionId submission,
                                                           int64_t after_seq, int32_t limit);
+  // The same, of all submissions of one organisation.
+  absl::StatusOr<std::vector<core::EventRow>> EventsOfOrganization(const std::string& organization,
+                                                                   int64_t after_seq,
+                                                                   int32_t limit);
   // The same, without what runs and workers do by themselves.
   absl::StatusOr<std::vector<core::EventRow>> AuditAfter(int64_t after_seq, int32_t limit);
 

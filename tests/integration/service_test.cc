@@ -213,6 +213,11 @@ TEST_F(ServiceTest, ASubmitterSeesItsOwnOrganizationAndNoOther) {
               StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(fjord.Call(fjord.admin(), &Admin::ListTokens, {}),
               StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(Watch(&rival, "", 0), IsEmpty());
+  const std::vector<v1::Event> events = Watch(&fjord, "", 0);
+  EXPECT_THAT(events, SizeIs(1));
+  for (const v1::Event& event : events)
+    EXPECT_EQ(event.submission(), created->name());
 }
 
 TEST_F(ServiceTest, AReviewerReadsEverythingAndChangesNothing) {
