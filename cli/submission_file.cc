@@ -60,6 +60,8 @@ const std::vector<FileKey>& FileKeys() {
        kCountMax, false},
       {"status", "\"onprem\"", [](Spec* s, const std::string& v) { s->set_status(v); }, nullptr, 0,
        false},
+      {"staging", "\"node\"", [](Spec* s, const std::string& v) { s->set_staging(v); }, nullptr, 0,
+       false},
       {"replacements", "1", nullptr, [](Spec* s, int32_t v) { s->set_replacement_count_max(v); },
        kCountMax, false},
   };

@@ -324,4 +324,16 @@ std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const F
   return {finding};
 }
 
+Finding NoWitness() {
+  return {
+      .rule_id = "R-TIM-003",
+      .severity = Severity::kWarning,
+      .error_class = "first_touch:not_witnessed",
+      .key = "run_start",
+      .expected = "a first touch of the dataset, witnessed by the node",
+      .found = "none",
+      .section = "HPC rules, Timing",
+      .remedy = "let the agent use fanotify (as root) or inotify; its step log says what failed"};
+}
+
 }  // namespace assay::rules

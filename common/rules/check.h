@@ -98,6 +98,9 @@ struct FirstTouch {
 // the clock ends before: pass the touch that follows staging_stop.
 std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const FirstTouch& touch);
 
+// R-TIM-003, a warning: no node witnessed the first touch, so run_start is only what the log says.
+Finding NoWitness();
+
 }  // namespace assay::rules
 
 #endif  // COMMON_RULES_CHECK_H_

@@ -208,6 +208,7 @@ v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec) {
   message.set_status(spec.status);
   message.mutable_worker_labels()->insert(spec.worker_labels.begin(), spec.worker_labels.end());
   message.set_replacement_count_max(spec.replacement_count_max);
+  message.set_staging(spec.staging);
   message.mutable_run_timeout()->set_seconds(spec.run_timeout_ms / 1000);
   message.mutable_run_timeout()->set_nanos(
       static_cast<int32_t>(spec.run_timeout_ms % 1000 * 1'000'000));
@@ -388,6 +389,7 @@ absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
   value.status = spec.status();
   value.worker_labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());
   value.replacement_count_max = spec.replacement_count_max();
+  value.staging = spec.staging();
   if (spec.run_timeout().seconds() < 0 || spec.run_timeout().seconds() > kSecondsMax ||
       spec.run_timeout().nanos() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(

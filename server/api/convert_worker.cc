@@ -227,7 +227,7 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.mutable_model()->set_kernel_size(order.rules.kernel_size);
   message.mutable_model()->set_base_filter_count(order.rules.base_filter_count);
   *message.mutable_dataset() = DatasetOf(order);
-  message.mutable_dataset()->set_is_staged(order.rules.is_staging_timed);
+  message.mutable_dataset()->set_is_staged(order.spec.staging == "node");
   message.set_node_rank(order.node_rank);
   message.set_node_count(order.spec.node_count);
   message.set_ranks_per_node(order.spec.ranks_per_node);

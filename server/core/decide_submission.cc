@@ -77,6 +77,10 @@ absl::Status CheckTexts(const SubmissionSpec& spec) {
   if (spec.division != "closed" && spec.division != "open")
     return absl::InvalidArgumentError(
         absl::StrCat("division: expected closed or open, found \"", spec.division, "\""));
+  if (spec.staging != "node" && spec.staging != "none")
+    return absl::InvalidArgumentError(
+        absl::StrCat("staging: expected node (each node copies its part first) or none, found \"",
+                     spec.staging, "\""));
   if (spec.hyperparameters.size() > kHyperparameterCountMax)
     return absl::InvalidArgumentError(absl::StrCat("hyperparameters: expected at most ",
                                                    kHyperparameterCountMax, ", found ",

@@ -63,6 +63,7 @@ struct SubmissionSpec {
   std::map<std::string, std::string> worker_labels;
   int32_t replacement_count_max = 0;
   int64_t run_timeout_ms = 24LL * 3600 * 1000;
+  std::string staging = "node";  // node | none: whether nodes copy the dataset before reading it
   bool operator==(const SubmissionSpec&) const = default;
 };
 

@@ -89,6 +89,7 @@ core::SubmissionSpec WithDefaults(core::SubmissionSpec spec, const rules::RuleSe
   // The backend that every worker has and that is fit for timing.
   Default(std::string("onednn"), &spec.backend);
   Default(std::string("onprem"), &spec.status);
+  Default(std::string("node"), &spec.staging);
   spec.round = round.name();
   return spec;
 }
@@ -154,9 +155,7 @@ class RoundBook final : public RuleBook {
     const rules::CheckResult result = rules::Check(log, *judge.round);
     core::RunFacts facts;
     Append(result.findings, &facts.findings);
-    if (run.first_touch_us.has_value()) {
-      Append(CheckTouch(*judge.round, result.facts, run), &facts.findings);
-    }
+    Append(CheckTouch(result.facts, run), &facts.findings);
     facts.is_compliant = result.pass && !HasError(facts.findings);
     facts.is_converged = result.facts.reached_target;
     facts.run_start_ms = ToInt64(result.facts.run_start_ms);
@@ -260,10 +259,10 @@ class RoundBook final : public RuleBook {
     return Judge{round, nullptr};
   }
 
-  static std::vector<rules::Finding> CheckTouch(const rules::RuleSet& round,
-                                                const rules::Facts& facts, const core::Run& run) {
-    // Where staging is off the clock it reads the dataset before, and rightly so.
-    if (!round.data().staging_on_the_clock && facts.staging_start_ms.has_value()) return {};
+  // The agents watch what the round's clock is about: the dataset itself, or its staged copy where
+  // staging is off the clock (docs/adr/0051). So every touch they report must come after run_start.
+  static std::vector<rules::Finding> CheckTouch(const rules::Facts& facts, const core::Run& run) {
+    if (!run.first_touch_us.has_value()) return {rules::NoWitness()};
     rules::FirstTouch touch;
     touch.touch_ms = *run.first_touch_us / 1000;
     touch.witness = "the agents of the run";

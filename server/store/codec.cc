@@ -53,6 +53,7 @@ void Fields(A& a, T& v) {
   a("worker_labels", v.worker_labels);
   a("replacement_count_max", v.replacement_count_max);
   a("run_timeout_ms", v.run_timeout_ms);
+  a("staging", v.staging);
 }
 
 template <class A, Is<RuleFacts> T>
