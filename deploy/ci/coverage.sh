@@ -6,10 +6,11 @@ cd "$(dirname "$0")/../.."
 minimum=${1:-90}
 
 cmake --preset coverage >/dev/null
-cmake --build --preset coverage --target rules_test core_test store_test runtime_test sim_test
+tests=(rules_test server_core_test server_store_test server_runtime_test sim_test)
+cmake --build --preset coverage --target "${tests[@]}"
 find build/coverage -name '*.gcda' -delete
 ctest --test-dir build/coverage --output-on-failure \
-  --tests-regex '^(rules_test|core_test|store_test|runtime_test|sim_test)$'
+  --tests-regex "^($(IFS='|' && echo "${tests[*]}"))\$"
 for folder in common/rules server/core server/store; do
   echo "== $folder"
   gcovr --root . --object-directory "build/coverage/$folder" --filter "$folder/" \

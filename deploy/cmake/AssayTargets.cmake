@@ -32,9 +32,13 @@ function(assay_binary name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags)
 endfunction()
 
-# assay_test(<name> SOURCES <.cc> DEPS <targets> [LABELS <unit|slow|...>] [TIMEOUT <s>])
+# The tests that ThreadSanitizer watches: `cmake --build --preset tsan` builds these and no others.
+add_custom_target(threaded_tests)
+
+# assay_test(<name> SOURCES <.cc> DEPS <targets> [LABELS <unit|slow|...>] [TIMEOUT <s>] [THREADED])
+#   THREADED: has threads of ours and links no gRPC, so ThreadSanitizer sees all of it (ADR 0100).
 function(assay_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags GTest::gmock GTest::gtest_main)
@@ -44,6 +48,10 @@ function(assay_test name)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
+  endif()
+  if(ARG_THREADED)
+    list(APPEND ARG_LABELS threaded)
+    add_dependencies(threaded_tests ${name})
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
     ENVIRONMENT "ASSAY_BIN_DIR=${PROJECT_BINARY_DIR}/bin")

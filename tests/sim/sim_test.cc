@@ -54,7 +54,8 @@ class Simulation {
     const int64_t deadline_us = network_.now_us() + kPatienceUs;
     // Looking costs more than a step.
     while (!IsOver() && network_.now_us() < deadline_us && !::testing::Test::HasFailure())
-      for (int step = 0; step < 50; ++step) network_.Step();
+      for (int step = 0; step < 50; ++step)
+        network_.Step();
     EXPECT_TRUE(IsOver()) << "a submission never ends";
     // Late evidence may still be on its way.
     const int64_t end_us = network_.now_us() + 40 * kMinute;

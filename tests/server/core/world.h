@@ -48,6 +48,16 @@ inline CreateSubmission Creation(const SubmissionSpec& spec, const std::string& 
   return command;
 }
 
+inline CreateToken SomeToken() {
+  return CreateToken{.request_id = "t",
+                     .kind = TokenKind::kAccess,
+                     .role = "submitter",
+                     .principal = "bob",
+                     .organization = "lab",
+                     .secret_sha256 = std::string(64, '1'),
+                     .expires_at_us = kStart + 100 * kSecond};
+}
+
 class World {
  public:
   explicit World(Policy policy = {}) : core_(WithSecret(std::move(policy)), State{}, kStart) {

@@ -1,0 +1,116 @@
+// Tokens, datasets and what the server says about itself.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "server/core/core.h"
+#include "tests/server/core/world.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::core {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
+using core::testing::Creation;
+using core::testing::kSecond;
+using core::testing::SomeSpec;
+using core::testing::SomeToken;
+using core::testing::World;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(TokenTest, AreCreatedOnceAndRevoked) {
+  World world;
+
+  const auto token = world.Do(SomeToken());
+  EXPECT_EQ(std::get<Token>(*token).id, TokenId{1});
+  EXPECT_THAT(world.Do(SomeToken()), StatusIs(absl::StatusCode::kAlreadyExists, HasSubstr("t-1")));
+  EXPECT_THAT(world.Do(Creation(SomeSpec(), "t")), StatusIs(absl::StatusCode::kAlreadyExists));
+  ASSERT_THAT(world.Do(RevokeToken{TokenId{1}}), IsOk());
+  ASSERT_THAT(world.Do(RevokeToken{TokenId{1}}), IsOk());
+
+  EXPECT_TRUE(world.state().tokens.at(TokenId{1}).is_revoked);
+  EXPECT_THAT(world.Do(RevokeToken{TokenId{2}}), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(TokenTest, RefusesNonsense) {
+  World world;
+  CreateToken token = SomeToken();
+  token.role = "king";
+  EXPECT_THAT(world.Do(token), StatusIs(kInvalid));
+  token = SomeToken();
+  token.kind = TokenKind::kEnrol;
+  EXPECT_THAT(world.Do(token), StatusIs(kInvalid));
+  token = SomeToken();
+  token.principal = "";
+  EXPECT_THAT(world.Do(token), StatusIs(kInvalid));
+  token = SomeToken();
+  token.organization = "";
+  EXPECT_THAT(world.Do(token), StatusIs(kInvalid));
+  token = SomeToken();
+  token.expires_at_us = 1;
+  EXPECT_THAT(world.Do(token), StatusIs(kInvalid));
+  token = SomeToken();
+  token.secret_sha256 = "";
+  EXPECT_THAT(world.Do(token), StatusIs(absl::StatusCode::kInternal));
+}
+
+TEST(TokenTest, EnrolsOneWorkerOnce) {
+  World world;
+  CreateToken token = SomeToken();
+  token.kind = TokenKind::kEnrol;
+  token.role = "worker";
+  token.principal = "w1";
+  ASSERT_THAT(world.Do(token), IsOk());
+  const auto denied = StatusIs(absl::StatusCode::kPermissionDenied);
+
+  EXPECT_THAT(world.Do(RedeemEnrolment{std::string(64, '2'), "w1"}), denied);
+  EXPECT_THAT(world.Do(RedeemEnrolment{std::string(64, '1'), "w2"}), denied);
+  EXPECT_THAT(world.Do(RedeemEnrolment{std::string(64, '1'), "w1"}), IsOk());
+  EXPECT_THAT(world.Do(RedeemEnrolment{std::string(64, '1'), "w1"}), denied);
+
+  token.request_id = "u";
+  token.secret_sha256 = std::string(64, '3');
+  ASSERT_THAT(world.Do(token), IsOk());
+  world.Wait(101 * kSecond);
+  EXPECT_THAT(world.Do(RedeemEnrolment{std::string(64, '3'), "w1"}), denied);
+}
+
+TEST(DatasetTest, AreAddedAndRemovedUnlessInUse) {
+  World world;
+  Dataset dataset = testing::SomeDataset();
+  EXPECT_THAT(world.Do(AddDataset{dataset}), IsOk());
+  dataset.path = "/other";
+  EXPECT_THAT(world.Do(AddDataset{dataset}), StatusIs(absl::StatusCode::kAlreadyExists));
+  dataset.id = "x";
+  dataset.path = "relative";
+  EXPECT_THAT(world.Do(AddDataset{dataset}), StatusIs(kInvalid));
+  dataset.benchmark = "";
+  EXPECT_THAT(world.Do(AddDataset{dataset}), StatusIs(kInvalid));
+  const SubmissionId id = world.Submit();
+
+  EXPECT_THAT(world.Do(RemoveDataset{"cosmo32"}), StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(world.Do(CancelSubmission{id, ""}), IsOk());
+  EXPECT_THAT(world.Do(RemoveDataset{"cosmo32"}), IsOk());
+  EXPECT_THAT(world.Do(RemoveDataset{"cosmo32"}), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(ServerInfoTest, CountsForTheServerInfo) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit();
+
+  const auto info = std::get<ServerInfo>(*world.Do(GetServerInfo{}));
+  const auto workers = std::get<WorkersReply>(*world.Do(ListWorkers{}));
+
+  EXPECT_EQ(info.submission_count, 1);
+  EXPECT_EQ(info.worker_count, 1);
+  EXPECT_EQ(info.last_seq, world.state().last_seq);
+  ASSERT_EQ(workers.workers.size(), 1u);
+  EXPECT_EQ(workers.workers[0].presence.last_seen_us, world.now_us());
+}
+
+}  // namespace
+}  // namespace assay::core

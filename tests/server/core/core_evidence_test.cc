@@ -1,0 +1,133 @@
+// What workers send of a run: events and artifacts.
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "server/core/core.h"
+#include "tests/server/core/world.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::core {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
+using core::testing::SomeSpec;
+using core::testing::World;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+std::vector<RunEvent> Lines(int64_t first, int64_t last) {
+  std::vector<RunEvent> events;
+  for (int64_t seq = first; seq <= last; ++seq)
+    events.push_back({.seq = seq, .text = absl::StrCat("line ", seq), .wall_us = seq});
+  return events;
+}
+
+class EvidenceTest : public ::testing::Test {
+ protected:
+  EvidenceTest() {
+    SubmissionSpec spec = SomeSpec();
+    spec.node_count = 2;
+    EXPECT_THAT(world_.Sync("w0"), IsOk());
+    EXPECT_THAT(world_.Sync("w1"), IsOk());
+    id_ = world_.Submit(spec);
+  }
+
+  absl::StatusOr<int64_t> Append(int32_t rank, std::vector<RunEvent> events,
+                                 int64_t generation = 1) {
+    const auto reply = world_.Do(
+        AppendRunEvents{RunId{1}, generation, rank, std::move(events), absl::StrCat("w", rank)});
+    if (!reply.ok()) return reply.status();
+    return std::get<AppendReply>(*reply).durable_seq;
+  }
+
+  World world_;
+  SubmissionId id_;
+};
+
+TEST_F(EvidenceTest, TakesEachEventOnce) {
+  EXPECT_EQ(*Append(0, Lines(1, 3)), 3);
+  EXPECT_EQ(world_.outcome().run_events[0].events.size(), 3u);
+  EXPECT_EQ(*Append(0, Lines(1, 3)), 3);
+  EXPECT_THAT(world_.outcome().run_events, IsEmpty());
+  EXPECT_EQ(*Append(0, Lines(2, 5)), 5);
+  const std::vector<RunEvent>& fresh = world_.outcome().run_events[0].events;
+  ASSERT_EQ(fresh.size(), 2u);
+  EXPECT_EQ(fresh[0].seq, 4);
+  EXPECT_EQ(fresh[0].text, "line 4");
+  EXPECT_EQ(fresh[0].order, 4);
+  EXPECT_EQ(*Append(1, Lines(1, 1)), 1);
+  EXPECT_EQ(world_.outcome().run_events[0].events[0].order, 6);
+  EXPECT_EQ(world_.outcome().run_events[0].events[0].node_rank, 1);
+  EXPECT_EQ(*Append(0, {}), 5) << "an empty batch asks how far it is";
+}
+
+TEST_F(EvidenceTest, RefusesGapsAndStrangers) {
+  EXPECT_THAT(Append(0, Lines(2, 3)),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("continue at seq 1, not 2")));
+  EXPECT_THAT(Append(0, Lines(1, 3), 2), StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Append(2, Lines(1, 3)), StatusIs(kInvalid));
+  EXPECT_THAT(Append(-1, Lines(1, 3)), StatusIs(kInvalid));
+  EXPECT_THAT(Append(0, Lines(0, 3)), StatusIs(kInvalid));
+  EXPECT_THAT(Append(0, {Lines(1, 1)[0], Lines(3, 3)[0]}), StatusIs(kInvalid));
+  EXPECT_THAT(Append(0, Lines(1, 1001)), StatusIs(kInvalid, HasSubstr("1000")));
+  EXPECT_THAT(world_.Do(AppendRunEvents{RunId{1}, 1, 0, Lines(1, 1), "w1"}),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(world_.Do(AppendRunEvents{RunId{9}, 1, 0, Lines(1, 1), "w0"}),
+              StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST_F(EvidenceTest, KeepsTheEarliestTouch) {
+  std::vector<RunEvent> events = Lines(1, 2);
+  events[1].kind = RunEventKind::kFirstTouch;
+  events[1].wall_us = 500;
+  ASSERT_THAT(Append(0, events), IsOk());
+  events[1].wall_us = 300;
+
+  ASSERT_THAT(Append(1, events), IsOk());
+
+  EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 300);
+}
+
+TEST_F(EvidenceTest, TakesEvidenceOfARunThatHasLeftMemory) {
+  ASSERT_THAT(world_.Do(CancelSubmission{id_, ""}), IsOk());
+  const core::Run run = world_.run(RunId{1});
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  ASSERT_THAT(world_.Sync("w1"), IsOk());
+  ASSERT_THAT(world_.state().runs, IsEmpty());
+  const Command late{"w0", AppendRunEvents{RunId{1}, 1, 0, Lines(1, 2), "w0"}};
+
+  ASSERT_EQ(world_.core().MissingRun(late), RunId{1});
+  world_.core().Restore(run);
+  EXPECT_EQ(*Append(0, Lines(1, 2)), 2);
+
+  EXPECT_THAT(world_.state().runs, IsEmpty());
+  EXPECT_EQ(world_.core().MissingRun({"", RecordArtifact{RunId{1}}}), RunId{1});
+  EXPECT_EQ(world_.core().MissingRun({"", RecordArtifact{RunId{99}}}), std::nullopt);
+  EXPECT_EQ(world_.core().MissingRun({"", Tick{}}), std::nullopt);
+}
+
+TEST_F(EvidenceTest, RecordsArtifactsOnce) {
+  const std::string digest(64, 'a');
+  const RecordArtifact good{RunId{1}, 1, {"result_1.txt", digest, 10}, "w0"};
+
+  ASSERT_THAT(world_.Do(good), IsOk());
+  ASSERT_THAT(world_.Do(good), IsOk());
+  EXPECT_EQ(world_.run(RunId{1}).artifacts.size(), 1u);
+
+  RecordArtifact other = good;
+  other.artifact.sha256 = std::string(64, 'b');
+  EXPECT_THAT(world_.Do(other), StatusIs(absl::StatusCode::kAlreadyExists));
+  other.worker = "w9";
+  EXPECT_THAT(world_.Do(other), StatusIs(absl::StatusCode::kPermissionDenied));
+  for (const ArtifactRef& bad : {ArtifactRef{"a/b", digest, 1}, ArtifactRef{"", digest, 1},
+                                 ArtifactRef{"a", "xyz", 1}, ArtifactRef{"a", digest, -1}})
+    EXPECT_THAT(world_.Do(RecordArtifact{RunId{1}, 1, bad, ""}), StatusIs(kInvalid));
+}
+
+}  // namespace
+}  // namespace assay::core

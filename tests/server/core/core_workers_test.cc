@@ -1,0 +1,205 @@
+// What the core makes of its workers: silence, return, farewell, draining.
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "server/core/core.h"
+#include "tests/server/core/world.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::core {
+namespace {
+
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
+using core::testing::Creation;
+using core::testing::kSecond;
+using core::testing::SomeSpec;
+using core::testing::World;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(CoreWorkersTest, SuspectsThenGivesUpASilentWorker) {
+  World world;
+  SubmissionSpec spec = SomeSpec();
+  spec.replacement_count_max = 1;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  const SubmissionId id = world.Submit(spec);
+  world.Executing("w0", RunId{1});
+
+  EXPECT_EQ(world.core().NextWakeupUs(), world.now_us() + 10 * kSecond);
+  world.Wait(10 * kSecond);
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kSuspect);
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kRunning) << "a timed run is not disturbed";
+  world.Wait(15 * 60 * kSecond);
+
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kLost);
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kFailed);
+  EXPECT_EQ(world.run(RunId{1}).state_reason,
+            "unknown: worker w0 was silent for longer than 900 s");
+  EXPECT_EQ(world.submission(id).runs.size(), 2u);
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued) << "not repeated on a lost worker";
+
+  // It comes back, still executing: it has to stop, and its end is kept as evidence.
+  EXPECT_EQ(world.Executing("w0", RunId{1}).action, DesiredAction::kStop);
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kAlive);
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued) << "w0 is not idle yet";
+  EXPECT_EQ(world.Finished("w0", RunId{1}, 0).action, DesiredAction::kForget);
+  EXPECT_EQ(world.run(RunId{1}).nodes[0].phase, NodePhase::kFinished);
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kFailed) << "the decision stands";
+  EXPECT_EQ(world.Sync("w0")->run, RunId{2});
+}
+
+TEST(CoreWorkersTest, ComesBackFromSilenceWithoutHarm) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit();
+  world.Executing("w0", RunId{1});
+  world.Wait(14 * 60 * kSecond);
+
+  EXPECT_EQ(world.Executing("w0", RunId{1}).action, DesiredAction::kExecute);
+
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kAlive);
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kRunning);
+}
+
+TEST(CoreWorkersTest, CountsItsOwnAbsenceAsNobodysSilence) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit();
+  world.Executing("w0", RunId{1});
+  const int64_t later_us = world.now_us() + 3600 * kSecond;
+
+  Core restarted({}, world.state(), later_us);
+  restarted.Handle({}, later_us + 5 * kSecond);
+
+  EXPECT_EQ(restarted.state().workers.at("w0").state, WorkerState::kAlive);
+  EXPECT_EQ(restarted.state().runs.at(RunId{1}).state, RunState::kRunning);
+}
+
+TEST(CoreWorkersTest, GivesNoRunToAWorkerThatItHasNotHeardSinceItsStart) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  Core restarted({}, world.state(), world.now_us());
+
+  std::vector<Command> commands;
+  commands.push_back({"alice", Creation(SomeSpec(), "z")});
+  restarted.Handle(std::move(commands), world.now_us());
+
+  EXPECT_EQ(restarted.state().runs.at(RunId{1}).state, RunState::kQueued);
+}
+
+TEST(CoreWorkersTest, FailsARunThatANewAgentKnowsNothingOf) {
+  World world;
+  SubmissionSpec spec = SomeSpec();
+  spec.replacement_count_max = 1;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit(spec);
+  world.Executing("w0", RunId{1});
+
+  ASSERT_THAT(world.Sync("w0"), IsOk()) << "an old message of the same agent comes late";
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kRunning);
+  world.incarnations["w0"] = "i2";
+  const Desired desired = *world.Sync("w0");
+
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kFailed);
+  EXPECT_THAT(world.run(RunId{1}).state_reason, HasSubstr("knows nothing"));
+  EXPECT_EQ(desired.run, RunId{2});
+  world.incarnations["w0"] = "i1";
+  EXPECT_THAT(world.Sync("w0"), StatusIs(absl::StatusCode::kAborted, HasSubstr("i1")));
+}
+
+TEST(CoreWorkersTest, LetsAnAgentSignOffBeforeItStarts) {
+  World world;
+  SubmissionSpec spec = SomeSpec();
+  spec.replacement_count_max = 1;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit(spec);
+  ASSERT_EQ(world.run(RunId{1}).state, RunState::kAssigned);
+
+  world.is_leaving = true;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kGone);
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kFailed);
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued);
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  EXPECT_THAT(world.outcome().events, IsEmpty()) << "a second farewell is nothing new";
+  world.is_leaving = false;
+  EXPECT_EQ(world.Sync("w0")->run, RunId{2});
+}
+
+TEST(CoreWorkersTest, RefusesStrangeWorkers) {
+  World world;
+
+  EXPECT_THAT(world.Sync("W 0"), StatusIs(kInvalid));
+  world.incarnations["w0"] = "";
+  EXPECT_THAT(world.Sync("w0"), StatusIs(kInvalid));
+  EXPECT_EQ(world.core().DesiredFor("nobody"), Desired{});
+}
+
+TEST(CoreWorkersTest, StopsWhatNobodyAskedFor) {
+  World world;
+
+  EXPECT_EQ(world.Executing("w0", RunId{77}).action, DesiredAction::kStop);
+  EXPECT_EQ(world.Finished("w0", RunId{77}).action, DesiredAction::kForget);
+  EXPECT_EQ(world.Sync("w0")->action, DesiredAction::kIdle);
+}
+
+TEST(CoreWorkersTest, DrainsAndResumes) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit();
+  world.Submit();
+  world.Executing("w0", RunId{1});
+
+  ASSERT_THAT(world.Do(DrainWorker{"w0", "new disk"}, "root"), IsOk());
+  ASSERT_THAT(world.Do(DrainWorker{"w0", "again"}, "root"), IsOk());
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kDraining);
+  EXPECT_EQ(world.worker("w0").state_reason, "new disk");
+  world.Succeed(RunId{1});
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kQueued);
+  ASSERT_THAT(world.Do(ResumeWorker{"w0"}, "root"), IsOk());
+
+  EXPECT_EQ(world.run(RunId{2}).state, RunState::kAssigned);
+  EXPECT_THAT(world.Do(ResumeWorker{"w0"}), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(world.Do(ResumeWorker{"w9"}), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(world.Do(DrainWorker{"w9", ""}), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(CoreWorkersTest, RemembersADrainThroughSilence) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Wait(20 * 60 * kSecond);
+  ASSERT_EQ(world.worker("w0").state, WorkerState::kLost);
+
+  ASSERT_THAT(world.Do(DrainWorker{"w0", "gone"}), IsOk());
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kLost);
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kDraining);
+  world.Wait(20 * 60 * kSecond);
+  EXPECT_EQ(world.worker("w0").state, WorkerState::kLost);
+  ASSERT_THAT(world.Do(ResumeWorker{"w0"}), IsOk());
+  EXPECT_FALSE(world.worker("w0").is_drain_requested);
+}
+
+TEST(CoreWorkersTest, AsksForAgentsOnce) {
+  World world;
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = 3;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+
+  world.Submit(spec);
+
+  EXPECT_EQ(world.outcome().effects, std::vector<Effect>{LaunchAgents{2}});
+  world.Wait(kSecond);
+  EXPECT_THAT(world.outcome().effects, IsEmpty());
+  ASSERT_THAT(world.Do(LaunchFinished{2, "no such program"}, "coordinator"), IsOk());
+  EXPECT_TRUE(std::holds_alternative<AgentsLaunched>(world.outcome().events[0].event));
+}
+
+}  // namespace
+}  // namespace assay::core
