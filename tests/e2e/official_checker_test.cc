@@ -1,0 +1,106 @@
+// What a run of the service logs satisfies the compliance checker that MLCommons publishes on PyPI.
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "common/file.h"
+#include "common/sha256.h"
+#include "tests/e2e/site.h"
+#include "tests/support/write_file.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Beside the programs, so that one download serves all runs of the test in one build.
+std::string EnvironmentFolder() {
+  const char* const bin = std::getenv("ASSAY_BIN_DIR");
+  return JoinPath(bin == nullptr ? "build/dev/bin" : bin, "../official_checker");
+}
+
+bool HasChecker(const Site& site, const std::string& python) {
+  return FileExists(python) &&
+         site.RunProgram({python, "-c", "import mlperf_logging.compliance_checker"}).exit_code == 0;
+}
+
+// The Python of an environment that has the checker; empty with the reason in `why_not` where PyPI
+// cannot be reached.
+std::string ProvideChecker(const Site& site, std::string* why_not) {
+  const std::string folder = EnvironmentFolder();
+  const std::string python = JoinPath(folder, "bin/python3");
+  if (HasChecker(site, python)) return python;
+  const Outcome made = site.RunProgram({"/usr/bin/python3", "-m", "venv", "--clear", folder});
+  if (made.exit_code != 0) {
+    *why_not = absl::StrCat("no Python environment can be made: ", made.Text());
+    return "";
+  }
+  const Outcome installed = site.RunProgram({python, "-m", "pip", "install", "--quiet", "--retries",
+                                             "1", "--timeout", "20", "mlperf-logging"});
+  if (installed.exit_code == 0) return python;
+  *why_not = absl::StrCat("PyPI cannot be reached for mlperf-logging: ", installed.Text());
+  return "";
+}
+
+// The full network of the round on two nodes; it reaches the target in about four epochs.
+SubmissionText OfficialRound() {
+  return {.round = "hpc-3.0.0", .dataset = "beacons", .epochs_max = 8, .more = ""};
+}
+
+// The first run of the entry once it has ended; the others need not be waited for.
+Json FirstRun(const Site& site) {
+  const Outcome followed = site.Assay({"logs", "r-1", "--follow", "--timeout", "8m"});
+  EXPECT_EQ(followed.exit_code, 0) << followed.err;
+  return site.AssayJson({"run", "show", "r-1"});
+}
+
+TEST(OfficialCheckerTest, AcceptsAClosedCosmoflowRunOfTheService) {
+  Site site;
+  std::string why_not;
+  const std::string python = ProvideChecker(site, &why_not);
+  if (python.empty()) GTEST_SKIP() << why_not;
+
+  const Coordinator coordinator(&site);
+  ProvideBeacons(site, "beacons", 512, 64);
+  const std::string file = WriteSubmission(site, "closed.toml", OfficialRound());
+  const Outcome submitted = site.Assay({"submit", file});
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+
+  const Json run = FirstRun(site);
+  EXPECT_EQ(run["state"], "succeeded") << run;
+  EXPECT_EQ(run["converged"], true) << run;
+  EXPECT_EQ(run["compliant"], true) << run;
+  EXPECT_LE(run["quality"], 0.124) << run;
+  const Outcome cancelled = site.Assay({"cancel", "@last", "--reason", "one run is enough"});
+  EXPECT_EQ(cancelled.exit_code, 0) << cancelled.Text();
+
+  const Outcome logs = site.Assay({"logs", "r-1"});
+  EXPECT_EQ(Sha256Hex(logs.out), ResultArtifact(run)["sha256"]);
+  WriteFile(site.Path("result_0.txt"), logs.out);
+  const Outcome verdict =
+      site.RunProgram({python, "-m", "mlperf_logging.compliance_checker", "--usage", "hpc",
+                       "--ruleset", "3.0.0", site.Path("result_0.txt")});
+  EXPECT_EQ(verdict.exit_code, 0) << verdict.Text() << logs.out;
+  EXPECT_THAT(absl::StrCat(verdict.out, verdict.err), HasSubstr("SUCCESS"));
+}
+
+TEST(OfficialCheckerTest, RejectsALogWithoutItsEnd) {
+  // So that the acceptance above means something.
+  const Site site;
+  std::string why_not;
+  const std::string python = ProvideChecker(site, &why_not);
+  if (python.empty()) GTEST_SKIP() << why_not;
+  WriteFile(site.Path("result_0.txt"),
+            R"(:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", )"
+            R"("key": "submission_benchmark", "value": "cosmoflow", "metadata": {}})"
+            "\n");
+  const Outcome verdict =
+      site.RunProgram({python, "-m", "mlperf_logging.compliance_checker", "--usage", "hpc",
+                       "--ruleset", "3.0.0", site.Path("result_0.txt")});
+  EXPECT_NE(verdict.exit_code, 0) << verdict.Text();
+}
+
+}  // namespace
+}  // namespace assay::testing

@@ -1,0 +1,173 @@
+// From nothing to a scored entry, as a newcomer does it: data, entry, three runs, score, package.
+
+#include <algorithm>
+#include <csignal>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "common/file.h"
+#include "common/sha256.h"
+#include "tests/e2e/site.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr absl::Duration kPatience = absl::Minutes(1);
+
+// `assay dev` in another shell.
+class PrivateCoordinator {
+ public:
+  explicit PrivateCoordinator(const Site* site) : output_(site->Path("dev.fifo")) {
+    process_ = site->Start({site->Program("assay"), "dev", "--workers", "2"}, output_.path());
+    is_ready_ = output_.WaitFor("Ctrl-C ends it").has_value();
+  }
+  bool is_ready() const { return is_ready_; }
+  // Ctrl-C; returns the exit code.
+  absl::StatusOr<int> Interrupt() {
+    EXPECT_THAT(SignalGroup(process_, SIGINT), IsOk());
+    return WaitForExit(process_, kPatience);
+  }
+
+ private:
+  LogTail output_;
+  ProcessId process_;
+  bool is_ready_ = false;
+};
+
+// One scored entry, which all cases look at.
+class QuickstartTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    site_ = new Site;
+    dev_ = new PrivateCoordinator(site_);
+    ASSERT_TRUE(dev_->is_ready()) << "set ASSAY_SHOW_LOG to see why";
+    ProvideBeacons(*site_, "small", 256, 32);
+    const std::string file = WriteSubmission(*site_, "small.toml", {});
+    submitted_ = new Outcome(site_->Assay({"submit", file, "--wait"}));
+  }
+  static void TearDownTestSuite() {
+    const std::string directory = site_->Path("run/assay");
+    EXPECT_TRUE(FileExists(directory));
+    EXPECT_THAT(dev_->Interrupt(), IsOkAndHolds(0));
+    EXPECT_FALSE(FileExists(directory)) << "a private coordinator leaves nothing behind";
+    delete submitted_;
+    delete dev_;
+    delete site_;
+  }
+
+  static std::vector<Json> Runs() {
+    std::vector<Json> runs;
+    const Json list = site_->AssayJson({"run", "list", "--entry", "@last"});
+    for (const Json& item : list["items"])
+      runs.push_back(site_->AssayJson({"run", "show", item["id"]}));
+    EXPECT_THAT(runs, SizeIs(3)) << list;
+    return runs;
+  }
+
+  static Site* site_;
+  static PrivateCoordinator* dev_;
+  static Outcome* submitted_;
+};
+
+Site* QuickstartTest::site_ = nullptr;
+PrivateCoordinator* QuickstartTest::dev_ = nullptr;
+Outcome* QuickstartTest::submitted_ = nullptr;
+
+TEST_F(QuickstartTest, TellsOfEachRunAndPrintsTheScore) {
+  EXPECT_EQ(submitted_->exit_code, 0) << submitted_->Text();
+  for (const char* run : {"r-1", "r-2", "r-3"})
+    EXPECT_THAT(submitted_->err, HasSubstr(absl::StrCat(run, "    ✔ converged")));
+  EXPECT_THAT(submitted_->out, HasSubstr("score_minutes\t"));
+  EXPECT_THAT(submitted_->out, HasSubstr("not an MLPerf result"));
+}
+
+TEST_F(QuickstartTest, ScoresThreeConvergedRunsByTheOlympicMean) {
+  const Json score = site_->AssayJson({"score", "@last"});
+  EXPECT_EQ(score["schema"], "assay.score/v1");
+  EXPECT_EQ(score["state"], "valid");
+  EXPECT_EQ(score["is_mlperf_result"], false);
+  ASSERT_THAT(score["run_details"], SizeIs(3));
+  std::vector<double> minutes;
+  for (const Json& run : score["run_details"]) {
+    EXPECT_EQ(run["converged"], true) << run;
+    EXPECT_EQ(run["verdict"], "ok") << run;
+    EXPECT_LE(run["quality"], 0.3) << run;
+    minutes.push_back(run["minutes"]);
+  }
+  std::sort(minutes.begin(), minutes.end());
+  EXPECT_DOUBLE_EQ(score["score_minutes"], minutes[1]) << "the fastest and the slowest are dropped";
+}
+
+TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
+  for (const Json& run : Runs()) {
+    EXPECT_EQ(run["state"], "succeeded") << run;
+    // Both stamps come from the node; run_start is cut to whole milliseconds.
+    ASSERT_TRUE(run.contains("first_touch_us")) << run;
+    EXPECT_GE(run["first_touch_us"], run["run_start_ms"].get<int64_t>() * 1000) << run;
+    EXPECT_LT(run["first_touch_us"], run["run_stop_ms"].get<int64_t>() * 1000) << run;
+    const Outcome events = site_->Assay({"logs", run["id"], "--events"});
+    EXPECT_THAT(events.out, HasSubstr("first dataset touch, witnessed"));
+    EXPECT_THAT(events.out, HasSubstr("after run_start ✔"));
+  }
+}
+
+TEST_F(QuickstartTest, PrintsTheLogByteForByte) {
+  for (const Json& run : Runs()) {
+    const Json artifact = ResultArtifact(run);
+    ASSERT_FALSE(artifact.is_null()) << run;
+    const Outcome logs = site_->Assay({"logs", run["id"]});
+    EXPECT_EQ(logs.exit_code, 0) << logs.err;
+    EXPECT_EQ(logs.out.size(), artifact["bytes"]);
+    EXPECT_EQ(Sha256Hex(logs.out), artifact["sha256"]);
+  }
+}
+
+TEST_F(QuickstartTest, GivesEachRunASeedOfItsOwn) {
+  std::vector<int64_t> seeds;
+  for (const Json& run : Runs())
+    seeds.push_back(run["seed"]);
+  std::sort(seeds.begin(), seeds.end());
+  EXPECT_EQ(std::unique(seeds.begin(), seeds.end()), seeds.end());
+}
+
+TEST_F(QuickstartTest, ExportsAPackageThatScoresTheSame) {
+  const Outcome exported = site_->Assay({"entry", "export", "@last", "package"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+  for (const char* path : {"results/this-host/strong/cosmoflow/result_1.txt",
+                           "results/this-host/strong/cosmoflow/result_3.txt",
+                           "systems/this-host.json", "benchmarks/cosmoflow/this-host/README.md",
+                           "benchmarks/cosmoflow/this-host/submission.toml",
+                           "benchmarks/cosmoflow/this-host/run_and_time.sh"})
+    EXPECT_TRUE(FileExists(site_->Path(absl::StrCat("package/Example/", path)))) << path;
+
+  const Json folders = site_->AssayJson({"score", "package", "--round", kRound});
+  ASSERT_THAT(folders["items"], SizeIs(1));
+  const Json score = site_->AssayJson({"score", "@last"});
+  EXPECT_DOUBLE_EQ(folders["items"][0]["score_minutes"], score["score_minutes"]);
+  EXPECT_EQ(folders["items"][0]["pass_count"], 3);
+
+  const Outcome again = site_->Assay({"entry", "export", "@last", "package"});
+  EXPECT_EQ(again.exit_code, 8) << again.Text();
+}
+
+TEST_F(QuickstartTest, TakesItsOwnPackageAsASubmissionAgain) {
+  const Outcome exported = site_->Assay({"entry", "export", "@last", "again"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+  const Outcome plan =
+      site_->Assay({"plan", "again/Example/benchmarks/cosmoflow/this-host/submission.toml"});
+  EXPECT_EQ(plan.exit_code, 0) << plan.Text();
+}
+
+TEST_F(QuickstartTest, RefusesASecondPrivateCoordinator) {
+  const Outcome second = site_->Assay({"dev"});
+  EXPECT_EQ(second.exit_code, 8) << second.Text();
+  EXPECT_THAT(second.err, HasSubstr("assay dev --stop"));
+}
+
+}  // namespace
+}  // namespace assay::testing
