@@ -1,0 +1,148 @@
+// The published results of round v0.7, read into a coordinator, scored and found again.
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "gmock/gmock.h"
+
+#include "tests/e2e/site.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// Table 4 of the MLPerf HPC paper in minutes, by system. Fugaku with 512 nodes is left out: the
+// paper prints 268.77, which no drop rule makes of the published logs.
+const std::map<std::string, const char*>& PublishedMinutes() {
+  static const auto* const kMinutes = new std::map<std::string, const char*>{
+      {"daint_gpu_n128_tf2.2.0 cosmoflow", "461.01"},
+      {"daint_gpu_n256_tf2.2.0 cosmoflow", "327.01"},
+      {"abci_1024xV100_pytorch_closed deepcam", "11.71"},
+      {"abci_512xV100_tensorflow_closed cosmoflow", "34.42"},
+      {"fugaku_8192xA64FX_tensorflow_closed cosmoflow", "101.49"},
+      {"corigpu_n64_pt1.6.0 deepcam", "139.29"},
+      {"corigpu_n64_tf1.15.0 cosmoflow", "364.73"},
+      {"coriknl_n512_tf1.15.2 cosmoflow", "536.06"},
+      {"halv100_n16_tf1.15.0 cosmoflow", "265.59"},
+      {"frontera_rtx_n16_tf1.15.2_lbs1 cosmoflow", "602.23"},
+      {"abci_1024xV100_fjpytorch_open deepcam", "10.49"},
+      {"abci_2048xV100_tensorflow_open cosmoflow", "13.21"},
+      {"fugaku_16384xA64FX_tensorflow_open cosmoflow", "30.07"},
+      {"coriknl_n1024_tf1.15.2 cosmoflow", "419.69"}};
+  return *kMinutes;
+}
+
+constexpr int kEntries = 15;
+constexpr int kLogs = 135;
+
+class ImportTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const std::string archive = OraclePath("hpc_results_v0.7.tar.xz");
+    if (archive.empty()) return;
+    site_ = new Site;
+    coordinator_ = new Coordinator(site_, 1);
+    const Outcome unpacked =
+        site_->RunProgram({"/bin/tar", "-xJf", archive, "-C", site_->Path("cache")});
+    ASSERT_EQ(unpacked.exit_code, 0) << unpacked.Text();
+    imported_ = new Outcome(site_->Assay({"import", Tree(), "--round", "v0.7"}));
+  }
+  static void TearDownTestSuite() {
+    delete imported_;
+    delete coordinator_;
+    delete site_;
+  }
+  void SetUp() override {
+    if (site_ == nullptr) GTEST_SKIP() << "the published logs are not in ASSAY_ORACLE_DIR";
+  }
+
+  static std::string Tree() { return site_->Path("cache/hpc_results_v0.7"); }
+  static size_t Matches(std::vector<std::string> terms) {
+    terms.insert(terms.begin(), "query");
+    return site_->AssayJson(terms)["items"].size();
+  }
+
+  static Site* site_;
+  static Coordinator* coordinator_;
+  static Outcome* imported_;
+};
+
+Site* ImportTest::site_ = nullptr;
+Coordinator* ImportTest::coordinator_ = nullptr;
+Outcome* ImportTest::imported_ = nullptr;
+
+TEST_F(ImportTest, ScoresEveryEntryAsThePaperDoes) {
+  EXPECT_EQ(imported_->exit_code, 0) << imported_->Text();
+  EXPECT_THAT(imported_->err, HasSubstr("15 imported, 0 were there already, 0 refused"));
+  const Json scores = site_->AssayJson({"score", "--round", "v0.7"});
+  ASSERT_THAT(scores["items"], SizeIs(kEntries));
+  std::map<std::string, std::string> minutes;
+  for (const Json& entry : scores["items"]) {
+    EXPECT_EQ(entry["is_imported"], true) << entry;
+    minutes[absl::StrCat(entry["system"].get<std::string>(), " ",
+                         entry["benchmark"].get<std::string>())] =
+        absl::StrFormat("%.2f", entry["score_minutes"].get<double>());
+  }
+  for (const auto& [system, published] : PublishedMinutes())
+    EXPECT_EQ(minutes[system], published) << system;
+}
+
+TEST_F(ImportTest, KeepsEveryLogByteForByte) {
+  const Json runs = site_->AssayJson({"run", "list", "--limit", "1000"});
+  EXPECT_THAT(runs["items"], SizeIs(kLogs));
+  const Json run = site_->AssayJson({"run", "show", "@last"});
+  const Json artifact = ResultArtifact(run);
+  ASSERT_FALSE(artifact.is_null()) << run;
+  const Outcome exported = site_->Assay({"entry", "export", run["entry"], "package"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+  const Outcome same =
+      site_->RunProgram({"/bin/sh", "-c",
+                         absl::StrCat("diff -r package/*/results ", Tree(),
+                                      "/$(ls package)/results", " | grep -v '^Only in /'")});
+  EXPECT_EQ(same.out, "") << "the package differs from what was published";
+}
+
+TEST_F(ImportTest, FindsEntriesByWhatTheyAre) {
+  EXPECT_EQ(Matches({"round=v0.7"}), kEntries);
+  EXPECT_EQ(Matches({"benchmark=deepcam"}), 3);
+  EXPECT_EQ(Matches({"org=LBNL"}), 4);
+  EXPECT_EQ(Matches({"org=LBNL", "benchmark=deepcam"}), 1);
+  EXPECT_EQ(Matches({"division=open", "benchmark=cosmoflow", "round=v0.7"}), 3);
+  EXPECT_EQ(Matches({"org=CSCS", "system=daint_gpu_n128_tf2.2.0"}), 1);
+  EXPECT_EQ(Matches({"round=v1.0"}), 0);
+  EXPECT_EQ(Matches({"state=valid"}), kEntries);
+  const Outcome typo = site_->Assay({"query", "organisaton=LBNL"});
+  EXPECT_EQ(typo.exit_code, 2) << typo.Text();
+}
+
+TEST_F(ImportTest, ChangesNothingTheSecondTime) {
+  const Json before = site_->AssayJson({"query", "round=v0.7"});
+  const Outcome again = site_->Assay({"import", Tree(), "--round", "v0.7"});
+  EXPECT_EQ(again.exit_code, 0) << again.Text();
+  EXPECT_THAT(again.err, HasSubstr("0 imported, 15 were there already, 0 refused"));
+  EXPECT_EQ(site_->AssayJson({"query", "round=v0.7"}), before);
+}
+
+TEST_F(ImportTest, SurvivesARestart) {
+  const Json before = site_->AssayJson({"query", "round=v0.7"});
+  coordinator_->Kill();
+  coordinator_->Start();
+  EXPECT_EQ(site_->AssayJson({"query", "round=v0.7"}), before);
+}
+
+TEST_F(ImportTest, ScoresTheSameOffline) {
+  const Json entries = site_->AssayJson({"score", "--round", "v0.7"});
+  std::map<std::string, double> stored;
+  for (const Json& entry : entries["items"])
+    stored[entry["source_path"]] = entry["score_minutes"];
+  const Json folders = site_->AssayJson({"score", Tree(), "--round", "v0.7"});
+  ASSERT_THAT(folders["items"], SizeIs(kEntries));
+  for (const Json& folder : folders["items"])
+    EXPECT_DOUBLE_EQ(stored[folder["source_path"]], folder["score_minutes"]) << folder;
+}
+
+}  // namespace
+}  // namespace assay::testing
