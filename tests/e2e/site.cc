@@ -88,6 +88,10 @@ std::string Outcome::Text() const {
 Site::Site() {
   const char* const folder = std::getenv("ASSAY_BIN_DIR");
   const std::string bin = folder == nullptr ? "build/dev/bin" : folder;
+  // Of whoever runs the tests; Spawn hands down what this process has.
+  for (const char* variable : {"ASSAY_SERVER", "ASSAY_SOCKET", "ASSAY_CA", "ASSAY_TOKEN",
+                               "ASSAY_TOKEN_FILE", "ASSAY_OUTPUT", "ASSAY_COLOR"})
+    unsetenv(variable);
   for (const char* part : {"bin", "share/assay/rounds", "home", "run", "cache"})
     CHECK_OK(MakeDirectories(Path(part)));
   std::filesystem::permissions(Path("run"), std::filesystem::perms::owner_all);
@@ -208,7 +212,7 @@ std::string SubmissionText::ToString() const {
                       "\"\nnodes = 2\nepochs_max = ", epochs_max, "\nstatus = \"research\"\n\n",
                       "[hyperparameters]\nglobal_batch_size = ", global_batch_size,
                       "\nopt_name = \"", opt_name, "\"\n",
-                      R"(opt_base_learning_rate = 0.01
+                      "opt_base_learning_rate = ", base_learning_rate, R"(
 opt_learning_rate_warmup_epochs = 1
 opt_learning_rate_warmup_factor = 4
 opt_learning_rate_decay_boundary_epochs = [8]

@@ -87,6 +87,7 @@ struct SubmissionText {
   std::string opt_name = "sgd";
   int epochs_max = 12;
   int global_batch_size = 4;
+  std::string base_learning_rate = "0.01";
   // Appended to [hyperparameters]; a facility's round fixes its model there.
   std::string more = "cube_edge = 32\nbase_filter_count = 4\n";
 

@@ -1,0 +1,135 @@
+// Processes are killed while a run is under way.
+
+#include <csignal>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+
+#include "common/file.h"
+#include "common/sha256.h"
+#include "tests/e2e/site.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Minutes(5);
+
+// An entry whose runs never reach the target.
+SubmissionText Endless(int epochs) {
+  SubmissionText text = {.epochs_max = epochs};
+  text.base_learning_rate = "0.000001";
+  return text;
+}
+
+class SurvivalTest : public ::testing::Test {
+ protected:
+  SurvivalTest() : coordinator_(&site_), log_(site_.Path("log.fifo")) {
+    ProvideBeacons(site_, "small", 256, 32);
+  }
+  // Only the first run is looked at.
+  ~SurvivalTest() override {
+    const Outcome cancelled = site_.Assay({"cancel", "@last"});
+    EXPECT_THAT(cancelled.exit_code, AnyOf(0, 8)) << cancelled.Text();  // 8: it is over already
+  }
+
+  // Submits, and follows the log of the first run.
+  void Begin(int epochs) {
+    const Outcome submitted =
+        site_.Assay({"submit", WriteSubmission(site_, "endless.toml", Endless(epochs))});
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+    follower_ = Follow(log_.path());
+  }
+  ProcessId Follow(const std::string& output) const {
+    return site_.Start({site_.Program("assay"), "logs", "r-1", "--follow", "--quiet"}, output);
+  }
+  // Waits until the log says that epoch `number` has begun.
+  bool AwaitEpoch(int number) {
+    return log_.WaitFor(absl::StrCat(R"("epoch_num": )", number, "}")).has_value();
+  }
+  // The process of the one trainer rank on `worker`.
+  ProcessId Trainer(const std::string& worker) const {
+    const absl::StatusOr<std::string> text = ReadFile(
+        site_.Path(absl::StrCat("data/agents/", worker, "/data/runs/r-1-g1/trainers.json")));
+    EXPECT_THAT(text, IsOk());
+    const Json json = Json::parse(text.value_or("{}"), nullptr, false);
+    if (!json.contains("processes") || json["processes"].size() != 1) {
+      ADD_FAILURE() << json;
+      return {};
+    }
+    return {json["processes"][0]["pid"], json["processes"][0]["start_ticks"]};
+  }
+  // The events of a node are numbered 1, 2, 3... Returns how many there are.
+  int64_t ExpectNoGaps(int node_rank) const {
+    const Outcome events = site_.Assay(
+        {"run", "events", "r-1", "--node-rank", absl::StrCat(node_rank), "--output", "ndjson"});
+    EXPECT_EQ(events.exit_code, 0) << events.err;
+    int64_t expected = 0;
+    for (const std::string& line :
+         std::vector<std::string>(absl::StrSplit(events.out, '\n', absl::SkipEmpty())))
+      EXPECT_EQ(Json::parse(line)["seq"], ++expected);
+    return expected;
+  }
+
+  Site site_;
+  Coordinator coordinator_;
+  LogTail log_;
+  ProcessId follower_;
+};
+
+TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
+  Begin(/*epochs=*/24);
+  const std::string copy = site_.Path("followed.txt");
+  const ProcessId second_follower = Follow(copy);
+  ASSERT_TRUE(AwaitEpoch(2));
+  const ProcessId trainers[] = {Trainer("local-0"), Trainer("local-1")};
+  const ProcessId agents[] = {coordinator_.Agent("local-0"), coordinator_.Agent("local-1")};
+
+  coordinator_.Kill();
+  coordinator_.Start();
+  ASSERT_TRUE(AwaitEpoch(8)) << "the log does not go on after the coordinator's restart";
+  EXPECT_EQ(coordinator_.Agent("local-0"), agents[0]) << "an agent outlives its coordinator";
+
+  ASSERT_THAT(SignalGroup(agents[0], SIGKILL), IsOk());
+  ASSERT_TRUE(AwaitEpoch(20)) << "the log does not go on after the agent's restart";
+  EXPECT_FALSE(IsRunning(agents[0]));
+  EXPECT_TRUE(IsRunning(coordinator_.Agent("local-0")));
+  EXPECT_EQ(Trainer("local-0"), trainers[0]);
+  EXPECT_EQ(Trainer("local-1"), trainers[1]);
+
+  EXPECT_THAT(WaitForExit(follower_, kPatience), IsOkAndHolds(0));
+  EXPECT_THAT(WaitForExit(second_follower, kPatience), IsOkAndHolds(0));
+  const Json run = site_.AssayJson({"run", "show", "r-1"});
+  EXPECT_EQ(run["state"], "succeeded") << run;
+  EXPECT_EQ(run["converged"], false) << run;
+  EXPECT_EQ(run["epochs"], 24) << run;
+
+  const Json artifact = ResultArtifact(run);
+  ASSERT_FALSE(artifact.is_null()) << run;
+  EXPECT_EQ(Sha256Hex(site_.Assay({"logs", "r-1"}).out), artifact["sha256"]);
+  EXPECT_EQ(Sha256Hex(ReadFile(copy).value_or("")), artifact["sha256"])
+      << "who followed the log has seen something else";
+  EXPECT_EQ(ExpectNoGaps(0), run["events"]);
+  EXPECT_GT(ExpectNoGaps(1), 0) << "the other node has witnessed a first touch too";
+}
+
+TEST_F(SurvivalTest, FailsARunThatLosesATrainer) {
+  Begin(/*epochs=*/1000);
+  ASSERT_TRUE(AwaitEpoch(2));
+  const ProcessId lost = Trainer("local-1");
+  ASSERT_GT(lost.pid, 1);
+  ASSERT_EQ(kill(lost.pid, SIGKILL), 0);
+  EXPECT_THAT(WaitForExit(follower_, absl::Minutes(1)), IsOkAndHolds(0));
+  const Json run = site_.AssayJson({"run", "show", "r-1"});
+  EXPECT_EQ(run["state"], "failed") << run;
+  EXPECT_THAT(run["state_reason"].get<std::string>(),
+              AnyOf(HasSubstr("signal 9"), HasSubstr("lost contact with another rank")));
+  EXPECT_FALSE(IsRunning(lost));
+}
+
+}  // namespace
+}  // namespace assay::testing
