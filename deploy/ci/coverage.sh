@@ -13,6 +13,6 @@ ctest --test-dir build/coverage --output-on-failure \
   --tests-regex "^($(IFS='|' && echo "${tests[*]}"))\$"
 for folder in common/rules server/core server/store; do
   echo "== $folder"
-  gcovr --root . --object-directory "build/coverage/$folder" --filter "$folder/" \
-    --exclude-throw-branches --fail-under-line "$minimum" --print-summary
+  gcovr --root . --object-directory build/coverage --filter "$folder/" --exclude-throw-branches \
+    --fail-under-line "$minimum" --print-summary "build/coverage/$folder"
 done
