@@ -184,9 +184,9 @@ class RoundBook final : public RuleBook {
     Verdict verdict;
     verdict.score_minutes = result.minutes;
     if (result.minutes.has_value()) {
-      verdict.reason =
-          absl::StrFormat("%.3f minutes to solution, mean of %d of %d runs, %d dropped",
-                          *result.minutes, result.counted.size(), runs.size(), result.dropped);
+      verdict.reason = absl::StrFormat(
+          "%.3f minutes to solution: olympic mean of %d of %d runs, %d of them without result",
+          *result.minutes, result.counted.size(), runs.size(), result.dropped);
     } else {
       verdict.reason = result.reason;
     }

@@ -368,7 +368,8 @@ template <typename T>
 absl::StatusOr<T> DecodeRecord(absl::string_view body) {
   rapidjson::Document document;
   // Iterative: a deeply nested body must not use up the stack.
-  document.Parse<rapidjson::kParseIterativeFlag>(body.data(), body.size());
+  document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseFullPrecisionFlag>(body.data(),
+                                                                                      body.size());
   if (document.HasParseError())
     return absl::DataLossError(
         absl::StrCat("not JSON at byte ", document.GetErrorOffset(), ": ", body.substr(0, 80)));

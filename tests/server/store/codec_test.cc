@@ -107,6 +107,15 @@ TEST(CodecTest, ReadsBackRows) {
   EXPECT_THAT(DecodeWorker(Encode(worker)), IsOkAndHolds(worker));
 }
 
+// A reader that rounds the last bit gives a quality that is not the log's.
+TEST(CodecTest, KeepsEveryBitOfAQuality) {
+  core::Run run = SomeRun();
+  for (const double quality : {0.36060665031891403, 0.1, 5e-324, 1.7976931348623157e308}) {
+    run.facts.quality = quality;
+    EXPECT_THAT(DecodeRun(Encode(run)), IsOkAndHolds(run)) << quality;
+  }
+}
+
 TEST(CodecTest, KeepsNumbersThatJsonHasNot) {
   core::Run run = SomeRun();
   run.facts.quality = std::numeric_limits<double>::quiet_NaN();
