@@ -35,8 +35,8 @@ struct Context {
 };
 
 // What shall happen: events to apply in order, log rows to store, and the answer. The replies of
-// Synchronize, CreateSubmission and CancelSubmission are placeholders that Core fills in when the
-// whole batch is applied.
+// Synchronize, CreateSubmission and CancelSubmission name only what they are about: Core fills in
+// the rest when the whole batch is applied.
 struct Decision {
   std::vector<Event> events;
   std::vector<RunEvent> run_events;  // of AppendRunEvents; only what is new
