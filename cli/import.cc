@@ -42,17 +42,15 @@ void SetFacts(const rules::CheckResult& result, v1::Run* run) {
     *run->add_findings() = ToProto(finding);
 }
 
-int32_t NodeCount(const JudgedFolder& judged) {
-  for (const JudgedRun& run : judged.runs)
+int32_t NodeCount(const package::JudgedFolder& judged) {
+  for (const package::JudgedRun& run : judged.runs)
     if (const auto nodes = WholeNumber(run.result.facts.number_of_nodes);
         nodes.has_value() && *nodes > 0 && *nodes < INT32_MAX)
       return static_cast<int32_t>(*nodes);
-  const Json& system = judged.folder.system_description;
   int32_t nodes = 0;
-  if (system.is_object() && system.contains("number_of_nodes") &&
-      absl::SimpleAtoi(RawText(system["number_of_nodes"]), &nodes))
-    return nodes;
-  return 0;
+  const std::string described =
+      package::MemberText(judged.folder.system_description, "number_of_nodes");
+  return absl::SimpleAtoi(described, &nodes) ? nodes : 0;
 }
 
 // What a person should know about the tree beside the logs, as warnings of the entry.
@@ -82,9 +80,10 @@ absl::StatusOr<std::set<std::string>> KnownSources(const Client& client, const s
   return sources;
 }
 
-absl::StatusOr<v1::Submission> ImportFolder(const Client& client, const ResultFolder& folder,
+absl::StatusOr<v1::Submission> ImportFolder(const Client& client,
+                                            const package::ResultFolder& folder,
                                             const rules::RuleSet& rule_set) {
-  ASSIGN_OR_RETURN(JudgedFolder judged, JudgeFolder(folder, rule_set));
+  ASSIGN_OR_RETURN(package::JudgedFolder judged, package::JudgeFolder(folder, rule_set));
   const v1::ImportSubmissionRequest request = ImportRequestFor(std::move(judged), rule_set.name());
   return client.Call(client.submissions(), &v1::SubmissionService::Stub::ImportSubmission, request,
                      kImportTimeout);
@@ -92,8 +91,8 @@ absl::StatusOr<v1::Submission> ImportFolder(const Client& client, const ResultFo
 
 absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("round")));
-  ASSIGN_OR_RETURN(const std::vector<ResultFolder> folders,
-                   FindResultFolders(context->env().AbsolutePath(arguments.Get("DIR"))));
+  ASSIGN_OR_RETURN(const std::vector<package::ResultFolder> folders,
+                   package::FindResultFolders(context->env().AbsolutePath(arguments.Get("DIR"))));
   if (folders.empty())
     return absl::NotFoundError(
         absl::StrCat(arguments.Get("DIR"), " holds no result_*.txt files, at any depth"));
@@ -103,7 +102,7 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
   Tally tally;
   ProgressLine progress(context);
   for (size_t i = 0; i < folders.size(); ++i) {
-    const ResultFolder& folder = folders[i];
+    const package::ResultFolder& folder = folders[i];
     constexpr int kBarWidth = 20;
     progress.Draw(
         absl::StrCat(ProgressBar(static_cast<int64_t>(i), static_cast<int64_t>(folders.size()),
@@ -138,7 +137,8 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
 
 }  // namespace
 
-v1::ImportSubmissionRequest ImportRequestFor(JudgedFolder judged, const std::string& round) {
+v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
+                                             const std::string& round) {
   v1::ImportSubmissionRequest request;
   request.set_round(round);
   request.set_source_path(judged.folder.source_path);
@@ -159,7 +159,7 @@ v1::ImportSubmissionRequest ImportRequestFor(JudgedFolder judged, const std::str
   for (const std::string& oddity : judged.folder.oddities)
     *request.add_findings() = Oddity(oddity);
   int number = 0;
-  for (JudgedRun& run : judged.runs) {
+  for (package::JudgedRun& run : judged.runs) {
     v1::ImportedRun* imported = request.add_runs();
     imported->set_file_name(run.file_name);
     imported->set_sha256(run.sha256);

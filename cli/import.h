@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/results_tree.h"
 
 #include "assay/v1/submission_service.pb.h"
+
+#include "common/package/results_tree.h"
 
 namespace assay::cli {
 
 // What the coordinator is told of a judged folder. `round`: the rule set's name.
-v1::ImportSubmissionRequest ImportRequestFor(JudgedFolder judged, const std::string& round);
+v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
+                                             const std::string& round);
 
 std::vector<Command> ImportCommands();
 

@@ -12,11 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "cli/context.h"
 #include "cli/resource_json.h"
-#include "cli/results_tree.h"
 #include "cli/share.h"
 #include "cli/suggest.h"
 
 #include "common/file.h"
+#include "common/package/results_tree.h"
 #include "common/rules/check.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/registry.h"
@@ -185,9 +185,9 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const Environment& env,
       files.push_back(path);
       continue;
     }
-    ASSIGN_OR_RETURN(const std::vector<ResultFolder> folders,
-                     FindResultFolders(env.AbsolutePath(path)));
-    for (const ResultFolder& folder : folders)
+    ASSIGN_OR_RETURN(const std::vector<package::ResultFolder> folders,
+                     package::FindResultFolders(env.AbsolutePath(path)));
+    for (const package::ResultFolder& folder : folders)
       for (const std::string& name : folder.files)
         files.push_back(JoinPath(folder.path, name));
   }

@@ -14,7 +14,6 @@
 #include "cli/entry.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
-#include "cli/results_tree.h"
 #include "cli/rule_sets.h"
 
 #include "common/rules/registry.h"
@@ -146,7 +145,8 @@ absl::StatusOr<ExitStatus> ScoreAll(Context* context, const Arguments& arguments
 absl::StatusOr<ExitStatus> ScoreFolder(Context* context, const Arguments& arguments,
                                        const std::string& directory) {
   ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("round")));
-  ASSIGN_OR_RETURN(const std::vector<ResultFolder> folders, FindResultFolders(directory));
+  ASSIGN_OR_RETURN(const std::vector<package::ResultFolder> folders,
+                   package::FindResultFolders(directory));
   if (folders.empty())
     return absl::NotFoundError(
         absl::StrCat(directory, " holds no result_*.txt files, at any depth"));
@@ -164,10 +164,10 @@ absl::StatusOr<ExitStatus> ScoreFolder(Context* context, const Arguments& argume
                             {"NOTE", "note", Format::kText, 1}}};
   ProgressLine progress(context);
   bool is_all_scored = true;
-  std::vector<JudgedFolder> judged;
-  for (const ResultFolder& folder : folders) {
+  std::vector<package::JudgedFolder> judged;
+  for (const package::ResultFolder& folder : folders) {
     progress.Draw(absl::StrCat("judging ", folder.source_path));
-    ASSIGN_OR_RETURN(JudgedFolder result, JudgeFolder(folder, *rule_set));
+    ASSIGN_OR_RETURN(package::JudgedFolder result, package::JudgeFolder(folder, *rule_set));
     view.items.push_back(FolderScoreJson(result));
     is_all_scored = is_all_scored && (result.score.minutes.has_value() || folder.scaling == "weak");
     result.DropLogs();
@@ -217,8 +217,8 @@ absl::StatusOr<ExitStatus> RunScore(Context* context, const Arguments& arguments
 
 }  // namespace
 
-Json FolderScoreJson(const JudgedFolder& judged) {
-  const ResultFolder& folder = judged.folder;
+Json FolderScoreJson(const package::JudgedFolder& judged) {
+  const package::ResultFolder& folder = judged.folder;
   Json json = {{"organization", folder.organization},
                {"system", folder.system},
                {"benchmark", folder.benchmark}};
@@ -229,13 +229,13 @@ Json FolderScoreJson(const JudgedFolder& judged) {
   if (judged.score.minutes.has_value()) json["score_minutes"] = *judged.score.minutes;
   json["run_count"] = judged.runs.size();
   json["pass_count"] = std::count_if(judged.runs.begin(), judged.runs.end(),
-                                     [](const JudgedRun& run) { return run.result.pass; });
+                                     [](const package::JudgedRun& run) { return run.result.pass; });
   if (judged.model_count > 0) json["model_count"] = judged.model_count;
   if (judged.time_to_all_minutes.has_value())
     json["time_to_all_minutes"] = *judged.time_to_all_minutes;
   if (!judged.score.reason.empty()) json["note"] = judged.score.reason;
   std::vector<rules::RunScore> scores;
-  for (const JudgedRun& run : judged.runs)
+  for (const package::JudgedRun& run : judged.runs)
     scores.push_back(rules::ScoreOf(run.result));
   const std::vector<Part> parts = PartsOf(scores, judged.score);
   json["runs"] = Json::array();
