@@ -68,7 +68,7 @@ CREATE TABLE run_nodes (
   reason TEXT NOT NULL,
   is_lost INTEGER NOT NULL CHECK (is_lost IN (0, 1)),
   is_released INTEGER NOT NULL CHECK (is_released IN (0, 1)),
-  last_seq INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL, clock_offset_us INTEGER NOT NULL DEFAULT 0, clock_offset_uncertainty_us INTEGER NOT NULL DEFAULT 0, first_touch_us INTEGER,
   PRIMARY KEY (run_id, node_rank)
 ) STRICT, WITHOUT ROWID;
 

@@ -30,6 +30,7 @@ class Applier {
   void operator()(const RunUploaded& e);
   void operator()(const RunJudged& e);
   void operator()(const RunFailed& e);
+  void operator()(const RunFailureExplained& e);
   void operator()(const RunCancelled& e);
   void operator()(const RunEventsAppended& e);
   void operator()(const ArtifactRecorded& e);
@@ -59,6 +60,7 @@ class Applier {
     return nodes[static_cast<size_t>(rank)];
   }
 
+  static void FindFirstTouch(Run* run);
   void Move(Submission* submission, SubmissionState target);
   void Move(Run* run, RunState target);
   void AddRun(RunId id, SubmissionId submission_id);
@@ -174,7 +176,34 @@ void Applier::operator()(const RunAssigned& e) {
 }
 
 void Applier::operator()(const NodeStarted& e) {
-  GetNode(e.run, e.node_rank).phase = NodePhase::kExecuting;
+  RunNode& node = GetNode(e.run, e.node_rank);
+  node.phase = NodePhase::kExecuting;
+  node.clock_offset_us = e.clock_offset_us;
+  node.clock_offset_uncertainty_us = e.clock_offset_uncertainty_us;
+  FindFirstTouch(&Get(e.run));
+}
+
+// Each node stamps what it saw by its own clock. The offsets from the coordinator's clock carry the
+// stamps over to rank 0's; two measured offsets are off by the sum of their uncertainties.
+void Applier::FindFirstTouch(Run* run) {
+  constexpr int64_t kUnmeasuredClockUs = 50'000;
+  const RunNode& first = run->nodes.front();
+  run->first_touch_us.reset();
+  for (const RunNode& node : run->nodes) {
+    if (!node.first_touch_us.has_value()) continue;
+    const bool is_same_clock = &node == &first;
+    const bool is_measured =
+        node.clock_offset_uncertainty_us > 0 && first.clock_offset_uncertainty_us > 0;
+    const int64_t lead_us =
+        is_same_clock || !is_measured ? 0 : node.clock_offset_us - first.clock_offset_us;
+    const int64_t touch_us = *node.first_touch_us - lead_us;
+    if (run->first_touch_us.has_value() && *run->first_touch_us <= touch_us) continue;
+    run->first_touch_us = touch_us;
+    run->first_touch_uncertainty_us =
+        is_same_clock ? 0
+        : is_measured ? node.clock_offset_uncertainty_us + first.clock_offset_uncertainty_us
+                      : kUnmeasuredClockUs;
+  }
 }
 
 void Applier::operator()(const RunStarted& e) {
@@ -216,6 +245,13 @@ void Applier::operator()(const RunFailed& e) {
   run.is_replaceable = e.is_replaceable;
 }
 
+void Applier::operator()(const RunFailureExplained& e) {
+  Run& run = Get(e.run);
+  CHECK(run.state == RunState::kFailed) << "run=" << e.run;
+  run.state_reason = e.reason;
+  run.exit_code = e.exit_code;
+}
+
 void Applier::operator()(const RunCancelled& e) {
   Run& run = Get(e.run);
   Move(&run, RunState::kCancelled);
@@ -227,8 +263,9 @@ void Applier::operator()(const RunEventsAppended& e) {
   CHECK(e.first_seq == node.last_seq + 1) << "run=" << e.run << " rank=" << e.node_rank;
   node.last_seq = e.last_seq;
   if (!e.first_touch_us.has_value()) return;
-  std::optional<int64_t>& earliest = Get(e.run).first_touch_us;
-  earliest = std::min(earliest.value_or(*e.first_touch_us), *e.first_touch_us);
+  node.first_touch_us =
+      std::min(node.first_touch_us.value_or(*e.first_touch_us), *e.first_touch_us);
+  FindFirstTouch(&Get(e.run));
 }
 
 void Applier::operator()(const ArtifactRecorded& e) {

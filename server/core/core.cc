@@ -193,7 +193,8 @@ void Core::Schedule(Outcome* outcome) {
   while (!to_advance_.empty()) {
     const auto it = state_.submissions.find(*to_advance_.begin());
     to_advance_.erase(to_advance_.begin());
-    if (it != state_.submissions.end()) RecordAll(AdvanceSubmission(state_, it->second), outcome);
+    if (it != state_.submissions.end())
+      RecordAll(AdvanceSubmission(state_, it->second, policy_), outcome);
   }
   RecordAll(Place(state_, presence_, policy_), outcome);
   AskForAgents(outcome);

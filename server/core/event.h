@@ -146,6 +146,16 @@ struct RunFailed {
   bool operator==(const RunFailed&) const = default;
 };
 
+// The rank that died has reported after one that merely noticed: the run's reason is now this.
+struct RunFailureExplained {
+  static constexpr absl::string_view kType = "RunFailureExplained";
+  static constexpr int kVersion = 1;
+  RunId run;
+  std::string reason;
+  std::optional<int32_t> exit_code;
+  bool operator==(const RunFailureExplained&) const = default;
+};
+
 struct RunCancelled {
   static constexpr absl::string_view kType = "RunCancelled";
   static constexpr int kVersion = 1;
@@ -248,12 +258,13 @@ struct AgentsLaunched {
   bool operator==(const AgentsLaunched&) const = default;
 };
 
-using Event = std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted,
-                           SubmissionClosed, RunQueued, RunAssigned, NodeStarted, RunStarted,
-                           NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed,
-                           RunCancelled, RunEventsAppended, ArtifactRecorded, WorkerRegistered,
-                           WorkerDescribed, WorkerStateChanged, WorkerReleased, TokenCreated,
-                           TokenRevoked, DatasetAdded, DatasetRemoved, AgentsLaunched>;
+using Event =
+    std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
+                 RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished, NodeGivenUp,
+                 RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
+                 RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
+                 WorkerStateChanged, WorkerReleased, TokenCreated, TokenRevoked, DatasetAdded,
+                 DatasetRemoved, AgentsLaunched>;
 
 // An event in its place in the log.
 struct RecordedEvent {

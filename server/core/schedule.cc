@@ -46,21 +46,35 @@ void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events
 
 // ------------------------------------------------------------------------------------------- runs
 
-// The node whose end decides about a failed run: one whose trainer failed by itself before one
-// that merely noticed. nullptr if none has failed.
-const RunNode* FindFailed(const Run& run) {
-  const RunNode* failed = nullptr;
-  for (const RunNode& node : run.nodes) {
-    if (node.phase != NodePhase::kFinished || node.exit_code == 0) continue;
-    if (failed == nullptr ||
-        (IsTrainerFailure(node.exit_code) && !IsTrainerFailure(failed->exit_code)))
-      failed = &node;
-  }
-  return failed;
+// How well the end of a node explains that its run failed; 0 if it does not. Ranks that notice a
+// dead peer, or are stopped because of it, often report before the one that died.
+int Blame(const RunNode& node) {
+  if (node.phase != NodePhase::kFinished) return node.is_lost ? 3 : 0;
+  if (node.exit_code == static_cast<int>(ExitCode::kOk)) return 0;
+  if (IsTrainerFailure(node.exit_code)) return 5;
+  if (node.exit_code > static_cast<int>(ExitCode::kUnknownSignal)) return 4;
+  return node.exit_code == static_cast<int>(ExitCode::kCommLost) ? 2 : 1;
 }
 
-std::string DescribeFailure(const Run& run, const RunNode& node) {
+// The node whose end explains best why the run failed; nullptr if none has failed.
+const RunNode* FindCulprit(const Run& run) {
+  const RunNode* culprit = nullptr;
+  for (const RunNode& node : run.nodes)
+    if (Blame(node) > (culprit == nullptr ? 0 : Blame(*culprit))) culprit = &node;
+  return culprit;
+}
+
+// nullopt where nothing ever came back.
+std::optional<int32_t> ExitCodeOf(const RunNode& node) {
+  if (node.phase != NodePhase::kFinished) return std::nullopt;
+  return node.exit_code;
+}
+
+std::string DescribeFailure(const Run& run, const RunNode& node, const Policy& policy) {
   constexpr int kSignalBase = static_cast<int>(ExitCode::kUnknownSignal);
+  if (node.phase != NodePhase::kFinished)
+    return absl::StrCat("unknown: worker ", node.worker, " was silent for longer than ",
+                        Seconds(policy.lost_after_us));
   std::string text = absl::StrCat("rank ", &node - run.nodes.data(), " on ", node.worker, ": ");
   if (node.exit_code > kSignalBase) {
     absl::StrAppend(&text, "killed by signal ", node.exit_code - kSignalBase);
@@ -112,10 +126,26 @@ Tally Count(const State& state, const Submission& submission) {
 }
 
 std::string DescribeFinalFailure(const Run& run) {
-  const RunNode* node = FindFailed(run);
-  const bool is_by_trainer = node != nullptr && IsTrainerFailure(node->exit_code);
-  return absl::StrCat("run ", run.id.ToString(),
-                      " failed: ", is_by_trainer ? DescribeFailure(run, *node) : run.state_reason);
+  return absl::StrCat("run ", run.id.ToString(), " failed: ", run.state_reason);
+}
+
+// For each failed run that was put down to a rank that merely noticed: the rank that explains it,
+// once that one has reported.
+std::vector<Event> ExplainFailures(const State& state, const Submission& submission,
+                                   const Policy& policy) {
+  std::vector<Event> events;
+  for (const RunId id : submission.runs) {
+    const Run& run = state.runs.at(id);
+    const bool is_by_bystander = run.state == RunState::kFailed && run.exit_code.has_value() &&
+                                 IsConsequence(*run.exit_code);
+    if (!is_by_bystander) continue;
+    const RunNode& culprit = *FindCulprit(run);
+    if (culprit.phase == NodePhase::kFinished && culprit.exit_code == run.exit_code) continue;
+    events.push_back(RunFailureExplained{.run = id,
+                                         .reason = DescribeFailure(run, culprit, policy),
+                                         .exit_code = ExitCodeOf(culprit)});
+  }
+  return events;
 }
 
 }  // namespace
@@ -145,16 +175,10 @@ std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence
 std::vector<Event> AdvanceRun(const State& state, const Run& run, const Policy& policy,
                               int64_t now_us) {
   if (run.state != RunState::kAssigned && run.state != RunState::kRunning) return {};
-  if (const RunNode* failed = FindFailed(run); failed != nullptr)
-    return {RunFailed{
-        .run = run.id, .reason = DescribeFailure(run, *failed), .exit_code = failed->exit_code}};
-  const auto lost = std::find_if(run.nodes.begin(), run.nodes.end(),
-                                 [](const RunNode& node) { return node.is_lost; });
-  if (lost != run.nodes.end())
-    return {RunFailed{
-        .run = run.id,
-        .reason = absl::StrCat("unknown: worker ", lost->worker, " was silent for longer than ",
-                               Seconds(policy.lost_after_us))}};
+  if (const RunNode* culprit = FindCulprit(run); culprit != nullptr)
+    return {RunFailed{.run = run.id,
+                      .reason = DescribeFailure(run, *culprit, policy),
+                      .exit_code = ExitCodeOf(*culprit)}};
   if (now_us >= *TimeoutUs(state, run, policy))
     return {
         RunFailed{.run = run.id,
@@ -168,9 +192,13 @@ std::vector<Event> AdvanceRun(const State& state, const Run& run, const Policy& 
   return events;
 }
 
-std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission) {
+std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission,
+                                     const Policy& policy) {
   if (submission.state != SubmissionState::kOpen && submission.state != SubmissionState::kRunning)
     return {};
+  // They advance the submission again, so that it ends with the better reason.
+  if (std::vector<Event> events = ExplainFailures(state, submission, policy); !events.empty())
+    return events;
   const Tally tally = Count(state, submission);
   if (tally.final_failure != nullptr)
     return Close(state, submission, SubmissionState::kInvalid,

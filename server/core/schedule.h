@@ -32,8 +32,10 @@ std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence
 std::vector<Event> AdvanceRun(const State& state, const Run& run, const Policy& policy,
                               int64_t now_us);
 
-// What its runs make of a submission: a replacement, the check, or the end.
-std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission);
+// What its runs make of a submission: a failure's better explanation, a replacement, the check, or
+// the end.
+std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission,
+                                     const Policy& policy);
 
 // RunAssigned for each run that can start now.
 std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy);

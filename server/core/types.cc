@@ -19,11 +19,14 @@ bool IsSettled(const Run& run) {
   });
 }
 
+bool IsConsequence(int32_t exit_code) {
+  return exit_code == static_cast<int>(ExitCode::kCommLost) ||
+         exit_code == static_cast<int>(ExitCode::kTerminated);
+}
+
 bool IsTrainerFailure(int32_t exit_code) {
-  const bool is_consequence = exit_code == static_cast<int>(ExitCode::kCommLost) ||
-                              exit_code == static_cast<int>(ExitCode::kTerminated);
   const bool is_signal = exit_code > static_cast<int>(ExitCode::kUnknownSignal);
-  return exit_code != static_cast<int>(ExitCode::kOk) && !is_consequence && !is_signal;
+  return exit_code != static_cast<int>(ExitCode::kOk) && !IsConsequence(exit_code) && !is_signal;
 }
 
 bool IsInfrastructureFailure(const Run& run) {

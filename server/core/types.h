@@ -135,6 +135,9 @@ struct RunNode {
   bool is_lost = false;      // given up by recorded decision: its worker stayed silent for too long
   bool is_released = false;  // the worker holds it no longer
   int64_t last_seq = 0;      // run events 1..last_seq of this node are durable
+  int64_t clock_offset_us = 0;  // its clock minus the coordinator's, when it started the run
+  int64_t clock_offset_uncertainty_us = 0;  // 0: the offset was not measured
+  std::optional<int64_t> first_touch_us;    // witnessed on this node, its own wall clock
   bool operator==(const RunNode&) const = default;
 };
 
@@ -166,8 +169,11 @@ struct Run {
   int64_t assigned_at_us = 0;
   int64_t started_at_us = 0;
   int64_t ended_at_us = 0;
-  std::optional<int32_t> exit_code;       // of the node whose end decided
-  std::optional<int64_t> first_touch_us;  // the earliest that a node witnessed, its wall clock
+  std::optional<int32_t> exit_code;  // of the node whose end decided
+  // The earliest that a node witnessed, by the clock of rank 0, which stamps run_start; and how far
+  // that may be off because it comes from another node.
+  std::optional<int64_t> first_touch_us;
+  int64_t first_touch_uncertainty_us = 0;
   RunFacts facts;
   std::vector<ArtifactRef> artifacts;
   bool operator==(const Run&) const = default;
@@ -187,6 +193,9 @@ std::string ResultFileName(const Run& run);
 
 // True if no node of the gang can still execute: each has finished, was given up or gave it back.
 bool IsSettled(const Run& run);
+
+// True if an exit code only says that something else went wrong: a peer was lost, or a stop came.
+bool IsConsequence(int32_t exit_code);
 
 // True if an exit code tells of a failure of the trainer itself: not of a lost peer, a signal or a
 // stop, behind which another cause stands.

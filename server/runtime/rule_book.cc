@@ -27,9 +27,8 @@
 namespace assay::runtime {
 namespace {
 
-// The log stamps milliseconds, cut off; stamps of different nodes differ by what NTP leaves.
+// The log stamps milliseconds, cut off.
 constexpr int64_t kTouchToleranceMs = 1;
-constexpr int64_t kTouchToleranceOfManyNodesMs = 50;
 
 core::Finding ToCore(const rules::Finding& finding) {
   return core::Finding{.rule = finding.rule_id,
@@ -266,7 +265,7 @@ class RoundBook final : public RuleBook {
     rules::FirstTouch touch;
     touch.touch_ms = *run.first_touch_us / 1000;
     touch.witness = "the agents of the run";
-    touch.tolerance_ms = run.nodes.size() > 1 ? kTouchToleranceOfManyNodesMs : kTouchToleranceMs;
+    touch.tolerance_ms = kTouchToleranceMs + (run.first_touch_uncertainty_us + 999) / 1000;
     return rules::CheckFirstTouch(facts.run_start_ms, touch);
   }
 

@@ -126,6 +126,7 @@ void Fields(A& a, T& v) {
   a("ended_at_us", v.ended_at_us);
   a("exit_code", v.exit_code);
   a("first_touch_us", v.first_touch_us);
+  a("first_touch_uncertainty_us", v.first_touch_uncertainty_us);
   a("facts", v.facts);
   a("artifacts", v.artifacts);
 }
@@ -276,6 +277,13 @@ void Fields(A& a, T& v) {
   a("reason", v.reason);
   a("exit_code", v.exit_code);
   a("is_replaceable", v.is_replaceable);
+}
+
+template <class A, Is<RunFailureExplained> T>
+void Fields(A& a, T& v) {
+  a("run", v.run);
+  a("reason", v.reason);
+  a("exit_code", v.exit_code);
 }
 
 template <class A, Is<RunCancelled> T>

@@ -28,6 +28,9 @@ absl::Status ReadNodes(Stmt* select_nodes, core::Run* run) {
     node.is_lost = select_nodes->Int(4) != 0;
     node.is_released = select_nodes->Int(5) != 0;
     node.last_seq = select_nodes->Int(6);
+    node.clock_offset_us = select_nodes->Int(7);
+    node.clock_offset_uncertainty_us = select_nodes->Int(8);
+    if (!select_nodes->IsNull(9)) node.first_touch_us = select_nodes->Int(9);
     run->nodes.push_back(std::move(node));
   }
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -73,6 +74,9 @@ class Stmt {
   }
   bool BindOne(int place, Blob value);
   bool BindOne(int place, Null);
+  bool BindOne(int place, std::optional<int64_t> value) {
+    return value.has_value() ? BindOne(place, *value) : BindOne(place, Null{});
+  }
   absl::Status StepToEnd();
   absl::Status Error() const;
 

@@ -36,11 +36,14 @@ constexpr char kUpsertRun[] =
     "ON CONFLICT (id) DO UPDATE SET state = excluded.state, body = excluded.body";
 constexpr char kUpsertNode[] =
     "INSERT INTO run_nodes (run_id, node_rank, worker, phase, exit_code, reason, is_lost, "
-    "is_released, last_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) "
+    "is_released, last_seq, clock_offset_us, clock_offset_uncertainty_us, first_touch_us) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) "
     "ON CONFLICT (run_id, node_rank) DO UPDATE SET worker = excluded.worker, "
     "phase = excluded.phase, exit_code = excluded.exit_code, reason = excluded.reason, "
     "is_lost = excluded.is_lost, is_released = excluded.is_released, "
-    "last_seq = excluded.last_seq";
+    "last_seq = excluded.last_seq, clock_offset_us = excluded.clock_offset_us, "
+    "clock_offset_uncertainty_us = excluded.clock_offset_uncertainty_us, "
+    "first_touch_us = excluded.first_touch_us";
 constexpr char kInsertArtifact[] =
     "INSERT INTO artifacts (run_id, file_name, sha256, size_bytes) VALUES (?1, ?2, ?3, ?4)";
 constexpr char kUpsertWorker[] =
@@ -209,6 +212,7 @@ class Store::Writer {
     return TouchRun(e.run);
   }
   absl::Status Touch(const Record&, const core::NodeStarted& e) {
+    runs_.insert(e.run);
     return TouchNode(e.run, e.node_rank);
   }
   absl::Status Touch(const Record& record, const core::RunStarted& e) {
@@ -224,6 +228,7 @@ class Store::Writer {
   absl::Status Touch(const Record&, const core::RunUploaded& e) { return TouchRun(e.run); }
   absl::Status Touch(const Record&, const core::RunJudged& e) { return TouchRun(e.run); }
   absl::Status Touch(const Record&, const core::RunFailed& e) { return TouchRun(e.run); }
+  absl::Status Touch(const Record&, const core::RunFailureExplained& e) { return TouchRun(e.run); }
   absl::Status Touch(const Record&, const core::RunCancelled& e) { return TouchRun(e.run); }
   absl::Status Touch(const Record&, const core::RunEventsAppended& e) {
     if (e.first_touch_us.has_value()) runs_.insert(e.run);
@@ -326,7 +331,9 @@ class Store::Writer {
   absl::Status WriteNode(core::RunId run, int32_t rank) {
     const core::RunNode& node = state_.runs.at(run).nodes[static_cast<size_t>(rank)];
     return sql_.upsert_node.Run(run.number, rank, node.worker, ToString(node.phase), node.exit_code,
-                                node.reason, node.is_lost, node.is_released, node.last_seq);
+                                node.reason, node.is_lost, node.is_released, node.last_seq,
+                                node.clock_offset_us, node.clock_offset_uncertainty_us,
+                                node.first_touch_us);
   }
 
   Statements& sql_;

@@ -91,6 +91,26 @@ TEST_F(EvidenceTest, KeepsTheEarliestTouch) {
   ASSERT_THAT(Append(1, events), IsOk());
 
   EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 300);
+  EXPECT_EQ(world_.run(RunId{1}).first_touch_uncertainty_us, 50'000) << "no clock was measured";
+}
+
+TEST_F(EvidenceTest, PutsATouchOfAnotherNodeOnTheClockOfRankZero) {
+  world_.clocks = {{"w0", {-2'000'000, 400}}, {"w1", {3'000'000, 250}}};
+  std::vector<RunEvent> events = Lines(1, 1);
+  events[0].kind = RunEventKind::kFirstTouch;
+  events[0].wall_us = 9'000'000;
+  world_.Executing("w1", RunId{1});
+  ASSERT_THAT(Append(1, events), IsOk());
+
+  world_.Executing("w0", RunId{1});
+
+  EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 4'000'000) << "w1 is 5 s ahead of w0";
+  EXPECT_EQ(world_.run(RunId{1}).first_touch_uncertainty_us, 650);
+
+  events[0].wall_us = 3'999'000;
+  ASSERT_THAT(Append(0, events), IsOk());
+  EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 3'999'000);
+  EXPECT_EQ(world_.run(RunId{1}).first_touch_uncertainty_us, 0) << "run_start's own clock";
 }
 
 TEST_F(EvidenceTest, TakesEvidenceOfARunThatHasLeftMemory) {

@@ -77,6 +77,28 @@ TEST(CoreFailuresTest, BlamesTheTrainerThatFailedNotThePeerThatNoticed) {
   EXPECT_THAT(world.Closed(id)->reason, HasSubstr("rank 1 on w1: loss or weights"));
 }
 
+// Of a gang whose rank 1 ends with `code` after rank 0 has noticed: the run's reason.
+std::string ReasonAfterTheCulpritReports(int32_t code) {
+  World world;
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = 2;
+  EXPECT_THAT(world.Sync("w0"), IsOk());
+  EXPECT_THAT(world.Sync("w1"), IsOk());
+  world.Submit(spec);
+  world.Executing("w0", RunId{1});
+  world.Executing("w1", RunId{1});
+  world.Finished("w0", RunId{1}, 4);
+  EXPECT_THAT(world.run(RunId{1}).state_reason, HasSubstr("rank 0 on w0: lost contact"));
+  world.Finished("w1", RunId{1}, code);
+  return world.run(RunId{1}).state_reason;
+}
+
+TEST(CoreFailuresTest, NamesTheRankThatDiedNotTheOneThatReportedFirst) {
+  EXPECT_THAT(ReasonAfterTheCulpritReports(137), HasSubstr("rank 1 on w1: killed by signal 9"));
+  EXPECT_THAT(ReasonAfterTheCulpritReports(6), HasSubstr("rank 1 on w1: out of memory"));
+  EXPECT_THAT(ReasonAfterTheCulpritReports(9), HasSubstr("rank 0 on w0: lost contact"));
+}
+
 TEST(CoreFailuresTest, FailsARunWhoseLogCannotBeJudged) {
   World world;
   SubmissionSpec spec = SomeSpec();

@@ -101,6 +101,10 @@ class World {
     Synchronize call{.worker = worker, .report = std::move(report)};
     call.description = Describe(worker);
     call.is_leaving = is_leaving;
+    if (const auto it = clocks.find(worker); it != clocks.end()) {
+      call.clock_offset_us = it->second.offset_us;
+      call.clock_offset_uncertainty_us = it->second.uncertainty_us;
+    }
     const absl::StatusOr<Reply> reply = Do(call, worker);
     if (!reply.ok()) return reply.status();
     return std::get<SynchronizeReply>(*reply).desired;
@@ -166,6 +170,11 @@ class World {
     return state;
   }
 
+  struct Clock {
+    int64_t offset_us = 0;
+    int64_t uncertainty_us = 0;
+  };
+  std::map<std::string, Clock> clocks;              // of workers; unmeasured where there is none
   std::map<std::string, std::string> incarnations;  // by worker; "i1" where there is none
   std::map<std::string, std::map<std::string, std::string>> labels;
   bool is_leaving = false;

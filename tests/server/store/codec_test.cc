@@ -43,6 +43,7 @@ core::Run SomeRun() {
   run.state = RunState::kSucceeded;
   run.exit_code = -1;
   run.first_touch_us = 123;
+  run.first_touch_uncertainty_us = 4;
   run.facts.is_converged = false;
   run.facts.quality = std::numeric_limits<double>::infinity();
   run.artifacts = {{"result_1.txt", "ab", 1LL << 40}};
@@ -75,6 +76,7 @@ std::vector<Event> OneOfEach() {
       RunUploaded{RunId{8}},
       RunJudged{RunId{8}, SomeRun().facts},
       RunFailed{RunId{8}, "why", 3, false},
+      RunFailureExplained{RunId{8}, "rank 1", 137},
       RunCancelled{RunId{8}, "because"},
       RunEventsAppended{RunId{8}, 1, 10, 20, 99},
       ArtifactRecorded{RunId{8}, {"f", "ab", 3}},

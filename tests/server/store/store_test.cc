@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "server/store/codec.h"
 #include "server/store/reader.h"
+#include "server/store/sqlite.h"
 #include "tests/server/core/world.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -100,6 +101,25 @@ TEST_F(StoreTest, LoadsWhatWasCommittedAndWhatTheLogFoldsTo) {
   EXPECT_EQ(Load(), world_.state());
   EXPECT_EQ(world_.Fold(), world_.state());
   EXPECT_EQ(OpenReader()->GetSubmission(first)->state_reason, "cancelled by alice: enough");
+}
+
+TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  world_.Submit();
+  world_.Executing("w0", RunId{1});
+  store_.reset();
+  {
+    Db db = *Db::Open(path_, OpenMode::kReadWriteCreate);
+    for (const char* column : {"clock_offset_us", "clock_offset_uncertainty_us", "first_touch_us"})
+      ASSERT_THAT(db.Exec(absl::StrCat("ALTER TABLE run_nodes DROP COLUMN ", column)), IsOk());
+    ASSERT_THAT(db.Exec("UPDATE runs SET body = json_remove(body, '$.first_touch_uncertainty_us')"),
+                IsOk());
+    ASSERT_THAT(db.Exec("PRAGMA user_version = 1"), IsOk());
+  }
+
+  store_ = *Store::Open(path_);
+
+  EXPECT_EQ(Load(), world_.state());
 }
 
 TEST_F(StoreTest, EventsInTheLogDecodeToThoseThatHappened) {
