@@ -227,12 +227,13 @@ absl::StatusOr<PrintOptions::Output> ParseOutput(const Setting& setting) {
   using Output = PrintOptions::Output;
   static const auto* const kOutputs = new std::map<std::string, Output>{
       {"table", Output::kTable}, {"wide", Output::kWide},     {"plain", Output::kPlain},
-      {"json", Output::kJson},   {"ndjson", Output::kNdjson}, {"csv", Output::kCsv}};
+      {"json", Output::kJson},   {"ndjson", Output::kNdjson}, {"csv", Output::kCsv},
+      {"yaml", Output::kYaml},   {"name", Output::kName}};
   const auto found = kOutputs->find(setting.value);
   if (found != kOutputs->end()) return found->second;
   return absl::InvalidArgumentError(absl::StrCat(setting.origin, ": '", setting.value,
                                                  "' is no output format; it is one of table, "
-                                                 "wide, plain, json, ndjson, csv"));
+                                                 "wide, plain, name, json, ndjson, yaml, csv"));
 }
 
 // NO_COLOR and CLICOLOR_FORCE as at no-color.org and bixense.com/clicolors; the flag wins.
@@ -263,8 +264,12 @@ absl::StatusOr<ExitStatus> RunCommand(const Command& command, const std::vector<
   ASSIGN_OR_RETURN(print.has_color, WantsColor(*env, *config.Find("color")));
   print.has_header = !arguments.Has("no-header");
   if (arguments.Has("json")) {
-    if (print.output != PrintOptions::Output::kNdjson) print.output = PrintOptions::Output::kJson;
+    if (!IsJsonShape(print.output)) print.output = PrintOptions::Output::kJson;
     print.json_fields = arguments.Get("json");
+  }
+  if (arguments.Has("jq")) {
+    if (!IsJsonShape(print.output)) print.output = PrintOptions::Output::kJson;
+    print.jq = arguments.Get("jq");
   }
   Context context(env, std::move(config), print, arguments.Has("quiet"));
   const MonoTime start = env->clock->Mono();

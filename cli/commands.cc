@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/command.h"
+#include "cli/compare.h"
 #include "cli/completion.h"
 #include "cli/config_command.h"
 #include "cli/dataset.h"
@@ -28,11 +29,11 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,    SubmitCommands,  LogsCommands,   WaitCommands,
-          ScoreCommands,      ImportCommands, EntryCommands,   ExportCommands, SetCommands,
-          RunCommands,        NodeCommands,   DatasetCommands, RulesCommands,  InitCommands,
-          TokenCommands,      QueryCommands,  DoctorCommands,  ConfigCommands, CompletionCommands,
-          HelpCommands,       VersionCommands}) {
+         {QuickstartCommands, DevCommands,     SubmitCommands, LogsCommands,    WaitCommands,
+          ScoreCommands,      CompareCommands, ImportCommands, EntryCommands,   ExportCommands,
+          SetCommands,        RunCommands,     NodeCommands,   DatasetCommands, RulesCommands,
+          InitCommands,       TokenCommands,   QueryCommands,  DoctorCommands,  ConfigCommands,
+          CompletionCommands, HelpCommands,    VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -69,15 +70,23 @@ const std::vector<Option>& GlobalOptions() {
        .letter = 'o',
        .kind = Kind::kText,
        .value = "FORMAT",
-       .help = "table, wide, plain, json, ndjson or csv"},
+       .help = "table, wide, plain, name, json, ndjson, yaml or csv"},
       {.name = "json",
        .kind = Kind::kOptionalText,
        .value = "FIELDS",
        .help = "JSON, of these fields only; --json=? lists them"},
+      {.name = "jq",
+       .kind = Kind::kText,
+       .value = "PROGRAM",
+       .help = "filter the JSON with a jq program; strings come out bare"},
       {.name = "no-header", .letter = 'H', .help = "no header line"},
       {.name = "color", .kind = Kind::kText, .value = "WHEN", .help = "auto, always or never"},
       {.name = "quiet", .letter = 'q', .help = "data and errors only"},
       {.name = "verbose", .letter = 'v', .help = "also say how long it took"},
+      {.name = "context",
+       .kind = Kind::kText,
+       .value = "NAME",
+       .help = "a coordinator that your configuration names"},
       {.name = "server", .kind = Kind::kText, .value = "HOST:PORT", .help = "the coordinator"},
       {.name = "socket",
        .kind = Kind::kText,

@@ -1,5 +1,8 @@
 // Where settings come from: flag > environment > ./assay.toml upward to the repository's root >
 // user's file > system's file > built-in. Every value remembers its origin.
+//
+// A file may also name coordinators: [contexts.prod] with server, socket, ca, token, token_file.
+// The key `context` chooses one; its settings stand behind what is given beside the choice.
 
 #ifndef CLI_CONFIG_H_
 #define CLI_CONFIG_H_
@@ -47,6 +50,13 @@ class Config {
   // The winning setting of every key that is set anywhere.
   std::vector<Setting> All() const;
 
+  struct Context {
+    std::string name;
+    std::vector<Setting> settings;
+  };
+  // All that the files define, strongest file first; of the same name only the strongest.
+  const std::vector<Context>& contexts() const { return contexts_; }
+
   // Where `config set` writes: the user's file, or the project's (the nearest assay.toml, else one
   // in the working directory).
   static std::string UserPath(const Environment& environment);
@@ -54,12 +64,14 @@ class Config {
 
  private:
   absl::Status ReadFileLevel(const std::string& path, Setting::Level level);
+  absl::Status ApplyContext();
 
+  std::vector<Context> contexts_;
   std::vector<Setting> settings_;  // strongest first
 };
 
-// `text`, a configuration file, with `key` set to `value`; everything else, comments included,
-// stays as it is.
+// `text`, a configuration file, with `key` set to `value` outside of any context; everything else,
+// comments included, stays as it is.
 std::string WithSetting(absl::string_view text, absl::string_view key, absl::string_view value);
 
 }  // namespace assay::cli

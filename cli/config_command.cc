@@ -54,12 +54,9 @@ absl::StatusOr<ExitStatus> RunConfigGet(Context* context, const Arguments& argum
   return ExitStatus::kDone;
 }
 
-absl::StatusOr<ExitStatus> RunConfigSet(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
-  const bool is_project = arguments.Has("project");
-  if (is_project && key.is_secret)
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", key.name, "' is a secret; it does not belong into a project's file"));
+// Writes `key` into the user's file, or the project's, and says where.
+absl::Status WriteSetting(Context* context, const std::string& key, const std::string& value,
+                          bool is_project) {
   const std::string path =
       is_project ? Config::ProjectPath(context->env()) : Config::UserPath(context->env());
   std::string text;
@@ -69,13 +66,57 @@ absl::StatusOr<ExitStatus> RunConfigSet(Context* context, const Arguments& argum
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
   constexpr int kOwnerOnly = 0600;
   constexpr int kReadable = 0644;
-  RETURN_IF_ERROR(WriteFileAtomic(path, WithSetting(text, key.name, arguments.Get("VALUE")),
-                                  is_project ? kReadable : kOwnerOnly));
-  context->out() << key.name << " is set in " << path << "\n";
-  const std::optional<Setting> winner = context->config().Find(key.name);
+  RETURN_IF_ERROR(
+      WriteFileAtomic(path, WithSetting(text, key, value), is_project ? kReadable : kOwnerOnly));
+  context->out() << key << " is set in " << path << "\n";
+  const std::optional<Setting> winner = context->config().Find(key);
   const Setting::Level written = is_project ? Setting::Level::kProject : Setting::Level::kUser;
   if (winner.has_value() && winner->level < written)
     context->Warn(absl::StrCat(winner->origin, " is stronger and hides it"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExitStatus> RunConfigSet(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
+  const bool is_project = arguments.Has("project");
+  if (is_project && key.is_secret)
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", key.name, "' is a secret; it does not belong into a project's file"));
+  RETURN_IF_ERROR(WriteSetting(context, key.name, arguments.Get("VALUE"), is_project));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunConfigContexts(Context* context, const Arguments&) {
+  const Config& config = context->config();
+  const std::optional<Setting> chosen = config.Find("context");
+  ListView view{.schema = "assay.context/v1",
+                .columns = {{"NAME", "name"},
+                            {"COORDINATOR", "coordinator"},
+                            {"IN USE", "in_use", Format::kYesNo},
+                            {"ORIGIN", "origin", Format::kText, 1}},
+                .empty_text = "no contexts; [contexts.NAME] in your config.toml defines one"};
+  for (const Config::Context& named : config.contexts()) {
+    Json& item = view.items.emplace_back(Json{{"name", named.name}});
+    for (const Setting& setting : named.settings) {
+      if (setting.key == "server" || setting.key == "socket") item["coordinator"] = setting.value;
+      item["origin"] = setting.origin;
+    }
+    item["in_use"] = chosen.has_value() && chosen->value == named.name;
+  }
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunConfigUse(Context* context, const Arguments& arguments) {
+  const std::string name = arguments.Get("NAME");
+  std::vector<std::string> known;
+  for (const Config::Context& named : context->config().contexts())
+    known.push_back(named.name);
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    return absl::NotFoundError(absl::StrCat("there is no context '", name, "'",
+                                            DidYouMean(name, known),
+                                            "; 'assay config contexts' lists them"));
+  RETURN_IF_ERROR(WriteSetting(context, "context", name, /*is_project=*/false));
   return ExitStatus::kDone;
 }
 
@@ -99,7 +140,17 @@ std::vector<Command> ConfigCommands() {
            .options = {{.name = "project", .help = "into the nearest assay.toml instead"}},
            .examples = {{"assay config set server bench.example.org:7443", ""},
                         {"assay config set ca ~/.config/assay/ca.crt", ""}},
-           .run = RunConfigSet}};
+           .run = RunConfigSet},
+          {.path = "config contexts",
+           .summary = "list the coordinators that your configuration names",
+           .examples = {{"assay config contexts", ""}},
+           .run = RunConfigContexts},
+          {.path = "config use",
+           .summary = "choose the coordinator for the commands to come",
+           .positionals = {{.name = "NAME", .help = "a context: prod, test"}},
+           .examples = {{"assay config use prod", ""},
+                        {"assay --context test node list", "for one command only"}},
+           .run = RunConfigUse}};
 }
 
 }  // namespace assay::cli

@@ -22,16 +22,23 @@ std::string EnvironmentTopic() {
       "Keys and their variables\n";
   for (const SettingKey& key : SettingKeys())
     absl::StrAppendFormat(&text, "  %-11s %-17s %s\n", key.name, key.variable, key.help);
-  absl::StrAppend(&text,
-                  "\nWithout server and socket the socket of a running 'assay dev' is used\n"
-                  "($XDG_RUNTIME_DIR/assay/assayd.sock), then /run/assay/assayd.sock.\n\n"
-                  "Other variables\n"
-                  "  NO_COLOR          no colour if set\n"
-                  "  CLICOLOR_FORCE    colour even into a pipe if set and not 0\n"
-                  "  COLUMNS           width where there is no terminal\n"
-                  "  TERM=dumb         no colour, no redrawn lines\n"
-                  "  LC_ALL, LANG      symbols only where the character set is UTF-8\n"
-                  "  TZ                time zone of the times in tables\n");
+  absl::StrAppend(
+      &text,
+      "\nContexts name coordinators, in your file or the system's:\n"
+      "  context = \"prod\"\n"
+      "  [contexts.prod]\n"
+      "  server = \"bench.example.org:7443\"\n"
+      "'assay config use NAME' chooses one, --context NAME for one command. What stands\n"
+      "beside the choice, such as --server beside --context, is stronger.\n"
+      "\nWithout server and socket the socket of a running 'assay dev' is used\n"
+      "($XDG_RUNTIME_DIR/assay/assayd.sock), then /run/assay/assayd.sock.\n\n"
+      "Other variables\n"
+      "  NO_COLOR          no colour if set\n"
+      "  CLICOLOR_FORCE    colour even into a pipe if set and not 0\n"
+      "  COLUMNS           width where there is no terminal\n"
+      "  TERM=dumb         no colour, no redrawn lines\n"
+      "  LC_ALL, LANG      symbols only where the character set is UTF-8\n"
+      "  TZ                time zone of the times in tables\n");
   return text;
 }
 
@@ -53,10 +60,14 @@ constexpr char kFormatting[] =
   -o csv      comma-separated, RFC 4180
   -o json     one document; --json is the same
   -o ndjson   one object per line, for streams
+  -o yaml     the same document as YAML
+  -o name     ids only, one a line: assay entry list -o name | xargs -n1 assay score
   -H          no header line
 
   --json=id,state   these fields only
   --json=?          which fields there are
+  --jq '.items[].id'   what a jq program makes of the JSON; strings without quotes (numbers are
+                       doubles there: whole ones above 2^53 are rounded)
 
 JSON carries "schema": "assay.run/v1". Fields may be added to a schema; taking one away or giving
 it another meaning makes v2. A field that is absent is not known yet: there are no nulls and no

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "cli/document.h"
 #include "cli/suggest.h"
 #include "cli/table.h"
 
@@ -164,6 +165,11 @@ std::string FormatBytes(double bytes) {
   return absl::StrFormat("%.*f %s", bytes < 9.95 ? 1 : 0, bytes, kUnits[unit]);
 }
 
+bool IsJsonShape(PrintOptions::Output output) {
+  return output == PrintOptions::Output::kJson || output == PrintOptions::Output::kNdjson ||
+         output == PrintOptions::Output::kYaml;
+}
+
 Printer::Printer(const Environment* environment, PrintOptions options)
     : env_(environment),
       options_(std::move(options)),
@@ -175,8 +181,7 @@ bool Printer::IsStructured() const {
 }
 
 bool Printer::IsJson() const {
-  return options_.output == PrintOptions::Output::kJson ||
-         options_.output == PrintOptions::Output::kNdjson;
+  return IsJsonShape(options_.output);
 }
 
 std::string Printer::FormatField(const Json& value, Format format) const {
@@ -276,10 +281,42 @@ absl::Status Printer::PrintJsonList(const ListView& view) const {
     items.push_back(Pick(item, options_.json_fields));
   if (options_.output == PrintOptions::Output::kNdjson) {
     for (const Json& item : items)
-      *env_->out << Dump(WithSchema(view.schema, item), -1) << "\n";
+      RETURN_IF_ERROR(PrintDocument(WithSchema(view.schema, item)));
     return absl::OkStatus();
   }
-  *env_->out << Dump(Json{{"schema", ListSchema(view.schema)}, {"items", items}}, 2) << "\n";
+  return PrintDocument(Json{{"schema", ListSchema(view.schema)}, {"items", items}});
+}
+
+absl::Status Printer::PrintJsonResource(const ShowView& view) const {
+  const std::vector<std::string> known = FieldNames(view.value);
+  if (options_.json_fields == "?") {
+    *env_->out << absl::StrJoin(known, "\n") << "\n";
+    return absl::OkStatus();
+  }
+  if (!options_.json_fields.empty()) RETURN_IF_ERROR(CheckFields(options_.json_fields, known));
+  return PrintDocument(WithSchema(view.schema, Pick(view.value, options_.json_fields)));
+}
+
+absl::Status Printer::PrintDocument(const Json& document) const {
+  if (!options_.jq.empty()) {
+    ASSIGN_OR_RETURN(const std::string lines, FilterWithJq(options_.jq, document));
+    *env_->out << lines;
+  } else if (options_.output == PrintOptions::Output::kYaml) {
+    *env_->out << "---\n" << ToYaml(document);
+  } else {
+    *env_->out << Dump(document, options_.output == PrintOptions::Output::kJson ? 2 : -1) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Printer::PrintNames(const Json& items) const {
+  for (const Json& item : items) {
+    const Json* name = Member(item, "id");
+    if (name == nullptr) name = Member(item, "name");
+    if (name == nullptr)
+      return absl::InvalidArgumentError("-o name: what this command lists has neither id nor name");
+    *env_->out << RawText(*name) << "\n";
+  }
   return absl::OkStatus();
 }
 
@@ -287,7 +324,10 @@ absl::Status Printer::List(const ListView& view) const {
   switch (options_.output) {
     case PrintOptions::Output::kJson:
     case PrintOptions::Output::kNdjson:
+    case PrintOptions::Output::kYaml:
       return PrintJsonList(view);
+    case PrintOptions::Output::kName:
+      return PrintNames(view.items);
     case PrintOptions::Output::kPlain:
     case PrintOptions::Output::kCsv:
       DelimitedLines(view.items, view.columns, options_.output == PrintOptions::Output::kCsv);
@@ -307,18 +347,11 @@ absl::Status Printer::List(const ListView& view) const {
 absl::Status Printer::Show(const ShowView& view) const {
   switch (options_.output) {
     case PrintOptions::Output::kJson:
-    case PrintOptions::Output::kNdjson: {
-      const std::vector<std::string> known = FieldNames(view.value);
-      if (options_.json_fields == "?") {
-        *env_->out << absl::StrJoin(known, "\n") << "\n";
-        return absl::OkStatus();
-      }
-      if (!options_.json_fields.empty()) RETURN_IF_ERROR(CheckFields(options_.json_fields, known));
-      const int indent = options_.output == PrintOptions::Output::kJson ? 2 : -1;
-      *env_->out << Dump(WithSchema(view.schema, Pick(view.value, options_.json_fields)), indent)
-                 << "\n";
-      return absl::OkStatus();
-    }
+    case PrintOptions::Output::kNdjson:
+    case PrintOptions::Output::kYaml:
+      return PrintJsonResource(view);
+    case PrintOptions::Output::kName:
+      return PrintNames(Json::array({view.value}));
     case PrintOptions::Output::kCsv:
       DelimitedLines(Json::array({view.value}), view.fields, true);
       return absl::OkStatus();
@@ -344,7 +377,12 @@ absl::Status Printer::Show(const ShowView& view) const {
 }
 
 absl::Status Printer::Item(absl::string_view schema, const Json& value) const {
-  *env_->out << Dump(WithSchema(schema, value), -1) << "\n" << std::flush;
+  const Json document = WithSchema(schema, value);
+  if (!options_.jq.empty() || options_.output == PrintOptions::Output::kYaml)
+    RETURN_IF_ERROR(PrintDocument(document));
+  else
+    *env_->out << Dump(document, -1) << "\n";
+  *env_->out << std::flush;
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
 // One way out for everything that a command shows: a list or one resource, as a table for people
-// or as plain, CSV or JSON text for programs.
+// or as names, plain, CSV, JSON or YAML text for programs.
 //
 // A view is JSON plus the columns to show of it, so the renderings cannot disagree: the table
 // formats a field for people, plain and CSV print its raw value, JSON is all of it.
@@ -77,12 +77,16 @@ class Style {
 };
 
 struct PrintOptions {
-  enum class Output { kTable, kWide, kPlain, kJson, kNdjson, kCsv };
+  enum class Output { kTable, kWide, kPlain, kName, kJson, kNdjson, kYaml, kCsv };
   Output output = Output::kTable;
   std::string json_fields;  // "id,state"; "?" lists the fields; empty: all
+  std::string jq;           // program that filters the JSON document; empty: none
   bool has_header = true;
   bool has_color = false;
 };
+
+// True for JSON and what is made of it.
+bool IsJsonShape(PrintOptions::Output output);
 
 class Printer {
  public:
@@ -92,11 +96,12 @@ class Printer {
   absl::Status List(const ListView& view) const;
   absl::Status Show(const ShowView& view) const;
 
-  // One item of a stream: a line of NDJSON. Only where IsStructured().
+  // One item of a stream: a line of NDJSON, or a document of YAML. Only where IsStructured().
   absl::Status Item(absl::string_view schema, const Json& value) const;
 
   // True if the reader is a program: then nothing but data may go to stdout.
   bool IsStructured() const;
+  // True if JSON is asked for, in any of its shapes.
   bool IsJson() const;
   const Style& style() const { return style_; }
   const PrintOptions& options() const { return options_; }
@@ -108,6 +113,9 @@ class Printer {
                   absl::string_view indent) const;
   void FieldLines(const ShowView& view) const;
   absl::Status PrintJsonList(const ListView& view) const;
+  absl::Status PrintJsonResource(const ShowView& view) const;
+  absl::Status PrintDocument(const Json& document) const;
+  absl::Status PrintNames(const Json& items) const;
   void DelimitedLines(const Json& items, const std::vector<Column>& columns, bool is_csv) const;
 
   const Environment* const env_;

@@ -38,10 +38,7 @@ absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& argumen
 
 absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  v1::GetRunRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), RunName(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const v1::Run run, client->Call(client->submissions(),
-                                                   &v1::SubmissionService::Stub::GetRun, request));
+  ASSIGN_OR_RETURN(const v1::Run run, GetRun(*client, arguments.Get("ID")));
   RETURN_IF_ERROR(
       context->printer().Show({.schema = "assay.run/v1",
                                .value = RunJson(run),
@@ -263,6 +260,12 @@ std::vector<Command> RunCommands() {
        .options = EventOptions(),
        .examples = {{"assay run events r-901 -o ndjson", "wall, monotonic and receive stamps"}},
        .run = RunEvents}};
+}
+
+absl::StatusOr<v1::Run> GetRun(const Client& client, const std::string& id) {
+  v1::GetRunRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), RunName(client, id));
+  return client.Call(client.submissions(), &v1::SubmissionService::Stub::GetRun, request);
 }
 
 std::vector<Command> LogsCommands() {

@@ -21,6 +21,15 @@ add_library(dnnl::dnnl UNKNOWN IMPORTED)
 set_target_properties(dnnl::dnnl PROPERTIES IMPORTED_LOCATION ${DNNL_LIBRARY}
                                             INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
 
+find_package(yaml-cpp CONFIG REQUIRED)
+
+# jq's library comes without a CMake configuration.
+find_library(JQ_LIBRARY jq REQUIRED)
+find_path(JQ_INCLUDE_DIR jq.h REQUIRED)
+add_library(jq::jq UNKNOWN IMPORTED)
+set_target_properties(jq::jq PROPERTIES IMPORTED_LOCATION ${JQ_LIBRARY}
+                                        INTERFACE_INCLUDE_DIRECTORIES ${JQ_INCLUDE_DIR})
+
 # FFTW has no CMake configuration that Debian ships.
 find_library(FFTW3F_LIBRARY fftw3f REQUIRED)
 find_path(FFTW3_INCLUDE_DIR fftw3.h REQUIRED)

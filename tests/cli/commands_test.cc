@@ -110,6 +110,27 @@ TEST_F(CommandsTest, JsonCanBeNarrowedToFields) {
   EXPECT_THAT(run_.err, HasSubstr("did you mean 'score_minutes'"));
 }
 
+TEST_F(CommandsTest, NamesAndJqFeedOtherPrograms) {
+  run_.Run("run list -o name");
+  EXPECT_EQ(run_.out, "r-1\nr-2\nr-3\nr-4\n");
+  run_.RunWords({"run", "list", "--jq", ".items | length"});
+  EXPECT_EQ(run_.out, "4\n");
+  run_.Run("run show r-1 -o yaml");
+  EXPECT_THAT(run_.out, HasSubstr("\nid: r-1\n"));
+  EXPECT_EQ(run_.RunWords({"run", "list", "--jq", ".items["}), ExitStatus::kUsage);
+}
+
+TEST_F(CommandsTest, ComparesRunsByTheirDifferences) {
+  EXPECT_EQ(run_.Run("compare r-1 r-2 -o plain --exit-code"), ExitStatus::kDifferent);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("field\tr-1\tr-2\n"), HasSubstr("seed\t1001\t1002\n"),
+                              Not(HasSubstr("state"))));
+
+  run_.Run("compare r-1 r-2 -o plain --all");
+  EXPECT_THAT(run_.out, HasSubstr("state\tsucceeded\tsucceeded\n"));
+  EXPECT_EQ(run_.Run("compare r-1 e-1"), ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("compare r-1"), ExitStatus::kUsage);
+}
+
 TEST_F(CommandsTest, ErrorsHaveTheirOwnExitStatus) {
   const std::pair<const char*, ExitStatus> kCases[] = {
       {"entry show e-99", ExitStatus::kNotFound},

@@ -69,11 +69,48 @@ TEST(ConfigTest, DamagedFilesAreReportedWithTheirPlace) {
   }
 }
 
+TEST(ConfigTest, AContextStandsBehindWhatIsGivenBesideTheChoice) {
+  testing::Invocation run;
+  run.Write(".config/assay/config.toml",
+            "context = \"prod\"\n[contexts.prod]\nserver = \"prod:1\"\nca = \"prod.crt\"\n"
+            "[contexts.test]\nserver = \"test:1\"\n");
+  const auto server = [&](const std::map<std::string, std::string>& flags) {
+    const absl::StatusOr<Config> config = Config::Load(run.env, flags);
+    return config.ok() ? config->Find("server")->value + " from " + config->Find("server")->origin
+                       : config.status().ToString();
+  };
+
+  EXPECT_THAT(server({}), AllOf(HasSubstr("prod:1 from"), HasSubstr("config.toml:3")));
+  EXPECT_THAT(server({{"context", "test"}}), HasSubstr("test:1 from"));
+  EXPECT_THAT(server({{"context", "test"}, {"server", "flag:1"}}), HasSubstr("flag:1 from"));
+  EXPECT_THAT(server({{"context", "tset"}}),
+              HasSubstr("--context: there is no context 'tset'; did you mean 'test'"));
+  run.env.variables["ASSAY_SERVER"] = "variable:1";
+  EXPECT_THAT(server({{"context", "test"}}), HasSubstr("test:1 from"));
+  EXPECT_THAT(server({}), HasSubstr("variable:1 from"));
+}
+
+TEST(ConfigTest, UseChoosesAContextAndKeepsTheRest) {
+  testing::Invocation run;
+  run.Write(".config/assay/config.toml", "[contexts.prod]\nserver = \"prod:1\"\n");
+
+  EXPECT_EQ(run.Run("config use prod"), ExitStatus::kDone);
+
+  EXPECT_EQ(run.Run("config contexts -o plain -H"), ExitStatus::kDone);
+  EXPECT_THAT(run.out, HasSubstr("prod\tprod:1\ttrue\t"));
+  run.Run("config get server");
+  EXPECT_EQ(run.out, "prod:1\n");
+  EXPECT_EQ(run.Run("config use pord"), ExitStatus::kNotFound);
+}
+
 TEST(ConfigTest, SetKeepsCommentsAndOtherKeys) {
   EXPECT_EQ(
       cli::WithSetting("# mine\ncolor = \"auto\"  # why\nserver = \"a:1\"\n", "server", "b:2"),
       "# mine\ncolor = \"auto\"  # why\nserver = \"b:2\"\n");
   EXPECT_EQ(cli::WithSetting("", "server", "b:2"), "server = \"b:2\"\n");
+  EXPECT_EQ(cli::WithSetting("[contexts.a]\nserver = \"a:1\"\n", "server", "b:2"),
+            "server = \"b:2\"\n[contexts.a]\nserver = \"a:1\"\n")
+      << "a context keeps its own";
 }
 
 TEST(ConfigTest, SetAndGetAgree) {
