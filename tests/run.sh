@@ -7,7 +7,7 @@ preset=${1:-dev}
 
 echo "== 1/3 packages"
 deploy/install_packages.sh test
-echo "== 2/3 release build (the end-to-end tests run these programs)"
+echo "== 2/3 release build (build/release/bin: what is installed)"
 cmake --workflow --preset release
 echo "== 3/3 build and test, preset $preset"
 cmake --workflow --preset "$preset"
