@@ -23,10 +23,12 @@
 namespace assay::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::Property;
 using ::testing::SizeIs;
 using Submissions = v1::SubmissionService::Stub;
 using Admin = v1::AdminService::Stub;
@@ -357,8 +359,8 @@ TEST_F(ServiceTest, AWorkerWalksASubmissionToAScore) {
     ASSERT_THAT(worker.WalkOneRun(TinyLog()), IsOk());
 
   const std::vector<v1::Event> events = WatchToTheEnd(&*root_, name);
-  ASSERT_THAT(events, Not(IsEmpty()));
-  EXPECT_EQ(events.back().type(), "SubmissionClosed");
+  // Whether the worker's release comes before or after depends on how fast the last log is judged.
+  EXPECT_THAT(events, Contains(Property(&v1::Event::type, "SubmissionClosed")));
   v1::GetSubmissionRequest get;
   get.set_name(name);
   const auto submission = root_->Call(root_->submission(), &Submissions::GetSubmission, get);
