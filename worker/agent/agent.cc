@@ -37,7 +37,7 @@ AttachedRun* Agent::FindRun(const RunKey& key) {
   return it == runs_.end() ? nullptr : &it->second;
 }
 
-absl::Status Agent::Run(int stop_fd) {
+absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
   RETURN_IF_ERROR(Recover());
   sync_ = std::make_unique<SyncClient>(
       stub_, endpoint_, clock_,
@@ -66,7 +66,7 @@ absl::Status Agent::Run(int stop_fd) {
   Loop(stop_fd);
   sync_.reset();
   courier_.reset();
-  return absl::OkStatus();
+  return leave_at_.has_value() ? AgentEnd::kStopped : AgentEnd::kRenewalIsDue;
 }
 
 // Every run whose directory was prepared is held; one that was not finished preparing is nothing.
@@ -108,7 +108,8 @@ void Agent::Loop(int stop_fd) {
     keys.push_back(key);
   for (const RunKey& key : keys)
     Observe(key);
-  while (!leave_at_.has_value() || (!is_answered_ && clock_->Mono() < *leave_at_)) {
+  while (leave_at_.has_value() ? !is_answered_ && clock_->Mono() < *leave_at_
+                               : clock_->Wall() < options_.renew_at) {
     WaitForSomething(stop_fd);
     ObserveChanges();
     for (Input& input : inbox_.TakeAll())

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 #include "assay/v1/config.pb.h"
@@ -41,6 +42,12 @@ struct AgentOptions {
   absl::Duration poll_timeout = absl::Seconds(15);  // of Synchronize; worker_service.proto: <= 20 s
   absl::Duration tick = absl::Seconds(5);           // how often what may be lost is asked for again
   absl::Duration leave_timeout = absl::Seconds(3);  // for the last Synchronize
+  absl::Time renew_at = absl::InfiniteFuture();     // when its certificate is due for renewal
+};
+
+enum class AgentEnd {
+  kStopped,       // as it was told
+  kRenewalIsDue,  // a new agent with a renewed certificate is to go on
 };
 
 // Not thread-safe.
@@ -51,8 +58,9 @@ class Agent {
         const Clock* clock);
 
   // Works until `stop_fd` becomes readable, then tells the coordinator that it leaves and returns;
-  // steps run on. Errors: the data directory cannot be used.
-  absl::Status Run(int stop_fd);
+  // or until its certificate is to be renewed, which the coordinator need not know. Steps run on.
+  // Errors: the data directory cannot be used.
+  absl::StatusOr<AgentEnd> Run(int stop_fd);
 
  private:
   absl::Status Recover();

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -107,6 +108,12 @@ CertificateAndKey RenewIfDue(CertificateAndKey pair, const v1::WorkerConfig& con
 
 }  // namespace
 
+absl::Time RenewalTime(const Endpoint& endpoint, const Clock& clock) {
+  const absl::StatusOr<absl::Time> end = NotAfter(endpoint.certificate_pem);
+  if (!end.ok()) return absl::InfiniteFuture();
+  return std::max(*end - kRenewBefore, clock.Wall() + absl::Hours(1));
+}
+
 absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock& clock) {
   Endpoint endpoint{.target = config.server_address()};
   const bool is_local = absl::StartsWith(endpoint.target, "unix:");
@@ -120,7 +127,7 @@ absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock
     if (token.empty()) {
       return absl::FailedPreconditionError(
           absl::StrCat("no usable certificate (", pair.status().message(),
-                       ") and no enrolment token: ask an operator for one (assay tokens create) "
+                       ") and no enrolment token: ask an operator for one (assay admin enrol) "
                        "and name it in enrolment_token_path"));
     }
     pair = Enrol(config, endpoint, token);

@@ -5,6 +5,7 @@
 #define WORKER_AGENT_ENROLMENT_H_
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "assay/v1/config.pb.h"
 
@@ -20,6 +21,11 @@ namespace assay::agent {
 // FAILED_PRECONDITION if there is neither a valid certificate nor a token, with the remedy;
 // PERMISSION_DENIED if the token is not accepted; UNAVAILABLE if the coordinator is away. Blocks.
 absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock& clock);
+
+// When to call LoadOrEnrol again so that the certificate never ends: two months before it does, at
+// the earliest in an hour, so that a coordinator that is away is not asked all the time; never for
+// an endpoint without certificate.
+absl::Time RenewalTime(const Endpoint& endpoint, const Clock& clock);
 
 }  // namespace assay::agent
 

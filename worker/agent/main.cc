@@ -92,26 +92,37 @@ absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
   return fd;
 }
 
-absl::Status RunAgent(const v1::WorkerConfig& config) {
-  ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
-  ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
-  const RealClock clock;
+// One agent, from its certificate's renewal to the next.
+absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Inventory& inventory,
+                                     int rendezvous_port, int stop_fd, const Clock& clock) {
   ASSIGN_OR_RETURN(const Endpoint endpoint, LoadOrEnrol(config, clock));
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
-  ASSIGN_OR_RETURN(const ReservedPort port, ReservedPort::Reserve());
   ASSIGN_OR_RETURN(const std::string directory, ProgramDirectory());
-  const Inventory inventory = Probe(config);
   AgentOptions options{.config = config,
                        .step_program = JoinPath(directory, "assay-worker"),
                        .incarnation = MakeUuid(),
                        .version = ASSAY_VERSION};
-  options.capabilities =
-      CapabilitiesOf(inventory, config, absl::StrCat(config.rendezvous_host(), ":", port.port()));
+  options.capabilities = CapabilitiesOf(
+      inventory, config, absl::StrCat(config.rendezvous_host(), ":", rendezvous_port));
   options.system_description_json = SystemDescriptionJson(inventory);
+  options.renew_at = RenewalTime(endpoint, clock);
   LOG(INFO) << "agent starts worker=" << config.name() << " server=" << endpoint.target
             << " backends=" << inventory.backends.size();
-  return Agent(std::move(options), endpoint, stub.get(), &clock).Run(signals.get());
+  return Agent(std::move(options), endpoint, stub.get(), &clock).Run(stop_fd);
+}
+
+absl::Status RunAgent(const v1::WorkerConfig& config) {
+  ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
+  ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
+  const RealClock clock;
+  ASSIGN_OR_RETURN(const ReservedPort port, ReservedPort::Reserve());
+  const Inventory inventory = Probe(config);
+  AgentEnd end = AgentEnd::kRenewalIsDue;
+  while (end == AgentEnd::kRenewalIsDue) {
+    ASSIGN_OR_RETURN(end, RunOneAgent(config, inventory, port.port(), signals.get(), clock));
+  }
+  return absl::OkStatus();
 }
 
 int Main(const std::vector<std::string>& arguments) {

@@ -143,6 +143,25 @@ TEST_F(AgentTest, CarriesARunFromOrderToForgetting) {
   EXPECT_EQ(LastStatus().phase(), v1::WorkerStatus::IDLE);
 }
 
+TEST_F(AgentTest, EndsForARenewedCertificateWithoutTakingLeave) {
+  const RealClock clock;
+  const UniqueFd stop(eventfd(0, EFD_CLOEXEC));
+  const Endpoint endpoint{.target = coordinator_.target()};
+  const auto stub = v1::WorkerService::NewStub(*MakeChannel(endpoint));
+  Agent agent({.config = run_.worker,
+               .step_program = STEP_RUNNER,
+               .incarnation = "i1",
+               .renew_at = clock.Wall() + absl::Milliseconds(1)},
+              endpoint, stub.get(), &clock);
+
+  EXPECT_THAT(agent.Run(stop.get()), testing::IsOkAndHolds(AgentEnd::kRenewalIsDue));
+
+  coordinator_.With([](State* s) {
+    for (const v1::SynchronizeRequest& request : s->requests)
+      EXPECT_FALSE(request.is_leaving());
+  });
+}
+
 TEST_F(AgentTest, ARunOutlivesItsAgentAndIsTakenUpAgain) {
   ASSERT_EQ(system(("mkfifo " + run_.dir.Path("go")).c_str()), 0);
   run_.Trainer("echo before >> $LOG; read x < " + run_.dir.Path("go") + "; echo after >> $LOG");

@@ -138,6 +138,19 @@ TEST_F(EnrolmentTest, ACertificateThatEndsSoonIsRenewed) {
   EXPECT_THAT(CheckPair({second->certificate_pem, second->key_pem}), IsOk());
 }
 
+TEST_F(EnrolmentTest, AnAgentThatRunsForMonthsKnowsWhenToRenew) {
+  EXPECT_EQ(RenewalTime(Endpoint{}, clock_), absl::InfiniteFuture()) << "no certificate";
+  Endpoint endpoint;
+  endpoint.certificate_pem = MakeCa("any", {clock_.Wall(), absl::Hours(24 * 366)})->certificate_pem;
+  const absl::Duration left = RenewalTime(endpoint, clock_) - clock_.Wall();
+  EXPECT_EQ(absl::ToInt64Hours(left + absl::Minutes(1)), 24 * (366 - 60));
+
+  clock_.Advance(absl::Hours(24 * 320));
+
+  EXPECT_EQ(RenewalTime(endpoint, clock_), clock_.Wall() + absl::Hours(1))
+      << "overdue, but the coordinator is not asked all the time";
+}
+
 TEST_F(EnrolmentTest, ACertificateThatCannotBeRenewedServesToItsEnd) {
   config_.set_enrolment_token("good");
   const absl::StatusOr<Endpoint> first = LoadOrEnrol(config_, clock_);
