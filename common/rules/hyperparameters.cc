@@ -154,12 +154,19 @@ std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view bench
   const Benchmark* known = rules.FindBenchmark(benchmark);
   if (known == nullptr) return {UnknownBenchmark(rules, benchmark)};
   if (runs == known->runs_required) return {};
-  return {{.rule_id = "R-RUN-001",
-           .error_class = "run_count",
-           .expected = absl::StrCat(known->runs_required, " runs of ", benchmark),
-           .found = absl::StrCat(runs),
-           .section = kRunsSection,
-           .remedy = "submit exactly the runs that the round demands"}};
+  Finding finding = {.rule_id = "R-RUN-001",
+                     .error_class = "run_count",
+                     .expected = absl::StrCat(known->runs_required, " runs of ", benchmark),
+                     .found = absl::StrCat(runs),
+                     .section = kRunsSection,
+                     .remedy = "submit at least the runs that the round demands"};
+  if (runs > known->runs_required) {
+    finding.rule_id = "R-RUN-002";
+    finding.severity = Severity::kWarning;
+    finding.remedy = absl::StrCat("none needed: of all runs the ", known->runs_required,
+                                  " consecutive ones nearest the median will count");
+  }
+  return {finding};
 }
 
 }  // namespace assay::rules

@@ -25,8 +25,8 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
                                           absl::string_view division,
                                           const Hyperparameters& values);
 
-// R-RUN-001: a set must have the number of runs that the round demands. Also an error for an
-// unknown benchmark.
+// R-RUN-001: a set must have at least the number of runs that the round demands. R-RUN-002, a
+// warning: it has more, and ScoreWindows will choose. Also an error for an unknown benchmark.
 std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view benchmark, int runs);
 
 }  // namespace assay::rules

@@ -13,6 +13,7 @@ find_package(CLI11 CONFIG REQUIRED)
 find_package(tomlplusplus CONFIG REQUIRED)
 find_package(benchmark CONFIG REQUIRED)
 find_package(ucx CONFIG REQUIRED)
+find_package(Boost REQUIRED)  # headers only: Boost.Math
 
 # Debian's dnnl-config.cmake insists on OpenCL headers; we use the CPU engine only.
 find_library(DNNL_LIBRARY dnnl REQUIRED)

@@ -122,5 +122,13 @@ TEST(HyperparametersTest, EachBenchmarkHasItsRunCount) {
   EXPECT_EQ(findings[0].found, "9");
 }
 
+TEST(HyperparametersTest, MoreRunsThanDemandedAreAWarning) {
+  const std::vector<Finding> findings = CheckRunCount(V3(), "cosmoflow", 14);
+
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].rule_id, "R-RUN-002");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+}
+
 }  // namespace
 }  // namespace assay::rules

@@ -1,0 +1,68 @@
+#include "common/rules/score_preview.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace assay::rules {
+namespace {
+
+// The score if the remaining runs are all as `like`.
+std::optional<double> ScoreWith(const RuleSet& rules, std::span<const RunScore> ended,
+                                int remaining, const RunScore& like) {
+  std::vector<RunScore> runs(ended.begin(), ended.end());
+  runs.insert(runs.end(), static_cast<size_t>(remaining), like);
+  return Score(rules, runs).minutes;
+}
+
+RunScore Converged(double run_ms) {
+  return {.compliant = true, .reached_target = true, .run_ms = run_ms};
+}
+
+// The fastest and the slowest run that counts in this round.
+struct Extremes {
+  std::optional<double> fastest_ms, slowest_ms;
+};
+
+Extremes ExtremesOf(const RuleSet& rules, std::span<const RunScore> ended) {
+  Extremes extremes;
+  const bool is_v07 = rules.name() == "hpc-0.7.0";
+  for (const RunScore& run : ended) {
+    if (!run.run_ms || !(is_v07 ? run.reached_target : run.compliant)) continue;
+    extremes.fastest_ms = std::min(extremes.fastest_ms.value_or(*run.run_ms), *run.run_ms);
+    extremes.slowest_ms = std::max(extremes.slowest_ms.value_or(*run.run_ms), *run.run_ms);
+  }
+  return extremes;
+}
+
+}  // namespace
+
+ScorePreview PreviewScore(const RuleSet& rules, std::span<const RunScore> ended, int remaining) {
+  ScorePreview preview = {.done = static_cast<int>(ended.size()), .remaining = remaining};
+  preview.least_minutes = ScoreWith(rules, ended, remaining, Converged(0));
+  if (!preview.least_minutes) {
+    preview.is_lost = true;
+    preview.note = Score(rules, ended).reason;
+    return preview;
+  }
+  // A run that fails, or takes forever, is left out as the slowest: but only one, and only if no
+  // other was.
+  const int dropped = Score(rules, ended).dropped;
+  if (remaining == 0 || (remaining == 1 && dropped == 0))
+    preview.most_minutes = ScoreWith(rules, ended, remaining, RunScore{});
+  if (!preview.most_minutes) {
+    preview.note = absl::StrCat("no upper bound: of ", remaining, " runs to come and ", dropped,
+                                " that failed, only one is left out of the mean");
+  }
+  const Extremes extremes = ExtremesOf(rules, ended);
+  if (extremes.fastest_ms) {
+    preview.if_like_fastest_minutes =
+        ScoreWith(rules, ended, remaining, Converged(*extremes.fastest_ms));
+    preview.if_like_slowest_minutes =
+        ScoreWith(rules, ended, remaining, Converged(*extremes.slowest_ms));
+  }
+  return preview;
+}
+
+}  // namespace assay::rules

@@ -1,0 +1,96 @@
+#include "common/rules/throughput.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace assay::rules {
+namespace {
+
+constexpr double kMsPerMinute = 60000;
+
+// Python compares the numbers, so 4.0 nodes are 4.
+std::optional<int64_t> WholeNumber(const std::optional<JsonValue>& value) {
+  if (!value) return std::nullopt;
+  if (const auto number = value->AsInt64(); number) return number;
+  const std::optional<double> number = value->ToDouble();
+  if (!number || std::fabs(*number) > 1e15 || *number != std::floor(*number)) return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+}  // namespace
+
+std::optional<int64_t> InstanceScale(const Facts& facts) {
+  const std::optional<int64_t> nodes = WholeNumber(facts.number_of_nodes);
+  const int64_t accelerators =
+      std::max<int64_t>(WholeNumber(facts.accelerators_per_node).value_or(0), 1);
+  constexpr int64_t kUnitsMax = int64_t{1} << 53;
+  if (!nodes || *nodes < 1 || *nodes > kUnitsMax / accelerators) return std::nullopt;
+  return *nodes * accelerators;
+}
+
+ModelRun ModelRunOf(const CheckResult& result) {
+  return {.compliant = result.pass,
+          .run_start_ms = result.facts.run_start_ms,
+          .run_stop_ms = result.facts.run_stop_ms,
+          .instance_scale = InstanceScale(result.facts)};
+}
+
+Throughput ScoreThroughput(std::span<const ModelRun> runs, int models_required, int pruned_count) {
+  Throughput score = {.pruned_count = pruned_count};
+  double first = std::numeric_limits<double>::infinity();
+  double last = -first;
+  std::set<int64_t> scales;
+  for (const ModelRun& run : runs) {
+    if (!run.compliant || !run.run_start_ms || !run.run_stop_ms) {
+      ++score.failed_count;
+      continue;
+    }
+    ++score.model_count;
+    first = std::min(first, *run.run_start_ms);
+    last = std::max(last, *run.run_stop_ms);
+    if (run.instance_scale) scales.insert(*run.instance_scale);
+  }
+  score.instance_scales.assign(scales.begin(), scales.end());
+  if (score.model_count > 0) score.time_to_all_minutes = (last - first) / kMsPerMinute;
+  if (score.model_count < models_required) {
+    score.reason = absl::StrCat("only ", score.model_count, " of at least ", models_required,
+                                " models pass the check");
+  } else if (score.model_count == 0) {
+    score.reason = "no models";
+  } else if (scales.size() > 1) {
+    score.reason = absl::StrCat("the logs disagree on the scale of an instance: ",
+                                absl::StrJoin(scales, ", "));
+  } else if (last <= first) {
+    score.reason = "the last run_stop does not come after the first run_start";
+  }
+  score.is_scored = score.reason.empty();
+  return score;
+}
+
+std::vector<std::string> CheckScales(const Throughput& throughput,
+                                     std::optional<int64_t> total_scale) {
+  const std::optional<int64_t> instance = throughput.instance_scale();
+  if (!instance || !total_scale) return {};
+  std::vector<std::string> problems;
+  if (*instance > *total_scale) {
+    problems.push_back(absl::StrCat("an instance has S = ", *instance,
+                                    " units, more than the system's T = ", *total_scale));
+  }
+  if (*total_scale > throughput.total_count() * *instance) {
+    problems.push_back(absl::StrCat("the system has T = ", *total_scale,
+                                    " units, more than the M * S = ", throughput.total_count(),
+                                    " * ", *instance, " that trained"));
+  }
+  if (*instance == *total_scale && throughput.total_count() > 1) {
+    problems.push_back(absl::StrCat("the logs name the whole system, S = T = ", *instance,
+                                    ", as the scale of one instance"));
+  }
+  return problems;
+}
+
+}  // namespace assay::rules
