@@ -16,6 +16,7 @@
 #include "cli/import.h"
 #include "cli/init.h"
 #include "cli/node.h"
+#include "cli/package.h"
 #include "cli/rule_sets.h"
 #include "cli/run.h"
 #include "cli/score.h"
@@ -29,11 +30,11 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,     SubmitCommands, LogsCommands,    WaitCommands,
-          ScoreCommands,      CompareCommands, ImportCommands, EntryCommands,   ExportCommands,
-          SetCommands,        RunCommands,     NodeCommands,   DatasetCommands, RulesCommands,
-          InitCommands,       TokenCommands,   QueryCommands,  DoctorCommands,  ConfigCommands,
-          CompletionCommands, HelpCommands,    VersionCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands, LogsCommands,    WaitCommands,
+          ScoreCommands,      CompareCommands,    ImportCommands, EntryCommands,   ExportCommands,
+          SetCommands,        RunCommands,        NodeCommands,   DatasetCommands, RulesCommands,
+          PackageCommands,    InitCommands,       TokenCommands,  QueryCommands,   DoctorCommands,
+          ConfigCommands,     CompletionCommands, HelpCommands,   VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -56,6 +57,7 @@ std::string NounSummary(absl::string_view noun) {
       {"node", "workers that execute runs"},
       {"dataset", "data that entries train on"},
       {"rules", "rounds and what they demand"},
+      {"package", "what an organisation hands in"},
       {"admin", "operating a coordinator"},
       {"admin token", "access tokens"},
       {"config", "settings of this program"}};

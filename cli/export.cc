@@ -12,46 +12,12 @@
 #include "cli/resource_json.h"
 
 #include "common/file.h"
+#include "common/package/system_description.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
-
-// Members that a system description must have (rules specification, section 4.2).
-constexpr const char* kSystemMembers[] = {"submitter",
-                                          "division",
-                                          "status",
-                                          "system_name",
-                                          "number_of_nodes",
-                                          "host_processors_per_node",
-                                          "host_processor_model_name",
-                                          "host_processor_core_count",
-                                          "host_processor_vcpu_count",
-                                          "host_processor_frequency",
-                                          "host_processor_caches",
-                                          "host_processor_interconnect",
-                                          "host_memory_capacity",
-                                          "host_storage_type",
-                                          "host_storage_capacity",
-                                          "host_networking",
-                                          "host_networking_topology",
-                                          "host_memory_configuration",
-                                          "accelerators_per_node",
-                                          "accelerator_model_name",
-                                          "accelerator_host_interconnect",
-                                          "accelerator_frequency",
-                                          "accelerator_on-chip_memories",
-                                          "accelerator_memory_configuration",
-                                          "accelerator_memory_capacity",
-                                          "accelerator_interconnect",
-                                          "accelerator_interconnect_topology",
-                                          "cooling",
-                                          "hw_notes",
-                                          "framework",
-                                          "other_software_stack",
-                                          "operating_system",
-                                          "sw_notes"};
 
 constexpr absl::Duration kDownloadTimeout = absl::Minutes(10);
 
@@ -267,7 +233,7 @@ std::string PathPart(absl::string_view text) {
 
 Json SystemJson(const v1::Submission& entry, const Json& node_description) {
   Json json = Json::object();
-  for (const char* member : kSystemMembers) {
+  for (const char* member : package::RequiredSystemMembers()) {
     const auto found = node_description.find(member);
     json[member] = found == node_description.end() ? Json("") : *found;
   }

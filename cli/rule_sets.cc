@@ -16,6 +16,7 @@
 #include "cli/suggest.h"
 
 #include "common/file.h"
+#include "common/package/findings.h"
 #include "common/package/results_tree.h"
 #include "common/rules/check.h"
 #include "common/rules/facility_round.h"
@@ -139,13 +140,39 @@ std::vector<std::string> AllRuleIds() {
       for (const rules::KeyRule& rule : benchmark.document_rules)
         ids.insert(rule.id);
   }
+  for (const package::PackageRule& rule : package::PackageRules())
+    ids.insert(rule.id);
   return {ids.begin(), ids.end()};
+}
+
+// Rules about packages stand in no round: they are the same in all.
+std::optional<absl::Status> ExplainPackageRule(const Context& context, const std::string& id) {
+  for (const package::PackageRule& rule : package::PackageRules()) {
+    if (rule.id != id) continue;
+    return context.printer().Show(
+        {.schema = "assay.rule/v1",
+         .value = {{"id", id},
+                   {"severity", std::string(rules::SeverityName(rule.severity))},
+                   {"expected", rule.expected},
+                   {"section", rule.section},
+                   {"remedy", rule.remedy}},
+         .fields = {{"rule", "id"},
+                    {"severity", "severity"},
+                    {"wants", "expected"},
+                    {"stands in", "section"},
+                    {"remedy", "remedy"}}});
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
   const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
   const std::vector<RulePlace> places = PlacesOf(id);
   if (places.empty()) {
+    if (const auto shown = ExplainPackageRule(*context, id); shown.has_value()) {
+      RETURN_IF_ERROR(*shown);
+      return ExitStatus::kDone;
+    }
     return absl::NotFoundError(absl::StrCat("there is no rule '", id, "' in a built-in round",
                                             DidYouMean(id, AllRuleIds()),
                                             "; 'assay rules show ROUND' lists them"));

@@ -1,5 +1,6 @@
 #include "common/package/json_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -10,33 +11,11 @@
 #include "absl/strings/str_format.h"
 
 #include "common/json_reader.h"
+#include "common/package/text.h"
 #include "common/status.h"
 
 namespace assay::package {
 namespace {
-
-// The length of the UTF-8 sequence at `text[at]` and its code point; 0 if there is none.
-int ReadCodePoint(absl::string_view text, size_t at, uint32_t* code_point) {
-  const auto byte = [&](size_t i) -> uint32_t { return static_cast<unsigned char>(text[i]); };
-  const uint32_t first = byte(at);
-  const int length = first < 0x80   ? 1
-                     : first < 0xC2 ? 0
-                     : first < 0xE0 ? 2
-                     : first < 0xF0 ? 3
-                     : first < 0xF5 ? 4
-                                    : 0;
-  if (length == 0 || at + static_cast<size_t>(length) > text.size()) return 0;
-  constexpr uint32_t kLeadMask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-  *code_point = first & kLeadMask[length];
-  for (size_t i = 1; i < static_cast<size_t>(length); ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-    *code_point = *code_point << 6 | (byte(at + i) & 0x3F);
-  }
-  constexpr uint32_t kShortest[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool is_surrogate = *code_point >= 0xD800 && *code_point < 0xE000;
-  if (*code_point < kShortest[length] || *code_point > 0x10FFFF || is_surrogate) return 0;
-  return length;
-}
 
 void AppendEscape(uint32_t code_point, std::string* out) {
   if (code_point < 0x10000) {
@@ -69,6 +48,14 @@ absl::StatusOr<std::string> ToAscii(absl::string_view bytes) {
   return ascii;
 }
 
+// The line, from 1, where the grammar ends to fit.
+int64_t LineOfError(const std::string& ascii) {
+  JsonScanner scanner(ascii);
+  scanner.SkipSpace();
+  scanner.SkipValue();
+  return 1 + std::count(ascii.data(), scanner.at(), '\n');
+}
+
 }  // namespace
 
 absl::StatusOr<JsonValue> ParseJsonFile(absl::string_view bytes) {
@@ -78,7 +65,8 @@ absl::StatusOr<JsonValue> ParseJsonFile(absl::string_view bytes) {
     case JsonError::kNone:
       return std::move(result.value);
     case JsonError::kSyntax:
-      return absl::InvalidArgumentError("no JSON: a syntax error");
+      return absl::InvalidArgumentError(
+          absl::StrCat("no JSON: a syntax error in line ", LineOfError(ascii)));
     case JsonError::kIntegerTooLong:
       return absl::InvalidArgumentError(
           absl::StrCat("an integer of more than ", kJsonIntegerDigitsMax, " digits"));
