@@ -75,7 +75,9 @@ const std::vector<std::string>& HyperparameterKeys() {
       "opt_learning_rate_warmup_factor", "opt_learning_rate_decay_boundary_epochs",
       "opt_learning_rate_decay_factor", "dropout", "opt_weight_decay",
       // Of the model; a facility's round may fix them.
-      "cube_edge", "base_filter_count"};
+      "cube_edge", "base_filter_count",
+      // How ranks divide each sample: parts along depth and height.
+      "spatial_grid"};
   return *kKeys;
 }
 

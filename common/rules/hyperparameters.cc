@@ -13,6 +13,8 @@ namespace {
 
 constexpr char kSection[] = "HPC rules, Hyperparameters";
 constexpr char kRunsSection[] = "HPC rules, Run Results";
+// Of the implementation, as the number of ranks: free in every division.
+constexpr char kSpatialGridKey[] = "spatial_grid";
 
 std::string BenchmarkNames(const RuleSet& rules) {
   return absl::StrJoin(rules.data().benchmarks, ", ",
@@ -137,7 +139,7 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
   if (division == "open") return findings;  // free there
   JudgeByDocument(*known_benchmark, values, &known, &findings);
   for (const auto& [key, value] : values) {
-    if (known.count(key) > 0) continue;
+    if (known.count(key) > 0 || key == kSpatialGridKey) continue;
     findings.push_back({.rule_id = "R-HP-000",
                         .severity = Severity::kWarning,
                         .error_class = absl::StrCat("unknown_hyperparameter:", key),

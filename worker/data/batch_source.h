@@ -11,7 +11,7 @@
 namespace assay::data {
 
 struct Batch {
-  std::vector<int16_t> voxels;  // (size, edge, edge, edge, 4), raw counts: ln(1 + n) comes later
+  std::vector<int16_t> voxels;  // (size, D, H, edge, 4), raw counts: ln(1 + n) comes later
   std::vector<float> targets;   // (size, 4)
   int size = 0;                 // samples
 };

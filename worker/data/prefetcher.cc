@@ -1,7 +1,7 @@
 #include "worker/data/prefetcher.h"
 
 #include <algorithm>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,7 +56,7 @@ Prefetcher::Prefetcher(const PrefetchOptions& options, EpochOrder order)
       order_(std::move(order)),
       next_epoch_(options.first_epoch) {
   const size_t samples = static_cast<size_t>(options.batch_size);
-  const size_t values = static_cast<size_t>(dataset::CosmoValues(options.cube_edge));
+  const size_t values = BlockBytes(Block(), options.cube_edge) / sizeof(int16_t);
   for (Slot& slot : slots_) {
     slot.batch.voxels.resize(samples * values);
     slot.batch.targets.resize(samples * dataset::kCosmoTargets);
@@ -137,11 +137,16 @@ absl::Status Prefetcher::ReadSample(const Ticket& ticket, dataset::RecordFile* f
   if (!sample.ok()) return Annotate(sample.status(), ticket.path);
   Batch& batch = SlotOf(ticket.number / options_.batch_size)->batch;
   const size_t place = static_cast<size_t>(ticket.number % options_.batch_size);
-  const size_t values = sample->voxels.size() / sizeof(int16_t);
-  std::memcpy(&batch.voxels[place * values], sample->voxels.data(), sample->voxels.size());
+  const size_t bytes = BlockBytes(Block(), options_.cube_edge);
+  CutBlock(sample->voxels, options_.cube_edge, Block(),
+           std::as_writable_bytes(std::span(batch.voxels)).subspan(place * bytes, bytes));
   std::copy(sample->targets.begin(), sample->targets.end(),
             &batch.targets[place * dataset::kCosmoTargets]);
   return absl::OkStatus();
+}
+
+CubeBlock Prefetcher::Block() const {
+  return options_.block.value_or(WholeCube(options_.cube_edge));
 }
 
 void Prefetcher::Fail(int64_t ticket, const absl::Status& status) {

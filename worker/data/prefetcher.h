@@ -27,12 +27,14 @@
 #include "common/dataset/tfrecord.h"
 #include "common/mutex.h"
 #include "worker/data/batch_source.h"
+#include "worker/data/cube_block.h"
 #include "worker/data/sampler.h"
 
 namespace assay::data {
 
 struct PrefetchOptions {
   int cube_edge = 128;
+  std::optional<CubeBlock> block;  // what is kept of each cube; none: all of it
   dataset::Compression compression = dataset::Compression::kNone;
   int batch_size = 1;
   int threads = 2;
@@ -100,6 +102,7 @@ class Prefetcher final : public BatchSource {
   bool HasFailed(int64_t last_ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseDelivered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Slot* SlotOf(int64_t batch);
+  CubeBlock Block() const;
 
   // Constant after construction. The content of a slot belongs to the threads that hold its tickets
   // until `missing` is 0, and then to the trainer until the next call of Next.

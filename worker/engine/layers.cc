@@ -28,11 +28,21 @@ Tensor Log1pLayer::Backward(const Tensor&, const Tensor&, const Pass&) {
   return {};
 }
 
+namespace {
+
+ConvShape ConvOf(const Shape& input, const ConvPoolLayer::Options& options) {
+  ConvShape conv =
+      SameConv(input[0], {input[1], input[2], input[3]}, input[4], options.filters, options.kernel);
+  for (size_t axis = 0; axis < 3; ++axis)
+    if (options.has_halo[axis]) conv.pad_before[axis] = conv.pad_after[axis] = 0;
+  return conv;
+}
+
+}  // namespace
+
 ConvPoolLayer::ConvPoolLayer(Backend* backend, const Shape& input, const Options& options)
     : backend_(backend),
-      shape_{SameConv(input[0], {input[1], input[2], input[3]}, input[4], options.filters,
-                      options.kernel),
-             options.slope},
+      shape_{ConvOf(input, options), options.slope},
       kernel_{.name = absl::StrCat(options.name, "/kernel"), .shape = shape_.conv.w()},
       bias_{.name = absl::StrCat(options.name, "/bias"), .shape = {options.filters}} {
   const int64_t receptive = options.kernel * options.kernel * options.kernel;

@@ -3,6 +3,7 @@
 #ifndef WORKER_ENGINE_LAYERS_H_
 #define WORKER_ENGINE_LAYERS_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,6 +44,9 @@ class ConvPoolLayer : public Layer {
     int64_t kernel = 3;
     int64_t filters = 0;
     double slope = 0.3;
+    // Axes (D, H, W) along which the input brings its padding, or its neighbours' planes, with it:
+    // there nothing is padded and the output is smaller by kernel - 1 before pooling.
+    std::array<bool, 3> has_halo = {};
   };
 
   // `input`: (B, D, H, W, C)

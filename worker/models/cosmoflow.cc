@@ -2,16 +2,19 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/layers.h"
+#include "worker/engine/spatial_layers.h"
 
 namespace assay {
 namespace {
 
 constexpr double kLeakySlope = 0.3;
 constexpr double kOutputScale = 1.2;
-constexpr int kBlocks = 5;           // so that 2^5 must divide the cube's edge
-constexpr int64_t kMaxBatch = 4096;  // bounds on what a spec may ask for
+constexpr int kBlocks = 5;
+constexpr int64_t kBlockUnit = int64_t{1} << kBlocks;  // divides the edge, and each rank's part
+constexpr int64_t kMaxBatch = 4096;                    // bounds on what a spec may ask for
 constexpr int64_t kMaxEdge = 512;
 constexpr int64_t kMaxFilters = 256;
 
@@ -26,21 +29,37 @@ absl::Status Validate(const CosmoflowSpec& spec) {
   RETURN_IF_ERROR(Demand(spec.batch >= 1 && spec.batch <= kMaxBatch, "batch",
                          absl::StrCat("in 1..", kMaxBatch, ", is ", spec.batch)));
   RETURN_IF_ERROR(Demand(
-      spec.cube_edge >= 32 && spec.cube_edge <= kMaxEdge && spec.cube_edge % 32 == 0, "cube_edge",
-      absl::StrCat("a multiple of 32 up to ", kMaxEdge, ", is ", spec.cube_edge)));
+      spec.cube_edge >= 32 && spec.cube_edge <= kMaxEdge && spec.cube_edge % kBlockUnit == 0,
+      "cube_edge", absl::StrCat("a multiple of 32 up to ", kMaxEdge, ", is ", spec.cube_edge)));
   RETURN_IF_ERROR(Demand(spec.kernel == 2 || spec.kernel == 3, "kernel",
                          absl::StrCat("2 or 3, is ", spec.kernel)));
   RETURN_IF_ERROR(Demand(spec.base_filters >= 1 && spec.base_filters <= kMaxFilters, "base_filters",
                          absl::StrCat("in 1..", kMaxFilters, ", is ", spec.base_filters)));
   RETURN_IF_ERROR(Demand(spec.dropout >= 0 && spec.dropout < 1, "dropout",
                          absl::StrCat("in [0, 1), is ", spec.dropout)));
-  return Demand(spec.l2 >= 0 && spec.l2 < 1e6, "l2",
-                absl::StrCat("finite and not negative, is ", spec.l2));
+  RETURN_IF_ERROR(Demand(spec.l2 >= 0 && spec.l2 < 1e6, "l2",
+                         absl::StrCat("finite and not negative, is ", spec.l2)));
+  for (const int parts : spec.grid.parts)
+    RETURN_IF_ERROR(
+        Demand(parts >= 1 && parts <= kMaxEdge && spec.cube_edge % (kBlockUnit * parts) == 0,
+               "spatial grid",
+               absl::StrCat("such that each part of the edge of ", spec.cube_edge,
+                            " is a multiple of ", kBlockUnit, ", is ", spec.grid.ToString())));
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend) {
+Interval CosmoflowBlock(const CosmoflowSpec& spec, const SpatialPlace& place, size_t axis) {
+  return BlockAlong(axis, spec.cube_edge, place, HaloOf(spec.kernel));
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend,
+                                                     SpatialGroup* group) {
   RETURN_IF_ERROR(Validate(spec));
-  Shape shape = {spec.batch, spec.cube_edge, spec.cube_edge, spec.cube_edge, kCosmoflowChannels};
+  const SpatialGrid& grid = spec.grid;
+  const SpatialPlace place = group == nullptr ? SpatialPlace{} : group->place();
+  CHECK(place.grid == grid) << "spec=" << grid.ToString() << " group=" << place.grid.ToString();
+  Shape shape = {spec.batch, CosmoflowBlock(spec, place, 0).extent,
+                 CosmoflowBlock(spec, place, 1).extent, spec.cube_edge, kCosmoflowChannels};
   auto model = std::make_unique<Model>(backend, shape);
   const auto add = [&](std::unique_ptr<Layer> layer) {
     shape = layer->output();
@@ -48,12 +67,17 @@ absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, 
   };
   add(std::make_unique<Log1pLayer>(backend, shape));
   for (int block = 0; block < kBlocks; ++block) {
+    // The first convolution's halo comes with the sample.
+    if (block > 0 && grid.IsSplit())
+      add(std::make_unique<HaloLayer>(backend, group, shape, spec.kernel));
     const ConvPoolLayer::Options options = {.name = absl::StrCat("conv", block + 1),
                                             .kernel = spec.kernel,
                                             .filters = spec.base_filters << block,
-                                            .slope = kLeakySlope};
+                                            .slope = kLeakySlope,
+                                            .has_halo = {grid.IsSplit(0), grid.IsSplit(1), false}};
     add(std::make_unique<ConvPoolLayer>(backend, shape, options));
   }
+  if (grid.IsSplit()) add(std::make_unique<GatherLayer>(backend, group, shape));
   const Activation leaky = {Activation::Kind::kLeakyRelu, kLeakySlope};
   const Activation tanh = {Activation::Kind::kScaledTanh, kOutputScale};
   const DenseLayer::Options dense[] = {

@@ -17,6 +17,7 @@
 
 #include "worker/engine/backend.h"
 #include "worker/engine/model.h"
+#include "worker/engine/spatial.h"
 
 namespace assay {
 
@@ -27,6 +28,7 @@ struct CosmoflowSpec {
   int64_t base_filters = 32;  // of the first convolution; the closed division demands 32
   double dropout = 0.5;       // rate, in [0, 1)
   double l2 = 0;              // on the kernels of the two hidden dense layers: adds l2 * sum(w^2)
+  SpatialGrid grid;           // how ranks divide each cube; 32 voxels per part or a multiple
 };
 
 inline constexpr int64_t kCosmoflowChannels = 4;
@@ -35,9 +37,18 @@ inline constexpr int64_t kCosmoflowOutputs = 4;
 // INVALID_ARGUMENT: a field out of range; the message names it and says what is allowed.
 absl::Status Validate(const CosmoflowSpec& spec);
 
-// A committed model; input (batch, edge, edge, edge, 4) int16, output (batch, 4).
+// A rank's block of the cube along D (axis 0) or H (axis 1), with the halo of the first convolution
+// where the axis is divided: read with the sample, it needs no message.
+Interval CosmoflowBlock(const CosmoflowSpec& spec, const SpatialPlace& place, size_t axis);
+
+// A committed model; input (batch, D, H, edge, 4) int16, output (batch, 4). D and H: of
+// CosmoflowBlock; without a grid the edge.
+// `group`: null unless the spec has a grid, which is the group's; must outlive the model. All
+// members of a group get the same output for the same samples; the gradients of the convolutions
+// are such that the plain mean over all ranks is right (GatherLayer).
 // Errors of Validate; RESOURCE_EXHAUSTED: not enough memory.
-absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend);
+absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend,
+                                                     SpatialGroup* group = nullptr);
 
 }  // namespace assay
 

@@ -13,7 +13,8 @@ absl::StatusOr<std::unique_ptr<Trainable>> MakeTrainable(const ModelSpec& spec,
   if (spec.name != "cosmoflow")
     return absl::NotFoundError(
         absl::StrCat("no model named \"", spec.name, "\"; there is: cosmoflow"));
-  ASSIGN_OR_RETURN(std::unique_ptr<Model> model, MakeCosmoflow(spec.cosmoflow, backend.get()));
+  ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                   MakeCosmoflow(spec.cosmoflow, backend.get(), spec.group));
   return Trainable::Make(std::move(backend), std::move(model), spec.options);
 }
 

@@ -18,6 +18,9 @@ struct ModelSpec {
   std::string name = "cosmoflow";
   CosmoflowSpec cosmoflow;   // read if the name is "cosmoflow"
   TrainableOptions options;  // seed, rank, momentum
+  // The ranks that share this one's samples; null: none do. Must outlive the model. Its members
+  // have equal `options.rank`: they must drop out the same.
+  SpatialGroup* group = nullptr;
 };
 
 // A model with its initial weights, ready to train on `backend` (engine/backends/registry.h).

@@ -33,14 +33,23 @@ constexpr int kStagingThreads = 4;
 data::SamplerOptions SamplerFor(const TrainerSpec& spec, dataset::Split split) {
   const bool is_training = split == dataset::Split::kTrain;
   const v1::DatasetSpec& dataset = spec.run.dataset();
+  // Samples are dealt to groups of ranks; a group that covers several nodes is like one node.
   return {.samples = is_training ? dataset.train_sample_count() : dataset.eval_sample_count(),
-          .world_size = spec.world_size,
-          .rank = spec.rank,
-          .ranks_per_node = std::max(spec.run.ranks_per_node(), 1),
+          .world_size = spec.group_count(),
+          .rank = spec.group(),
+          .ranks_per_node = std::max(spec.run.ranks_per_node(), 1) / spec.group_ranks_per_node(),
           .local_batch = spec.local_batch_size,
           .staged = dataset.is_staged(),
           .shuffle = is_training,
           .seed = static_cast<uint64_t>(spec.run.seed())};
+}
+
+// What this rank keeps of each cube.
+data::CubeBlock BlockFor(const TrainerSpec& spec) {
+  const SpatialPlace place = PlaceOf(spec.grid, spec.rank % spec.grid.size());
+  const Interval depth = CosmoflowBlock(spec.model, place, 0);
+  const Interval height = CosmoflowBlock(spec.model, place, 1);
+  return {depth.begin, depth.extent, height.begin, height.extent};
 }
 
 Batch View(const data::Batch& batch) {
@@ -86,17 +95,24 @@ absl::Status TrainingLoop::Run() {
   return WithExitCode(comm_->Close(Deadline()), ExitCode::kCommLost);
 }
 
-absl::Status TrainingLoop::Initialise() {
-  log_->InitStart();
-  log_->Identity();
+absl::Status TrainingLoop::BuildModel() {
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    WithExitCode(MakeBackend(spec_.run.backend()), ExitCode::kBackend));
+  if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
   const ModelSpec model = {.name = spec_.run.benchmark(),
                            .cosmoflow = spec_.model,
                            .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
-                                       .rank = static_cast<uint32_t>(spec_.rank)}};
+                                       .rank = static_cast<uint32_t>(spec_.group())},
+                           .group = spatial_.get()};
   ASSIGN_OR_RETURN(model_,
                    WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Initialise() {
+  log_->InitStart();
+  log_->Identity();
+  RETURN_IF_ERROR(BuildModel());
   RETURN_IF_ERROR(WithExitCode(OpenSplits(), ExitCode::kBadData));
   ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(
                                            spec_.world_size == 1 ? "single" : "ucx",
@@ -106,6 +122,7 @@ absl::Status TrainingLoop::Initialise() {
                                             .token = spec_.run.rendezvous_token()},
                                            clock_, clock_->Mono() + kMeetTimeout),
                                        ExitCode::kCommLost));
+  if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });
   RETURN_IF_ERROR(
       WithExitCode(comm::BroadcastFromZero(
                        comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
@@ -124,6 +141,7 @@ absl::Status TrainingLoop::OpenSplits() {
     ASSIGN_OR_RETURN(split.files,
                      dataset::ListSamples(spec_.run.dataset().path(), kind, options.samples));
     const data::PrefetchOptions prefetch = {.cube_edge = static_cast<int>(spec_.model.cube_edge),
+                                            .block = BlockFor(spec_),
                                             .compression = spec_.compression,
                                             .batch_size = spec_.local_batch_size,
                                             .threads = kReaderThreads,
@@ -161,9 +179,12 @@ absl::Status TrainingLoop::Stage() {
     data::StagingJob job = {.source_dir = spec_.run.dataset().path(),
                             .target_dir = spec_.run.stage_directory(),
                             .threads = kStagingThreads};
+    // The ranks of a group that share a node share the copying too.
+    const size_t sharers = static_cast<size_t>(spec_.group_ranks_per_node());
     for (const Split* split : {&train_, &validation_}) {
-      for (const uint32_t index : split->sampler->SamplesToStage())
-        job.files.push_back(split->files[index]);
+      const std::vector<uint32_t> samples = split->sampler->SamplesToStage();
+      for (size_t i = static_cast<size_t>(spec_.rank) % sharers; i < samples.size(); i += sharers)
+        job.files.push_back(split->files[samples[i]]);
     }
     ASSIGN_OR_RETURN(
         const dataset::Progress staged,
@@ -248,6 +269,8 @@ absl::StatusOr<double> TrainingLoop::Evaluate(int epoch) {
     ASSIGN_OR_RETURN(const double errors,
                      WithExitCode(model_->EvalBatch(View(*batch)), ExitCode::kNumeric));
     sum += errors;
+    // A lost neighbour shows only here: this pass has no collective operation of its own.
+    RETURN_IF_ERROR(WithExitCode(comm_->failure(), ExitCode::kCommLost));
     progress_.Report(
         {.phase = "evaluation", .epoch = epoch + 1, .done = step, .total = validation_.steps});
   }

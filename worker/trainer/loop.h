@@ -24,6 +24,7 @@
 #include "worker/engine/trainable.h"
 #include "worker/trainer/progress.h"
 #include "worker/trainer/run_log.h"
+#include "worker/trainer/spatial_ranks.h"
 #include "worker/trainer/spec.h"
 
 namespace assay {
@@ -48,6 +49,7 @@ class TrainingLoop {
   };
 
   absl::Status Initialise();
+  absl::Status BuildModel();
   absl::Status OpenSplits();
   absl::Status StartClock();
   absl::Status Stage();
@@ -63,6 +65,7 @@ class TrainingLoop {
   const std::atomic<bool>* const stop_;
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<comm::Collective> comm_;
+  std::unique_ptr<SpatialRanks> spatial_;  // null unless ranks share samples
   std::unique_ptr<Trainable> model_;
   Progress progress_;
   Split train_;

@@ -89,6 +89,11 @@ void RunLog::HyperparametersOfRun() {
   writer_.Event("opt_learning_rate_warmup_factor", spec_.schedule.scale);
   writer_.Event("opt_learning_rate_decay_boundary_epochs", spec_.logged_decay_boundaries);
   writer_.Event("opt_learning_rate_decay_factor", spec_.logged_decay_factor);
+  // Not a hyperparameter: the result is the same but for rounding. Logged as the other scales are.
+  if (spec_.grid.IsSplit()) {
+    const JsonList parts = {JsonValue(spec_.grid.parts[0]), JsonValue(spec_.grid.parts[1])};
+    writer_.Event("spatial_grid", JsonValue(parts));
+  }
   // MLPerf fixes the model, so its logs do not describe it; a facility's own round may vary it.
   if (absl::StartsWith(spec_.run.round(), "hpc-")) return;
   writer_.Event("cube_edge", JsonValue(spec_.model.cube_edge));

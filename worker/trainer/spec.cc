@@ -91,6 +91,7 @@ class Hyperparameters {
 };
 
 constexpr char kBoundariesKey[] = "opt_learning_rate_decay_boundary_epochs";
+constexpr char kGridKey[] = "spatial_grid";
 constexpr char kFactorKey[] = "opt_learning_rate_decay_factor";
 
 absl::StatusOr<std::vector<LrDecay>> Decays(const Hyperparameters& parameters) {
@@ -158,17 +159,38 @@ absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   return absl::OkStatus();
 }
 
+// A group is spread over whole nodes, or a node holds whole groups.
+absl::Status FillGrid(const Hyperparameters& parameters, TrainerSpec* spec) {
+  ASSIGN_OR_RETURN(const std::vector<double> parts, parameters.Numbers(kGridKey));
+  if (parts.empty()) return absl::OkStatus();
+  const auto is_count = [](double x) { return x >= 1 && x <= 64 && x == std::floor(x); };
+  if (parts.size() != 2 || !std::all_of(parts.begin(), parts.end(), is_count))
+    return Invalid(kGridKey, "want two whole numbers from 1 to 64: parts along depth and height");
+  spec->grid.parts = {static_cast<int>(parts[0]), static_cast<int>(parts[1])};
+  const int size = spec->grid.size(), per_node = std::max(spec->run.ranks_per_node(), 1);
+  if (spec->world_size % size != 0) {
+    return Invalid(kGridKey, absl::StrCat(spec->grid.ToString(), " needs a multiple of ", size,
+                                          " ranks, there are ", spec->world_size));
+  }
+  if (size % per_node != 0 && per_node % size != 0) {
+    return Invalid(kGridKey, absl::StrCat("groups of ", size, " ranks do not fit nodes of ",
+                                          per_node, ": one must divide the other"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FillBatch(const Hyperparameters& parameters, TrainerSpec* spec) {
   constexpr int64_t kReferenceLocalBatch = 4;
   ASSIGN_OR_RETURN(
       spec->global_batch_size,
-      parameters.Integer("global_batch_size", kReferenceLocalBatch * spec->world_size));
-  if (spec->global_batch_size <= 0 || spec->global_batch_size % spec->world_size != 0) {
+      parameters.Integer("global_batch_size", kReferenceLocalBatch * spec->group_count()));
+  if (spec->global_batch_size <= 0 || spec->global_batch_size % spec->group_count() != 0) {
     return Invalid("global_batch_size",
-                   absl::StrCat("want a positive multiple of the ", spec->world_size,
-                                " ranks, found ", spec->global_batch_size));
+                   absl::StrCat("want a positive multiple of the ", spec->group_count(),
+                                spec->grid.IsSplit() ? " spatial groups" : " ranks", ", found ",
+                                spec->global_batch_size));
   }
-  spec->local_batch_size = static_cast<int>(spec->global_batch_size / spec->world_size);
+  spec->local_batch_size = static_cast<int>(spec->global_batch_size / spec->group_count());
   return absl::OkStatus();
 }
 
@@ -203,6 +225,7 @@ absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
   spec->model.batch = spec->local_batch_size;
   spec->model.dropout = spec->dropout;
   spec->model.l2 = spec->weight_decay;
+  spec->model.grid = spec->grid;
   return Validate(spec->model);
 }
 
@@ -234,12 +257,17 @@ class FirstError final : public google::protobuf::io::ErrorCollector {
 
 }  // namespace
 
+int TrainerSpec::group_ranks_per_node() const {
+  return std::min(grid.size(), std::max(run.ranks_per_node(), 1));
+}
+
 absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   TrainerSpec spec;
   spec.run = run;
   RETURN_IF_ERROR(CheckDataset(run));
   RETURN_IF_ERROR(FillRanks(run, &spec));
   ASSIGN_OR_RETURN(const Hyperparameters parameters, Hyperparameters::Parse(run));
+  RETURN_IF_ERROR(FillGrid(parameters, &spec));
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
   RETURN_IF_ERROR(FillSchedule(parameters, &spec));
   RETURN_IF_ERROR(FillModel(parameters, &spec));

@@ -13,6 +13,7 @@
 #include "common/dataset/tfrecord.h"
 #include "common/json_value.h"
 #include "worker/engine/lr_schedule.h"
+#include "worker/engine/spatial.h"
 #include "worker/models/cosmoflow.h"
 
 namespace assay {
@@ -23,8 +24,16 @@ struct TrainerSpec {
 
   int rank = 0;        // node_rank * ranks_per_node + local_rank
   int world_size = 1;  // node_count * ranks_per_node
+  // How the ranks of a group divide each sample (hyperparameter "spatial_grid": parts along D and
+  // along H). Group g has the ranks g * grid.size() and following; all of them have its samples.
+  SpatialGrid grid;
   int64_t global_batch_size = 0;
-  int local_batch_size = 0;
+  int local_batch_size = 0;  // of a group
+
+  int group() const { return rank / grid.size(); }
+  int group_count() const { return world_size / grid.size(); }
+  // Ranks of one group that share a node.
+  int group_ranks_per_node() const;
 
   LrSchedule schedule;
   JsonValue logged_decay_boundaries;  // as logged: a sorted list

@@ -123,6 +123,46 @@ TEST_F(RanksTest, TwoRanksLearnWhatOneRankLearns) {
   EXPECT_NEAR(one[1], two[1], kTolerance);
 }
 
+// Four nodes of one rank that share each sample, each with a staged copy of its own, against one
+// process that has samples whole.
+TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
+  dataset::CosmoDatasetSpec cubes;
+  cubes.parameters.mode = dataset::CosmoMode::kBeacon;
+  cubes.parameters.edge = 64;
+  cubes.train_samples = 8;
+  cubes.validation_samples = 4;
+  ASSERT_THAT(dataset::GenerateCosmoDataset(dir_.Path("cubes"), cubes, /*threads=*/2), IsOk());
+  for (const int world_size : {1, 4}) {
+    v1::RunSpec run = Run(world_size);
+    run.mutable_model()->set_cube_edge(64);
+    run.mutable_dataset()->set_path(dir_.Path("cubes"));
+    run.mutable_dataset()->set_train_sample_count(8);
+    run.mutable_dataset()->set_eval_sample_count(4);
+    if (world_size == 4) SetHyperparameter(&run, "spatial_grid", "[2, 2]");
+    std::vector<ProcessId> ranks;
+    for (int rank = 0; rank < world_size; ++rank) {
+      run.mutable_dataset()->set_is_staged(world_size == 4);
+      run.set_stage_directory(dir_.Path(absl::StrCat("stage_", rank)));
+      const absl::StatusOr<ProcessId> process = Start(run, rank);
+      ASSERT_THAT(process, IsOk());
+      ranks.push_back(*process);
+    }
+    for (const ProcessId& rank : ranks)
+      EXPECT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
+          << ReadFile(dir_.Path("out_0")).value_or("");
+  }
+
+  const std::vector<double> one = EvalErrors(1);
+  const std::vector<double> four = EvalErrors(4);
+  ASSERT_EQ(one.size(), 2U);
+  ASSERT_EQ(four.size(), 2U);
+  constexpr double kTolerance = 1e-5;  // float rounding, amplified by 4 steps
+  EXPECT_NEAR(one[0], four[0], kTolerance);
+  EXPECT_NEAR(one[1], four[1], kTolerance);
+  EXPECT_THAT(ReadFile(dir_.Path("result_4.txt")).value_or(""),
+              ::testing::HasSubstr("\"key\": \"spatial_grid\", \"value\": [2, 2]"));
+}
+
 // A rank that dies takes the others with it, soon and with the documented code.
 TEST_F(RanksTest, WhenOneRankIsKilledTheOthersEndWithCommLost) {
   v1::RunSpec run = Run(3);

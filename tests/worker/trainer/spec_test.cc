@@ -73,6 +73,35 @@ TEST(TrainerSpecTest, RanksShareTheGlobalBatch) {
   EXPECT_EQ(spec->local_batch_size, 1);
 }
 
+// Two nodes of four ranks, samples divided 2x2: each node is a group, and each group a share of the
+// batch.
+TEST(TrainerSpecTest, GroupsThatShareSamplesShareTheGlobalBatch) {
+  v1::RunSpec run = SmallRun();
+  run.set_node_count(2);
+  run.set_ranks_per_node(4);
+  run.set_node_rank(1);
+  run.set_local_rank(1);
+  run.set_rendezvous_address("localhost:0");
+  run.mutable_model()->set_cube_edge(64);
+  SetHyperparameter(&run, "spatial_grid", "[2, 2]");
+
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->rank, 5);
+  EXPECT_EQ(spec->group(), 1);
+  EXPECT_EQ(spec->group_count(), 2);
+  EXPECT_EQ(spec->group_ranks_per_node(), 4);
+  EXPECT_EQ(spec->local_batch_size, 2);
+}
+
+void DivideOverFourRanks(v1::RunSpec* run, const std::string& grid) {
+  run->set_ranks_per_node(4);
+  run->set_rendezvous_address("localhost:0");
+  run->mutable_model()->set_cube_edge(64);
+  SetHyperparameter(run, "spatial_grid", grid);
+}
+
 struct BadCase {
   const char* name;
   std::function<void(v1::RunSpec*)> damage;
@@ -106,6 +135,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "base_filter_count: the closed division has 32, found 2"},
         BadCase{"Rank", [](v1::RunSpec* r) { r->set_node_rank(1); }, "rank 1 of 1 ranks"},
         BadCase{"Rendezvous", [](v1::RunSpec* r) { r->set_node_count(2); }, "rendezvous_address"},
+        BadCase{"GridType", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[2, 0.5]"); },
+                "spatial_grid: want two whole numbers"},
+        BadCase{"GridRanks", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[3, 1]"); },
+                "spatial_grid: 3x1 needs a multiple of 3 ranks, there are 4"},
+        BadCase{"GridEdge", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[4, 1]"); },
+                "each part of the edge of 64 is a multiple of 32, is 4x1"},
+        BadCase{"GridNodes",
+                [](v1::RunSpec* r) {
+                  DivideOverFourRanks(r, "[2, 1]");
+                  r->set_ranks_per_node(3);
+                  r->set_node_count(2);
+                },
+                "groups of 2 ranks do not fit nodes of 3"},
         BadCase{"Factors",
                 [](v1::RunSpec* r) {
                   SetHyperparameter(r, "opt_learning_rate_decay_boundary_epochs", "[1, 2, 3]");

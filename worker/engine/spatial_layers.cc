@@ -1,0 +1,257 @@
+#include "worker/engine/spatial_layers.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/log.h"
+
+namespace assay {
+namespace {
+
+Shape Extended(const Shape& block, const SpatialGrid& grid, const Halo& halo) {
+  const int64_t more = halo.before + halo.after;
+  return {block[0], block[1] + (grid.IsSplit(0) ? more : 0),
+          block[2] + (grid.IsSplit(1) ? more : 0), block[3], block[4]};
+}
+
+// The first element along D and H, and the extents, of a block within its extended tensor.
+HaloLayer::Box Interior(const Shape& block, const SpatialGrid& grid, const Halo& halo) {
+  return {.begin = {grid.IsSplit(0) ? halo.before : 0, grid.IsSplit(1) ? halo.before : 0},
+          .extent = {block[1], block[2]}};
+}
+
+// `count` elements from number `first` on, as a vector.
+Tensor Elements(const Tensor& tensor, int64_t first, int64_t count) {
+  const size_t offset = static_cast<size_t>(first) * SizeOf(tensor.dtype);
+  return {static_cast<std::byte*>(tensor.data) + offset, Shape{count}, tensor.dtype};
+}
+
+// Calls move(part of `whole`, part of `packed`) for each contiguous run of a box. `whole`: (B, D,
+// H, W, C); `packed`: the box's elements in the same order.
+template <typename Move>
+void ForEachRun(const Tensor& whole, const HaloLayer::Box& box, const Tensor& packed,
+                const Move& move) {
+  const Shape& shape = whole.shape;
+  const int64_t line = shape[3] * shape[4], run = box.extent[1] * line;
+  int64_t at = 0;
+  for (int64_t sample = 0; sample < shape[0]; ++sample)
+    for (int64_t d = box.begin[0]; d < box.begin[0] + box.extent[0]; ++d, at += run) {
+      const int64_t first = ((sample * shape[1] + d) * shape[2] + box.begin[1]) * line;
+      move(Elements(whole, first, run), Elements(packed, at, run));
+    }
+}
+
+template <typename T>
+void AddTo(std::span<const std::byte> terms, std::span<std::byte> sums) {
+  CHECK(terms.size() == sums.size());
+  const T* const in = reinterpret_cast<const T*>(terms.data());
+  T* const out = reinterpret_cast<T*>(sums.data());
+  for (size_t i = 0; i < sums.size() / sizeof(T); ++i)
+    out[i] += in[i];
+}
+
+template <typename T>
+void MultiplyBy(T factor, std::span<std::byte> bytes) {
+  T* const values = reinterpret_cast<T*>(bytes.data());
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+    values[i] *= factor;
+}
+
+}  // namespace
+
+HaloLayer::HaloLayer(Backend* backend, SpatialGroup* group, const Shape& input, int64_t kernel)
+    : backend_(backend),
+      group_(group),
+      block_(input),
+      interior_(Interior(input, group->place().grid, HaloOf(kernel))),
+      extended_(Extended(input, group->place().grid, HaloOf(kernel))),
+      halo_(HaloOf(kernel)) {
+  CHECK(std::min(input[1], input[2]) >= std::max(halo_.before, halo_.after))
+      << "a block smaller than its halo: " << input.ToString();
+}
+
+absl::Status HaloLayer::Plan(LayerMemory memory, bool wants_dx) {
+  memory.activations->Reserve(extended_, backend_->real(), &y_);
+  if (wants_dx) memory.activations->Reserve(block_, backend_->real(), &dx_);
+  size_t bytes = 0;
+  for (const size_t axis : {size_t{0}, size_t{1}})
+    for (const Border& border : Borders(axis))
+      for (const Box& box : {border.inner, border.outer})
+        bytes = std::max(bytes, static_cast<size_t>(ElementsOf(box)) * SizeOf(backend_->real()));
+  memory.WantScratch(bytes);
+  return absl::OkStatus();
+}
+
+// Planes along `axis`: whole rows of the extended tensor for H, of the block alone for D.
+HaloLayer::Box HaloLayer::Strip(size_t axis, int64_t begin, int64_t extent) const {
+  Box box = interior_;
+  if (axis == 1) {
+    box.begin[0] = 0;
+    box.extent[0] = extended_[1];
+  }
+  box.begin[axis] = begin;
+  box.extent[axis] = extent;
+  return box;
+}
+
+std::vector<HaloLayer::Border> HaloLayer::Borders(size_t axis) const {
+  const SpatialPlace& place = group_->place();
+  const int64_t begin = interior_.begin[axis], end = begin + interior_.extent[axis];
+  std::vector<Border> borders;
+  if (const std::optional<int> lower = place.Neighbour(axis, -1))
+    borders.push_back({.member = *lower,
+                       .inner = Strip(axis, begin, halo_.after),
+                       .outer = Strip(axis, begin - halo_.before, halo_.before)});
+  if (const std::optional<int> upper = place.Neighbour(axis, 1))
+    borders.push_back({.member = *upper,
+                       .inner = Strip(axis, end - halo_.before, halo_.before),
+                       .outer = Strip(axis, end, halo_.after)});
+  return borders;
+}
+
+int64_t HaloLayer::ElementsOf(const Box& box) const {
+  return block_[0] * box.extent[0] * box.extent[1] * block_[3] * block_[4];
+}
+
+Tensor HaloLayer::Packed(const Box& box, void* scratch) const {
+  return {scratch, Shape{ElementsOf(box)}, backend_->real()};
+}
+
+// Copies a box to the host; nothing if it is empty.
+void HaloLayer::TakeOut(const Tensor& whole, const Box& box, void* scratch,
+                        std::vector<std::byte>* host) {
+  host->resize(static_cast<size_t>(ElementsOf(box)) * SizeOf(backend_->real()));
+  if (host->empty()) return;
+  const Tensor packed = Packed(box, scratch);
+  ForEachRun(whole, box, packed,
+             [this](const Tensor& part, const Tensor& run) { backend_->Copy(part, run); });
+  backend_->CopyOut(packed, host->data());
+}
+
+void HaloLayer::PutIn(const std::vector<std::byte>& host, const Box& box, void* scratch,
+                      const Tensor& whole) {
+  if (host.empty()) return;
+  const Tensor packed = Packed(box, scratch);
+  backend_->CopyIn(host.data(), packed);
+  ForEachRun(whole, box, packed,
+             [this](const Tensor& part, const Tensor& run) { backend_->Copy(run, part); });
+}
+
+void HaloLayer::ExchangeHalo(size_t axis, const Tensor& y, void* scratch) {
+  const std::vector<Border> borders = Borders(axis);
+  std::vector<Transfer> transfers;
+  for (size_t i = 0; i < borders.size(); ++i) {
+    TakeOut(y, borders[i].inner, scratch, &mail_[i].sent);
+    mail_[i].received.resize(static_cast<size_t>(ElementsOf(borders[i].outer)) *
+                             SizeOf(backend_->real()));
+    transfers.push_back({borders[i].member, mail_[i].sent, mail_[i].received});
+  }
+  group_->Exchange(transfers);
+  for (size_t i = 0; i < borders.size(); ++i)
+    PutIn(mail_[i].received, borders[i].outer, scratch, y);
+}
+
+void HaloLayer::ReturnHalo(size_t axis, const Tensor& dy, void* scratch) {
+  const std::vector<Border> borders = Borders(axis);
+  std::vector<Transfer> transfers;
+  for (size_t i = 0; i < borders.size(); ++i) {
+    TakeOut(dy, borders[i].outer, scratch, &mail_[i].sent);
+    mail_[i].received.resize(static_cast<size_t>(ElementsOf(borders[i].inner)) *
+                             SizeOf(backend_->real()));
+    transfers.push_back({borders[i].member, mail_[i].sent, mail_[i].received});
+  }
+  group_->Exchange(transfers);
+  for (size_t i = 0; i < borders.size(); ++i) {
+    TakeOut(dy, borders[i].inner, scratch, &own_);
+    if (backend_->real() == DType::kFloat64)
+      AddTo<double>(mail_[i].received, own_);
+    else
+      AddTo<float>(mail_[i].received, own_);
+    PutIn(own_, borders[i].inner, scratch, dy);
+  }
+}
+
+Tensor HaloLayer::Forward(const Tensor& x, const Pass& pass) {
+  CHECK(x.shape == block_) << "x=" << x.shape.ToString() << " block=" << block_.ToString();
+  ForEachRun(y_, interior_, x,
+             [this](const Tensor& part, const Tensor& run) { backend_->Copy(run, part); });
+  for (const size_t axis : {size_t{0}, size_t{1}})
+    if (group_->place().grid.IsSplit(axis)) ExchangeHalo(axis, y_, pass.scratch);
+  return y_;
+}
+
+Tensor HaloLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass) {
+  if (dx_.data == nullptr) return {};
+  CHECK(dy.shape == extended_) << "dy=" << dy.shape.ToString();
+  for (const size_t axis : {size_t{1}, size_t{0}})
+    if (group_->place().grid.IsSplit(axis)) ReturnHalo(axis, dy, pass.scratch);
+  ForEachRun(dy, interior_, dx_,
+             [this](const Tensor& part, const Tensor& run) { backend_->Copy(part, run); });
+  return dx_;
+}
+
+GatherLayer::GatherLayer(Backend* backend, SpatialGroup* group, const Shape& input)
+    : backend_(backend),
+      group_(group),
+      block_(input),
+      whole_({input[0], input[1] * group->place().grid.parts[0],
+              input[2] * group->place().grid.parts[1], input[3], input[4]}) {
+  host_.resize(static_cast<size_t>(whole_.elements()) * SizeOf(backend->real()));
+  blocks_.resize(host_.size());
+}
+
+absl::Status GatherLayer::Plan(LayerMemory memory, bool wants_dx) {
+  memory.activations->Reserve(whole_, backend_->real(), &y_);
+  if (wants_dx) memory.activations->Reserve(block_, backend_->real(), &dx_);
+  return absl::OkStatus();
+}
+
+std::span<std::byte> GatherLayer::BlockOf(int member) {
+  const size_t size = blocks_.size() / static_cast<size_t>(group_->place().grid.size());
+  return std::span(blocks_).subspan(static_cast<size_t>(member) * size, size);
+}
+
+// Calls move(place in host_, place in the block, bytes) for each contiguous run of a block.
+template <typename Move>
+void GatherLayer::ForEachRun(int member, const Move& move) {
+  const SpatialPlace place = PlaceOf(group_->place().grid, member);
+  const Tensor whole = {host_.data(), whole_, backend_->real()};
+  const Tensor block = {BlockOf(member).data(), block_, backend_->real()};
+  const HaloLayer::Box box = {.begin = {place.at[0] * block_[1], place.at[1] * block_[2]},
+                              .extent = {block_[1], block_[2]}};
+  assay::ForEachRun(whole, box, block, [&move](const Tensor& part, const Tensor& run) {
+    move(part.data, run.data, part.bytes());
+  });
+}
+
+Tensor GatherLayer::Forward(const Tensor& x, const Pass&) {
+  CHECK(x.shape == block_) << "x=" << x.shape.ToString() << " block=" << block_.ToString();
+  const int self = group_->place().member(), size = group_->place().grid.size();
+  backend_->CopyOut(x, BlockOf(self).data());
+  std::vector<Transfer> transfers;
+  for (int member = 0; member < size; ++member)
+    if (member != self) transfers.push_back({member, BlockOf(self), BlockOf(member)});
+  group_->Exchange(transfers);
+  for (int member = 0; member < size; ++member)
+    ForEachRun(member, [](void* whole, const void* block, size_t bytes) {
+      std::memcpy(whole, block, bytes);
+    });
+  backend_->CopyIn(host_.data(), y_);
+  return y_;
+}
+
+Tensor GatherLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
+  if (dx_.data == nullptr) return {};
+  const int self = group_->place().member(), size = group_->place().grid.size();
+  backend_->CopyOut(dy.Reshaped(whole_), host_.data());
+  ForEachRun(
+      self, [](const void* whole, void* block, size_t bytes) { std::memcpy(block, whole, bytes); });
+  if (backend_->real() == DType::kFloat64)
+    MultiplyBy(static_cast<double>(size), BlockOf(self));
+  else
+    MultiplyBy(static_cast<float>(size), BlockOf(self));
+  backend_->CopyIn(BlockOf(self).data(), dx_);
+  return dx_;
+}
+
+}  // namespace assay
