@@ -1,8 +1,11 @@
-// What a run of the service logs satisfies the compliance checker that MLCommons publishes on PyPI.
+// What a run of the service logs, and the package that it exports, satisfy the checkers that
+// MLCommons publishes on PyPI.
 
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 
 #include "common/file.h"
@@ -98,6 +101,59 @@ TEST(OfficialCheckerTest, RejectsALogWithoutItsEnd) {
       site.RunProgram({python, "-m", "mlperf_logging.compliance_checker", "--usage", "hpc",
                        "--ruleset", "3.0.0", site.Path("result_0.txt")});
   EXPECT_NE(verdict.exit_code, 0) << verdict.Text();
+}
+
+// The official package checker ends with 0 whatever it finds; true if it finds nothing.
+bool OfficialAccepts(const Site& site, const std::string& python, const std::string& package) {
+  const Outcome checked =
+      site.RunProgram({python, "-m", "mlperf_logging.package_checker", package, "hpc", "3.0.0",
+                       "--log_output", site.Path("package_checker.log")});
+  return absl::StrContains(checked.Text(), "PACKAGE CHECKER FOUND NO ERRORS, SUCCESS");
+}
+
+// Both must agree; returns what they say.
+bool BothAccept(const Site& site, const std::string& python, const std::string& package) {
+  const Outcome ours = site.Assay({"package", "check", "--round", "hpc-3.0", package});
+  const bool theirs = OfficialAccepts(site, python, package);
+  EXPECT_EQ(ours.exit_code, theirs ? 0 : 3) << ours.Text();
+  return theirs;
+}
+
+// An open entry of a small network, because ten runs of the full one take hours.
+TEST(OfficialCheckerTest, AcceptsAnExportedPackage) {
+  Site site;
+  std::string why_not;
+  const std::string python = ProvideChecker(site, &why_not);
+  if (python.empty()) GTEST_SKIP() << why_not;
+
+  const Coordinator coordinator(&site);
+  ProvideBeacons(site, "small", 256, 32);
+  const SubmissionText entry = {.round = "hpc-3.0.0", .epochs_max = 40};
+  const std::string file = site.Path("open.toml");
+  WriteFile(file, absl::StrReplaceAll(entry.ToString(), {{"\"closed\"", "\"open\""}}));
+  const Outcome submitted = site.Assay({"submit", file, "--wait"});
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+  const Outcome exported = site.Assay({"entry", "export", "@last", "package"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+
+  const std::string package = site.Path("package/Example");
+  EXPECT_TRUE(BothAccept(site, python, package));
+
+  // As closed it is also judged for its seeds and its convergence.
+  const std::string description = JoinPath(package, "systems/this-host.json");
+  const std::string text = ReadFile(description).value_or("");
+  WriteFile(description, absl::StrReplaceAll(text, {{"\"open\"", "\"closed\""}}));
+  BothAccept(site, python, package);
+  WriteFile(description, text);
+
+  // One run without its end is forgiven, two are not, nor is one run too few.
+  const std::string results = JoinPath(package, "results/this-host/strong/cosmoflow");
+  WriteFile(JoinPath(results, "result_1.txt"), "");
+  EXPECT_TRUE(BothAccept(site, python, package));
+  WriteFile(JoinPath(results, "result_2.txt"), "");
+  EXPECT_FALSE(BothAccept(site, python, package));
+  CHECK_OK(RemoveTree(JoinPath(results, "result_2.txt")));
+  EXPECT_FALSE(BothAccept(site, python, package));
 }
 
 }  // namespace

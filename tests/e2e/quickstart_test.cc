@@ -155,6 +155,30 @@ TEST_F(QuickstartTest, ExportsAPackageThatScoresTheSame) {
   EXPECT_EQ(again.exit_code, 8) << again.Text();
 }
 
+TEST_F(QuickstartTest, ItsOwnPackagePassesThePackageCheck) {
+  const Outcome exported = site_->Assay({"entry", "export", "@last", "handed-in"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+  const Outcome text = site_->Assay({"package", "check", "--round", kRound, "handed-in/Example"});
+  EXPECT_EQ(text.exit_code, 0) << text.Text();
+  EXPECT_THAT(text.out, HasSubstr("Example: 1 directory, 3 runs, 0 errors"));
+
+  const Json checked = site_->AssayJson({"package", "check", "--round", kRound, "handed-in"});
+  ASSERT_THAT(checked["items"], SizeIs(1));
+  const Json& organization = checked["items"][0];
+  EXPECT_EQ(organization["org"], "Example");
+  EXPECT_EQ(organization["verdict"], "ok") << organization;
+  EXPECT_EQ(organization["errors"], 0);
+  EXPECT_EQ(organization["repository"]["verdict"], "ok") << organization["repository"];
+  EXPECT_EQ(organization["directories"][0]["division"], "closed");
+  EXPECT_THAT(organization["directories"][0]["runs"], SizeIs(3));
+
+  // The same package is no submission to an official round.
+  const Outcome official =
+      site_->Assay({"package", "check", "--round", "hpc-3.0", "handed-in", "-o", "plain"});
+  EXPECT_EQ(official.exit_code, 3) << official.Text();
+  EXPECT_THAT(official.out, HasSubstr("R-PKG-006"));
+}
+
 TEST_F(QuickstartTest, TakesItsOwnPackageAsASubmissionAgain) {
   const Outcome exported = site_->Assay({"entry", "export", "@last", "again"});
   ASSERT_EQ(exported.exit_code, 0) << exported.Text();
