@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/analyze.h"
 #include "cli/command.h"
 #include "cli/compare.h"
 #include "cli/completion.h"
@@ -30,11 +31,13 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,        SubmitCommands, LogsCommands,    WaitCommands,
-          ScoreCommands,      CompareCommands,    ImportCommands, EntryCommands,   ExportCommands,
-          SetCommands,        RunCommands,        NodeCommands,   DatasetCommands, RulesCommands,
-          PackageCommands,    InitCommands,       TokenCommands,  QueryCommands,   DoctorCommands,
-          ConfigCommands,     CompletionCommands, HelpCommands,   VersionCommands}) {
+         {QuickstartCommands, DevCommands,    SubmitCommands,     LogsCommands,
+          WaitCommands,       ScoreCommands,  CompareCommands,    AnalyzeCommands,
+          ImportCommands,     EntryCommands,  ExportCommands,     SetCommands,
+          RunCommands,        NodeCommands,   DatasetCommands,    RulesCommands,
+          PackageCommands,    InitCommands,   TokenCommands,      QueryCommands,
+          DoctorCommands,     ConfigCommands, CompletionCommands, HelpCommands,
+          VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -58,6 +61,7 @@ std::string NounSummary(absl::string_view noun) {
       {"dataset", "data that entries train on"},
       {"rules", "rounds and what they demand"},
       {"package", "what an organisation hands in"},
+      {"analyze", "where the time went and what it bought, as in the MLPerf HPC paper"},
       {"admin", "operating a coordinator"},
       {"admin token", "access tokens"},
       {"config", "settings of this program"}};

@@ -21,24 +21,6 @@ namespace {
 
 constexpr absl::Duration kDownloadTimeout = absl::Minutes(10);
 
-absl::StatusOr<std::string> Download(const Client& client, const v1::ArtifactRef& artifact) {
-  grpc::ClientContext context;
-  PrepareCall(client.endpoint(), kDownloadTimeout, &context);
-  v1::DownloadArtifactRequest request;
-  request.set_sha256(artifact.sha256());
-  const auto reader = client.submissions()->DownloadArtifact(&context, request);
-  std::string bytes;
-  v1::ArtifactChunk chunk;
-  while (reader->Read(&chunk))
-    bytes += chunk.data();
-  const grpc::Status status = reader->Finish();
-  if (!status.ok()) return client.Explain(FromGrpc(status));
-  if (Sha256Hex(bytes) != artifact.sha256())
-    return absl::DataLossError(absl::StrCat(artifact.file_name(), ": what arrived has not the ",
-                                            "digest ", artifact.sha256(), "; try again"));
-  return bytes;
-}
-
 const v1::ArtifactRef* ResultFile(const v1::Run& run) {
   for (const v1::ArtifactRef& artifact : run.artifacts())
     if (absl::StartsWith(artifact.file_name(), "result_")) return &artifact;
@@ -142,7 +124,7 @@ class Exporter {
     for (const v1::Run& run : runs_) {
       const v1::ArtifactRef& artifact = *ResultFile(run);
       progress.Draw(absl::StrCat("fetching ", artifact.file_name()));
-      ASSIGN_OR_RETURN(const std::string log, Download(*client_, artifact));
+      ASSIGN_OR_RETURN(const std::string log, DownloadArtifact(*client_, artifact));
       RETURN_IF_ERROR(WriteFileAtomic(JoinPath(directory, PathPart(artifact.file_name())), log));
     }
     return absl::OkStatus();
@@ -222,6 +204,25 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> DownloadArtifact(const Client& client,
+                                             const v1::ArtifactRef& artifact) {
+  grpc::ClientContext context;
+  PrepareCall(client.endpoint(), kDownloadTimeout, &context);
+  v1::DownloadArtifactRequest request;
+  request.set_sha256(artifact.sha256());
+  const auto reader = client.submissions()->DownloadArtifact(&context, request);
+  std::string bytes;
+  v1::ArtifactChunk chunk;
+  while (reader->Read(&chunk))
+    bytes += chunk.data();
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return client.Explain(FromGrpc(status));
+  if (Sha256Hex(bytes) != artifact.sha256())
+    return absl::DataLossError(absl::StrCat(artifact.file_name(), ": what arrived has not the ",
+                                            "digest ", artifact.sha256(), "; try again"));
+  return bytes;
+}
 
 std::string PathPart(absl::string_view text) {
   std::string part(text);

@@ -6,13 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cli/client.h"
 #include "cli/command.h"
 #include "cli/print.h"
 
 #include "assay/v1/resources.pb.h"
 
 namespace assay::cli {
+
+// The bytes of an artifact. DATA_LOSS if what arrived has not its digest.
+absl::StatusOr<std::string> DownloadArtifact(const Client& client, const v1::ArtifactRef& artifact);
 
 // `text` as one part of a path that every checker accepts: no slash, blank or leading dot.
 std::string PathPart(absl::string_view text);

@@ -43,6 +43,7 @@ const std::vector<std::string> kPure = {"grpc",  "assay/v1/", "sqlite3",  "threa
 const std::vector<Row>& Table() {
   static const std::vector<Row> table = {
       {"common/rules", {"common"}, kPure},
+      {"common/analysis", {"common", "common/rules"}, kPure},
       {"common/package", {"common", "common/rules"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common/rpc", {"common"}, {"sqlite3"}},
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
@@ -69,7 +70,8 @@ const std::vector<Row>& Table() {
        {"common", "common/rules", "common/rpc"},
        {"sqlite3", "oneapi", "dnnl", "cuda"}},
       {"cli",
-       {"common", "common/rules", "common/package", "common/rpc", "common/dataset"},
+       {"common", "common/rules", "common/analysis", "common/package", "common/rpc",
+        "common/dataset"},
        {"sqlite3", "oneapi"}},
       // The wiring of the daemon itself.
       {"server", {"common", "common/rules", "common/rpc", "server"}, {"sqlite3"}},

@@ -1,0 +1,241 @@
+#include "cli/analysis_input.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "cli/entry.h"
+#include "cli/export.h"
+#include "cli/ids.h"
+
+#include "common/rules/check.h"
+#include "common/rules/score.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int64_t kEntriesMax = 10'000;
+
+bool IsDirectory(const std::string& path) {
+  struct stat info = {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+int64_t Count(const JsonValue& description, absl::string_view name) {
+  int64_t count = 0;
+  return absl::SimpleAtoi(package::MemberText(description, name), &count) && count > 0 ? count : 0;
+}
+
+// The machine as a system description has it. False if it does not say.
+bool TakeMachine(const JsonValue& description, analysis::Entry* entry) {
+  const int64_t nodes = Count(description, "number_of_nodes");
+  entry->processors = nodes * Count(description, "host_processors_per_node");
+  entry->accelerators = nodes * Count(description, "accelerators_per_node");
+  entry->unit_model =
+      package::MemberText(description, entry->accelerators > 0 ? "accelerator_model_name"
+                                                               : "host_processor_model_name");
+  return entry->units() > 0;
+}
+
+int64_t WholeNumber(const std::optional<JsonValue>& value) {
+  return std::max<int64_t>(0, value ? value->AsInt64().value_or(0) : 0);
+}
+
+// The machine as a log has it: nodes stand for processors where there are no accelerators.
+void TakeMachine(const rules::Facts& facts, analysis::Entry* entry) {
+  constexpr int64_t kSane = 100'000'000;
+  const int64_t nodes = WholeNumber(facts.number_of_nodes);
+  const int64_t accelerators = WholeNumber(facts.accelerators_per_node);
+  if (nodes > kSane || accelerators > kSane) return;
+  entry->processors = nodes;
+  entry->accelerators = nodes * accelerators;
+}
+
+// ---------------------------------------------------------------------------------- the
+// coordinator
+
+const v1::ArtifactRef* LogOf(const v1::Run& run) {
+  const auto found = std::find_if(
+      run.artifacts().begin(), run.artifacts().end(),
+      [](const v1::ArtifactRef& artifact) { return package::IsResultFile(artifact.file_name()); });
+  return found == run.artifacts().end() ? nullptr : &*found;
+}
+
+absl::StatusOr<analysis::Entry> DownloadEntry(const Client& client,
+                                              const v1::Submission& submission,
+                                              const rules::RuleSet& rules) {
+  const v1::SubmissionSpec& spec = submission.spec();
+  analysis::Entry entry = {.organization = spec.organization(),
+                           .system = spec.system(),
+                           .benchmark = spec.benchmark(),
+                           .division = spec.division(),
+                           .is_weak = submission.scaling() == "weak"};
+  if (submission.has_score_minutes()) entry.score_minutes = submission.score_minutes();
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, submission.name()));
+  for (const v1::Run& run : runs) {
+    const v1::ArtifactRef* artifact = LogOf(run);
+    if (artifact == nullptr) continue;
+    ASSIGN_OR_RETURN(const std::string log, DownloadArtifact(client, *artifact));
+    const rules::CheckResult result = rules::Check(log, rules);
+    if (entry.runs.empty()) TakeMachine(result.facts, &entry);
+    entry.runs.push_back(analysis::ReadRunTimes(log, result.facts));
+  }
+  return entry;
+}
+
+absl::StatusOr<std::vector<v1::Submission>> FindEntries(const Client& client,
+                                                        const Arguments& arguments) {
+  std::vector<v1::Submission> entries;
+  for (const std::string& id : arguments.All("ID_OR_DIR")) {
+    ASSIGN_OR_RETURN(v1::Submission entry, GetEntry(client, id));
+    entries.push_back(std::move(entry));
+  }
+  if (!entries.empty()) return entries;
+  v1::ListSubmissionsRequest request;
+  request.set_round(CanonicalRound(arguments.Get("round")));
+  request.set_benchmark(arguments.Get("benchmark"));
+  ASSIGN_OR_RETURN(entries, ListEntries(client, request, kEntriesMax));
+  std::reverse(entries.begin(), entries.end());  // the oldest first
+  return entries;
+}
+
+// The rules of the entries' round. Times do not depend on them, so a facility's round whose file is
+// not here is no obstacle.
+absl::StatusOr<RuleSetRef> RulesOf(Context* context, const Arguments& arguments,
+                                   const std::string& round) {
+  if (arguments.Has("round")) return LoadRuleSet(context->env(), arguments.Get("round"));
+  absl::StatusOr<RuleSetRef> rules = LoadRuleSet(context->env(), round);
+  if (!absl::IsNotFound(rules.status())) return rules;
+  constexpr char kNewest[] = "hpc-3.0.0";
+  context->Note(absl::StrCat("round ", round, " is not known here: quality targets are those of ",
+                             kNewest, "; name its .toml file with --round"));
+  return LoadRuleSet(context->env(), kNewest);
+}
+
+absl::StatusOr<AnalysisInput> ReadFromCoordinator(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> found, FindEntries(*client, arguments));
+  if (found.empty())
+    return absl::NotFoundError("the coordinator has no such entry; 'assay entry list' shows all");
+  const std::string round = found.front().spec().round();
+  for (const v1::Submission& entry : found)
+    if (entry.spec().round() != round)
+      return absl::InvalidArgumentError(absl::StrCat(
+          ShortId(found.front().name()), " is of round ", round, " and ", ShortId(entry.name()),
+          " of ", entry.spec().round(), ": their targets differ; analyze one round at a time"));
+  AnalysisInput input;
+  ASSIGN_OR_RETURN(input.rules, RulesOf(context, arguments, round));
+  ProgressLine progress(context);
+  for (const v1::Submission& submission : found) {
+    progress.Draw(absl::StrCat("reading ", ShortId(submission.name())));
+    ASSIGN_OR_RETURN(analysis::Entry entry, DownloadEntry(*client, submission, *input.rules));
+    input.entries.push_back(analysis::Characterize(std::move(entry)));
+  }
+  return input;
+}
+
+// ---------------------------------------------------------------------------------------- folders
+
+absl::StatusOr<AnalysisInput> ReadFolders(Context* context, const Arguments& arguments) {
+  if (!arguments.Has("round"))
+    return absl::InvalidArgumentError(
+        "which round is the folder of? say so with --round ('assay rules list')");
+  AnalysisInput input;
+  ASSIGN_OR_RETURN(input.rules, LoadRuleSet(context->env(), arguments.Get("round")));
+  ProgressLine progress(context);
+  for (const std::string& path : arguments.All("ID_OR_DIR")) {
+    ASSIGN_OR_RETURN(const std::vector<package::ResultFolder> folders,
+                     package::FindResultFolders(context->env().AbsolutePath(path)));
+    for (const package::ResultFolder& folder : folders) {
+      if (arguments.Has("benchmark") && folder.benchmark != arguments.Get("benchmark")) continue;
+      progress.Draw(absl::StrCat("reading ", folder.source_path));
+      ASSIGN_OR_RETURN(const package::JudgedFolder judged,
+                       package::JudgeFolder(folder, *input.rules));
+      input.entries.push_back(analysis::Characterize(EntryOf(judged)));
+    }
+  }
+  return input;
+}
+
+// True if `text` is a path rather than an id.
+bool IsFolder(const Context& context, const std::string& text) {
+  return !text.empty() && text[0] != '@' && IsDirectory(context.env().AbsolutePath(text));
+}
+
+}  // namespace
+
+analysis::Entry EntryOf(const package::JudgedFolder& judged) {
+  const package::ResultFolder& folder = judged.folder;
+  analysis::Entry entry = {.organization = folder.organization,
+                           .system = folder.system,
+                           .benchmark = folder.benchmark,
+                           .division = judged.division(),
+                           .is_weak = folder.scaling == "weak",
+                           .score_minutes = judged.score.minutes};
+  const bool is_described = TakeMachine(folder.system_description, &entry);
+  if ((!is_described || entry.is_weak) && !judged.runs.empty())
+    TakeMachine(judged.runs.front().result.facts, &entry);
+  for (const package::JudgedRun& run : judged.runs)
+    entry.runs.push_back(analysis::ReadRunTimes(run.log, run.result.facts));
+  return entry;
+}
+
+absl::StatusOr<AnalysisInput> ReadAnalysisInput(Context* context, const Arguments& arguments) {
+  const std::vector<std::string> what = arguments.All("ID_OR_DIR");
+  const auto folders = std::count_if(
+      what.begin(), what.end(), [&](const std::string& text) { return IsFolder(*context, text); });
+  if (folders > 0 && folders < static_cast<ptrdiff_t>(what.size()))
+    return absl::InvalidArgumentError("give either folders or entries, not both");
+  if (folders == 0 && what.empty() && !arguments.Has("round"))
+    return absl::InvalidArgumentError("give a folder, entries, or --round for all of a round");
+  AnalysisInput input;
+  if (folders > 0) {
+    ASSIGN_OR_RETURN(input, ReadFolders(context, arguments));
+  } else {
+    ASSIGN_OR_RETURN(input, ReadFromCoordinator(context, arguments));
+  }
+  std::erase_if(input.entries, [&](const analysis::Characteristics& entry) {
+    return (arguments.Has("benchmark") && entry.entry.benchmark != arguments.Get("benchmark")) ||
+           (arguments.Has("division") && entry.entry.division != arguments.Get("division"));
+  });
+  if (input.entries.empty())
+    return absl::NotFoundError(
+        "nothing is left to analyze: no result_*.txt files, or none of that "
+        "benchmark and division");
+  std::stable_sort(input.entries.begin(), input.entries.end(),
+                   [](const analysis::Characteristics& a, const analysis::Characteristics& b) {
+                     return a.entry.benchmark < b.entry.benchmark;
+                   });
+  return input;
+}
+
+Positional AnalysisPositional() {
+  return {.name = "ID_OR_DIR",
+          .help = "folders with results, at any depth, or entries as e-42; none: all of --round",
+          .is_required = false,
+          .is_repeated = true,
+          .completes = Completes::kDirectory};
+}
+
+std::vector<Option> AnalysisOptions() {
+  return {{.name = "round",
+           .kind = Option::Kind::kText,
+           .value = "ROUND",
+           .help = "v0.7, hpc-3.0.0, or a facility round's .toml file; of entries their own"},
+          {.name = "benchmark",
+           .kind = Option::Kind::kText,
+           .value = "BENCHMARK",
+           .help = "of this benchmark only"},
+          {.name = "division",
+           .kind = Option::Kind::kChoice,
+           .value = "DIVISION",
+           .help = "of this division only",
+           .choices = {"closed", "open"}}};
+}
+
+}  // namespace assay::cli
