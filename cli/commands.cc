@@ -14,6 +14,7 @@
 #include "cli/export.h"
 #include "cli/follow.h"
 #include "cli/help.h"
+#include "cli/hyperparameters.h"
 #include "cli/import.h"
 #include "cli/init.h"
 #include "cli/node.h"
@@ -31,12 +32,11 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,    SubmitCommands,     LogsCommands,
-          WaitCommands,       ScoreCommands,  CompareCommands,    AnalyzeCommands,
-          ImportCommands,     EntryCommands,  ExportCommands,     SetCommands,
-          RunCommands,        NodeCommands,   DatasetCommands,    RulesCommands,
-          PackageCommands,    InitCommands,   TokenCommands,      QueryCommands,
-          DoctorCommands,     ConfigCommands, CompletionCommands, HelpCommands,
+         {QuickstartCommands, DevCommands,     SubmitCommands,  LogsCommands,       WaitCommands,
+          ScoreCommands,      CompareCommands, AnalyzeCommands, ImportCommands,     EntryCommands,
+          ExportCommands,     SetCommands,     RunCommands,     NodeCommands,       DatasetCommands,
+          RulesCommands,      TuningCommands,  PackageCommands, InitCommands,       TokenCommands,
+          QueryCommands,      DoctorCommands,  ConfigCommands,  CompletionCommands, HelpCommands,
           VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));

@@ -113,12 +113,12 @@ std::string Style::Mark(Tone tone) const {
 }
 
 Tone ToneOf(absl::string_view state) {
-  static const auto* const kGood =
-      new std::set<std::string>{"valid", "succeeded", "alive", "converged", "ok", "yes", "idle"};
-  static const auto* const kBad =
-      new std::set<std::string>{"invalid", "failed", "lost", "error", "fail", "not converged"};
-  static const auto* const kWarn =
-      new std::set<std::string>{"suspect", "draining", "warning", "warn", "cancelled", "gone"};
+  static const auto* const kGood = new std::set<std::string>{
+      "valid", "succeeded", "alive", "converged", "ok", "yes", "idle", "tuned", "borrowed"};
+  static const auto* const kBad = new std::set<std::string>{
+      "invalid", "failed", "lost", "error", "fail", "not converged", "refused"};
+  static const auto* const kWarn = new std::set<std::string>{
+      "suspect", "draining", "warning", "warn", "cancelled", "gone", "unknown"};
   const std::string text(state);
   if (kGood->count(text) > 0) return Tone::kGood;
   if (kBad->count(text) > 0) return Tone::kBad;

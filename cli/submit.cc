@@ -5,8 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "cli/entry.h"
 #include "cli/follow.h"
+#include "cli/hyperparameters.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
+#include "cli/rule_sets.h"
 #include "cli/score.h"
 
 #include "common/file.h"
@@ -92,6 +94,16 @@ Json PlanJson(const SubmissionFile& file, const v1::PlanSubmissionResponse& plan
   return json;
 }
 
+// The submission's hyperparameters beside the reference's; nothing where this program does not know
+// the round.
+void AddHyperparameterDiff(const Environment& environment, const v1::SubmissionSpec& spec,
+                           Json* json) {
+  const absl::StatusOr<RuleSetRef> rules = LoadRuleSet(environment, spec.round());
+  if (!rules.ok()) return;
+  (*json)["hyperparameter_diff"] =
+      HyperparameterRows(**rules, spec.benchmark(), spec.division(), HyperparametersOf(spec));
+}
+
 absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const SubmissionFile file, LoadSubmissionFile(*context, arguments.Get("FILE")));
   if (!file.problems.empty()) {
@@ -100,9 +112,11 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
   }
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::PlanSubmissionResponse plan, Plan(*client, file));
+  Json value = PlanJson(file, plan);
+  AddHyperparameterDiff(context->env(), plan.spec(), &value);
   RETURN_IF_ERROR(
       context->printer().Show({.schema = "assay.plan/v1",
-                               .value = PlanJson(file, plan),
+                               .value = std::move(value),
                                .fields = {{"benchmark", "benchmark"},
                                           {"division", "division"},
                                           {"round", "round"},
@@ -112,7 +126,9 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
                                           {"runs", "run_count"},
                                           {"runs ahead", "runs_ahead"},
                                           {"MLPerf result", "is_mlperf_result", Format::kYesNo},
-                                          {"rules", "rules_digest", Format::kDigest}}}));
+                                          {"rules", "rules_digest", Format::kDigest}},
+                               .sections = {{"Hyperparameters", "hyperparameter_diff",
+                                             HyperparameterColumns(/*has_values=*/true)}}}));
   if (!context->printer().IsJson())
     PrintDiagnostics(*context, file, DiagnosticsFor(file, plan), context->env().err);
   if (HasError(plan)) return ExitStatus::kRuleViolation;

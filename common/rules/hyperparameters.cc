@@ -65,27 +65,6 @@ bool CanBeJudged(const KeyRule& rule) {
   return rule.topic == Topic::kHyperparameter;
 }
 
-// The configs of a submission: the division's, the benchmark's, and those that the values ask for.
-std::vector<std::string> ConfigsFor(const RuleSet& rules, absl::string_view benchmark,
-                                    absl::string_view division, const Hyperparameters& values) {
-  std::vector<std::string> names = {"common", absl::StrCat(division, "_common"),
-                                    absl::StrCat(division, "_", benchmark)};
-  const int config = rules.ConfigNumber(names.back());
-  if (config < 0) return names;
-  for (const KeyRule& rule : rules.data().configs[static_cast<size_t>(config)].rules) {
-    const auto value = values.find(rule.key);
-    if (value == values.end() || value->second.AsString() == nullptr) continue;
-    for (const Effect& effect : rule.effects) {
-      if (effect.kind != Effect::Kind::kEnqueue) continue;
-      if (effect.only_if && !PythonEquals(value->second, *effect.only_if)) continue;
-      std::string text = *value->second.AsString();
-      if (effect.lower_case) text = absl::AsciiStrToLower(text);
-      names.push_back(absl::StrCat(effect.prefix, text, effect.suffix));
-    }
-  }
-  return names;
-}
-
 // Judges every value by the rules of the log check; returns the names it knows.
 std::set<std::string> JudgeByLogRules(const RuleSet& rules, const std::vector<std::string>& configs,
                                       const Hyperparameters& values,
@@ -126,6 +105,27 @@ void JudgeByDocument(const Benchmark& benchmark, const Hyperparameters& values,
 
 }  // namespace
 
+std::vector<std::string> HyperparameterConfigs(const RuleSet& rules, absl::string_view benchmark,
+                                               absl::string_view division,
+                                               const Hyperparameters& values) {
+  std::vector<std::string> names = {"common", absl::StrCat(division, "_common"),
+                                    absl::StrCat(division, "_", benchmark)};
+  const int config = rules.ConfigNumber(names.back());
+  if (config < 0) return names;
+  for (const KeyRule& rule : rules.data().configs[static_cast<size_t>(config)].rules) {
+    const auto value = values.find(rule.key);
+    if (value == values.end() || value->second.AsString() == nullptr) continue;
+    for (const Effect& effect : rule.effects) {
+      if (effect.kind != Effect::Kind::kEnqueue) continue;
+      if (effect.only_if && !PythonEquals(value->second, *effect.only_if)) continue;
+      std::string text = *value->second.AsString();
+      if (effect.lower_case) text = absl::AsciiStrToLower(text);
+      names.push_back(absl::StrCat(effect.prefix, text, effect.suffix));
+    }
+  }
+  return names;
+}
+
 std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_view benchmark,
                                           absl::string_view division,
                                           const Hyperparameters& values) {
@@ -134,8 +134,8 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
   if (division != "closed" && division != "open") return {UnknownDivision(division)};
 
   std::vector<Finding> findings;
-  std::set<std::string> known =
-      JudgeByLogRules(rules, ConfigsFor(rules, benchmark, division, values), values, &findings);
+  std::set<std::string> known = JudgeByLogRules(
+      rules, HyperparameterConfigs(rules, benchmark, division, values), values, &findings);
   if (division == "open") return findings;  // free there
   JudgeByDocument(*known_benchmark, values, &known, &findings);
   for (const auto& [key, value] : values) {

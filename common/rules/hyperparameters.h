@@ -25,6 +25,13 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
                                           absl::string_view division,
                                           const Hyperparameters& values);
 
+// The names of the configs whose rules judge such a submission: those of the division, of the
+// benchmark, and what its values ask for (an optimizer's, a schedule's). A later one's rule for a
+// key replaces an earlier one's. Some may not exist in the round.
+std::vector<std::string> HyperparameterConfigs(const RuleSet& rules, absl::string_view benchmark,
+                                               absl::string_view division,
+                                               const Hyperparameters& values);
+
 // R-RUN-001: a set must have at least the number of runs that the round demands. R-RUN-002, a
 // warning: it has more, and ScoreWindows will choose. Also an error for an unknown benchmark.
 std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view benchmark, int runs);

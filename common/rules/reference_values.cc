@@ -1,0 +1,202 @@
+#include "common/rules/reference_values.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace assay::rules {
+namespace {
+
+Hyperparameters Cosmoflow() {
+  return {{"global_batch_size", 64},
+          {"opt_name", "SGD"},
+          {"sgd_opt_momentum", 0.9},
+          {"opt_base_learning_rate", 0.001},
+          {"opt_learning_rate_warmup_epochs", 4},
+          {"opt_learning_rate_warmup_factor", 1},
+          {"opt_learning_rate_decay_boundary_epochs", JsonList{32, 64}},
+          {"opt_learning_rate_decay_factor", JsonList{0.25, 0.125}},
+          {"dropout", 0.5},
+          {"opt_weight_decay", 0.0}};
+}
+
+Hyperparameters Deepcam(bool is_first_round) {
+  Hyperparameters values = {{"global_batch_size", 128},
+                            {"batchnorm_group_size", 1},
+                            {"gradient_accumulation_frequency", 1},
+                            {"opt_name", "LAMB"},
+                            {"opt_betas", JsonList{0.9, 0.999}},
+                            {"opt_eps", 1e-6},
+                            {"opt_weight_decay", 0.01},
+                            {"opt_bias_correction", true},
+                            {"opt_grad_averaging", true},
+                            {"opt_max_grad_norm", 1.0},
+                            {"scheduler_lr_warmup_steps", 0},
+                            {"scheduler_lr_warmup_factor", 1.0}};
+  if (is_first_round) {
+    values.insert({{"opt_lr", 0.001},
+                   {"scheduler_type", "multistep"},
+                   {"scheduler_milestones", JsonList{8192, 16384}},
+                   {"scheduler_decay_rate", 0.1}});
+  } else {
+    values.insert({{"opt_lr", 0.00155},
+                   {"scheduler_type", "cosine_annealing"},
+                   {"scheduler_t_max", 9000},
+                   {"scheduler_eta_min", 0.0}});
+  }
+  return values;
+}
+
+Hyperparameters Oc20() {
+  return {{"global_batch_size", 256},
+          {"opt_name", "AdamW"},
+          {"opt_base_learning_rate", 0.0004},
+          {"opt_learning_rate_warmup_steps", 31252},
+          {"opt_learning_rate_warmup_factor", 0.2},
+          {"opt_learning_rate_decay_boundary_steps", JsonList{125008, 187512, 250016}},
+          {"opt_learning_rate_decay_factor", 0.1}};
+}
+
+Hyperparameters Openfold() {
+  return {{"global_batch_size", 128},
+          {"opt_name", "Adam"},
+          {"opt_base_learning_rate", 0.001},
+          {"opt_learning_rate_warmup_init", 1e-5},
+          {"opt_learning_rate_warmup_steps", 0},
+          {"initial_training_dataloader_type", "InitialTrainingDataloaderPT"}};
+}
+
+// Values that a rule fixes are the reference's.
+void AddFixedValues(const RuleSet& rules, absl::string_view benchmark, Hyperparameters* values) {
+  const int config = rules.ConfigNumber(absl::StrCat("closed_", benchmark));
+  if (config < 0) return;
+  for (const KeyRule& rule : rules.data().configs[static_cast<size_t>(config)].rules) {
+    if (rule.topic != Topic::kHyperparameter || rule.checks.size() != 1) continue;
+    const Condition& check = rule.checks.front();
+    if (check.kind != Condition::Kind::kOneOf || check.operands.size() != 1) continue;
+    values->emplace(rule.key, check.operands.front());
+  }
+}
+
+struct Allowed {
+  std::string text;
+  std::string rule_id;
+};
+
+// What rules say of each key; a later rule of the same key adds to it.
+void AddRule(const KeyRule& rule, std::map<std::string, Allowed>* allowed) {
+  if (rule.topic != Topic::kHyperparameter) return;
+  Allowed& entry = (*allowed)[rule.key];
+  if (entry.rule_id.empty()) entry.rule_id = rule.id;
+  std::vector<std::string> demands;
+  if (!entry.text.empty()) demands.push_back(entry.text);
+  for (const Condition& check : rule.checks)
+    demands.push_back(Describe(check));
+  entry.text = absl::StrJoin(demands, ", ");
+}
+
+std::map<std::string, Allowed> AllowedValues(const RuleSet& rules, absl::string_view benchmark,
+                                             absl::string_view division,
+                                             const Hyperparameters& values) {
+  std::map<std::string, Allowed> allowed;
+  for (const std::string& name : HyperparameterConfigs(rules, benchmark, division, values)) {
+    const int config = rules.ConfigNumber(name);
+    if (config < 0) continue;
+    for (const KeyRule& rule : rules.data().configs[static_cast<size_t>(config)].rules)
+      AddRule(rule, &allowed);
+  }
+  const Benchmark* known = rules.FindBenchmark(benchmark);
+  if (known == nullptr || division != "closed") return allowed;
+  for (const KeyRule& rule : known->document_rules)
+    AddRule(rule, &allowed);
+  return allowed;
+}
+
+// Keys with an error, and those that no rule knows.
+struct Judgement {
+  std::set<std::string> refused, unknown;
+};
+
+Judgement JudgementOf(const RuleSet& rules, absl::string_view benchmark, absl::string_view division,
+                      const Hyperparameters& values) {
+  Judgement judgement;
+  for (const Finding& finding : CheckHyperparameters(rules, benchmark, division, values)) {
+    if (finding.severity == Severity::kError) judgement.refused.insert(finding.key);
+    if (absl::StartsWith(finding.error_class, "unknown_hyperparameter:"))
+      judgement.unknown.insert(finding.key);
+  }
+  return judgement;
+}
+
+}  // namespace
+
+Hyperparameters ReferenceHyperparameters(const RuleSet& rules, absl::string_view benchmark) {
+  Hyperparameters values;
+  if (benchmark == "cosmoflow") values = Cosmoflow();
+  if (benchmark == "deepcam")
+    values = Deepcam(rules.name() == "hpc-0.7.0" || rules.name() == "hpc-1.0.0");
+  if (benchmark == "oc20") values = Oc20();
+  if (benchmark == "openfold") values = Openfold();
+  AddFixedValues(rules, benchmark, &values);
+  return values;
+}
+
+absl::string_view StandingName(HyperparameterRow::Standing standing) {
+  switch (standing) {
+    case HyperparameterRow::Standing::kSame:
+      return "same";
+    case HyperparameterRow::Standing::kTuned:
+      return "tuned";
+    case HyperparameterRow::Standing::kRefused:
+      return "refused";
+    case HyperparameterRow::Standing::kUnknown:
+      return "unknown";
+    case HyperparameterRow::Standing::kNotGiven:
+      return "not given";
+  }
+  return "";
+}
+
+std::vector<HyperparameterRow> CompareWithReference(const RuleSet& rules,
+                                                    absl::string_view benchmark,
+                                                    absl::string_view division,
+                                                    const Hyperparameters& values) {
+  using Standing = HyperparameterRow::Standing;
+  const Hyperparameters reference = ReferenceHyperparameters(rules, benchmark);
+  // Rules that depend on a choice (LAMB, multistep) follow the reference where none is made.
+  Hyperparameters chosen = values;
+  chosen.insert(reference.begin(), reference.end());
+  const std::map<std::string, Allowed> allowed = AllowedValues(rules, benchmark, division, chosen);
+  const Judgement judgement = JudgementOf(rules, benchmark, division, values);
+  std::map<std::string, HyperparameterRow> rows;
+  for (const auto& [key, value] : reference)
+    rows[key].reference = value;
+  for (const auto& [key, value] : values)
+    rows[key].value = value;
+  for (const auto& [key, entry] : allowed) {
+    rows[key].allowed = entry.text;
+    rows[key].rule_id = entry.rule_id;
+  }
+  std::vector<HyperparameterRow> result;
+  for (auto& [key, row] : rows) {
+    row.key = key;
+    if (!row.value) {
+      row.standing = Standing::kNotGiven;
+    } else if (judgement.refused.count(key) > 0) {
+      row.standing = Standing::kRefused;
+    } else if (row.reference && PythonEquals(*row.reference, *row.value)) {
+      row.standing = Standing::kSame;
+    } else if (judgement.unknown.count(key) > 0) {
+      row.standing = Standing::kUnknown;
+    } else {
+      row.standing = Standing::kTuned;
+    }
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
+}  // namespace assay::rules
