@@ -198,8 +198,8 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
     context->out() << "exported " << ShortId(entry.name()) << ": " << runs.size()
                    << " result files, digests checked, to " << exporter.root() << "\n";
   }
-  context->Note(
-      absl::StrCat("check it: assay score ", exporter.root(), " --round ", entry.spec().round()));
+  context->Note(absl::StrCat("check it: assay package check --round ", entry.spec().round(), " ",
+                             exporter.root()));
   return ExitStatus::kDone;
 }
 

@@ -98,6 +98,7 @@ The same code judges at submission, while a run is going, at the end, and offlin
   $ assay rules explain R-HP-004              what a rule wants and where it stands
   $ assay rules check result_1.txt --round hpc-3.0.0
   $ assay score DIR --round v1.0              judge and score a results tree
+  $ assay package check DIR --round v1.0      check a whole submission package
 
 Closed division fixes the optimizer and the allowed hyperparameters; open does not. A facility's
 own round ('is_mlperf_result': false) scales a benchmark down to fit its machines; its scores are

@@ -1,11 +1,13 @@
 #include "common/package/directory_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 
 #include "common/file.h"
@@ -261,7 +263,13 @@ class DirectoryCheck {
     if (!folder_.scaling_json.has_value()) return;
     const absl::StatusOr<double> factor = ParseScalingFactor(*folder_.scaling_json);
     if (!factor.ok())
-      Add("scaling.json", Violation("R-PKG-018", std::string(factor.status().message())));
+      return Add("scaling.json", Violation("R-PKG-018", std::string(factor.status().message())));
+    if (report_.convergence.empty()) return;  // not judged, so nothing to compare with
+    const double computed = report_.normalization.value_or(1);
+    constexpr double kTolerance = 1e-9;
+    if (std::abs(*factor - computed) > kTolerance * computed)
+      Add("scaling.json", Violation("R-PKG-023", absl::StrFormat("%.12g", *factor),
+                                    absl::StrFormat("scaling_factor %.12g", computed)));
   }
 
   void JudgePrunedRuns() {

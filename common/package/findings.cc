@@ -94,6 +94,8 @@ constexpr PackageRule kRules[] = {
      kLayout, "add what others need to run it again"},
     {"R-PKG-022", kWarning, "too_deep", "result files in the benchmark's folder", kLayout,
      "move them up; they are not checked where they are"},
+    {"R-PKG-023", kWarning, "scaling_differs", "the factor that follows from the logs", kRcp,
+     "remove scaling.json; the convergence check writes it anew"},
     {"R-PWR-001", kError, "power_missing", "power/result_<i> for every run", kPower,
      "add the folder of the run, or hand in no power at all"},
     {"R-PWR-002", kError, "power_numbers", "node_<j> and sw_<k>, numbered from 0 without gaps",

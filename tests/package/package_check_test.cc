@@ -237,6 +237,15 @@ TEST(PackageCheckTest, FasterConvergenceThanTheReferenceFails) {
   EXPECT_THAT(Errors(package.Check()), IsEmpty());
 }
 
+TEST(PackageCheckTest, AScalingFactorIsComparedWithTheLogs) {
+  const SamplePackage package;
+  const std::string path = absl::StrCat(kStrong, "/scaling.json");
+  package.Write(path, "{\"scaling_factor\": 1.25}");
+  EXPECT_THAT(Warnings(package.Check()), Contains(absl::StrCat("R-PKG-023 ORG/", path)));
+  package.Write(path, "{\"scaling_factor\": 1}");
+  EXPECT_THAT(Warnings(package.Check()), Not(Contains(absl::StrCat("R-PKG-023 ORG/", path))));
+}
+
 TEST(PackageCheckTest, PrunedRunsAreJudgedForTheReaderOnly) {
   const SamplePackage package;
   package.AddRuns(kWeak, 10);
