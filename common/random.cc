@@ -7,16 +7,6 @@
 namespace assay {
 namespace {
 
-struct Product {
-  uint32_t high;
-  uint32_t low;
-};
-
-Product Multiply(uint32_t a, uint32_t b) {
-  const uint64_t product = uint64_t{a} * b;
-  return {static_cast<uint32_t>(product >> 32), static_cast<uint32_t>(product)};
-}
-
 // Stafford's variant 13 of the 64-bit finaliser of MurmurHash3: spreads nearby seeds apart.
 uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -26,29 +16,10 @@ uint64_t Mix(uint64_t x) {
 
 }  // namespace
 
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  constexpr int kRounds = 10;
-  for (int round = 0; round < kRounds; ++round) {
-    const Product p0 = Multiply(0xD2511F53U, counter[0]);
-    const Product p1 = Multiply(0xCD9E8D57U, counter[2]);
-    counter = {p1.high ^ counter[1] ^ key[0], p1.low, p0.high ^ counter[3] ^ key[1], p0.low};
-    key[0] += 0x9E3779B9U;
-    key[1] += 0xBB67AE85U;
-  }
-  return counter;
-}
-
 Stream::Stream(uint64_t seed, Purpose purpose, uint32_t rank, uint32_t epoch)
     : prefix_{rank, epoch} {
   const uint64_t mixed = Mix(Mix(seed + 0x9E3779B97F4A7C15U) ^ static_cast<uint64_t>(purpose));
   key_ = {static_cast<uint32_t>(mixed), static_cast<uint32_t>(mixed >> 32)};
-}
-
-uint32_t Stream::Bits(uint64_t index) const {
-  const uint64_t block = index / 4;
-  return Philox(
-      {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), prefix_[0], prefix_[1]},
-      key_)[index % 4];
 }
 
 uint64_t Stream::Bits64(uint64_t index) const {
@@ -59,10 +30,6 @@ uint64_t Stream::Bits64(uint64_t index) const {
       key_);
   const size_t first = 2 * (index % 2);
   return (uint64_t{words[first]} << 32) | words[first + 1];
-}
-
-float Stream::Uniform(uint64_t index) const {
-  return static_cast<float>(Bits(index) >> 8) * 0x1p-24F;
 }
 
 double Stream::UniformDouble(uint64_t index) const {
@@ -78,7 +45,7 @@ float Stream::Normal(uint64_t index) const {
 }
 
 uint32_t Stream::Below(uint64_t index, uint32_t bound) const {
-  return Multiply(Bits(index), bound).high;
+  return static_cast<uint32_t>((uint64_t{Bits(index)} * bound) >> 32);
 }
 
 void Shuffle(const Stream& stream, std::span<uint32_t> values) {

@@ -15,8 +15,21 @@
 
 namespace assay {
 
-// Ten rounds of Philox4x32 on `counter` under `key`.
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+// Ten rounds of Philox4x32 on `counter` under `key`. Constant expressions, here and below, are what
+// also runs on a GPU: the same code draws the same numbers there.
+constexpr std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
+                                         std::array<uint32_t, 2> key) {
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t p0 = uint64_t{0xD2511F53U} * counter[0];
+    const uint64_t p1 = uint64_t{0xCD9E8D57U} * counter[2];
+    counter = {static_cast<uint32_t>(p1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(p1),
+               static_cast<uint32_t>(p0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(p0)};
+    key[0] += 0x9E3779B9U;
+    key[1] += 0xBB67AE85U;
+  }
+  return counter;
+}
 
 // What a stream is for; two purposes never share values. Never renumber: runs are reproduced by
 // seed.
@@ -36,17 +49,26 @@ class Stream {
   Stream(uint64_t seed, Purpose purpose, uint32_t rank = 0, uint32_t epoch = 0);
 
   // 32 uniform bits.
-  uint32_t Bits(uint64_t index) const;
+  constexpr uint32_t Bits(uint64_t index) const {
+    const uint64_t block = index / 4;
+    return Philox(
+        {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), prefix_[0], prefix_[1]},
+        key_)[index % 4];
+  }
   // 64 uniform bits. Shares values with Bits(2 * index) and Bits(2 * index + 1).
   uint64_t Bits64(uint64_t index) const;
   // Uniform in [0, 1), a multiple of 2^-24.
-  float Uniform(uint64_t index) const;
+  constexpr float Uniform(uint64_t index) const {
+    return static_cast<float>(Bits(index) >> 8) * 0x1p-24F;
+  }
   // Uniform in [0, 1), a multiple of 2^-53. Shares values with Bits64(index).
   double UniformDouble(uint64_t index) const;
   // Standard normal (Box and Muller 1958). Shares values with Bits64(index).
   float Normal(uint64_t index) const;
   // Uniform in [0, bound), without modulo bias beyond 2^-32. `bound` > 0.
   uint32_t Below(uint64_t index, uint32_t bound) const;
+
+  friend bool operator==(const Stream&, const Stream&) = default;
 
  private:
   std::array<uint32_t, 2> key_;

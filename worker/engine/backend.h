@@ -153,6 +153,14 @@ class Backend {
   // Bytes of two tensors of equal size.
   virtual void Copy(const Tensor& src, const Tensor& dst) = 0;
   virtual void Synchronize() = 0;
+  // Whether tensors can be read and written at their addresses by the host. Where not, only CopyIn
+  // and CopyOut reach them.
+  virtual bool is_host_memory() const { return true; }
+  // The work between the two is much the same each time that it is begun with this key: a backend
+  // may replay a recording instead of issuing it anew. Results are the same. Sections do not nest;
+  // CopyIn and CopyOut inside one are allowed but make it slow.
+  virtual void BeginSection(int key) { static_cast<void>(key); }
+  virtual void EndSection() {}
 
   // --- Operations; all tensors real unless said otherwise ---
 

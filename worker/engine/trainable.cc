@@ -15,6 +15,9 @@ namespace {
 
 constexpr size_t kBufferAlignment = 64;
 
+// Keys of the sections of work that repeat (Backend::BeginSection).
+enum : int { kGradientSection, kUpdateSection, kEvaluationSection };
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainable>> Trainable::Make(std::unique_ptr<Backend> backend,
@@ -33,7 +36,10 @@ Trainable::Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> mo
       model_(std::move(model)),
       options_(options),
       optimizer_(backend_.get(), model_.get(), options.momentum),
-      buffers_(backend_.get(), kBufferAlignment) {
+      buffers_(backend_.get(), kBufferAlignment),
+      parameters_(backend_.get()),
+      velocity_(backend_.get()),
+      gradients_(backend_.get()) {
   CHECK(backend_->real() == DType::kFloat32);
 }
 
@@ -71,18 +77,31 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
       .is_training = true,
       .step = position.step,
       .dropout = Stream(options_.seed, Purpose::kDropout, options_.rank, position.epoch)};
+  backend_->BeginSection(kGradientSection);
   const Tensor prediction = model_->Forward(input_, pass);
   backend_->SquaredError(prediction, targets_, output_gradient_, loss_);
   model_->Backward(output_gradient_, pass);
+  backend_->EndSection();
   const float loss = Loss();
   backend_->CopyOut(prediction, predictions_.data());
-  RETURN_IF_ERROR(reduce(model_->flat_gradients().Span<float>()));
+  RETURN_IF_ERROR(Reduce(reduce));
+  parameters_.Forget();
+  velocity_.Forget();
+  backend_->BeginSection(kUpdateSection);
   optimizer_.Step(learning_rate);
+  backend_->EndSection();
   if (!std::isfinite(loss))
     return absl::OutOfRangeError(absl::StrCat("loss is ", loss, " in epoch ", position.epoch,
                                               ", step ", position.step,
                                               "; lower the learning rate or check the data"));
   return loss;
+}
+
+absl::Status Trainable::Reduce(ReduceGradients reduce) {
+  if (options_.is_alone && !backend_->is_host_memory()) return absl::OkStatus();
+  RETURN_IF_ERROR(reduce(gradients_.Pull(model_->flat_gradients())));
+  gradients_.Push();
+  return absl::OkStatus();
 }
 
 // Of the current batch, with the L2 term; waits for the work before it.
@@ -101,7 +120,10 @@ float Trainable::Loss() {
 
 absl::StatusOr<double> Trainable::EvalBatch(const Batch& batch) {
   CopyIn(batch);
-  backend_->CopyOut(model_->Forward(input_, {.is_training = false}), predictions_.data());
+  backend_->BeginSection(kEvaluationSection);
+  const Tensor prediction = model_->Forward(input_, {.is_training = false});
+  backend_->EndSection();
+  backend_->CopyOut(prediction, predictions_.data());
   double sum = 0;
   for (size_t i = 0; i < batch.targets.size(); ++i)
     sum += std::abs(double{predictions_[i]} - double{batch.targets[i]});
@@ -127,14 +149,16 @@ int64_t Trainable::outputs() const {
 }
 
 std::span<float> Trainable::parameters() {
-  return model_->flat_parameters().Span<float>();
+  return parameters_.Pull(model_->flat_parameters());
 }
 
 std::span<float> Trainable::velocity() {
-  return optimizer_.velocity().Span<float>();
+  return velocity_.Pull(optimizer_.velocity());
 }
 
 void Trainable::ParametersChanged() {
+  parameters_.Push();
+  velocity_.Push();
   model_->ParametersChanged();
 }
 

@@ -25,6 +25,7 @@
 
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
+#include "worker/engine/host_mirror.h"
 #include "worker/engine/model.h"
 #include "worker/engine/optimizer.h"
 
@@ -49,6 +50,9 @@ struct TrainableOptions {
   uint64_t seed = 0;  // of initial weights (equal on all ranks) and dropout masks
   uint32_t rank = 0;  // tells the dropout masks of the ranks apart
   double momentum = 0.9;
+  // The only rank: where gradients are not in the host's memory, `reduce` is not called and they
+  // stay where they are.
+  bool is_alone = false;
 };
 
 class Trainable {
@@ -80,8 +84,8 @@ class Trainable {
   int64_t outputs() const;            // targets per sample
 
   // All parameters as one flat vector, in order of layers, without gaps; Model describes the parts.
-  // Call ParametersChanged() after writing to it. Velocity has the same layout; both together are
-  // the whole state of training.
+  // Call ParametersChanged() after writing to it; valid until the next step. Velocity has the same
+  // layout; both together are the whole state of training.
   std::span<float> parameters();
   std::span<float> velocity();
   void ParametersChanged();
@@ -94,6 +98,7 @@ class Trainable {
   absl::Status Commit();
   void CopyIn(const Batch& batch);
   float Loss();
+  absl::Status Reduce(ReduceGradients reduce);
 
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Model> model_;
@@ -106,6 +111,7 @@ class Trainable {
   Tensor loss_;                     // (1)
   Tensor square_sum_;               // (1)
   std::vector<float> predictions_;  // (b, outputs), on the host
+  HostMirror parameters_, velocity_, gradients_;
 };
 
 }  // namespace assay

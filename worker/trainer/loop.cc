@@ -96,13 +96,16 @@ absl::Status TrainingLoop::Run() {
 }
 
 absl::Status TrainingLoop::BuildModel() {
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                   WithExitCode(MakeBackend(spec_.run.backend()), ExitCode::kBackend));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<Backend> backend,
+      WithExitCode(MakeBackend(spec_.run.backend(), {.device = spec_.run.local_rank()}),
+                   ExitCode::kBackend));
   if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
   const ModelSpec model = {.name = spec_.run.benchmark(),
                            .cosmoflow = spec_.model,
                            .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
-                                       .rank = static_cast<uint32_t>(spec_.group())},
+                                       .rank = static_cast<uint32_t>(spec_.group()),
+                                       .is_alone = spec_.world_size == 1},
                            .group = spatial_.get()};
   ASSIGN_OR_RETURN(model_,
                    WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));

@@ -25,7 +25,7 @@ namespace {
 
 constexpr char kUsage[] =
     R"(Usage: assay-train RUN_SPEC     run one rank; RUN_SPEC is a text proto (assay.v1.RunSpec)
-       assay-train --backends   print the compute backends of this build, best first
+       assay-train --backends   print the compute backends that work here, best first
        assay-train --version    print the version
        assay-train --help       print this
 
@@ -66,7 +66,7 @@ int Main(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (arguments[0] == "--backends") {
-    for (const std::string& name : BackendNames())
+    for (const std::string& name : UsableBackendNames())
       std::cout << name << "\n";
     return 0;
   }

@@ -1,33 +1,56 @@
 #include "worker/engine/backends/registry.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/engine/backends/cuda/cuda_backend.h"
+#include "worker/engine/backends/cuda/plugin.h"
 #include "worker/engine/backends/onednn/onednn_backend.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 
 namespace assay {
 namespace {
 
+using Made = absl::StatusOr<std::unique_ptr<Backend>>;
+
 struct Entry {
   absl::string_view name;
-  absl::StatusOr<std::unique_ptr<Backend>> (*make)();
+  Made (*make)(absl::string_view name, const BackendOptions& options);
 };
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeReference() {
+template <cuda::Precision precision>
+Made MakeCuda(absl::string_view name, const BackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, cuda::OpenDevice(options.device));
+  LOG(INFO) << "backend=" << name << " device=\"" << device->Describe() << "\"";
+  return cuda::CudaBackend::Make(std::move(device),
+                                 {.name = std::string(name), .precision = precision});
+}
+
+Made MakeOnednn(absl::string_view, const BackendOptions&) {
+  return MakeOnednnBackend();
+}
+
+Made MakeReference(absl::string_view, const BackendOptions&) {
   return std::make_unique<ReferenceBackend<float>>();
 }
 
 constexpr Entry kBackends[] = {
-    {"onednn", MakeOnednnBackend},
+    {"cuda", MakeCuda<cuda::Precision::kFloat32>},
+    {"cuda-tf32", MakeCuda<cuda::Precision::kTf32>},
+    {"cuda-bf16", MakeCuda<cuda::Precision::kBfloat16>},
+    {"onednn", MakeOnednn},
     {"reference", MakeReference},
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name) {
+Made MakeBackend(absl::string_view name, const BackendOptions& options) {
   for (const Entry& entry : kBackends)
-    if (entry.name == name) return entry.make();
+    if (entry.name == name) return entry.make(name, options);
   return absl::NotFoundError(absl::StrCat("no backend named \"", name,
                                           "\"; there are: ", absl::StrJoin(BackendNames(), ", ")));
 }
@@ -36,6 +59,12 @@ std::vector<std::string> BackendNames() {
   std::vector<std::string> names;
   for (const Entry& entry : kBackends)
     names.emplace_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> UsableBackendNames() {
+  std::vector<std::string> names = BackendNames();
+  std::erase_if(names, [](const std::string& name) { return !MakeBackend(name).ok(); });
   return names;
 }
 

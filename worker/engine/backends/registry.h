@@ -14,12 +14,22 @@
 
 namespace assay {
 
-// `name`: "reference" (slow, obvious) or "onednn" (CPU; OMP_NUM_THREADS decides on threads).
-// NOT_FOUND: no such backend; the message lists those there are. UNAVAILABLE: its device is absent.
-absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name);
+struct BackendOptions {
+  int device = 0;  // which GPU of those this process sees
+};
 
-// Names that MakeBackend knows, best first.
+// `name`: "reference" (slow, obvious), "onednn" (CPU; OMP_NUM_THREADS decides on threads), or on a
+// GPU "cuda" (float32), "cuda-tf32" or "cuda-bf16" (engine/backends/cuda/number.h).
+// NOT_FOUND: no such backend; the message lists those there are. UNAVAILABLE: its device or driver
+// is absent; the message says what to do.
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
+                                                     const BackendOptions& options = {});
+
+// Names that MakeBackend knows, whether or not their device is there.
 std::vector<std::string> BackendNames();
+
+// Those of them that work on this machine, best first. Takes seconds where there is a GPU.
+std::vector<std::string> UsableBackendNames();
 
 }  // namespace assay
 

@@ -1,0 +1,49 @@
+#include "tests/worker/engine/backends_under_test.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/status.h"
+#include "tests/worker/engine/cuda/host_device.h"
+#include "tests/worker/engine/staged_backend.h"
+#include "worker/engine/backends/cuda/cuda_backend.h"
+#include "worker/engine/backends/registry.h"
+
+namespace assay {
+namespace {
+
+constexpr char kOnHost[] = "cuda-on-host";
+constexpr char kOnHostDirect[] = "cuda-on-host-direct";
+
+absl::StatusOr<std::unique_ptr<Backend>> Make(const std::string& name) {
+  if (name != kOnHost && name != kOnHostDirect) return MakeBackend(name);
+  auto device = std::make_unique<cuda::HostDevice>();
+  device->set_refuses_convolutions(name == kOnHostDirect);
+  return cuda::CudaBackend::Make(std::move(device), {.name = name});
+}
+
+}  // namespace
+
+std::vector<std::string> BackendsUnderTest() {
+  std::vector<std::string> names = BackendNames();
+  // Rounded factors would need other tolerances.
+  std::erase(names, "cuda-tf32");
+  std::erase(names, "cuda-bf16");
+  names.emplace_back(kOnHost);
+  names.emplace_back(kOnHostDirect);
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string& name) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, Make(name));
+  if (backend->is_host_memory()) return backend;
+  return StageThroughHost(std::move(backend));
+}
+
+std::string NameOfBackendTest(const ::testing::TestParamInfo<std::string>& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+}  // namespace assay

@@ -1,0 +1,239 @@
+#include "tests/worker/engine/cuda/host_device.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace assay::cuda {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+
+Fault Failed(std::string text) {
+  return {.kind = FaultKind::kFailed, .text = std::move(text)};
+}
+
+class HostPlan : public ConvolutionPlan {
+ public:
+  explicit HostPlan(const ConvolutionProblem& of) : problem(of) {}
+  // Not zero, so that a plan that forgets it is found.
+  size_t workspace_bytes() const override { return 1000; }
+
+  const ConvolutionProblem problem;
+};
+
+using Index = std::array<int64_t, 5>;
+
+// One tensor of a problem, by offsets in elements.
+struct View {
+  void* data;
+  const Index& strides;
+  bool is_short;
+
+  int64_t Offset(const Index& at) const {
+    int64_t offset = 0;
+    for (size_t axis = 0; axis < 5; ++axis)
+      offset += at[axis] * strides[axis];
+    return offset;
+  }
+  double Get(int64_t offset) const {
+    if (!is_short) return static_cast<float*>(data)[offset];
+    return double{float(static_cast<Bfloat16*>(data)[offset])};
+  }
+  void Set(int64_t offset, double value) const {
+    const auto rounded = static_cast<float>(value);
+    if (is_short) {
+      static_cast<Bfloat16*>(data)[offset] = Bfloat16(rounded);
+    } else {
+      static_cast<float*>(data)[offset] = rounded;
+    }
+  }
+};
+
+int64_t Elements(const Index& extents) {
+  int64_t product = 1;
+  for (const int64_t extent : extents)
+    product *= extent;
+  return product;
+}
+
+// Sums in double, laid out as the result.
+class HostConvolution {
+ public:
+  HostConvolution(const ConvolutionCall& call, const ConvolutionProblem& p)
+      : problem_(p),
+        x_{call.x, p.x_strides, p.precision == Precision::kBfloat16},
+        w_{call.w, p.w_strides, x_.is_short},
+        y_{call.y, p.y_strides, x_.is_short} {
+    const Index& result = p.direction == Direction::kForward        ? p.y
+                          : p.direction == Direction::kBackwardData ? p.x
+                                                                    : p.w;
+    sums_.resize(static_cast<size_t>(Elements(result)));
+  }
+
+  void Run() {
+    const int64_t k = problem_.w[2], plane = problem_.y[3] * problem_.y[4];
+    for (int64_t n = 0; n < problem_.y[0]; ++n)
+      for (int64_t p = 0; p < problem_.y[2] * plane; ++p)
+        for (int64_t tap = 0; tap < k * k * k; ++tap)
+          AddTap({n, 0, p / plane, p / problem_.y[4] % problem_.y[3], p % problem_.y[4]},
+                 {0, 0, tap / (k * k), tap / k % k, tap % k});
+    const View& result = problem_.direction == Direction::kForward        ? y_
+                         : problem_.direction == Direction::kBackwardData ? x_
+                                                                          : w_;
+    for (size_t i = 0; i < sums_.size(); ++i)
+      result.Set(static_cast<int64_t>(i), sums_[i]);
+  }
+
+ private:
+  // Every pair of channels at one position of y and one of w.
+  void AddTap(const Index& y, const Index& w) {
+    Index x = {y[0], 0, 0, 0, 0};
+    for (size_t axis = 2; axis < 5; ++axis) {
+      x[axis] = y[axis] + w[axis] - problem_.padding[axis - 2];
+      if (x[axis] < 0 || x[axis] >= problem_.x[axis]) return;
+    }
+    const int64_t x_start = x_.Offset(x), w_start = w_.Offset(w), y_start = y_.Offset(y);
+    for (int64_t o = 0; o < problem_.y[1]; ++o)
+      for (int64_t i = 0; i < problem_.x[1]; ++i)
+        Add(x_start + i * x_.strides[1], w_start + o * w_.strides[0] + i * w_.strides[1],
+            y_start + o * y_.strides[1]);
+  }
+
+  void Add(int64_t x, int64_t w, int64_t y) {
+    switch (problem_.direction) {
+      case Direction::kForward:
+        sums_[static_cast<size_t>(y)] += x_.Get(x) * w_.Get(w);
+        break;
+      case Direction::kBackwardData:
+        sums_[static_cast<size_t>(x)] += y_.Get(y) * w_.Get(w);
+        break;
+      case Direction::kBackwardWeights:
+        sums_[static_cast<size_t>(w)] += x_.Get(x) * y_.Get(y);
+        break;
+    }
+  }
+
+  const ConvolutionProblem& problem_;
+  const View x_, w_, y_;
+  std::vector<double> sums_;
+};
+
+void RunMatmul(const MatmulCall& call) {
+  for (int64_t column = 0; column < call.n; ++column)
+    for (int64_t row = 0; row < call.m; ++row) {
+      double sum = 0;
+      for (int64_t i = 0; i < call.k; ++i) {
+        const int64_t a = call.transpose_a ? row * call.a_leading + i : i * call.a_leading + row;
+        const int64_t b =
+            call.transpose_b ? i * call.b_leading + column : column * call.b_leading + i;
+        sum += double{call.a[a]} * double{call.b[b]};
+      }
+      call.c[column * call.c_leading + row] = static_cast<float>(sum);
+    }
+}
+
+struct RunCall {
+  void operator()(const Kernel& kernel) const {
+    std::visit(
+        [](const auto& operation) {
+          for (int64_t i = 0; i < operation.count; ++i)
+            operation(i);
+        },
+        kernel);
+  }
+  void operator()(const ConvolutionCall& call) const {
+    // A library may use all of its workspace.
+    std::memset(call.workspace, 0xFF, call.plan->workspace_bytes());
+    HostConvolution(call, static_cast<const HostPlan*>(call.plan)->problem).Run();
+  }
+  void operator()(const MatmulCall& call) const { RunMatmul(call); }
+  void operator()(const CopyCall& call) const { std::memmove(call.to, call.from, call.bytes); }
+};
+
+class HostGraph : public Graph {
+ public:
+  HostGraph(std::vector<Call> calls, std::shared_ptr<int> launches, std::shared_ptr<int> updates)
+      : calls_(std::move(calls)), launches_(std::move(launches)), updates_(std::move(updates)) {}
+
+  Fault Update(size_t index, const Kernel& kernel) override {
+    if (index >= calls_.size() || !std::holds_alternative<Kernel>(calls_[index]) ||
+        std::get<Kernel>(calls_[index]).index() != kernel.index())
+      return Failed("not that kernel");
+    calls_[index] = kernel;
+    ++*updates_;
+    return {};
+  }
+
+  Fault Launch() override {
+    for (const Call& call : calls_)
+      std::visit(RunCall{}, call);
+    ++*launches_;
+    return {};
+  }
+
+ private:
+  std::vector<Call> calls_;
+  const std::shared_ptr<int> launches_, updates_;
+};
+
+}  // namespace
+
+Fault HostDevice::Allocate(size_t bytes, void** memory) {
+  *memory = ::operator new(bytes, kAlignment, std::nothrow);
+  if (*memory == nullptr) return {.kind = FaultKind::kOutOfMemory, .text = "no memory"};
+  std::memset(*memory, 0, bytes);
+  return {};
+}
+
+void HostDevice::Free(void* memory) {
+  ::operator delete(memory, kAlignment);
+}
+
+Fault HostDevice::CopyIn(const void* host, void* memory, size_t bytes) {
+  if (is_recording_) return Failed("copy in while recording");
+  std::memcpy(memory, host, bytes);
+  return {};
+}
+
+Fault HostDevice::CopyOut(const void* memory, void* host, size_t bytes) {
+  if (is_recording_) return Failed("copy out while recording");
+  std::memcpy(host, memory, bytes);
+  return {};
+}
+
+Fault HostDevice::Wait() {
+  return is_recording_ ? Failed("wait while recording") : Fault{};
+}
+
+Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
+                                  std::unique_ptr<ConvolutionPlan>* plan) {
+  if (refuses_convolutions_) return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
+  *plan = std::make_unique<HostPlan>(problem);
+  return {};
+}
+
+Fault HostDevice::Issue(const Call& call) {
+  if (is_recording_) {
+    recording_.push_back(call);
+    return {};
+  }
+  ++issued_;
+  std::visit(RunCall{}, call);
+  return {};
+}
+
+Fault HostDevice::BeginGraph() {
+  if (std::exchange(is_recording_, true)) return Failed("recording already");
+  return {};
+}
+
+Fault HostDevice::EndGraph(std::unique_ptr<Graph>* graph) {
+  if (!std::exchange(is_recording_, false)) return Failed("not recording");
+  ++graphs_;
+  *graph = std::make_unique<HostGraph>(std::exchange(recording_, {}), launches_, updates_);
+  return {};
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,50 @@
+// A GPU faked on the CPU: kernels are loops over their elements, convolutions and matrix products
+// follow the strides they are given. Recordings are lists of calls.
+
+#ifndef TESTS_WORKER_ENGINE_CUDA_HOST_DEVICE_H_
+#define TESTS_WORKER_ENGINE_CUDA_HOST_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/engine/backends/cuda/device.h"
+
+namespace assay::cuda {
+
+class HostDevice : public Device {
+ public:
+  // As if the library had no implementation for any convolution.
+  void set_refuses_convolutions(bool refuses) { refuses_convolutions_ = refuses; }
+
+  std::string Describe() const override { return "the CPU"; }
+  Fault Allocate(size_t bytes, void** memory) override;
+  void Free(void* memory) override;
+  Fault CopyIn(const void* host, void* memory, size_t bytes) override;
+  Fault CopyOut(const void* memory, void* host, size_t bytes) override;
+  Fault Wait() override;
+  Fault PlanConvolution(const ConvolutionProblem& problem,
+                        std::unique_ptr<ConvolutionPlan>* plan) override;
+  Fault Issue(const Call& call) override;
+  Fault BeginGraph() override;
+  Fault EndGraph(std::unique_ptr<Graph>* graph) override;
+
+  // What was asked of it so far.
+  int issued() const { return issued_; }       // calls run at once
+  int graphs() const { return graphs_; }       // recordings ended
+  int launches() const { return *launches_; }  // of recordings
+  int updates() const { return *updates_; }    // of kernels in recordings
+
+ private:
+  bool refuses_convolutions_ = false;
+  bool is_recording_ = false;
+  std::vector<Call> recording_;
+  int issued_ = 0, graphs_ = 0;
+  // Shared with the recordings.
+  std::shared_ptr<int> launches_ = std::make_shared<int>(0);
+  std::shared_ptr<int> updates_ = std::make_shared<int>(0);
+};
+
+}  // namespace assay::cuda
+
+#endif  // TESTS_WORKER_ENGINE_CUDA_HOST_DEVICE_H_

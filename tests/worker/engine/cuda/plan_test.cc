@@ -1,0 +1,82 @@
+#include "worker/engine/backends/cuda/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "worker/engine/backends/cuda/geometry.h"
+
+namespace assay::cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Ge;
+using ::testing::Le;
+
+TEST(LaunchTest, StartsEnoughThreadsForSmallWorkAndFillsTheDeviceForLarge) {
+  const Launch one = LaunchFor(1, 132), some = LaunchFor(1000, 132);
+  const Launch many = LaunchFor(int64_t{1} << 40, 132);
+
+  EXPECT_EQ(one.blocks, 1U);
+  EXPECT_THAT(some.blocks * some.threads, Ge(1000U));
+  EXPECT_EQ(many.blocks * many.threads, 132U * 2048U);
+}
+
+// No thread sums more than this many numbers, so that none takes long; and the partial sums fit.
+TEST(FoldTest, StagesShrinkToOneAndFitTheBuffer) {
+  const std::pair<int64_t, int64_t> cases[] = {
+      {1, 1},        {4, 128},         {64, 512}, {8'388'608, 32}, {262'144 * 16, 32},
+      {100, 65'536}, {100'000'000, 1}, {33, 1},   {1025, 7}};
+  for (const auto& [rows, columns] : cases) {
+    SCOPED_TRACE(rows);
+    const std::vector<int64_t> stages = FoldStages(rows, columns);
+
+    EXPECT_EQ(stages.back(), 1);
+    EXPECT_TRUE(std::is_sorted(stages.rbegin(), stages.rend()));
+    EXPECT_THAT(FoldDoubles(rows, columns), Le(3U * 65'536U));
+    EXPECT_THAT(stages.size(), Le(5U));
+  }
+}
+
+TEST(ConvolutionLayoutTest, TensorsAreChannelsLastInTheLibrarysOrderOfAxes) {
+  const ConvolutionLayout layout = LayoutOf(SameConv(2, {4, 6, 8}, 3, 5, 3));
+  const ConvolutionProblem problem = ProblemOf(layout, Direction::kBackwardData, Precision::kTf32);
+
+  EXPECT_FALSE(layout.is_padded_by_copy);
+  EXPECT_EQ(problem.direction, Direction::kBackwardData);
+  EXPECT_EQ(problem.precision, Precision::kTf32);
+  EXPECT_THAT(problem.x, ElementsAre(2, 3, 4, 6, 8));
+  EXPECT_THAT(problem.x_strides, ElementsAre(576, 1, 144, 24, 3));
+  EXPECT_THAT(problem.w, ElementsAre(5, 3, 3, 3, 3));
+  EXPECT_THAT(problem.w_strides, ElementsAre(81, 1, 27, 9, 3));
+  EXPECT_THAT(problem.y, ElementsAre(2, 5, 4, 6, 8));
+  EXPECT_THAT(problem.y_strides, ElementsAre(960, 1, 240, 40, 5));
+  EXPECT_THAT(problem.padding, ElementsAre(1, 1, 1));
+}
+
+TEST(ConvolutionLayoutTest, UnequalPaddingIsCopiedIn) {
+  const ConvolutionLayout layout = LayoutOf(SameConv(2, {4, 6, 8}, 3, 5, 2));
+  const ConvolutionProblem problem = ProblemOf(layout, Direction::kForward, Precision::kFloat32);
+
+  EXPECT_TRUE(layout.is_padded_by_copy);
+  EXPECT_THAT(problem.x, ElementsAre(2, 3, 5, 7, 9));
+  EXPECT_THAT(problem.y, ElementsAre(2, 5, 4, 6, 8));
+  EXPECT_THAT(problem.padding, ElementsAre(0, 0, 0));
+  EXPECT_EQ(layout.padded_elements, 2 * 3 * 5 * 7 * 9);
+  EXPECT_EQ(layout.inset.outer_width, 9);
+  EXPECT_EQ(layout.inset.before_width, 0);
+}
+
+TEST(ScratchPlanTest, PartsAreAlignedAndDoNotOverlap) {
+  ScratchPlan plan;
+
+  EXPECT_EQ(plan.Add(1), 0U);
+  EXPECT_EQ(plan.Add(257), 256U);
+  EXPECT_EQ(plan.Add(0), 768U);
+  EXPECT_EQ(plan.bytes(), 768U);
+}
+
+}  // namespace
+}  // namespace assay::cuda

@@ -1,0 +1,182 @@
+#include "tests/worker/engine/staged_backend.h"
+
+#include <array>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+void* MustAllocate(Backend* backend, size_t bytes) {
+  absl::StatusOr<void*> memory = backend->Allocate(bytes);
+  CHECK_OK(memory.status());
+  return *memory;
+}
+
+// A device's copy of a host tensor for as long as it lives; copied back at the end.
+class Staged {
+ public:
+  Staged(Backend* backend, const Tensor& host) : backend_(backend), host_(host) {
+    if (host.data == nullptr) return;
+    device_ = {MustAllocate(backend, host.bytes()), host.shape, host.dtype};
+    backend->CopyIn(host.data, device_);
+  }
+  ~Staged() {
+    if (host_.data == nullptr) return;
+    backend_->CopyOut(device_, host_.data);
+    backend_->Free(device_.data);
+  }
+  Staged(const Staged&) = delete;
+  Staged& operator=(const Staged&) = delete;
+
+  operator const Tensor&() const { return device_; }
+
+ private:
+  Backend* const backend_;
+  const Tensor host_;
+  Tensor device_;
+};
+
+class StagedConvolution : public Convolution {
+ public:
+  StagedConvolution(Backend* backend, std::unique_ptr<Convolution> convolution)
+      : backend_(backend), convolution_(std::move(convolution)) {}
+
+  void WeightsChanged() override { convolution_->WeightsChanged(); }
+  void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+    convolution_->Forward(Staged(backend_, x), Staged(backend_, w), Staged(backend_, y));
+  }
+  void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    convolution_->BackwardData(Staged(backend_, dy), Staged(backend_, w), Staged(backend_, dx));
+  }
+  void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
+    convolution_->BackwardWeights(Staged(backend_, x), Staged(backend_, dy), Staged(backend_, dw));
+  }
+
+ private:
+  Backend* const backend_;
+  const std::unique_ptr<Convolution> convolution_;
+};
+
+class StagedConvPool : public ConvPool {
+ public:
+  StagedConvPool(Backend* backend, std::unique_ptr<ConvPool> block)
+      : backend_(backend),
+        block_(std::move(block)),
+        scratch_(MustAllocate(backend, block_->scratch_bytes() + 1)) {}
+  ~StagedConvPool() override { backend_->Free(scratch_); }
+
+  size_t scratch_bytes() const override { return 1; }
+  void WeightsChanged() override { block_->WeightsChanged(); }
+
+  void Forward(const ConvPoolTensors& t) override {
+    const Staged x(backend_, t.x), w(backend_, t.w), bias(backend_, t.bias), y(backend_, t.y);
+    const Staged code(backend_, t.code);
+    block_->Forward({x, w, bias, y, code, scratch_});
+  }
+  void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
+    const Staged x(backend_, t.x), w(backend_, t.w), bias(backend_, t.bias), y(backend_, t.y);
+    const Staged code(backend_, t.code), gradient(backend_, dy);
+    const Staged dw(backend_, g.dw), dbias(backend_, g.dbias), dx(backend_, g.dx);
+    block_->Backward({x, w, bias, y, code, scratch_}, gradient, {dw, dbias, dx});
+  }
+
+ private:
+  Backend* const backend_;
+  const std::unique_ptr<ConvPool> block_;
+  void* const scratch_;
+};
+
+class StagedBackend : public Backend {
+ public:
+  explicit StagedBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+
+  absl::string_view name() const override { return backend_->name(); }
+  DType real() const override { return backend_->real(); }
+  void Synchronize() override { backend_->Synchronize(); }
+
+  absl::StatusOr<void*> Allocate(size_t bytes) override {
+    void* const memory = ::operator new(bytes, kAlignment);
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  void Free(void* memory) override { ::operator delete(memory, kAlignment); }
+  void CopyIn(const void* host, const Tensor& dst) override {
+    std::memcpy(dst.data, host, dst.bytes());
+  }
+  void CopyOut(const Tensor& src, void* host) override { std::memcpy(host, src.data, src.bytes()); }
+  void Copy(const Tensor& src, const Tensor& dst) override {
+    backend_->Copy(Staged(backend_.get(), src), Staged(backend_.get(), dst));
+  }
+
+  void Log1p(const Tensor& counts, const Tensor& y) override { backend_->Log1p(On(counts), On(y)); }
+  absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
+    ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, backend_->MakeConvolution(shape));
+    return std::make_unique<StagedConvolution>(backend_.get(), std::move(made));
+  }
+  absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
+    ASSIGN_OR_RETURN(std::unique_ptr<ConvPool> made, backend_->MakeConvPool(shape));
+    return std::make_unique<StagedConvPool>(backend_.get(), std::move(made));
+  }
+  void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
+                   const Tensor& code) override {
+    backend_->PoolForward(On(x), On(bias), slope, On(y), On(code));
+  }
+  void PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
+                    const Tensor& dbias) override {
+    backend_->PoolBackward(On(dy), On(code), slope, On(dx), On(dbias));
+  }
+  void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+    backend_->DenseForward(On(x), On(w), On(y));
+  }
+  void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    backend_->DenseBackwardData(On(dy), On(w), On(dx));
+  }
+  void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
+    backend_->DenseBackwardWeights(On(x), On(dy), On(dw));
+  }
+  void ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) override {
+    backend_->ActivationForward(On(y), On(bias), f);
+  }
+  void ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
+                          const Tensor& dbias) override {
+    backend_->ActivationBackward(On(y), f, On(dy), On(dbias));
+  }
+  void Dropout(const DropoutMask& mask, const Tensor& y, const Tensor& scale) override {
+    backend_->Dropout(mask, On(y), On(scale));
+  }
+  void Multiply(const Tensor& factor, const Tensor& x) override {
+    backend_->Multiply(On(factor), On(x));
+  }
+  void SquaredError(const Tensor& prediction, const Tensor& target, const Tensor& gradient,
+                    const Tensor& loss) override {
+    backend_->SquaredError(On(prediction), On(target), On(gradient), On(loss));
+  }
+  void Sgd(const SgdStep& step, const Tensor& parameters, const Tensor& gradients,
+           const Tensor& velocity) override {
+    backend_->Sgd(step, On(parameters), On(gradients), On(velocity));
+  }
+  void SumOfSquares(const Tensor& x, const Tensor& sum) override {
+    backend_->SumOfSquares(On(x), On(sum));
+  }
+
+ private:
+  // Guaranteed elision makes it live until the end of the call that it is an argument of.
+  Staged On(const Tensor& host) { return Staged(backend_.get(), host); }
+
+  const std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> StageThroughHost(std::unique_ptr<Backend> backend) {
+  return std::make_unique<StagedBackend>(std::move(backend));
+}
+
+}  // namespace assay

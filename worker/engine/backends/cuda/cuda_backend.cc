@@ -1,0 +1,283 @@
+#include "worker/engine/backends/cuda/cuda_backend.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/engine/backends/cuda/cuda_convolution.h"
+#include "worker/engine/backends/cuda/fault.h"
+#include "worker/engine/backends/cuda/plan.h"
+
+namespace assay::cuda {
+namespace {
+
+constexpr size_t kLogTableSize = size_t{std::numeric_limits<uint16_t>::max()} + 1;
+constexpr int64_t kMaxColumns = 1 << 16;
+// Enough for two stages of any sum: FoldDoubles never exceeds it (plan_test).
+constexpr size_t kPartials = size_t{3} * kMaxColumns;
+
+// ln(count + 1) for each count, at its unsigned value: the same bits as on the CPU.
+std::vector<float> LogTable() {
+  std::vector<float> table(kLogTableSize);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const auto count = static_cast<int16_t>(static_cast<uint16_t>(i));
+    table[i] = static_cast<float>(std::log(static_cast<double>(count) + 1.0));
+  }
+  return table;
+}
+
+Shape Pooled(const Shape& x) {
+  return {x[0], x[1] / 2, x[2] / 2, x[3] / 2, x[4]};
+}
+
+Curve CurveOf(const Activation& f) {
+  return f.kind == Activation::Kind::kLeakyRelu ? Curve::kLeakyRelu : Curve::kScaledTanh;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Make(std::unique_ptr<Device> device,
+                                                               const CudaOptions& options) {
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(std::move(device), options));
+  RETURN_IF_ERROR(backend->Prepare());
+  return backend;
+}
+
+CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options)
+    : device_(std::move(device)), options_(options), recorder_(device_.get()) {}
+
+CudaBackend::~CudaBackend() {
+  Free(log_table_);
+  Free(partials_);
+}
+
+absl::Status CudaBackend::Prepare() {
+  const std::vector<float> table = LogTable();
+  ASSIGN_OR_RETURN(log_table_, Allocate(table.size() * sizeof(float)));
+  ASSIGN_OR_RETURN(partials_, Allocate(kPartials * sizeof(double)));
+  return ToStatus("copy a table",
+                  device_->CopyIn(table.data(), log_table_, table.size() * sizeof(float)));
+}
+
+absl::StatusOr<void*> CudaBackend::Allocate(size_t bytes) {
+  void* memory = nullptr;
+  const Fault fault = device_->Allocate(bytes, &memory);
+  if (fault.ok()) return memory;
+  return ToStatus(absl::StrCat("allocate ", bytes, " bytes"), fault);
+}
+
+void CudaBackend::Free(void* memory) {
+  if (memory != nullptr) device_->Free(memory);
+}
+
+void CudaBackend::CopyIn(const void* host, const Tensor& dst) {
+  Must("flush", recorder_.Flush());
+  Must("copy in", device_->CopyIn(host, dst.data, dst.bytes()));
+}
+
+void CudaBackend::CopyOut(const Tensor& src, void* host) {
+  Must("flush", recorder_.Flush());
+  Must("copy out", device_->CopyOut(src.data, host, src.bytes()));
+}
+
+void CudaBackend::Copy(const Tensor& src, const Tensor& dst) {
+  CHECK(src.bytes() == dst.bytes());
+  Issue("copy", CopyCall{.from = src.data, .to = dst.data, .bytes = src.bytes()});
+}
+
+void CudaBackend::Synchronize() {
+  Must("flush", recorder_.Flush());
+  Must("wait", device_->Wait());
+}
+
+void CudaBackend::BeginSection(int key) {
+  Must("begin a section", recorder_.Begin(key));
+}
+
+void CudaBackend::EndSection() {
+  Must("end a section", recorder_.End());
+}
+
+void CudaBackend::Issue(absl::string_view what, const Call& call) {
+  Must(what, recorder_.Issue(call));
+}
+
+template <typename Source>
+void CudaBackend::SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
+                          const Tensor& y) {
+  const int64_t columns = y.elements();
+  CHECK(columns <= kMaxColumns && FoldDoubles(rows, columns) <= kPartials)
+      << "rows=" << rows << " columns=" << columns;
+  const std::vector<int64_t> stages = FoldStages(rows, columns);
+  double* sums = static_cast<double*>(partials_);
+  double* next = sums + stages[0] * columns;
+  Issue(what, Kernel(Fold<Source>{.source = source,
+                                  .sums = sums,
+                                  .rows = rows,
+                                  .results = stages[0],
+                                  .columns = columns,
+                                  .count = stages[0] * columns}));
+  for (size_t i = 1; i < stages.size(); ++i) {
+    Issue(what, Kernel(Fold<Partials>{.source = {sums},
+                                      .sums = next,
+                                      .rows = stages[i - 1],
+                                      .results = stages[i],
+                                      .columns = columns,
+                                      .count = stages[i] * columns}));
+    std::swap(sums, next);
+  }
+  Issue(what, Kernel(Finish{.sums = sums, .y = y.As<float>(), .factor = factor, .count = columns}));
+}
+
+void CudaBackend::Log1p(const Tensor& counts, const Tensor& y) {
+  CHECK(counts.shape == y.shape);
+  Issue("log1p", Kernel(LookUp{.table = static_cast<const float*>(log_table_),
+                               .counts = counts.As<int16_t>(),
+                               .y = y.As<float>(),
+                               .count = y.elements()}));
+}
+
+absl::StatusOr<std::unique_ptr<Convolution>> CudaBackend::MakeConvolution(const ConvShape& shape) {
+  return MakeCudaConvolution(this, shape);
+}
+
+absl::StatusOr<std::unique_ptr<ConvPool>> CudaBackend::MakeConvPool(const ConvPoolShape& shape) {
+  return MakeCudaConvPool(this, shape);
+}
+
+void CudaBackend::PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
+                              const Tensor& code) {
+  CHECK(y.shape == Pooled(x.shape) && code.shape == y.shape && bias.elements() == x.shape[4]);
+  Issue("pool",
+        Kernel(cuda::PoolForward<float>{.x = x.As<float>(),
+                                        .bias = bias.As<float>(),
+                                        .y = y.As<float>(),
+                                        .code = code.As<uint8_t>(),
+                                        .shape = {x.shape[1], x.shape[2], x.shape[3], x.shape[4]},
+                                        .slope = static_cast<float>(slope),
+                                        .count = y.elements()}));
+}
+
+void CudaBackend::PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
+                               const Tensor& dbias) {
+  CHECK(dy.shape == Pooled(dx.shape) && code.shape == dy.shape);
+  Issue("pool backward", Kernel(cuda::PoolBackward<float>{
+                             .dy = dy.As<float>(),
+                             .code = code.As<uint8_t>(),
+                             .dx = dx.As<float>(),
+                             .shape = {dx.shape[1], dx.shape[2], dx.shape[3], dx.shape[4]},
+                             .slope = static_cast<float>(slope),
+                             .count = dx.elements()}));
+  PoolBias(dy, code, slope, dbias);
+}
+
+void CudaBackend::PoolBias(const Tensor& dy, const Tensor& code, double slope,
+                           const Tensor& dbias) {
+  CHECK(dy.shape == code.shape && dbias.elements() == dy.shape[4]);
+  SumRows("pool bias",
+          PooledGradients{
+              .dy = dy.As<float>(), .code = code.As<uint8_t>(), .slope = static_cast<float>(slope)},
+          dy.elements() / dy.shape[4], 1, dbias);
+}
+
+MatmulCall CudaBackend::Product(bool transpose_a, bool transpose_b, const Tensor& a,
+                                const Tensor& b, const Tensor& c) const {
+  const int64_t inner = transpose_a ? a.shape[0] : a.shape[1];
+  CHECK(inner == (transpose_b ? b.shape[1] : b.shape[0]) &&
+        c.shape ==
+            Shape({transpose_a ? a.shape[1] : a.shape[0], transpose_b ? b.shape[0] : b.shape[1]}))
+      << "a=" << a.shape.ToString() << " b=" << b.shape.ToString() << " c=" << c.shape.ToString();
+  return MatmulOf({.transpose_a = transpose_a,
+                   .transpose_b = transpose_b,
+                   .rows = c.shape[0],
+                   .columns = c.shape[1],
+                   .inner = inner},
+                  a.As<float>(), b.As<float>(), c.As<float>(),
+                  options_.precision != Precision::kFloat32);
+}
+
+void CudaBackend::DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) {
+  Issue("dense", Product(false, false, x, w, y));
+}
+
+void CudaBackend::DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  Issue("dense backward data", Product(false, true, dy, w, dx));
+}
+
+void CudaBackend::DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) {
+  Issue("dense backward weights", Product(true, false, x, dy, dw));
+}
+
+void CudaBackend::ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) {
+  CHECK(bias.elements() == y.shape[1]);
+  Issue("activation", Kernel(cuda::ActivationForward{.y = y.As<float>(),
+                                                     .bias = bias.As<float>(),
+                                                     .curve = CurveOf(f),
+                                                     .parameter = static_cast<float>(f.parameter),
+                                                     .columns = y.shape[1],
+                                                     .count = y.elements()}));
+}
+
+void CudaBackend::ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
+                                     const Tensor& dbias) {
+  CHECK(y.shape == dy.shape && dbias.elements() == y.shape[1]);
+  Issue("activation backward",
+        Kernel(cuda::ActivationBackward{.y = y.As<float>(),
+                                        .dy = dy.As<float>(),
+                                        .curve = CurveOf(f),
+                                        .parameter = static_cast<float>(f.parameter),
+                                        .count = y.elements()}));
+  SumRows("activation bias", Values{dy.As<float>()}, y.shape[0], 1, dbias);
+}
+
+void CudaBackend::Dropout(const DropoutMask& mask, const Tensor& y, const Tensor& scale) {
+  CHECK(y.shape == scale.shape && mask.rate >= 0 && mask.rate < 1) << "rate=" << mask.rate;
+  Issue("dropout", Kernel(cuda::Dropout{.stream = mask.stream,
+                                        .first_index = mask.first_index,
+                                        .rate = mask.rate,
+                                        .kept = static_cast<float>(1 / (1 - mask.rate)),
+                                        .y = y.As<float>(),
+                                        .scale = scale.As<float>(),
+                                        .count = y.elements()}));
+}
+
+void CudaBackend::Multiply(const Tensor& factor, const Tensor& x) {
+  CHECK(factor.elements() == x.elements());
+  Issue("multiply", Kernel(cuda::Multiply{
+                        .factor = factor.As<float>(), .x = x.As<float>(), .count = x.elements()}));
+}
+
+void CudaBackend::SquaredError(const Tensor& prediction, const Tensor& target,
+                               const Tensor& gradient, const Tensor& loss) {
+  CHECK(prediction.shape == target.shape && gradient.shape == target.shape);
+  Issue("loss gradient", Kernel(SquaredErrorGradient{.prediction = prediction.As<float>(),
+                                                     .target = target.As<float>(),
+                                                     .gradient = gradient.As<float>(),
+                                                     .count = target.elements()}));
+  SumRows("loss", SquaredDifferences{prediction.As<float>(), target.As<float>()}, target.elements(),
+          1 / static_cast<double>(target.elements()), loss);
+}
+
+void CudaBackend::Sgd(const SgdStep& step, const Tensor& parameters, const Tensor& gradients,
+                      const Tensor& velocity) {
+  CHECK(parameters.elements() == gradients.elements());
+  CHECK(parameters.elements() == velocity.elements());
+  Issue("sgd", Kernel(cuda::Sgd{.rate = static_cast<float>(step.learning_rate),
+                                .momentum = static_cast<float>(step.momentum),
+                                .decay = static_cast<float>(2 * step.l2),
+                                .w = parameters.As<float>(),
+                                .g = gradients.As<float>(),
+                                .v = velocity.As<float>(),
+                                .count = parameters.elements()}));
+}
+
+void CudaBackend::SumOfSquares(const Tensor& x, const Tensor& sum) {
+  SumRows("sum of squares", Squares{x.As<float>()}, x.elements(), 1, sum);
+}
+
+}  // namespace assay::cuda

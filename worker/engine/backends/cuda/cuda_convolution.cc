@@ -1,0 +1,142 @@
+#include "worker/engine/backends/cuda/cuda_convolution.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/engine/backends/cuda/plan.h"
+#include "worker/engine/backends/cuda/prepared_convolution.h"
+
+namespace assay::cuda {
+namespace {
+
+class CudaConvolution : public Convolution {
+ public:
+  CudaConvolution(CudaBackend* backend, const ConvShape& shape,
+                  std::unique_ptr<PreparedConvolution> convolution, void* scratch)
+      : backend_(backend), shape_(shape), convolution_(std::move(convolution)), scratch_(scratch) {}
+  ~CudaConvolution() override { backend_->Free(scratch_); }
+
+  void WeightsChanged() override { convolution_->WeightsChanged(); }
+
+  void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+    CHECK(x.shape == shape_.x() && w.shape == shape_.w() && y.shape == shape_.y());
+    convolution_->Forward(x.As<float>(), w.As<float>(), y.As<float>(), scratch_);
+  }
+
+  void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    CHECK(dx.shape == shape_.x() && w.shape == shape_.w() && dy.shape == shape_.y());
+    convolution_->BackwardData(dy.As<float>(), w.As<float>(), dx.As<float>(), scratch_);
+  }
+
+  void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
+    CHECK(x.shape == shape_.x() && dw.shape == shape_.w() && dy.shape == shape_.y());
+    convolution_->BackwardWeights(x.As<float>(), dy.As<float>(), dw.As<float>(), scratch_);
+  }
+
+ private:
+  CudaBackend* const backend_;
+  const ConvShape shape_;
+  const std::unique_ptr<PreparedConvolution> convolution_;
+  void* const scratch_;
+};
+
+// The unpooled tensor lies in scratch, in the convolution's number, and only during a pass.
+class CudaConvPool : public ConvPool {
+ public:
+  CudaConvPool(CudaBackend* backend, const ConvPoolShape& shape,
+               std::unique_ptr<PreparedConvolution> convolution)
+      : backend_(backend), shape_(shape), convolution_(std::move(convolution)) {
+    const size_t number = convolution_->is_short() ? sizeof(Bfloat16) : sizeof(float);
+    unpooled_offset_ = scratch_.Add(static_cast<size_t>(shape.conv.y().elements()) * number);
+    convolution_offset_ = scratch_.Add(convolution_->scratch_bytes());
+  }
+
+  size_t scratch_bytes() const override { return scratch_.bytes(); }
+  void WeightsChanged() override { convolution_->WeightsChanged(); }
+
+  void Forward(const ConvPoolTensors& t) override {
+    CHECK(t.x.shape == shape_.conv.x() && t.y.shape == shape_.y() && t.code.shape == shape_.y());
+    convolution_->Forward(t.x.As<float>(), t.w.As<float>(), Unpooled(t), Scratch(t));
+    if (convolution_->is_short()) {
+      backend_->Issue("pool", Kernel(Pooling<Bfloat16>(t)));
+    } else {
+      backend_->Issue("pool", Kernel(Pooling<float>(t)));
+    }
+  }
+
+  void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
+    CHECK(dy.shape == shape_.y());
+    if (convolution_->is_short()) {
+      backend_->Issue("pool backward", Kernel(Unpooling<Bfloat16>(t, dy)));
+    } else {
+      backend_->Issue("pool backward", Kernel(Unpooling<float>(t, dy)));
+    }
+    backend_->PoolBias(dy, t.code, shape_.slope, g.dbias);
+    convolution_->BackwardWeights(t.x.As<float>(), Unpooled(t), g.dw.As<float>(), Scratch(t));
+    if (g.dx.data != nullptr)
+      convolution_->BackwardData(Unpooled(t), t.w.As<float>(), g.dx.As<float>(), Scratch(t));
+  }
+
+ private:
+  void* Unpooled(const ConvPoolTensors& t) const {
+    return static_cast<std::byte*>(t.scratch) + unpooled_offset_;
+  }
+  void* Scratch(const ConvPoolTensors& t) const {
+    return static_cast<std::byte*>(t.scratch) + convolution_offset_;
+  }
+  PoolShape Extents() const {
+    const Shape y = shape_.conv.y();
+    return {y[1], y[2], y[3], y[4]};
+  }
+
+  template <typename T>
+  PoolForward<T> Pooling(const ConvPoolTensors& t) const {
+    return {.x = static_cast<T*>(Unpooled(t)),
+            .bias = t.bias.As<float>(),
+            .y = t.y.As<float>(),
+            .code = t.code.As<uint8_t>(),
+            .shape = Extents(),
+            .slope = static_cast<float>(shape_.slope),
+            .count = t.y.elements()};
+  }
+
+  template <typename T>
+  PoolBackward<T> Unpooling(const ConvPoolTensors& t, const Tensor& dy) const {
+    return {.dy = dy.As<float>(),
+            .code = t.code.As<uint8_t>(),
+            .dx = static_cast<T*>(Unpooled(t)),
+            .shape = Extents(),
+            .slope = static_cast<float>(shape_.slope),
+            .count = shape_.conv.y().elements()};
+  }
+
+  CudaBackend* const backend_;
+  const ConvPoolShape shape_;
+  const std::unique_ptr<PreparedConvolution> convolution_;
+  ScratchPlan scratch_;
+  size_t unpooled_offset_ = 0;
+  size_t convolution_offset_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* backend,
+                                                                 const ConvShape& shape) {
+  const Precision precision = std::min(backend->precision(), Precision::kTf32);
+  ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
+                   PreparedConvolution::Make(backend, shape, precision, /*wants_dx=*/true));
+  ASSIGN_OR_RETURN(void* const scratch, backend->Allocate(convolution->scratch_bytes() + 1));
+  return std::make_unique<CudaConvolution>(backend, shape, std::move(convolution), scratch);
+}
+
+absl::StatusOr<std::unique_ptr<ConvPool>> MakeCudaConvPool(CudaBackend* backend,
+                                                           const ConvPoolShape& shape) {
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<PreparedConvolution> convolution,
+      PreparedConvolution::Make(backend, shape.conv, backend->precision(), shape.wants_dx));
+  return std::make_unique<CudaConvPool>(backend, shape, std::move(convolution));
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,144 @@
+// What the CUDA backend asks of a GPU: memory, one stream of calls, and recordings of it.
+//
+// Implemented by the plug-in libassay_cuda.so, which alone links CUDA's libraries, and by a fake on
+// the CPU in the tests. Everything that crosses this interface is plain C++: the plug-in and the
+// program come from one build (kDeviceInterface tells).
+
+#ifndef WORKER_ENGINE_BACKENDS_CUDA_DEVICE_H_
+#define WORKER_ENGINE_BACKENDS_CUDA_DEVICE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "worker/engine/backends/cuda/kernels.h"
+#include "worker/engine/backends/cuda/number.h"
+
+namespace assay::cuda {
+
+// Raised with every change of this file or of kernels.h.
+inline constexpr int kDeviceInterface = 1;
+
+// What went wrong, in CUDA's terms; the backend makes a Status of it.
+enum class FaultKind {
+  kNone,
+  kAbsent,  // no driver, no GPU, or a GPU that this build has no code for
+  kOutOfMemory,
+  kUnsupported,  // the library has no implementation for these arguments
+  kFailed,       // anything else; the device may be lost
+};
+
+struct [[nodiscard]] Fault {
+  FaultKind kind = FaultKind::kNone;
+  std::string text;
+
+  bool ok() const { return kind == FaultKind::kNone; }
+};
+
+// Which of a convolution's three tensors is computed from the other two.
+enum class Direction : int32_t { kForward, kBackwardData, kBackwardWeights };
+
+// A convolution as cuDNN wants it: tensors by extents and strides in elements, padding equal on
+// both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW).
+struct ConvolutionProblem {
+  Direction direction = Direction::kForward;
+  Precision precision = Precision::kFloat32;
+  std::array<int64_t, 5> x = {}, x_strides = {};
+  std::array<int64_t, 5> w = {}, w_strides = {};
+  std::array<int64_t, 5> y = {}, y_strides = {};
+  std::array<int64_t, 3> padding = {};
+};
+
+// How the device computes one pass of one convolution. Must not outlive its device.
+class ConvolutionPlan {
+ public:
+  virtual ~ConvolutionPlan() = default;
+  virtual size_t workspace_bytes() const = 0;
+};
+
+// In call order: x, w and y of the problem, whichever is the result; `workspace` is at least
+// workspace_bytes().
+struct ConvolutionCall {
+  ConvolutionPlan* plan;
+  void* x;
+  void* w;
+  void* y;
+  void* workspace;
+
+  friend bool operator==(const ConvolutionCall&, const ConvolutionCall&) = default;
+};
+
+// c = op(a) op(b) in float32, column-major as BLAS has it: c is (m, n), op(a) is (m, k), op(b) is
+// (k, n); a leading dimension is the distance between columns.
+struct MatmulCall {
+  bool transpose_a, transpose_b;
+  int64_t m, n, k;
+  int64_t a_leading, b_leading, c_leading;
+  const float* a;
+  const float* b;
+  float* c;
+  bool may_round;  // factors to TF32
+
+  friend bool operator==(const MatmulCall&, const MatmulCall&) = default;
+};
+
+struct CopyCall {
+  const void* from;
+  void* to;
+  size_t bytes;
+
+  friend bool operator==(const CopyCall&, const CopyCall&) = default;
+};
+
+using Call = std::variant<Kernel, ConvolutionCall, MatmulCall, CopyCall>;
+
+// A recorded sequence of calls. Must not outlive its device.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  // Replaces the kernel that was call `index` of the recording by another of the same kind.
+  virtual Fault Update(size_t index, const Kernel& kernel) = 0;
+  // Starts all calls, in order, behind the work already under way.
+  virtual Fault Launch() = 0;
+};
+
+// Not thread-safe. Calls may return before their work is done; CopyOut and Wait wait for it. A
+// fault of earlier work may surface in any later call.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  // For people: "NVIDIA H200, compute capability 9.0, 139 GiB, driver 13.0, cuDNN 9.19.0".
+  virtual std::string Describe() const = 0;
+
+  // Zeroed, at a multiple of 256 bytes.
+  virtual Fault Allocate(size_t bytes, void** memory) = 0;
+  virtual void Free(void* memory) = 0;
+  // `host` may be reused when it returns.
+  virtual Fault CopyIn(const void* host, void* memory, size_t bytes) = 0;
+  virtual Fault CopyOut(const void* memory, void* host, size_t bytes) = 0;
+  virtual Fault Wait() = 0;
+
+  virtual Fault PlanConvolution(const ConvolutionProblem& problem,
+                                std::unique_ptr<ConvolutionPlan>* plan) = 0;
+  virtual Fault Issue(const Call& call) = 0;
+
+  // Until EndGraph calls are recorded and not executed; only Issue is allowed between the two.
+  virtual Fault BeginGraph() = 0;
+  virtual Fault EndGraph(std::unique_ptr<Graph>* graph) = 0;
+};
+
+// What the plug-in exports, as C functions.
+//   int AssayCudaInterface()                          returns its kDeviceInterface
+//   Device* AssayOpenCudaDevice(int index, Fault*)    null and a fault, or a device of its own
+inline constexpr char kInterfaceFunction[] = "AssayCudaInterface";
+inline constexpr char kOpenFunction[] = "AssayOpenCudaDevice";
+using InterfaceFunction = int();
+using OpenFunction = Device*(int index, Fault* fault);
+
+}  // namespace assay::cuda
+
+#endif  // WORKER_ENGINE_BACKENDS_CUDA_DEVICE_H_

@@ -1,0 +1,125 @@
+#include "worker/engine/backends/cuda/device/cublas_matmul.h"
+
+#include <utility>
+
+#include "worker/engine/backends/cuda/device/cuda_fault.h"
+
+namespace assay::cuda {
+namespace {
+
+// The largest power of two, up to cuBLAS' own 256, of which all three addresses are multiples.
+uint32_t AlignmentOf(const MatmulCall& call) {
+  const uintptr_t bits = reinterpret_cast<uintptr_t>(call.a) | reinterpret_cast<uintptr_t>(call.b) |
+                         reinterpret_cast<uintptr_t>(call.c) | 256U;
+  return static_cast<uint32_t>(bits & (~bits + 1));
+}
+
+cublasStatus_t Prefer(uint32_t alignment, cublasLtMatmulPreference_t preference) {
+  const size_t workspace = CublasMatmul::kWorkspaceBytes;
+  cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
+  for (const cublasLtMatmulPreferenceAttributes_t attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = cublasLtMatmulPreferenceSetAttribute(preference, attribute, &alignment,
+                                                    sizeof(alignment));
+  return status;
+}
+
+}  // namespace
+
+// Descriptors of one shape and the algorithm for it.
+struct CublasMatmul::Plan {
+  ~Plan() {
+    if (operation != nullptr) cublasLtMatmulDescDestroy(operation);
+    for (const cublasLtMatrixLayout_t layout : {a, b, c})
+      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+  }
+
+  Fault Describe(const MatmulCall& call);
+  Fault Choose(cublasLtHandle_t handle, uint32_t alignment);
+
+  cublasLtMatmulDesc_t operation = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+  cublasLtMatmulAlgo_t algorithm = {};
+};
+
+Fault CublasMatmul::Plan::Describe(const MatmulCall& call) {
+  const auto size = [](int64_t value) { return static_cast<uint64_t>(value); };
+  const auto transpose = [](bool wanted) { return wanted ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  const cublasOperation_t op_a = transpose(call.transpose_a), op_b = transpose(call.transpose_b);
+  RETURN_IF_FAULT(
+      "matrix product",
+      cublasLtMatmulDescCreate(&operation,
+                               call.may_round ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                               CUDA_R_32F));
+  RETURN_IF_FAULT(
+      "matrix product",
+      cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof(op_a)));
+  RETURN_IF_FAULT(
+      "matrix product",
+      cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof(op_b)));
+  RETURN_IF_FAULT("matrix a", cublasLtMatrixLayoutCreate(
+                                  &a, CUDA_R_32F, size(call.transpose_a ? call.k : call.m),
+                                  size(call.transpose_a ? call.m : call.k), call.a_leading));
+  RETURN_IF_FAULT("matrix b", cublasLtMatrixLayoutCreate(
+                                  &b, CUDA_R_32F, size(call.transpose_b ? call.n : call.k),
+                                  size(call.transpose_b ? call.k : call.n), call.b_leading));
+  return FaultOf("matrix c", cublasLtMatrixLayoutCreate(&c, CUDA_R_32F, size(call.m), size(call.n),
+                                                        call.c_leading));
+}
+
+Fault CublasMatmul::Plan::Choose(cublasLtHandle_t handle, uint32_t alignment) {
+  cublasLtMatmulPreference_t preference = nullptr;
+  RETURN_IF_FAULT("matrix product", cublasLtMatmulPreferenceCreate(&preference));
+  cublasLtMatmulHeuristicResult_t result = {};
+  int found = 0;
+  cublasStatus_t status = Prefer(alignment, preference);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, c, c, preference, 1, &result,
+                                            &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+  algorithm = result.algo;
+  return FaultOf("algorithm for a matrix product", status);
+}
+
+CublasMatmul::CublasMatmul() = default;
+
+CublasMatmul::~CublasMatmul() {
+  plans_.clear();
+  if (handle_ != nullptr) cublasLtDestroy(handle_);
+}
+
+Fault CublasMatmul::Open() {
+  return FaultOf("open cuBLAS", cublasLtCreate(&handle_));
+}
+
+Fault CublasMatmul::Find(const MatmulCall& call, const Plan** plan) {
+  const uint32_t alignment = AlignmentOf(call);
+  std::unique_ptr<Plan>& found = plans_[{call.transpose_a, call.transpose_b, call.m, call.n, call.k,
+                                         call.may_round, alignment}];
+  if (found == nullptr) {
+    auto made = std::make_unique<Plan>();
+    Fault fault = made->Describe(call);
+    if (fault.ok()) fault = made->Choose(handle_, alignment);
+    if (!fault.ok()) return fault;
+    found = std::move(made);
+  }
+  *plan = found.get();
+  return {};
+}
+
+Fault CublasMatmul::Run(const MatmulCall& call, void* workspace, cudaStream_t stream) {
+  const Plan* plan = nullptr;
+  Fault fault = Find(call, &plan);
+  if (!fault.ok()) return fault;
+  const float one = 1, zero = 0;
+  return FaultOf("matrix product",
+                 cublasLtMatmul(handle_, plan->operation, &one, call.a, plan->a, call.b, plan->b,
+                                &zero, call.c, plan->c, call.c, plan->c, &plan->algorithm,
+                                workspace, kWorkspaceBytes, stream));
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,216 @@
+#include "worker/engine/backends/cuda/device/cuda_device.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "worker/engine/backends/cuda/device/cuda_fault.h"
+#include "worker/engine/backends/cuda/device/cudnn_convolution.h"
+#include "worker/engine/backends/cuda/device/launch.h"
+
+namespace assay::cuda {
+namespace {
+
+// Two pieces of this size keep a PCI Express bus busy: it takes longer than the host to fill one.
+constexpr size_t kPinnedBytes = size_t{4} << 20;
+constexpr int kMinMajor = 8;  // compute capability: Ampere, the first with bfloat16 and TF32
+
+class CudaGraph : public Graph {
+ public:
+  CudaGraph(cudaGraph_t graph, cudaGraphExec_t executable, std::vector<cudaGraphNode_t> nodes,
+            int multiprocessors, cudaStream_t stream)
+      : graph_(graph),
+        executable_(executable),
+        nodes_(std::move(nodes)),
+        multiprocessors_(multiprocessors),
+        stream_(stream) {}
+  ~CudaGraph() override {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+
+  Fault Update(size_t index, const Kernel& kernel) override {
+    if (index >= nodes_.size() || nodes_[index] == nullptr)
+      return {.kind = FaultKind::kFailed, .text = "the recording has no such kernel"};
+    return FaultOf("update a recorded kernel",
+                   UpdateKernel(kernel, multiprocessors_, executable_, nodes_[index]));
+  }
+
+  Fault Launch() override {
+    return FaultOf("launch a recording", cudaGraphLaunch(executable_, stream_));
+  }
+
+ private:
+  const cudaGraph_t graph_;
+  const cudaGraphExec_t executable_;
+  const std::vector<cudaGraphNode_t> nodes_;
+  const int multiprocessors_;
+  const cudaStream_t stream_;
+};
+
+std::string VersionText(int version, int thousand) {
+  return std::to_string(version / thousand) + "." + std::to_string(version % thousand / 10);
+}
+
+}  // namespace
+
+Fault CudaDevice::Open(int index, std::unique_ptr<CudaDevice>* device) {
+  std::unique_ptr<CudaDevice> opened(new CudaDevice);
+  Fault fault = opened->Prepare(index);
+  if (fault.ok()) *device = std::move(opened);
+  return fault;
+}
+
+Fault CudaDevice::CheckGpu(int index) {
+  int count = 0;
+  RETURN_IF_FAULT("look for GPUs", cudaGetDeviceCount(&count));
+  if (index < 0 || index >= count)
+    return {.kind = FaultKind::kAbsent,
+            .text = "this process sees " + std::to_string(count) +
+                    " GPUs, counted from 0; start fewer ranks on this node or check the driver "
+                    "and CUDA_VISIBLE_DEVICES"};
+  cudaDeviceProp properties = {};
+  RETURN_IF_FAULT("describe the GPU", cudaGetDeviceProperties(&properties, index));
+  int driver = 0;
+  RETURN_IF_FAULT("describe the driver", cudaDriverGetVersion(&driver));
+  multiprocessors_ = properties.multiProcessorCount;
+  const size_t cudnn = cudnnGetVersion();
+  description_ = std::string(properties.name) + ", compute capability " +
+                 std::to_string(properties.major) + "." + std::to_string(properties.minor) + ", " +
+                 std::to_string(properties.totalGlobalMem >> 30) + " GiB, driver for CUDA " +
+                 VersionText(driver, 1000) + ", cuDNN " + std::to_string(cudnn / 10000) + "." +
+                 std::to_string(cudnn / 100 % 100) + "." + std::to_string(cudnn % 100);
+  if (properties.major >= kMinMajor) return {};
+  return {.kind = FaultKind::kAbsent,
+          .text = description_ +
+                  " is too old: compute capability 8.0 is the least; choose backend "
+                  "\"onednn\" (driver and GPU work)"};
+}
+
+Fault CudaDevice::Prepare(int index) {
+  Fault fault = CheckGpu(index);
+  if (!fault.ok()) return fault;
+  RETURN_IF_FAULT("take the GPU", cudaSetDevice(index));
+  RETURN_IF_FAULT("make a stream", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  RETURN_IF_FAULT("open cuDNN", cudnnCreate(&cudnn_));
+  RETURN_IF_FAULT("open cuDNN", cudnnSetStream(cudnn_, stream_));
+  fault = cublas_.Open();
+  if (!fault.ok()) return fault;
+  RETURN_IF_FAULT("workspace of cuBLAS", cudaMalloc(&workspace_, CublasMatmul::kWorkspaceBytes));
+  for (Pinned& pinned : pinned_) {
+    RETURN_IF_FAULT("pinned memory", cudaMallocHost(&pinned.memory, kPinnedBytes));
+    RETURN_IF_FAULT("an event", cudaEventCreateWithFlags(&pinned.is_free, cudaEventDisableTiming));
+  }
+  return {};
+}
+
+CudaDevice::~CudaDevice() {
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  for (const Pinned& pinned : pinned_) {
+    if (pinned.is_free != nullptr) cudaEventDestroy(pinned.is_free);
+    if (pinned.memory != nullptr) cudaFreeHost(pinned.memory);
+  }
+  if (workspace_ != nullptr) cudaFree(workspace_);
+  if (cudnn_ != nullptr) cudnnDestroy(cudnn_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+Fault CudaDevice::Allocate(size_t bytes, void** memory) {
+  RETURN_IF_FAULT("allocate", cudaMalloc(memory, std::max<size_t>(bytes, 1)));
+  return FaultOf("clear memory", cudaMemsetAsync(*memory, 0, bytes, stream_));
+}
+
+void CudaDevice::Free(void* memory) {
+  // What still uses it must end first.
+  cudaStreamSynchronize(stream_);
+  cudaFree(memory);
+}
+
+Fault CudaDevice::CopyIn(const void* host, void* memory, size_t bytes) {
+  for (size_t done = 0; done < bytes; done += kPinnedBytes) {
+    const size_t part = std::min(kPinnedBytes, bytes - done);
+    const Pinned& pinned = pinned_[std::exchange(next_pinned_, 1 - next_pinned_)];
+    RETURN_IF_FAULT("copy in", cudaEventSynchronize(pinned.is_free));
+    std::memcpy(pinned.memory, static_cast<const std::byte*>(host) + done, part);
+    RETURN_IF_FAULT("copy in",
+                    cudaMemcpyAsync(static_cast<std::byte*>(memory) + done, pinned.memory, part,
+                                    cudaMemcpyHostToDevice, stream_));
+    RETURN_IF_FAULT("copy in", cudaEventRecord(pinned.is_free, stream_));
+  }
+  return {};
+}
+
+Fault CudaDevice::CopyOut(const void* memory, void* host, size_t bytes) {
+  RETURN_IF_FAULT("copy out",
+                  cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, stream_));
+  return Wait();
+}
+
+Fault CudaDevice::Wait() {
+  return FaultOf("wait", cudaStreamSynchronize(stream_));
+}
+
+Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
+                                  std::unique_ptr<ConvolutionPlan>* plan) {
+  return PlanCudnnConvolution(problem, cudnn_, plan);
+}
+
+Fault CudaDevice::Issue(const Call& call) {
+  Fault fault;
+  const auto* const kernel = std::get_if<Kernel>(&call);
+  if (kernel != nullptr) {
+    fault = FaultOf("start a kernel", LaunchKernel(*kernel, multiprocessors_, stream_));
+  } else if (const auto* convolution = std::get_if<ConvolutionCall>(&call)) {
+    fault = RunCudnnConvolution(*convolution);
+  } else if (const auto* product = std::get_if<MatmulCall>(&call)) {
+    fault = cublas_.Run(*product, workspace_, stream_);
+  } else {
+    const auto& copy = std::get<CopyCall>(call);
+    fault = FaultOf(
+        "copy", cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDeviceToDevice, stream_));
+  }
+  if (!fault.ok() || !is_recording_) return fault;
+  if (kernel != nullptr) return RememberNode();
+  nodes_.push_back(nullptr);
+  return {};
+}
+
+// The kernel just recorded is what the next one would wait for.
+Fault CudaDevice::RememberNode() {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaGraphNode_t* last = nullptr;
+  size_t count = 0;
+  RETURN_IF_FAULT(
+      "find a recorded kernel",
+      cudaStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &last, nullptr, &count));
+  if (status != cudaStreamCaptureStatusActive || count != 1)
+    return {.kind = FaultKind::kFailed, .text = "a recording broke off"};
+  nodes_.push_back(*last);
+  return {};
+}
+
+Fault CudaDevice::BeginGraph() {
+  nodes_.clear();
+  RETURN_IF_FAULT("begin a recording",
+                  cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  is_recording_ = true;
+  return {};
+}
+
+Fault CudaDevice::EndGraph(std::unique_ptr<Graph>* graph) {
+  is_recording_ = false;
+  cudaGraph_t recorded = nullptr;
+  RETURN_IF_FAULT("end a recording", cudaStreamEndCapture(stream_, &recorded));
+  cudaGraphExec_t executable = nullptr;
+  Fault fault = FaultOf("prepare a recording", cudaGraphInstantiate(&executable, recorded, 0));
+  if (!fault.ok()) {
+    cudaGraphDestroy(recorded);
+    return fault;
+  }
+  *graph = std::make_unique<CudaGraph>(recorded, executable, std::exchange(nodes_, {}),
+                                       multiprocessors_, stream_);
+  return {};
+}
+
+}  // namespace assay::cuda

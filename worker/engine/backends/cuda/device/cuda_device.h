@@ -1,0 +1,65 @@
+// A Device on one NVIDIA GPU.
+
+#ifndef WORKER_ENGINE_BACKENDS_CUDA_DEVICE_CUDA_DEVICE_H_
+#define WORKER_ENGINE_BACKENDS_CUDA_DEVICE_CUDA_DEVICE_H_
+
+#include <cuda_runtime_api.h>
+#include <cudnn_graph.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/engine/backends/cuda/device.h"
+#include "worker/engine/backends/cuda/device/cublas_matmul.h"
+
+namespace assay::cuda {
+
+// Makes the GPU the calling thread's; from then on one thread uses it.
+class CudaDevice : public Device {
+ public:
+  // kAbsent: no driver, no such GPU, or one older than this build has code for.
+  static Fault Open(int index, std::unique_ptr<CudaDevice>* device);
+  ~CudaDevice() override;
+
+  std::string Describe() const override { return description_; }
+  Fault Allocate(size_t bytes, void** memory) override;
+  void Free(void* memory) override;
+  Fault CopyIn(const void* host, void* memory, size_t bytes) override;
+  Fault CopyOut(const void* memory, void* host, size_t bytes) override;
+  Fault Wait() override;
+  Fault PlanConvolution(const ConvolutionProblem& problem,
+                        std::unique_ptr<ConvolutionPlan>* plan) override;
+  Fault Issue(const Call& call) override;
+  Fault BeginGraph() override;
+  Fault EndGraph(std::unique_ptr<Graph>* graph) override;
+
+ private:
+  // Host memory from which the GPU copies by itself, so that the caller's memory is free again and
+  // the next piece can be filled meanwhile.
+  struct Pinned {
+    void* memory = nullptr;
+    cudaEvent_t is_free = nullptr;  // passed when the GPU has read it
+  };
+
+  CudaDevice() = default;
+  Fault Prepare(int index);
+  Fault CheckGpu(int index);
+  Fault RememberNode();
+
+  std::string description_;
+  int multiprocessors_ = 0;
+  cudaStream_t stream_ = nullptr;
+  cudnnHandle_t cudnn_ = nullptr;
+  CublasMatmul cublas_;
+  void* workspace_ = nullptr;  // of cuBLAS
+  std::array<Pinned, 2> pinned_;
+  size_t next_pinned_ = 0;
+  bool is_recording_ = false;
+  std::vector<cudaGraphNode_t> nodes_;  // of the calls recorded, null where not a kernel
+};
+
+}  // namespace assay::cuda
+
+#endif  // WORKER_ENGINE_BACKENDS_CUDA_DEVICE_CUDA_DEVICE_H_

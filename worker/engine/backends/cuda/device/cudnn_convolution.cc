@@ -1,0 +1,93 @@
+#include "worker/engine/backends/cuda/device/cudnn_convolution.h"
+
+#include <utility>
+#include <vector>
+
+#include "worker/engine/backends/cuda/device/cuda_fault.h"
+#include "worker/engine/backends/cuda/device/cudnn_descriptor.h"
+
+namespace assay::cuda {
+namespace {
+
+// As for kGraphHandle: deprecated, and in every cuDNN 9.
+constexpr auto kPlanHandle = static_cast<cudnnBackendAttributeName_t>(400);
+
+// Bounds what a plan may ask for: an engine that wants more is not worth it.
+constexpr int64_t kMaxWorkspace = int64_t{4} << 30;
+
+class CudnnPlan : public ConvolutionPlan {
+ public:
+  CudnnPlan(cudnnHandle_t handle, Descriptor plan, size_t workspace_bytes)
+      : handle_(handle), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+
+  size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  Fault Run(const ConvolutionCall& call) {
+    const std::array<int64_t, 3> ids = {kTensorX, kTensorW, kTensorY};
+    void* const pointers[] = {call.x, call.w, call.y};
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    Fault fault =
+        pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
+            .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers)
+            .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &call.workspace)
+            .Finalize("variant pack");
+    if (!fault.ok()) return fault;
+    return FaultOf("convolution", cudnnBackendExecute(handle_, plan_.get(), pack.get()));
+  }
+
+ private:
+  const cudnnHandle_t handle_;
+  const Descriptor plan_;
+  const size_t workspace_bytes_;
+};
+
+// kUnsupported where this configuration cannot run.
+Fault MakePlan(const Descriptor& configuration, cudnnHandle_t handle,
+               std::unique_ptr<ConvolutionPlan>* result) {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  Fault fault = plan.Set(kPlanHandle, CUDNN_TYPE_HANDLE, 1, &handle)
+                    .Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
+                    .Finalize("execution plan");
+  if (!fault.ok()) return fault;
+  int64_t workspace = 0, count = 0;
+  RETURN_IF_FAULT("workspace of a plan",
+                  cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                           CUDNN_TYPE_INT64, 1, &count, &workspace));
+  if (workspace > kMaxWorkspace)
+    return {.kind = FaultKind::kUnsupported, .text = "the engine wants too large a workspace"};
+  *result = std::make_unique<CudnnPlan>(handle, std::move(plan), static_cast<size_t>(workspace));
+  return {};
+}
+
+}  // namespace
+
+Fault PlanCudnnConvolution(const ConvolutionProblem& problem, cudnnHandle_t handle,
+                           std::unique_ptr<ConvolutionPlan>* plan) {
+  Descriptor graph;
+  Fault fault = MakeConvolutionGraph(problem, handle, &graph);
+  if (!fault.ok()) return fault;
+  Fault last = {.kind = FaultKind::kUnsupported, .text = "cuDNN proposes no faithful engine"};
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    std::vector<Descriptor> configurations;
+    fault = ProposeEngines(graph, mode, &configurations);
+    if (!fault.ok()) {
+      last = std::move(fault);
+      continue;
+    }
+    for (const Descriptor& configuration : configurations) {
+      if (!IsFaithful(NumericalNotes(configuration), problem.precision)) continue;
+      fault = MakePlan(configuration, handle, plan);
+      if (fault.ok()) return fault;
+      last = std::move(fault);
+    }
+  }
+  // Whatever the reason, no plan came of it; the backend has another way.
+  last.kind = FaultKind::kUnsupported;
+  return last;
+}
+
+Fault RunCudnnConvolution(const ConvolutionCall& call) {
+  return static_cast<CudnnPlan*>(call.plan)->Run(call);
+}
+
+}  // namespace assay::cuda

@@ -1,0 +1,78 @@
+// cuDNN's graph API: an operation is a tree of descriptors, from which cuDNN proposes engines and
+// makes a plan.
+
+#ifndef WORKER_ENGINE_BACKENDS_CUDA_DEVICE_CUDNN_DESCRIPTOR_H_
+#define WORKER_ENGINE_BACKENDS_CUDA_DEVICE_CUDNN_DESCRIPTOR_H_
+
+#include <cudnn_graph.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "worker/engine/backends/cuda/device.h"
+#include "worker/engine/backends/cuda/device/cuda_fault.h"
+
+namespace assay::cuda {
+
+// Owns one descriptor. Setters after the first fault do nothing; Finalize reports it.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(cudnnBackendDescriptorType_t type);
+  ~Descriptor();
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+
+  Descriptor& Set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                  const void* values);
+  Descriptor& Set(cudnnBackendAttributeName_t name, int64_t value) {
+    return Set(name, CUDNN_TYPE_INT64, 1, &value);
+  }
+  template <size_t n>
+  Descriptor& Set(cudnnBackendAttributeName_t name, const std::array<int64_t, n>& values) {
+    return Set(name, CUDNN_TYPE_INT64, n, values.data());
+  }
+  Descriptor& Set(cudnnBackendAttributeName_t name, float value) {
+    return Set(name, CUDNN_TYPE_FLOAT, 1, &value);
+  }
+  Descriptor& Set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+    return Set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+  }
+  Descriptor& Set(cudnnBackendAttributeName_t name, const Descriptor& value) {
+    return Set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.descriptor_);
+  }
+
+  Fault Finalize(const char* what);
+
+ private:
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;
+};
+
+// Names of the three tensors of a convolution in its graph.
+inline constexpr int64_t kTensorX = 1, kTensorW = 2, kTensorY = 3;
+
+// The graph of one convolution, finalized. A null `handle` suffices to check the descriptors; to
+// ask for engines it must be real.
+Fault MakeConvolutionGraph(const ConvolutionProblem& problem, cudnnHandle_t handle,
+                           Descriptor* graph);
+
+// Configurations of engines that cuDNN proposes for `graph`, best first.
+Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
+                     std::vector<Descriptor>* configurations);
+
+// What cuDNN says about the numerics of a configuration's engine.
+std::vector<cudnnBackendNumericalNote_t> NumericalNotes(const Descriptor& configuration);
+
+// Whether an engine with these notes keeps our promises: equal bits every time and, in float32, no
+// rounding of factors.
+bool IsFaithful(const std::vector<cudnnBackendNumericalNote_t>& notes, Precision precision);
+
+}  // namespace assay::cuda
+
+#endif  // WORKER_ENGINE_BACKENDS_CUDA_DEVICE_CUDNN_DESCRIPTOR_H_

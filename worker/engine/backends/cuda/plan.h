@@ -1,0 +1,68 @@
+// How an operation of the engine becomes calls of a Device: layouts, padding, workspaces, stages of
+// sums. Pure functions, so that they are tested without a GPU.
+
+#ifndef WORKER_ENGINE_BACKENDS_CUDA_PLAN_H_
+#define WORKER_ENGINE_BACKENDS_CUDA_PLAN_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "worker/engine/backend.h"
+#include "worker/engine/backends/cuda/device.h"
+#include "worker/engine/backends/cuda/kernels.h"
+
+namespace assay::cuda {
+
+// --- Sums and own convolutions ---
+
+// Numbers of results of the Folds that sum the rows of a (rows, columns); the last is 1.
+std::vector<int64_t> FoldStages(int64_t rows, int64_t columns);
+// Doubles that the stages need, two buffers taking turns.
+size_t FoldDoubles(int64_t rows, int64_t columns);
+
+DirectShape DirectShapeOf(const ConvShape& conv);
+
+// --- Convolutions ---
+
+// How a convolution is given to cuDNN, which wants equal padding on both sides: with unequal
+// padding (kernel 2) the input is copied into a larger one first, and the gradient cut out of it.
+struct ConvolutionLayout {
+  bool is_padded_by_copy = false;
+  ConvShape conv;               // as cuDNN sees it
+  Inset inset;                  // the engine's x in cuDNN's
+  int64_t padded_elements = 0;  // of cuDNN's x
+};
+ConvolutionLayout LayoutOf(const ConvShape& conv);
+
+// x and y channels last; w (out, k, k, k, in) in memory.
+ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Direction direction,
+                             Precision precision);
+
+// --- Dense layers ---
+
+// The row-major c (rows, columns) = op(a) op(b), as a column-major product of b and a.
+struct RowMajorProduct {
+  bool transpose_a, transpose_b;
+  int64_t rows, columns, inner;
+};
+MatmulCall MatmulOf(const RowMajorProduct& product, const float* a, const float* b, float* c,
+                    bool may_round);
+
+// --- Memory ---
+
+// Parts of one piece of memory, each at a multiple of 256 bytes.
+class ScratchPlan {
+ public:
+  // The offset of a new part.
+  size_t Add(size_t bytes);
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+}  // namespace assay::cuda
+
+#endif  // WORKER_ENGINE_BACKENDS_CUDA_PLAN_H_

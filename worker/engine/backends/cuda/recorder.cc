@@ -1,0 +1,121 @@
+#include "worker/engine/backends/cuda/recorder.h"
+
+#include <utility>
+
+#include "common/log.h"
+
+namespace assay::cuda {
+namespace {
+
+// A section that has not repeated so often in a row is not tried again.
+constexpr int kMaxFailures = 3;
+
+// Whether `graph` of `before` can be made to do `after` by changing kernels' arguments.
+bool IsUpdate(const Call& before, const Call& after) {
+  if (before == after) return true;
+  const Kernel* const old_kernel = std::get_if<Kernel>(&before);
+  const Kernel* const new_kernel = std::get_if<Kernel>(&after);
+  return old_kernel != nullptr && new_kernel != nullptr &&
+         old_kernel->index() == new_kernel->index();
+}
+
+}  // namespace
+
+Fault Recorder::Begin(int key) {
+  CHECK(section_ == nullptr) << "a section inside a section, key=" << key;
+  section_ = &sections_[key];
+  pending_.clear();
+  if (section_->failures > kMaxFailures) {
+    mode_ = Mode::kDirect;
+    return {};
+  }
+  if (section_->graph != nullptr) {
+    mode_ = Mode::kReplaying;
+    return {};
+  }
+  // The first run lets libraries load and choose what they use: neither can be recorded.
+  mode_ = section_->calls.empty() ? Mode::kFirst : Mode::kRecording;
+  return mode_ == Mode::kRecording ? device_->BeginGraph() : Fault{};
+}
+
+Fault Recorder::Issue(const Call& call) {
+  switch (mode_) {
+    case Mode::kDirect:
+      return device_->Issue(call);
+    case Mode::kFirst:
+    case Mode::kRecording:
+      pending_.push_back(call);
+      return device_->Issue(call);
+    case Mode::kReplaying:
+      const size_t index = pending_.size();
+      pending_.push_back(call);
+      if (index < section_->calls.size() && IsUpdate(section_->calls[index], call)) return {};
+      return Flush();
+  }
+  return {};
+}
+
+Fault Recorder::Flush() {
+  const Mode mode = std::exchange(mode_, Mode::kDirect);
+  if (mode == Mode::kDirect) return {};
+  ++section_->failures;
+  section_->graph.reset();
+  section_->calls.clear();
+  if (mode == Mode::kFirst) return {};
+  if (mode == Mode::kRecording) {
+    std::unique_ptr<Graph> discarded;
+    Fault fault = device_->EndGraph(&discarded);
+    if (!fault.ok()) return fault;
+  }
+  for (const Call& call : pending_) {
+    Fault fault = device_->Issue(call);
+    if (!fault.ok()) return fault;
+  }
+  return {};
+}
+
+Fault Recorder::End() {
+  CHECK(section_ != nullptr) << "the end of no section";
+  Fault fault;
+  switch (std::exchange(mode_, Mode::kDirect)) {
+    case Mode::kDirect:
+      break;
+    case Mode::kFirst:
+      section_->calls = std::move(pending_);
+      break;
+    case Mode::kRecording:
+      fault = EndRecording();
+      break;
+    case Mode::kReplaying:
+      fault = EndReplay();
+      break;
+  }
+  section_ = nullptr;
+  return fault;
+}
+
+Fault Recorder::EndRecording() {
+  Fault fault = device_->EndGraph(&section_->graph);
+  if (!fault.ok()) return fault;
+  section_->calls = std::move(pending_);
+  if (section_->calls.empty()) return {};
+  return section_->graph->Launch();
+}
+
+Fault Recorder::EndReplay() {
+  if (pending_.size() != section_->calls.size()) {
+    mode_ = Mode::kReplaying;
+    return Flush();
+  }
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    if (pending_[i] == section_->calls[i]) continue;
+    Fault fault = section_->graph->Update(i, std::get<Kernel>(pending_[i]));
+    if (!fault.ok()) return fault;
+  }
+  section_->calls.swap(pending_);
+  section_->failures = 0;
+  ++replays_;
+  return section_->graph->Launch();
+}
+
+}  // namespace assay::cuda
