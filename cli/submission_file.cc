@@ -77,7 +77,9 @@ const std::vector<std::string>& HyperparameterKeys() {
       // Of the model; a facility's round may fix them.
       "cube_edge", "base_filter_count",
       // How ranks divide each sample: parts along depth and height.
-      "spatial_grid"};
+      "spatial_grid",
+      // How often the state is saved.
+      "checkpoint_interval_steps"};
   return *kKeys;
 }
 

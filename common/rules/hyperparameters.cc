@@ -13,8 +13,11 @@ namespace {
 
 constexpr char kSection[] = "HPC rules, Hyperparameters";
 constexpr char kRunsSection[] = "HPC rules, Run Results";
-// Of the implementation, as the number of ranks: free in every division.
-constexpr char kSpatialGridKey[] = "spatial_grid";
+
+// How the work is done, as the number of ranks: it changes no result, so every division is free.
+bool IsOfImplementation(absl::string_view key) {
+  return key == "spatial_grid" || key == "checkpoint_interval_steps";
+}
 
 std::string BenchmarkNames(const RuleSet& rules) {
   return absl::StrJoin(rules.data().benchmarks, ", ",
@@ -139,7 +142,7 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
   if (division == "open") return findings;  // free there
   JudgeByDocument(*known_benchmark, values, &known, &findings);
   for (const auto& [key, value] : values) {
-    if (known.count(key) > 0 || key == kSpatialGridKey) continue;
+    if (known.count(key) > 0 || IsOfImplementation(key)) continue;
     findings.push_back({.rule_id = "R-HP-000",
                         .severity = Severity::kWarning,
                         .error_class = absl::StrCat("unknown_hyperparameter:", key),

@@ -89,6 +89,8 @@ class Trainable {
   std::span<float> parameters();
   std::span<float> velocity();
   void ParametersChanged();
+  // Waits for all work: then the ranges above hold its results.
+  void Synchronize() { backend_->Synchronize(); }
 
   const Model& model() const { return *model_; }
 

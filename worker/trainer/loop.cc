@@ -79,6 +79,8 @@ absl::Status TrainingLoop::CheckStop() const {
 
 absl::Status TrainingLoop::Run() {
   ASSIGN_OR_RETURN(log_, WithExitCode(RunLog::Open(spec_, clock_), ExitCode::kDisk));
+  // The header is there already, from the process that was killed.
+  log_->Mute(spec_.is_resumed && FileExists(CheckpointPath(spec_)));
   RETURN_IF_ERROR(Initialise());
   if (!spec_.run.is_staging_timed()) RETURN_IF_ERROR(Stage());
   RETURN_IF_ERROR(StartClock());
@@ -131,6 +133,13 @@ absl::Status TrainingLoop::Initialise() {
                        comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
                    ExitCode::kCommLost));
   model_->ParametersChanged();
+  checkpoints_ = std::make_unique<Checkpoints>(spec_, model_.get(), train_.steps);
+  if (spec_.is_resumed) {
+    ASSIGN_OR_RETURN(resumed_at_, checkpoints_->Restore(comm_.get(), Deadline()));
+    if (!resumed_at_.has_value()) LOG(INFO) << "no checkpoint, so the run begins anew";
+  }
+  RETURN_IF_ERROR(WithExitCode(OpenSource(&train_), ExitCode::kBadData));
+  RETURN_IF_ERROR(WithExitCode(OpenSource(&validation_), ExitCode::kBadData));
   return CheckStop();
 }
 
@@ -143,21 +152,35 @@ absl::Status TrainingLoop::OpenSplits() {
     split.steps = split.sampler->steps_per_epoch();
     ASSIGN_OR_RETURN(split.files,
                      dataset::ListSamples(spec_.run.dataset().path(), kind, options.samples));
-    const data::PrefetchOptions prefetch = {.cube_edge = static_cast<int>(spec_.model.cube_edge),
-                                            .block = BlockFor(spec_),
-                                            .compression = spec_.compression,
-                                            .batch_size = spec_.local_batch_size,
-                                            .threads = kReaderThreads,
-                                            .depth = kPrefetchDepth,
-                                            .epochs = spec_.run.epoch_count_max()};
-    const auto order = [this, &split](int epoch) {
-      std::vector<std::string> paths;
-      for (const uint32_t index : split.sampler->Order(epoch))
-        paths.push_back(JoinPath(spec_.data_directory, split.files[index]));
-      return paths;
-    };
-    ASSIGN_OR_RETURN(split.source, data::Prefetcher::Create(prefetch, order));
   }
+  return absl::OkStatus();
+}
+
+// Makes what reads a split, from where the run begins or goes on.
+absl::Status TrainingLoop::OpenSource(Split* split) {
+  const TrainingPosition start = resumed_at_.value_or(TrainingPosition());
+  // Of the training samples of the first epoch, those of the steps already done are left out.
+  const int64_t done = split == &train_ ? start.step : 0;
+  const int64_t first_epoch = done < split->steps ? start.epoch : start.epoch + 1;
+  const data::PrefetchOptions options = {
+      .cube_edge = static_cast<int>(spec_.model.cube_edge),
+      .block = BlockFor(spec_),
+      .compression = spec_.compression,
+      .batch_size = spec_.local_batch_size,
+      .threads = kReaderThreads,
+      .depth = kPrefetchDepth,
+      .first_epoch = static_cast<int>(first_epoch),
+      .epochs = static_cast<int>(std::max<int64_t>(spec_.run.epoch_count_max() - first_epoch, 0))};
+  const auto order = [this, split, epoch_in_part = start.epoch,
+                      skipped = done * spec_.local_batch_size](int epoch) {
+    std::vector<uint32_t> samples = split->sampler->Order(epoch);
+    if (epoch == epoch_in_part) samples.erase(samples.begin(), samples.begin() + skipped);
+    std::vector<std::string> paths;
+    for (const uint32_t index : samples)
+      paths.push_back(JoinPath(spec_.data_directory, split->files[index]));
+    return paths;
+  };
+  ASSIGN_OR_RETURN(split->source, data::Prefetcher::Create(options, order));
   return absl::OkStatus();
 }
 
@@ -170,6 +193,10 @@ absl::Status TrainingLoop::StartClock() {
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
   if (spec_.run.is_staging_timed()) RETURN_IF_ERROR(Stage());
   log_->HyperparametersOfRun();
+  if (resumed_at_.has_value()) {
+    log_->Mute(false);
+    log_->Resumed(static_cast<int>(resumed_at_->epoch), resumed_at_->step);
+  }
   RETURN_IF_ERROR(CheckStop());
   train_.source->Start();
   validation_.source->Start();
@@ -207,9 +234,14 @@ absl::Status TrainingLoop::Stage() {
 }
 
 absl::Status TrainingLoop::RunEpochs() {
-  for (int epoch = 0; epoch < spec_.run.epoch_count_max(); ++epoch) {
-    log_->EpochStart(epoch);
-    RETURN_IF_ERROR(TrainEpoch(epoch));
+  const TrainingPosition start = resumed_at_.value_or(TrainingPosition());
+  if (!resumed_at_.has_value()) RETURN_IF_ERROR(SaveIfDue(start));
+  auto epoch = static_cast<int>(start.epoch);
+  bool is_target_reached = false;
+  for (; epoch < spec_.run.epoch_count_max() && !is_target_reached; ++epoch) {
+    const int64_t first_step = epoch == start.epoch ? start.step : 0;
+    if (first_step == 0) log_->EpochStart(epoch);
+    RETURN_IF_ERROR(TrainEpoch(epoch, first_step));
     log_->EvalStart(epoch);
     ASSIGN_OR_RETURN(const double error, Evaluate(epoch));
     log_->EvalStop(epoch);
@@ -224,25 +256,28 @@ absl::Status TrainingLoop::RunEpochs() {
                      {{spec_.run.quality_key(), JsonValue(error)},
                       {"target", JsonValue(spec_.run.quality_target())}});
     // Every rank holds the same bits of `error`, so all leave the loop together.
-    if (error <= spec_.run.quality_target()) {
-      log_->RunStop("success");
-      return absl::OkStatus();
-    }
+    is_target_reached = error <= spec_.run.quality_target();
   }
-  log_->RunStop("aborted");
-  return absl::OkStatus();
+  log_->RunStop(is_target_reached ? "success" : "aborted");
+  if (spec_.checkpoint_interval_steps == 0) return absl::OkStatus();
+  return checkpoints_->Save({.epoch = epoch});  // the finished model
 }
 
-absl::Status TrainingLoop::TrainEpoch(int epoch) {
+absl::Status TrainingLoop::TrainEpoch(int epoch, int64_t first_step) {
   const double learning_rate = LearningRateAt(spec_.schedule, epoch);
-  for (int64_t step = 0; step < train_.steps; ++step) {
+  for (int64_t step = first_step; step < train_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Step(epoch, step, learning_rate));
+    RETURN_IF_ERROR(SaveIfDue({.epoch = epoch, .step = step + 1}));
     progress_.Report(
         {.phase = "training", .epoch = epoch + 1, .done = step + 1, .total = train_.steps},
         {{"loss", JsonValue(last_loss_)}});
   }
   return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::SaveIfDue(const TrainingPosition& position) {
+  return checkpoints_->IsDue(position) ? checkpoints_->Save(position) : absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Step(int epoch, int64_t step, double learning_rate) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "worker/data/prefetcher.h"
 #include "worker/data/sampler.h"
 #include "worker/engine/trainable.h"
+#include "worker/trainer/checkpoints.h"
 #include "worker/trainer/progress.h"
 #include "worker/trainer/run_log.h"
 #include "worker/trainer/spatial_ranks.h"
@@ -51,10 +53,12 @@ class TrainingLoop {
   absl::Status Initialise();
   absl::Status BuildModel();
   absl::Status OpenSplits();
+  absl::Status OpenSource(Split* split);
   absl::Status StartClock();
   absl::Status Stage();
   absl::Status RunEpochs();
-  absl::Status TrainEpoch(int epoch);
+  absl::Status TrainEpoch(int epoch, int64_t first_step);
+  absl::Status SaveIfDue(const TrainingPosition& position);
   absl::StatusOr<double> Evaluate(int epoch);
   absl::Status Step(int epoch, int64_t step, double learning_rate);
   absl::Status CheckStop() const;
@@ -67,6 +71,8 @@ class TrainingLoop {
   std::unique_ptr<comm::Collective> comm_;
   std::unique_ptr<SpatialRanks> spatial_;  // null unless ranks share samples
   std::unique_ptr<Trainable> model_;
+  std::unique_ptr<Checkpoints> checkpoints_;
+  std::optional<TrainingPosition> resumed_at_;  // none: the run began with this process
   Progress progress_;
   Split train_;
   Split validation_;

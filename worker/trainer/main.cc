@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/log.h"
+#include "common/status.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/loop.h"
@@ -25,6 +26,9 @@ namespace {
 
 constexpr char kUsage[] =
     R"(Usage: assay-train RUN_SPEC     run one rank; RUN_SPEC is a text proto (assay.v1.RunSpec)
+       assay-train --resume RUN_SPEC
+                                go on from the run's last checkpoint (written every
+                                checkpoint_interval_steps beside the log), to the same bits
        assay-train --backends   print the compute backends that work here, best first
        assay-train --version    print the version
        assay-train --help       print this
@@ -55,7 +59,15 @@ void PrintUsage(std::ostream& out) {
   _exit(static_cast<int>(ExitCodeOf(status)));
 }
 
-int Main(const std::vector<std::string>& arguments) {
+absl::StatusOr<TrainerSpec> LoadSpec(const std::string& path, bool is_resumed) {
+  ASSIGN_OR_RETURN(TrainerSpec spec, LoadTrainerSpec(path));
+  if (is_resumed) RETURN_IF_ERROR(Resume(&spec));
+  return spec;
+}
+
+int Main(std::vector<std::string> arguments) {
+  const bool is_resumed = arguments.size() == 2 && arguments[0] == "--resume";
+  if (is_resumed) arguments.erase(arguments.begin());
   if (arguments.size() != 1 || arguments[0] == "--help") {
     const bool is_asked = arguments.size() == 1;
     PrintUsage(is_asked ? std::cout : std::cerr);
@@ -74,7 +86,7 @@ int Main(const std::vector<std::string>& arguments) {
   std::signal(SIGINT, OnStopSignal);
   std::signal(SIGPIPE, SIG_IGN);
   const absl::StatusOr<TrainerSpec> spec =
-      WithExitCode(LoadTrainerSpec(arguments[0]), ExitCode::kBadSpec);
+      WithExitCode(LoadSpec(arguments[0], is_resumed), ExitCode::kBadSpec);
   if (!spec.ok()) Leave(spec.status());
   const RealClock clock;
   TrainingLoop loop(*spec, &clock, &stop_requested);

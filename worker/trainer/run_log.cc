@@ -30,7 +30,7 @@ RunLog::RunLog(const TrainerSpec& spec, const Clock* clock, UniqueFd file)
       file_(std::move(file)),
       writer_([this] { return absl::ToUnixMillis(clock_.Stamp()); },
               [this](absl::string_view line) {
-                if (!file_.is_open() || !status_.ok()) return;
+                if (!file_.is_open() || !status_.ok() || is_muted_) return;
                 status_ = Annotate(WriteAll(file_.get(), line), spec_.run.log_path());
               }) {}
 
@@ -94,6 +94,8 @@ void RunLog::HyperparametersOfRun() {
     const JsonList parts = {JsonValue(spec_.grid.parts[0]), JsonValue(spec_.grid.parts[1])};
     writer_.Event("spatial_grid", JsonValue(parts));
   }
+  if (spec_.checkpoint_interval_steps > 0)
+    writer_.Event("checkpoint_interval_steps", JsonValue(spec_.checkpoint_interval_steps));
   // MLPerf fixes the model, so its logs do not describe it; a facility's own round may vary it.
   if (absl::StartsWith(spec_.run.round(), "hpc-")) return;
   writer_.Event("cube_edge", JsonValue(spec_.model.cube_edge));
@@ -119,6 +121,12 @@ void RunLog::EpochStop(int epoch) {
 
 void RunLog::EvalError(int epoch, double mean_absolute_error) {
   writer_.Event("eval_error", mean_absolute_error, EpochNumber(epoch));
+}
+
+void RunLog::Resumed(int epoch, int64_t step) {
+  writer_.Event(
+      "resumed", {},
+      {{"epoch_num", JsonValue(epoch + spec_.first_epoch_number)}, {"step_num", JsonValue(step)}});
 }
 
 void RunLog::RunStop(absl::string_view status) {

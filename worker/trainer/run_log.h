@@ -42,6 +42,11 @@ class RunLog {
   void EvalStop(int epoch);
   void EpochStop(int epoch);
   void EvalError(int epoch, double mean_absolute_error);
+  // While muted, lines are dropped: a resumed process repeats no header.
+  void Mute(bool is_muted) { is_muted_ = is_muted; }
+  // This process goes on from a checkpoint. What the killed one wrote after it stays above, and is
+  // written again below.
+  void Resumed(int epoch, int64_t step);
   // "success" if the target was reached, else "aborted".
   void RunStop(absl::string_view status);
 
@@ -58,6 +63,7 @@ class RunLog {
   const RunClock clock_;
   UniqueFd file_;  // closed on ranks other than 0
   absl::Status status_;
+  bool is_muted_ = false;
   MllogWriter writer_;
 };
 

@@ -229,6 +229,13 @@ absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
   return Validate(spec->model);
 }
 
+absl::Status FillCheckpoints(const Hyperparameters& parameters, TrainerSpec* spec) {
+  ASSIGN_OR_RETURN(spec->checkpoint_interval_steps, parameters.Integer(kCheckpointKey, 0));
+  if (spec->checkpoint_interval_steps >= 0) return absl::OkStatus();
+  return Invalid(kCheckpointKey, absl::StrCat("want 0 (none) or a number of steps, found ",
+                                              spec->checkpoint_interval_steps));
+}
+
 absl::Status CheckDataset(const v1::RunSpec& run) {
   if (run.benchmark() != "cosmoflow")
     return Invalid("benchmark", absl::StrCat("want cosmoflow, found \"", run.benchmark(), "\""));
@@ -271,6 +278,7 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
   RETURN_IF_ERROR(FillSchedule(parameters, &spec));
   RETURN_IF_ERROR(FillModel(parameters, &spec));
+  RETURN_IF_ERROR(FillCheckpoints(parameters, &spec));
   const std::string& compression = run.dataset().compression();
   ASSIGN_OR_RETURN(spec.compression,
                    dataset::ParseCompression(compression.empty() ? "none" : compression));
@@ -281,6 +289,16 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   }
   if (absl::StrContains(run.round(), "0.7")) spec.first_epoch_number = 0;
   return spec;
+}
+
+absl::Status Resume(TrainerSpec* spec) {
+  if (IsClosedMlperf(spec->run)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot resume: in the closed division of ", spec->run.round(),
+                     " the time of a run has no pause; submit a new run"));
+  }
+  spec->is_resumed = true;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TrainerSpec> LoadTrainerSpec(const std::string& path) {

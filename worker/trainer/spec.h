@@ -18,6 +18,9 @@
 
 namespace assay {
 
+// Hyperparameter: steps from one checkpoint to the next.
+inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
+
 // Immutable once made.
 struct TrainerSpec {
   v1::RunSpec run;
@@ -41,6 +44,8 @@ struct TrainerSpec {
   double dropout = 0;
   double weight_decay = 0;  // Keras' l2: adds weight_decay * sum(w^2) to the loss
   std::string optimizer_name = "SGD";
+  int64_t checkpoint_interval_steps = 0;  // 0: none are written
+  bool is_resumed = false;                // go on from the last checkpoint if there is one
 
   CosmoflowSpec model;
   dataset::Compression compression = dataset::Compression::kNone;
@@ -55,6 +60,10 @@ struct TrainerSpec {
 // opt_learning_rate_decay_factor f at n boundaries means f, f^2, ..., f^n of the peak.
 // INVALID_ARGUMENT names the field, what it holds and what is allowed.
 absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run);
+
+// Makes `spec` one of a process that goes on where a killed one left off. FAILED_PRECONDITION where
+// the rules forbid it: in the closed division of an MLPerf round a run may not pause.
+absl::Status Resume(TrainerSpec* spec);
 
 // Reads a text proto. INVALID_ARGUMENT as above, with the path and, for syntax, line:column.
 absl::StatusOr<TrainerSpec> LoadTrainerSpec(const std::string& path);

@@ -25,6 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::SetHyperparameter;
+using testing::StatusIs;
 using testing::TempDir;
 
 class TrainingLoopTest : public ::testing::Test {
@@ -57,9 +58,10 @@ class TrainingLoopTest : public ::testing::Test {
     return run;
   }
 
-  absl::Status Train(const v1::RunSpec& run) {
-    const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+  absl::Status Train(const v1::RunSpec& run, bool is_resumed = false) {
+    absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
     if (!spec.ok()) return spec.status();
+    spec->is_resumed = is_resumed;
     TrainingLoop loop(*spec, &clock_, &stop_);
     return loop.Run();
   }
@@ -170,6 +172,47 @@ TEST_F(TrainingLoopTest, ADamagedSampleEndsTheRunNamingTheFile) {
 
   EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadData);
   EXPECT_THAT(std::string(status.message()), HasSubstr(names->front()));
+}
+
+TEST_F(TrainingLoopTest, AResumedRunIsRefusedWhereItsSpecHasChanged) {
+  v1::RunSpec run = Run();
+  run.set_epoch_count_max(1);
+  SetHyperparameter(&run, "checkpoint_interval_steps", "8");
+  ASSERT_THAT(Train(run), IsOk());
+  run.set_seed(run.seed() + 1);
+
+  const absl::Status status = Train(run, /*is_resumed=*/true);
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadSpec);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another run"));
+}
+
+// More epochs, another place for the log: the limits are not what makes the bits.
+TEST_F(TrainingLoopTest, AFinishedRunGoesOnWhereMoreEpochsAreAllowed) {
+  v1::RunSpec run = Run();
+  SetHyperparameter(&run, "checkpoint_interval_steps", "8");
+  ASSERT_THAT(Train(run), IsOk());
+  const std::vector<std::string> expected = Errors();
+  ASSERT_EQ(expected.size(), 2U);
+  ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt")), IsOk());
+  ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt.checkpoint")), IsOk());
+  run.set_epoch_count_max(1);
+  ASSERT_THAT(Train(run), IsOk());
+  run.set_epoch_count_max(2);
+
+  ASSERT_THAT(Train(run, /*is_resumed=*/true), IsOk());
+
+  EXPECT_EQ(Errors(), expected);
+}
+
+TEST_F(TrainingLoopTest, ARunThatReachedItsTargetIsNotResumed) {
+  v1::RunSpec run = Run();
+  run.set_quality_target(10);
+  SetHyperparameter(&run, "checkpoint_interval_steps", "8");
+  ASSERT_THAT(Train(run), IsOk());
+
+  EXPECT_THAT(Train(run, /*is_resumed=*/true),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("reached its target")));
 }
 
 TEST_F(TrainingLoopTest, AStopRequestEndsTheRunAborted) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/process.h"
+#include "common/sha256.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/trainer/run_specs.h"
@@ -66,7 +68,7 @@ class RanksTest : public ::testing::Test {
     return run;
   }
 
-  absl::StatusOr<ProcessId> Start(v1::RunSpec run, int rank) {
+  absl::StatusOr<ProcessId> Start(v1::RunSpec run, int rank, bool is_resumed = false) {
     run.set_node_rank(rank);
     const std::string path = dir_.Path(absl::StrCat("spec_", run.node_count(), "_", rank));
     std::string text;
@@ -74,16 +76,21 @@ class RanksTest : public ::testing::Test {
     const absl::Status written = WriteFileAtomic(path, text);
     if (!written.ok()) return written;
     const char* bin = std::getenv("ASSAY_BIN_DIR");
-    return Spawn(
-        {.argv = {absl::StrCat(bin == nullptr ? "build/dev/bin" : bin, "/assay-train"), path},
-         .environment = {"OMP_NUM_THREADS=1", "UCX_LOG_LEVEL=error"},
-         .output_path = dir_.Path(absl::StrCat("out_", rank))});
+    std::vector<std::string> argv = {
+        absl::StrCat(bin == nullptr ? "build/dev/bin" : bin, "/assay-train"), path};
+    if (is_resumed) argv.insert(argv.begin() + 1, "--resume");
+    return Spawn({.argv = argv,
+                  .environment = {"OMP_NUM_THREADS=1", "UCX_LOG_LEVEL=error"},
+                  .output_path = dir_.Path(absl::StrCat("out_", rank))});
   }
 
   std::vector<double> EvalErrors(int world_size) {
+    return EvalErrors(dir_.Path(absl::StrCat("result_", world_size, ".txt")));
+  }
+
+  static std::vector<double> EvalErrors(const std::string& log_path) {
     std::vector<double> values;
-    const std::string log =
-        ReadFile(dir_.Path(absl::StrCat("result_", world_size, ".txt"))).value_or("");
+    const std::string log = ReadFile(log_path).value_or("");
     const std::string key = "\"key\": \"eval_error\", \"value\": ";
     for (size_t at = log.find(key); at != std::string::npos; at = log.find(key, at + 1)) {
       const size_t begin = at + key.size();
@@ -94,6 +101,56 @@ class RanksTest : public ::testing::Test {
     return values;
   }
 
+  // Starts all ranks of `run`; each attempt listens elsewhere.
+  std::vector<ProcessId> StartAll(v1::RunSpec run, bool is_resumed) {
+    run.set_rendezvous_address(RendezvousAddress(++attempts_ * 17));
+    std::vector<ProcessId> ranks;
+    for (int rank = 0; rank < run.node_count(); ++rank) {
+      const absl::StatusOr<ProcessId> process = Start(run, rank, is_resumed);
+      EXPECT_THAT(process, IsOk());
+      if (process.ok()) ranks.push_back(*process);
+    }
+    return ranks;
+  }
+
+  // The line of a run's checkpoint that says where it is; empty before the first.
+  static std::string PositionIn(const v1::RunSpec& run) {
+    const std::string file = ReadFile(run.log_path() + ".checkpoint").value_or("\n\n");
+    const size_t begin = file.find('\n') + 1;
+    return file.substr(begin, file.find(", \"sections\"", begin) - begin);
+  }
+
+  // Kills all ranks, with no warning, once they have saved another position than `last`; returns
+  // it.
+  std::string KillAfterNextCheckpoint(const v1::RunSpec& run, const std::vector<ProcessId>& ranks,
+                                      const std::string& last) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    std::string position = PositionIn(run);
+    while ((position.empty() || position == last) && absl::Now() < deadline) {
+      sched_yield();
+      position = PositionIn(run);
+    }
+    for (const ProcessId& rank : ranks)
+      EXPECT_EQ(kill(rank.pid, SIGKILL), 0);
+    for (const ProcessId& rank : ranks)
+      EXPECT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(128 + SIGKILL));
+    return PositionIn(run);
+  }
+
+  // An epoch that the killed process had finished already may be in its log again.
+  void ExpectSameBits(const v1::RunSpec& run, const v1::RunSpec& killed) {
+    const std::vector<double> expected = EvalErrors(run.log_path());
+    const std::vector<double> found = EvalErrors(killed.log_path());
+    EXPECT_EQ(static_cast<int>(expected.size()), run.epoch_count_max());
+    EXPECT_THAT(found, ::testing::IsSupersetOf(expected));
+    EXPECT_THAT(found, ::testing::Each(::testing::AnyOfArray(expected)));
+    const std::string weights = ReadFile(run.log_path() + ".checkpoint").value_or("");
+    EXPECT_FALSE(weights.empty());
+    EXPECT_EQ(Sha256Hex(ReadFile(killed.log_path() + ".checkpoint").value_or("")),
+              Sha256Hex(weights));
+  }
+
+  int attempts_ = 0;
   static constexpr int kTrainSamples = 48;
   static constexpr int kEvalSamples = 16;
   TempDir dir_;
@@ -161,6 +218,40 @@ TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
   EXPECT_NEAR(one[1], four[1], kTolerance);
   EXPECT_THAT(ReadFile(dir_.Path("result_4.txt")).value_or(""),
               ::testing::HasSubstr("\"key\": \"spatial_grid\", \"value\": [2, 2]"));
+}
+
+// Killed with no warning and resumed, three times: the same errors and the same weights, to the
+// last bit, as a run that nobody disturbed. With dropout, so random numbers must go on too. Every 5
+// steps is in the middle of an epoch (of 12), every 12 just before its evaluation.
+TEST_F(RanksTest, AKilledRunResumesToTheSameBits) {
+  for (const char* interval : {"5", "12"}) {
+    SCOPED_TRACE(interval);
+    v1::RunSpec run = Run(2);
+    run.set_log_path(dir_.Path(absl::StrCat("undisturbed_", interval)));
+    run.set_epoch_count_max(8);
+    run.set_quality_target(1e-9);
+    SetHyperparameter(&run, "dropout", "0.5");
+    SetHyperparameter(&run, "checkpoint_interval_steps", interval);
+    for (const ProcessId& rank : StartAll(run, /*is_resumed=*/false))
+      ASSERT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0));
+    v1::RunSpec killed = run;
+    killed.set_log_path(dir_.Path(absl::StrCat("killed_", interval)));
+
+    std::set<std::string> positions = {""};
+    std::string last;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      last = KillAfterNextCheckpoint(killed, StartAll(killed, /*is_resumed=*/true), last);
+      EXPECT_TRUE(positions.insert(last).second) << "not further than " << last;
+    }
+    for (const ProcessId& rank : StartAll(killed, /*is_resumed=*/true))
+      ASSERT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
+          << ReadFile(dir_.Path("out_0")).value_or("");
+
+    ExpectSameBits(run, killed);
+    const std::string log = ReadFile(killed.log_path()).value_or("");
+    EXPECT_THAT(log, ::testing::HasSubstr("\"key\": \"resumed\""));
+    EXPECT_EQ(log.find("\"run_start\""), log.rfind("\"run_start\"")) << "one start, one clock";
+  }
 }
 
 // A rank that dies takes the others with it, soon and with the documented code.

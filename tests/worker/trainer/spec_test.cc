@@ -102,6 +102,23 @@ void DivideOverFourRanks(v1::RunSpec* run, const std::string& grid) {
   SetHyperparameter(run, "spatial_grid", grid);
 }
 
+// HPC rules: the time of a closed run has no pause.
+TEST(TrainerSpecTest, MayBeResumedInTheOpenDivisionOnly) {
+  v1::RunSpec run = SmallRun();
+  absl::StatusOr<TrainerSpec> open = MakeTrainerSpec(run);
+  run.set_division("closed");
+  run.mutable_model()->set_base_filter_count(32);
+  absl::StatusOr<TrainerSpec> closed = MakeTrainerSpec(run);
+  ASSERT_THAT(open, IsOk());
+  ASSERT_THAT(closed, IsOk());
+
+  EXPECT_THAT(Resume(&*open), IsOk());
+  EXPECT_THAT(Resume(&*closed),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has no pause")));
+  EXPECT_TRUE(open->is_resumed);
+  EXPECT_FALSE(closed->is_resumed);
+}
+
 struct BadCase {
   const char* name;
   std::function<void(v1::RunSpec*)> damage;
@@ -135,6 +152,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "base_filter_count: the closed division has 32, found 2"},
         BadCase{"Rank", [](v1::RunSpec* r) { r->set_node_rank(1); }, "rank 1 of 1 ranks"},
         BadCase{"Rendezvous", [](v1::RunSpec* r) { r->set_node_count(2); }, "rendezvous_address"},
+        BadCase{"Checkpoints",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "checkpoint_interval_steps", "-1"); },
+                "checkpoint_interval_steps: want 0"},
         BadCase{"GridType", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[2, 0.5]"); },
                 "spatial_grid: want two whole numbers"},
         BadCase{"GridRanks", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[3, 1]"); },
