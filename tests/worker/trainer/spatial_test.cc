@@ -13,8 +13,10 @@
 #include "common/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/comm/world.h"
+#include "tests/worker/engine/cuda/host_device.h"
 #include "worker/comm/memory.h"
 #include "worker/comm/ring.h"
+#include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/layers.h"
@@ -35,6 +37,7 @@ struct Division {
   SpatialGrid grid;
   int groups = 1;
   int64_t kernel = 3;
+  bool on_device = false;  // faked on the CPU: memory that is the backend's alone
 
   int ranks() const { return grid.size() * groups; }
 };
@@ -47,7 +50,7 @@ void PrintTo(const Division& division, std::ostream* out) {
 std::string NameOf(const ::testing::TestParamInfo<Division>& info) {
   const Division& division = info.param;
   return absl::StrCat("Kernel", division.kernel, "Grid", division.grid.ToString(), "Groups",
-                      division.groups);
+                      division.groups, division.on_device ? "OnDevice" : "");
 }
 
 // Counts as in voids and clusters: many zeros.
@@ -242,25 +245,29 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
   static constexpr int64_t kOutputs = 4;
   static constexpr int kSteps = 3;
 
-  static CosmoflowSpec SpecOf(int64_t batch, int64_t kernel, const SpatialGrid& grid) {
+  static CosmoflowSpec SpecOf(int64_t batch, const Division& division, const SpatialGrid& grid) {
     return {.batch = batch,
             .cube_edge = kEdge,
-            .kernel = kernel,
-            .base_filters = 8,
+            .kernel = division.kernel,
+            .base_filters = division.on_device ? 1 : 8,
             .dropout = 0,
             .l2 = 0.01,
             .grid = grid};
   }
 
+  static absl::StatusOr<std::unique_ptr<Backend>> MakeBackendFor(const Division& division) {
+    if (!division.on_device) return MakeBackend("onednn");
+    return cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
+  }
+
   static Shape Whole(int64_t batch) { return {batch, kEdge, kEdge, kEdge, 4}; }
 
-  static std::unique_ptr<Trainable> Make(const CosmoflowSpec& spec, uint32_t rank,
+  static std::unique_ptr<Trainable> Make(const CosmoflowSpec& spec, const Division& division,
                                          SpatialGroup* group) {
-    auto backend = MakeBackend("onednn");
+    auto backend = MakeBackendFor(division);
     EXPECT_THAT(backend, IsOk());
-    auto model =
-        MakeTrainable({.cosmoflow = spec, .options = {.seed = 9, .rank = rank}, .group = group},
-                      *std::move(backend));
+    auto model = MakeTrainable({.cosmoflow = spec, .options = {.seed = 9}, .group = group},
+                               *std::move(backend));
     EXPECT_THAT(model, IsOk());
     return *std::move(model);
   }
@@ -282,7 +289,8 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
     const auto error = model->EvalBatch({voxels, targets});
     EXPECT_THAT(error, IsOk());
     training.error = error.value_or(0);
-    training.parameters.assign(model->parameters().begin(), model->parameters().end());
+    const std::span<float> parameters = model->parameters();
+    training.parameters.assign(parameters.begin(), parameters.end());
     return training;
   }
 
@@ -291,8 +299,8 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
     SpatialRanks group(division.grid, comm->rank());
     group.Connect(comm, Soon);
     const int64_t first = comm->rank() / division.grid.size() * kBatch;
-    const CosmoflowSpec spec = SpecOf(kBatch, division.kernel, division.grid);
-    const auto model = Make(spec, static_cast<uint32_t>(first), &group);
+    const CosmoflowSpec spec = SpecOf(kBatch, division, division.grid);
+    const auto model = Make(spec, division, &group);
     const auto rows = targets.begin() + first * kOutputs;
     const Training training =
         Train(model.get(),
@@ -310,7 +318,7 @@ TEST_P(CosmoflowSpatialTest, EqualsOneProcessForSeveralSteps) {
   const std::vector<int16_t> counts = RandomCounts(Whole(batch));
   const std::vector<double> wide = RandomNumbers(static_cast<size_t>(batch * kOutputs), 2);
   const std::vector<float> targets(wide.begin(), wide.end());
-  const auto whole = Make(SpecOf(batch, division.kernel, {}), 0, nullptr);
+  const auto whole = Make(SpecOf(batch, division, {}), division, nullptr);
   const Training expected = Train(whole.get(), counts, targets, nullptr);
   const RealClock clock;
   const auto world = comm::OpenMemoryWorld(division.ranks(), &clock);
@@ -341,6 +349,10 @@ TEST_P(CosmoflowSpatialTest, EqualsOneProcessForSeveralSteps) {
 INSTANTIATE_TEST_SUITE_P(
     Divisions, CosmoflowSpatialTest,
     ::testing::ValuesIn(BothKernels({{{{2, 1}}}, {{{1, 2}}}, {{{2, 2}}}, {{{2, 2}}, 2}})), NameOf);
+
+INSTANTIATE_TEST_SUITE_P(OnDevice, CosmoflowSpatialTest,
+                         ::testing::ValuesIn(BothKernels({{.grid = {{2, 2}}, .on_device = true}})),
+                         NameOf);
 
 // All members of a group drop out the same, whatever their rank.
 TEST(SpatialDropoutTest, MembersOfAGroupPredictTheSame) {
