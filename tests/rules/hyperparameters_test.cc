@@ -101,6 +101,13 @@ TEST(HyperparametersTest, NamesTheViolatedRule) {
   }
 }
 
+TEST(HyperparametersTest, HowTheWorkIsDividedIsNoBusinessOfTheRules) {
+  EXPECT_THAT(
+      CheckHyperparameters(V3(), "cosmoflow", "closed",
+                           {{"spatial_grid", JsonList{4, 4}}, {"checkpoint_interval_steps", 100}}),
+      IsEmpty());
+}
+
 TEST(HyperparametersTest, UnknownBenchmarkAndDivisionAreErrors) {
   EXPECT_THAT(CheckHyperparameters(*FindRuleSet("2.0.0"), "openfold", "closed", {}),
               ElementsAre(Field(&Finding::rule_id, "R-SUB-005")));
