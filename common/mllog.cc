@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "common/json_reader.h"
 
@@ -321,6 +322,61 @@ bool MllogLines::Next(absl::string_view* line) {
   rest_.remove_prefix(length + end_length);
   ++line_number_;
   return true;
+}
+
+void MllogLineStream::Keep(absl::string_view part) {
+  is_begun_ = true;
+  if (!is_long_ && kept_.size() + part.size() <= kMllogLineBytesMax) {
+    absl::StrAppend(&kept_, part);
+    return;
+  }
+  // Only whether there is a token matters now; one may begin in what was kept.
+  constexpr size_t kTail = kMllogToken.size() - 1;
+  const absl::string_view begin = part.substr(0, kTail);
+  is_long_ = true;
+  has_token_ = has_token_ || absl::StrContains(absl::StrCat(kept_, begin), kMllogToken) ||
+               absl::StrContains(part, kMllogToken);
+  if (part.size() < kTail) {
+    absl::StrAppend(&kept_, part);
+    part = kept_;
+  }
+  kept_ = std::string(part.substr(part.size() - std::min(part.size(), kTail)));
+}
+
+void MllogLineStream::Finish(absl::string_view rest, Sink sink) {
+  if (!is_begun_ && rest.size() <= kMllogLineBytesMax) {
+    sink(rest, false);  // the usual case: nothing to copy
+    return;
+  }
+  Keep(rest);
+  sink(is_long_ ? absl::string_view() : absl::string_view(kept_), is_long_ && has_token_);
+  kept_.clear();
+  is_begun_ = is_long_ = has_token_ = false;
+}
+
+void MllogLineStream::Add(absl::string_view bytes, Sink sink) {
+  if (skip_line_feed_ && !bytes.empty()) {
+    skip_line_feed_ = false;
+    absl::ConsumePrefix(&bytes, "\n");
+  }
+  while (!bytes.empty()) {
+    const auto* feed = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
+    const size_t until = feed == nullptr ? bytes.size() : static_cast<size_t>(feed - bytes.data());
+    const auto* carriage = static_cast<const char*>(std::memchr(bytes.data(), '\r', until));
+    if (feed == nullptr && carriage == nullptr) return Keep(bytes);
+    const size_t length =
+        carriage == nullptr ? until : static_cast<size_t>(carriage - bytes.data());
+    Finish(bytes.substr(0, length), sink);
+    bytes.remove_prefix(length + 1);
+    if (carriage == nullptr) continue;
+    skip_line_feed_ = bytes.empty();
+    absl::ConsumePrefix(&bytes, "\n");
+  }
+}
+
+void MllogLineStream::End(Sink sink) {
+  skip_line_feed_ = false;
+  if (is_begun_) Finish("", sink);
 }
 
 MllogLine ReadMllogLine(absl::string_view line) {

@@ -5,10 +5,12 @@
 #ifndef COMMON_MLLOG_H_
 #define COMMON_MLLOG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 #include "common/json_value.h"
@@ -70,6 +72,34 @@ class MllogLines {
  private:
   absl::string_view rest_;
   int64_t line_number_ = 0;
+};
+
+// No record of a sane log comes near: the longest published one has 1,354 bytes. Bounds the memory
+// that a hostile log can take.
+inline constexpr size_t kMllogLineBytesMax = size_t{16} << 20;
+
+// Cuts a stream of bytes, given in pieces of any size, into the lines that MllogLines would find.
+// Holds no more than one line. Not thread-safe.
+class MllogLineStream {
+ public:
+  // `is_too_long`: the line has more than kMllogLineBytesMax bytes and holds a token; `text` is
+  // then empty. A longer line without a token is free text, and comes as an empty line.
+  using Sink = absl::FunctionRef<void(absl::string_view text, bool is_too_long)>;
+
+  // Hands over every line that `bytes` complete. A line lives as long as the call of `sink`.
+  void Add(absl::string_view bytes, Sink sink);
+  // The stream has ended: hands over what follows the last line end, if anything does.
+  void End(Sink sink);
+
+ private:
+  void Keep(absl::string_view part);
+  void Finish(absl::string_view rest, Sink sink);
+
+  std::string kept_;  // the beginning of a line whose end has not come
+  bool is_begun_ = false;
+  bool is_long_ = false;    // kept_ holds only what a token may begin with
+  bool has_token_ = false;  // seen in what is_long_ dropped
+  bool skip_line_feed_ = false;
 };
 
 enum class MllogOutcome {

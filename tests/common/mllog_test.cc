@@ -1,5 +1,6 @@
 #include "common/mllog.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -102,6 +103,46 @@ constexpr char kGood[] = "{\"time_ms\": 12, \"key\": \"k\", \"value\": 1, \"meta
 
 MllogOutcome OutcomeOf(const std::string& line) {
   return ReadMllogLine(line).outcome;
+}
+
+// "text" of every line, "!" where it was too long.
+std::vector<std::string> Streamed(absl::string_view bytes, size_t piece_bytes) {
+  std::vector<std::string> lines;
+  const auto sink = [&](absl::string_view text, bool is_too_long) {
+    lines.push_back(is_too_long ? "!" : std::string(text));
+  };
+  MllogLineStream stream;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece_bytes, bytes.size())))
+    stream.Add(bytes.substr(0, piece_bytes), sink);
+  stream.End(sink);
+  return lines;
+}
+
+TEST(MllogLineStreamTest, CutsAsMllogLinesDoesWhateverThePieces) {
+  for (const char* text : {"", "\n", "\r", "\r\n", "a", "a\n", "a\r\nb", "a\r\rb\n\nc", "\r\n\r\n",
+                           "\n\ra", "abc\rdef\nghi\r\njkl\r", "a\x0b\x85z\n"}) {
+    std::vector<std::string> expected;
+    MllogLines lines(text);
+    for (absl::string_view line; lines.Next(&line);)
+      expected.emplace_back(line);
+    for (const size_t piece_bytes : {1, 2, 3, 5, 100})
+      EXPECT_EQ(Streamed(text, piece_bytes), expected) << piece_bytes << " of " << text;
+  }
+}
+
+TEST(MllogLineStreamTest, ALineWithoutEndTakesNoMoreThanTheLimit) {
+  const std::string filler(kMllogLineBytesMax, 'x');
+  for (const size_t piece_bytes : {size_t{1} << 16, kMllogLineBytesMax - 5, 4 * filler.size()}) {
+    // The token begins before the limit and ends behind it, or comes first, or much later.
+    EXPECT_THAT(Streamed(absl::StrCat(filler.substr(4), ":::MLLOG {}\nb"), piece_bytes),
+                ElementsAre("!", "b"));
+    EXPECT_THAT(Streamed(absl::StrCat(":::MLLOG ", filler, "\nb"), piece_bytes),
+                ElementsAre("!", "b"));
+    EXPECT_THAT(Streamed(absl::StrCat(filler, filler, ":::MLLOG \nb"), piece_bytes),
+                ElementsAre("!", "b"));
+    EXPECT_THAT(Streamed(absl::StrCat(filler, filler, ":::MLLOG\nb"), piece_bytes),
+                ElementsAre("", "b"));
+  }
 }
 
 TEST(ReadMllogLineTest, CutsToTheLastToken) {

@@ -1,0 +1,101 @@
+#include "common/ed25519.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kPemBytesMax = 4096;  // a key takes some 120
+constexpr size_t kSignatureBytes = 64;
+
+template <auto kFree>
+struct Free {
+  template <typename T>
+  void operator()(T* object) const {
+    kFree(object);
+  }
+};
+using BioPtr = std::unique_ptr<BIO, Free<BIO_free_all>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
+using DigestPtr = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
+
+const uint8_t* Bytes(absl::string_view text) {
+  return reinterpret_cast<const uint8_t*>(text.data());
+}
+
+// Never asks at a terminal: an encrypted key is an error.
+int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) {
+  return 0;
+}
+
+enum class Half { kPrivate, kPublic };
+
+absl::StatusOr<KeyPtr> ReadKey(absl::string_view pem, Half half) {
+  const bool is_private = half == Half::kPrivate;
+  KeyPtr key;
+  if (pem.size() <= kPemBytesMax) {
+    const BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+    CHECK(bio != nullptr);
+    key.reset(is_private ? PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr)
+                         : PEM_read_bio_PUBKEY(bio.get(), nullptr, NoPassphrase, nullptr));
+  }
+  ERR_clear_error();
+  if (key == nullptr || EVP_PKEY_id(key.get()) != EVP_PKEY_ED25519) {
+    return absl::InvalidArgumentError(
+        is_private ? "no Ed25519 private key in PEM without passphrase; make one with 'openssl "
+                     "genpkey -algorithm ed25519'"
+                   : "no Ed25519 public key in PEM; 'openssl pkey -pubout' makes it of the private "
+                     "one");
+  }
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Ed25519Sign(absl::string_view private_key_pem,
+                                        absl::string_view message) {
+  ASSIGN_OR_RETURN(const KeyPtr key, ReadKey(private_key_pem, Half::kPrivate));
+  const DigestPtr context(EVP_MD_CTX_new());
+  std::array<uint8_t, kSignatureBytes> signature{};
+  size_t size = signature.size();
+  CHECK(EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1);
+  CHECK(EVP_DigestSign(context.get(), signature.data(), &size, Bytes(message), message.size()) ==
+        1);
+  return std::string(signature.begin(), signature.begin() + static_cast<ptrdiff_t>(size));
+}
+
+absl::Status Ed25519Verify(absl::string_view public_key_pem, absl::string_view message,
+                           absl::string_view signature) {
+  ASSIGN_OR_RETURN(const KeyPtr key, ReadKey(public_key_pem, Half::kPublic));
+  const DigestPtr context(EVP_MD_CTX_new());
+  CHECK(EVP_DigestVerifyInit(context.get(), nullptr, nullptr, nullptr, key.get()) == 1);
+  const bool is_good = signature.size() == kSignatureBytes &&
+                       EVP_DigestVerify(context.get(), Bytes(signature), signature.size(),
+                                        Bytes(message), message.size()) == 1;
+  ERR_clear_error();
+  if (is_good) return absl::OkStatus();
+  return absl::DataLossError("the signature is not of this content by this key");
+}
+
+absl::StatusOr<std::string> Ed25519PublicKey(absl::string_view private_key_pem) {
+  ASSIGN_OR_RETURN(const KeyPtr key, ReadKey(private_key_pem, Half::kPrivate));
+  const BioPtr bio(BIO_new(BIO_s_mem()));
+  CHECK(PEM_write_bio_PUBKEY(bio.get(), key.get()) == 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return std::string(data, static_cast<size_t>(size));
+}
+
+}  // namespace assay
