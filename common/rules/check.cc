@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -13,92 +14,69 @@
 #include "common/mllog.h"
 #include "common/rules/config_run.h"
 #include "common/rules/fact_collector.h"
+#include "common/rules/log_rules.h"
 
 namespace assay::rules {
 namespace {
 
 constexpr int kParseErrorsShown = 20;  // further ones are only counted
-
-constexpr char kLogSection[] = "MLLOG format";
-
-Finding ParseFinding(int64_t line, const char* problem) {
-  return {.rule_id = "R-LOG-001",
-          .error_class = "parse_errors",
-          .line = line,
-          .expected = "a JSON object behind the token",
-          .found = problem,
-          .section = kLogSection,
-          .remedy = "write records with one write per line, and remove damaged lines' cause"};
-}
-
-Finding NoLinesFinding() {
-  return {.rule_id = "R-LOG-002",
-          .error_class = "no_log_lines",
-          .expected = "records that begin with \":::MLLOG \"",
-          .found = "none",
-          .section = kLogSection,
-          .remedy = "give the log that the run wrote, not its console output"};
-}
-
-Finding CrashFinding(int64_t line, const char* exception) {
-  return {.rule_id = "R-LOG-003",
-          .error_class = absl::StrCat("crash:", exception),
-          .line = line,
-          .expected = "a JSON object with time_ms (a number), key, value and metadata",
-          .found = "a record on which the reference checker stops",
-          .section = kLogSection,
-          .remedy = "write the six members that the reference logger writes"};
-}
+constexpr int kUnheardMax = 100;       // of a config; further ones come with Finish
 
 // How the reference fails to open a config that does not exist.
 absl::string_view OpenException(absl::string_view file_name) {
   constexpr size_t kFileNameMax = 255;
-  if (absl::StrContains(file_name, '\0')) return "ValueError";
-  // A surrogate, which has no UTF-8: three bytes from 0xED 0xA0.
-  for (size_t i = 0; i + 1 < file_name.size(); ++i) {
+  // A surrogate has three bytes from 0xED 0xA0. Those from U+DC80 to U+DCFF stand for bytes that
+  // are no UTF-8, which a file name may hold.
+  for (size_t i = 0; i + 2 < file_name.size(); ++i) {
     const auto byte = [&](size_t at) { return static_cast<uint8_t>(file_name[at]); };
-    if (byte(i) == 0xED && byte(i + 1) >= 0xA0) return "UnicodeEncodeError";
+    if (byte(i) != 0xED || byte(i + 1) < 0xA0) continue;
+    if (byte(i + 1) != 0xB2 && byte(i + 1) != 0xB3) return "UnicodeEncodeError";
   }
+  if (absl::StrContains(file_name, '\0')) return "ValueError";
   return file_name.size() > kFileNameMax ? "OSError" : "FileNotFoundError";
 }
 
 std::vector<Finding> MissingConfig(const std::string& name) {
   const std::string file_name = absl::StrCat(name, ".yaml");
-  Finding missing = {.rule_id = "R-CFG-001",
-                     .error_class = absl::StrCat("config_missing:", file_name),
-                     .expected = "a division, benchmark and options that the round has",
-                     .found = absl::StrCat("a log that asks for the rules \"", name, "\""),
-                     .section = "Divisions and benchmarks",
-                     .remedy =
-                         "log submission_division, submission_benchmark and scheduler_type "
-                         "with the round's names"};
-  Finding crash = missing;
-  crash.error_class = absl::StrCat("crash:", OpenException(file_name));
-  return {std::move(missing), std::move(crash)};
+  constexpr size_t kNameLengthMax = 120;
+  const std::string found =
+      absl::StrCat("a log that asks for the rules ", DumpJson(name).substr(0, kNameLengthMax));
+  const absl::string_view exception = OpenException(file_name);
+  return {LogFinding("R-CFG-001", absl::StrCat("config_missing:", file_name), 0, found),
+          LogFinding("R-CFG-001", absl::StrCat("crash:", exception), 0,
+                     absl::StrCat("none; the reference checker stops with ", exception))};
 }
 
 }  // namespace
 
-// Feeds every config that is known to be needed with all records; a config that is asked for late
-// gets the earlier records from the buffer.
+// Feeds every config with every record that it has a rule for, whether some record has asked for
+// the config yet or not: so no record needs to be kept.
 class LiveChecker::Engine {
  public:
   explicit Engine(const RuleSet* rules) : rules_(rules), facts_(*rules) {
-    runs_.emplace_back(rules, 0);
+    const int config_count = static_cast<int>(rules->data().configs.size());
+    for (int config = 0; config < config_count; ++config)
+      runs_.emplace_back(rules, config);
+    unheard_.resize(runs_.size());
+    active_.push_back(0);
   }
 
   std::vector<Finding> AddLine(absl::string_view line);
+  std::vector<Finding> AddTooLongLine();
   CheckResult Finish(CheckOptions options) const;
   Facts CurrentFacts() const;
 
  private:
   using ByKey = std::map<std::string, Finding>;
 
+  std::vector<Finding> AddReadLine(const MllogLine& line);
   void AddRecord(const MllogLine& line, int key, std::vector<Finding>* found);
-  void Feed(size_t run, const Record& record, std::vector<Finding>* found);
+  void AddParseError(Finding finding, std::vector<Finding>* found);
+  void Feed(int config, const Record& record, std::vector<Finding>* found);
+  void Report(int config, std::vector<Finding> violated, std::vector<Finding>* found);
   void Activate(const std::string& name, std::vector<Finding>* found);
-  bool IsOverruled(size_t run, int key) const;
-  const ConfigRun* FindRun(int config) const;
+  bool IsActive(int config) const;
+  bool IsOverruled(int config, const std::string& key) const;
   std::vector<Finding> ParseFindings() const;
   std::vector<Finding> WalkQueue(CheckOptions options, std::vector<Finding> for_good) const;
   static void Merge(const ConfigRun::Outcome& outcome, CheckOptions options, ByKey* by_key,
@@ -106,8 +84,9 @@ class LiveChecker::Engine {
 
   const RuleSet* rules_;
   FactCollector facts_;
-  std::vector<ConfigRun> runs_;  // in the order of activation
-  std::deque<Record> records_;
+  std::vector<ConfigRun> runs_;                // by config
+  std::vector<int> active_;                    // configs asked for so far, in that order
+  std::vector<std::vector<Finding>> unheard_;  // by config: what it said before it was asked for
   int64_t line_number_ = 0;
   int64_t record_count_ = 0;
   int64_t parse_error_count_ = 0;
@@ -115,10 +94,24 @@ class LiveChecker::Engine {
   std::optional<Finding> crash_;
 };
 
-std::vector<Finding> LiveChecker::Engine::AddLine(absl::string_view text) {
+std::vector<Finding> LiveChecker::Engine::AddTooLongLine() {
   ++line_number_;
-  if (crash_) return {};
-  const MllogLine line = ReadMllogLine(text);
+  std::vector<Finding> found;
+  if (!crash_) {
+    AddParseError(LogFinding("R-LOG-004", "line_too_long", line_number_, "a longer line"), &found);
+  }
+  return found;
+}
+
+std::vector<Finding> LiveChecker::Engine::AddLine(absl::string_view text) {
+  if (text.size() > kMllogLineBytesMax && absl::StrContains(text, kMllogToken)) {
+    return AddTooLongLine();
+  }
+  ++line_number_;
+  return crash_ ? std::vector<Finding>() : AddReadLine(ReadMllogLine(text));
+}
+
+std::vector<Finding> LiveChecker::Engine::AddReadLine(const MllogLine& line) {
   std::vector<Finding> found;
   switch (line.outcome) {
     case MllogOutcome::kNoRecord:
@@ -131,51 +124,71 @@ std::vector<Finding> LiveChecker::Engine::AddLine(absl::string_view text) {
       break;
     }
     case MllogOutcome::kParseError:
-      found.push_back(ParseFinding(line_number_, line.problem));
-      if (++parse_error_count_ <= kParseErrorsShown) parse_errors_.push_back(found.back());
+      AddParseError(LogFinding("R-LOG-001", "parse_errors", line_number_, line.problem), &found);
       break;
     case MllogOutcome::kCrash:
-      crash_ = CrashFinding(line_number_, line.problem);
+      crash_ = LogFinding(
+          "R-LOG-003", absl::StrCat("crash:", line.problem), line_number_,
+          absl::StrCat("a record on which the reference checker stops with ", line.problem));
       found.push_back(*crash_);
       break;
   }
   return found;
 }
 
+void LiveChecker::Engine::AddParseError(Finding finding, std::vector<Finding>* found) {
+  if (++parse_error_count_ <= kParseErrorsShown) parse_errors_.push_back(finding);
+  found->push_back(std::move(finding));
+}
+
 void LiveChecker::Engine::AddRecord(const MllogLine& line, int key, std::vector<Finding>* found) {
-  records_.push_back({.line = line_number_,
-                      .time_ms = line.time_ms,
-                      .key = key,
-                      .value = BuildJson(line.value_json),
-                      .metadata = BuildJson(line.metadata_json)});
-  const Record& record = records_.back();
+  Record record = {.line = line_number_,
+                   .time_ms = line.time_ms,
+                   .key = key,
+                   .value = BuildJson(line.value_json),
+                   .value_json = line.value_json};
+  if (rules_->UsesMetadata(key)) record.metadata = BuildJson(line.metadata_json);
   facts_.Add(record);
-  // Configs that this record activates have seen it when they are ready.
-  const size_t run_count = runs_.size();
-  for (size_t i = 0; i < run_count; ++i)
-    Feed(i, record, found);
+  for (const int config : rules_->ConfigsWith(key))
+    Feed(config, record, found);
 }
 
-void LiveChecker::Engine::Feed(size_t run, const Record& record, std::vector<Finding>* found) {
-  const size_t enqueued_before = runs_[run].enqueued().size();
-  std::vector<Finding> violated = runs_[run].Add(record);
-  if (!violated.empty() && !IsOverruled(run, record.key)) {
-    found->insert(found->end(), std::make_move_iterator(violated.begin()),
-                  std::make_move_iterator(violated.end()));
+void LiveChecker::Engine::Feed(int config, const Record& record, std::vector<Finding>* found) {
+  ConfigRun& run = runs_[static_cast<size_t>(config)];
+  const size_t enqueued_before = run.enqueued().size();
+  std::vector<Finding> violated = run.Add(record);
+  const bool is_active = IsActive(config);
+  if (is_active) {
+    Report(config, std::move(violated), found);
+  } else {
+    std::vector<Finding>& unheard = unheard_[static_cast<size_t>(config)];
+    const auto room = static_cast<size_t>(kUnheardMax) - unheard.size();
+    violated.resize(std::min(violated.size(), room));
+    std::move(violated.begin(), violated.end(), std::back_inserter(unheard));
   }
-  // Activate may move runs_, so copy the names first.
-  const std::vector<std::string> names(
-      runs_[run].enqueued().begin() + static_cast<std::ptrdiff_t>(enqueued_before),
-      runs_[run].enqueued().end());
-  for (const std::string& name : names)
-    Activate(name, found);
+  // A name that is asked for again moves to the end, so new ones only add.
+  if (!is_active || run.enqueued().size() == enqueued_before) return;
+  Activate(run.enqueued().back(), found);
 }
 
-// A config that was activated later judges the key afresh.
-bool LiveChecker::Engine::IsOverruled(size_t run, int key) const {
-  return std::any_of(
-      runs_.begin() + static_cast<std::ptrdiff_t>(run) + 1, runs_.end(),
-      [&](const ConfigRun& later) { return rules_->FindRule(later.config(), key) != nullptr; });
+void LiveChecker::Engine::Report(int config, std::vector<Finding> violated,
+                                 std::vector<Finding>* found) {
+  for (Finding& finding : violated) {
+    if (!IsOverruled(config, finding.key)) found->push_back(std::move(finding));
+  }
+}
+
+bool LiveChecker::Engine::IsActive(int config) const {
+  return std::find(active_.begin(), active_.end(), config) != active_.end();
+}
+
+// A config that was asked for later judges the key afresh.
+bool LiveChecker::Engine::IsOverruled(int config, const std::string& key) const {
+  const int number = rules_->KeyNumber(key);
+  const auto own = std::find(active_.begin(), active_.end(), config);
+  return number >= 0 && std::any_of(own + 1, active_.end(), [&](int later) {
+           return rules_->FindRule(later, number) != nullptr;
+         });
 }
 
 void LiveChecker::Engine::Activate(const std::string& name, std::vector<Finding>* found) {
@@ -185,17 +198,13 @@ void LiveChecker::Engine::Activate(const std::string& name, std::vector<Finding>
     found->insert(found->end(), missing.begin(), missing.end());
     return;
   }
-  if (FindRun(config) != nullptr) return;
-  const size_t run = runs_.size();
-  runs_.emplace_back(rules_, config);
-  for (const Record& record : records_)
-    Feed(run, record, found);
-}
-
-const ConfigRun* LiveChecker::Engine::FindRun(int config) const {
-  const auto found = std::find_if(runs_.begin(), runs_.end(),
-                                  [&](const ConfigRun& run) { return run.config() == config; });
-  return found == runs_.end() ? nullptr : &*found;
+  if (IsActive(config)) return;
+  active_.push_back(config);
+  Report(config, std::move(unheard_[static_cast<size_t>(config)]), found);
+  unheard_[static_cast<size_t>(config)].clear();
+  const std::vector<std::string> names = runs_[static_cast<size_t>(config)].enqueued();
+  for (const std::string& next : names)
+    Activate(next, found);
 }
 
 Facts LiveChecker::Engine::CurrentFacts() const {
@@ -211,7 +220,7 @@ std::vector<Finding> LiveChecker::Engine::ParseFindings() const {
     findings.back().found =
         absl::StrCat(parse_error_count_ - kParseErrorsShown + 1, " more malformed lines");
   }
-  if (record_count_ == 0) findings.push_back(NoLinesFinding());
+  if (record_count_ == 0) findings.push_back(LogFinding("R-LOG-002", "no_log_lines", 0, "none"));
   return findings;
 }
 
@@ -232,11 +241,15 @@ std::vector<Finding> LiveChecker::Engine::WalkQueue(CheckOptions options,
   ByKey by_key, warnings;
   std::deque<std::string> queue = {rules_->data().configs[0].name};
   std::string previous;
-  for (; !queue.empty(); queue.pop_front()) {
+  bool has_died = false;
+  // Configs that ask for each other in a circle, on which the reference would never end, end here.
+  size_t steps_left = 4 * rules_->data().configs.size();
+  for (; !queue.empty() && steps_left > 0; queue.pop_front(), --steps_left) {
     const int config = rules_->ConfigNumber(queue.front());
     if (config < 0) {
       const std::vector<Finding> missing = MissingConfig(queue.front());
       for_good.insert(for_good.end(), missing.begin(), missing.end());
+      has_died = true;
       break;
     }
     // The same config twice in a row says the same twice.
@@ -244,16 +257,18 @@ std::vector<Finding> LiveChecker::Engine::WalkQueue(CheckOptions options,
     for (const KeyRule& rule : rules_->data().configs[static_cast<size_t>(config)].rules) {
       by_key.erase(rule.key);
     }
-    const ConfigRun* run = FindRun(config);
-    const ConfigRun::Outcome outcome = run->Finish();
+    const ConfigRun& run = runs_[static_cast<size_t>(config)];
+    const ConfigRun::Outcome outcome = run.Finish();
     Merge(outcome, options, &by_key, &warnings, &for_good);
-    if (outcome.crashed) break;
-    queue.insert(queue.end(), run->enqueued().begin(), run->enqueued().end());
+    has_died = outcome.crashed;
+    if (has_died) break;
+    queue.insert(queue.end(), run.enqueued().begin(), run.enqueued().end());
   }
   for (const auto& [key, finding] : by_key)
     for_good.push_back(finding);
   std::stable_sort(for_good.begin(), for_good.end(),
                    [](const Finding& a, const Finding& b) { return a.line < b.line; });
+  if (has_died) return for_good;  // the reference shows no warnings then
   for (const auto& [key, finding] : warnings)
     for_good.push_back(finding);
   return for_good;
@@ -294,46 +309,52 @@ CheckResult LiveChecker::Finish(CheckOptions options) const {
   return engine_->Finish(options);
 }
 
+void StreamChecker::Add(absl::string_view bytes) {
+  lines_.Add(bytes, [this](absl::string_view line, bool is_too_long) { Take(line, is_too_long); });
+}
+
+void StreamChecker::Take(absl::string_view line, bool is_too_long) {
+  if (is_too_long) {
+    checker_.engine_->AddTooLongLine();
+  } else {
+    checker_.engine_->AddLine(line);
+  }
+}
+
+CheckResult StreamChecker::Finish(CheckOptions options) {
+  lines_.End([this](absl::string_view line, bool is_too_long) { Take(line, is_too_long); });
+  return checker_.Finish(options);
+}
+
 CheckResult Check(absl::string_view log_bytes, const RuleSet& rules, CheckOptions options) {
-  LiveChecker checker(rules);
-  MllogLines lines(log_bytes);
-  for (absl::string_view line; lines.Next(&line);)
-    checker.AddLine(line);
+  StreamChecker checker(rules);
+  checker.Add(log_bytes);
   return checker.Finish(options);
 }
 
 std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const FirstTouch& touch) {
-  Finding finding = {.rule_id = "R-TIM-001",
-                     .error_class = "first_touch:run_start",
-                     .key = "run_start",
-                     .section = "HPC rules, Timing",
-                     .remedy = "log run_start before the first read of the dataset"};
+  constexpr char kClass[] = "first_touch:run_start";
   const std::string seen =
       absl::StrCat(touch.touch_ms, " ms (", touch.witness, ", first read ", touch.path, ")");
   if (!run_start_ms) {
-    finding.rule_id = "R-TIM-002";
+    Finding finding = LogFinding("R-TIM-002", kClass, 0, "no run_start");
     finding.expected = absl::StrCat("run_start before the first touch at ", seen);
-    finding.found = "no run_start";
     return {finding};
   }
   // Written so that a NaN stamp fails.
   if (*run_start_ms <= static_cast<double>(touch.touch_ms + touch.tolerance_ms)) return {};
+  Finding finding =
+      LogFinding("R-TIM-001", kClass, 0,
+                 absl::StrFormat("run_start at %.0f ms, %.0f ms later", *run_start_ms,
+                                 *run_start_ms - static_cast<double>(touch.touch_ms)));
   finding.expected = absl::StrCat("run_start at or before the witnessed first touch at ", seen);
-  finding.found = absl::StrFormat("run_start at %.0f ms, %.0f ms later", *run_start_ms,
-                                  *run_start_ms - static_cast<double>(touch.touch_ms));
   return {finding};
 }
 
 Finding NoWitness() {
-  return {
-      .rule_id = "R-TIM-003",
-      .severity = Severity::kWarning,
-      .error_class = "first_touch:not_witnessed",
-      .key = "run_start",
-      .expected = "a first touch of the dataset, witnessed by the node",
-      .found = "none",
-      .section = "HPC rules, Timing",
-      .remedy = "let the agent use fanotify (as root) or inotify; its step log says what failed"};
+  Finding finding = LogFinding("R-TIM-003", "first_touch:not_witnessed", 0, "none");
+  finding.severity = Severity::kWarning;
+  return finding;
 }
 
 }  // namespace assay::rules

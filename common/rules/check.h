@@ -4,6 +4,7 @@
 #ifndef COMMON_RULES_CHECK_H_
 #define COMMON_RULES_CHECK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,10 +14,14 @@
 #include "absl/strings/string_view.h"
 
 #include "common/json_value.h"
+#include "common/mllog.h"
 #include "common/rules/finding.h"
 #include "common/rules/ruleset.h"
 
 namespace assay::rules {
+
+// Seeds that a log may repeat without end are kept up to so many bytes of JSON text.
+inline constexpr size_t kSeedBytesMax = 64 << 10;
 
 // What a log says about its run. Times are milliseconds since the Unix epoch as logged; of a key
 // that occurs more than once the first value counts where nothing else is said.
@@ -33,7 +38,7 @@ struct Facts {
   std::optional<double> quality;  // the benchmark's quality, last value before run_stop
   std::optional<double> best_quality;  // of the whole file
   bool reached_target = false;         // some line of the whole file meets the target
-  std::vector<JsonValue> seeds;        // every one
+  std::vector<JsonValue> seeds;        // the first kSeedBytesMax bytes of them
   std::optional<JsonValue> global_batch_size, number_of_nodes, accelerators_per_node;
   std::optional<JsonValue> train_samples, eval_samples, opt_name;
   int64_t record_count = 0;
@@ -80,8 +85,27 @@ class LiveChecker {
   CheckResult Finish(CheckOptions options = {}) const;
 
  private:
+  friend class StreamChecker;
   class Engine;
   std::unique_ptr<Engine> engine_;
+};
+
+// Judges a log that comes in pieces of any size, as read from a file or a pipe. Its memory does not
+// grow with the log: it holds one line (at most kMllogLineBytesMax), and per key of the round the
+// first value and the last violation. Not thread-safe. `rules` must outlive it.
+class StreamChecker {
+ public:
+  explicit StreamChecker(const RuleSet& rules) : checker_(rules) {}
+
+  void Add(absl::string_view bytes);
+  // The same result as Check of all bytes. Call once; Add nothing afterwards.
+  CheckResult Finish(CheckOptions options = {});
+
+ private:
+  void Take(absl::string_view line, bool is_too_long);
+
+  LiveChecker checker_;
+  MllogLineStream lines_;
 };
 
 // The first read of a run's dataset, as its node saw it.

@@ -93,22 +93,6 @@ std::string Values(const std::vector<JsonValue>& values) {
                        [](std::string* out, const JsonValue& value) { AppendJson(value, out); });
 }
 
-absl::string_view FlagInWords(Flag flag) {
-  switch (flag) {
-    case Flag::kInitStarted:
-      return "init_start";
-    case Flag::kInitStopped:
-      return "init_stop";
-    case Flag::kRunStarted:
-      return "run_start";
-    case Flag::kRunStopped:
-      return "run_stop";
-    case Flag::kStagingStarted:
-      return "staging_start";
-  }
-  return "";
-}
-
 }  // namespace
 
 Truth EvaluateValue(const Condition& condition, const JsonValue& value) {
@@ -174,6 +158,22 @@ Truth EvaluateAll(const std::vector<Condition>& conditions, const Record& record
   return Truth::kTrue;
 }
 
+absl::string_view FlagInWords(Flag flag) {
+  switch (flag) {
+    case Flag::kInitStarted:
+      return "init_start";
+    case Flag::kInitStopped:
+      return "init_stop";
+    case Flag::kRunStarted:
+      return "run_start";
+    case Flag::kRunStopped:
+      return "run_stop";
+    case Flag::kStagingStarted:
+      return "staging_start";
+  }
+  return "";
+}
+
 std::string Describe(const Condition& condition) {
   const std::string values = Values(condition.operands);
   switch (condition.kind) {
@@ -209,9 +209,9 @@ std::string Describe(const Condition& condition) {
     case Kind::kMetadataGreater:
       return absl::StrCat("metadata ", condition.member, " more than ", values);
     case Kind::kFlagSet:
-      return absl::StrCat("after ", FlagInWords(condition.flag));
+      return absl::StrCat("a line after ", FlagInWords(condition.flag));
     case Kind::kFlagClear:
-      return absl::StrCat("before ", FlagInWords(condition.flag));
+      return absl::StrCat("a line before ", FlagInWords(condition.flag));
     case Kind::kInitWithin:
       return absl::StrCat("less than ", values, " ms after the first init_start");
   }

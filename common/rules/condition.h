@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 #include "common/json_value.h"
 #include "common/rules/ruleset.h"
 
@@ -20,7 +22,8 @@ struct Record {
   double time_ms = 0;
   int key = 0;  // RuleSet::KeyNumber
   JsonValue value;
-  JsonValue metadata;
+  JsonValue metadata;            // null where no rule and no fact looks into it
+  absl::string_view value_json;  // as logged; lives as long as the call that passes the record
 };
 
 // What one config remembers while it walks over the records.
@@ -44,6 +47,9 @@ Truth EvaluateAll(const std::vector<Condition>& conditions, const Record& record
 
 // The same for a bare value, as far as its conditions look at nothing else.
 Truth EvaluateValue(const Condition& condition, const JsonValue& value);
+
+// The key that sets a flag: "run_start".
+absl::string_view FlagInWords(Flag flag);
 
 // Builders, for tables of rules.
 inline Condition Compare(Condition::Kind kind, JsonValue operand) {

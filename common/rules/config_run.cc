@@ -7,7 +7,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+
+#include "common/json_reader.h"
 
 namespace assay::rules {
 namespace {
@@ -18,6 +21,17 @@ std::string Shown(const JsonValue& value) {
   std::string text = DumpJson(value);
   if (text.size() > kFoundLengthMax) text = text.substr(0, kFoundLengthMax) + "...";
   return text;
+}
+
+// Python's str.lower() for ASCII and the other letters of latin-1. `text` is UTF-8.
+std::string PythonLower(absl::string_view text) {
+  std::string lower = absl::AsciiStrToLower(text);
+  for (size_t i = 0; i + 1 < lower.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(lower[i + 1]);
+    if (lower[i] != '\xC3' || byte < 0x80 || byte > 0x9E || byte == 0x97) continue;
+    lower[i + 1] = static_cast<char>(byte + 0x20);
+  }
+  return lower;
 }
 
 // A finding about a key, with all that the rule knows.
@@ -35,17 +49,17 @@ bool LooksAtMetadata(const Condition& condition) {
          condition.kind == Condition::Kind::kMetadataGreater;
 }
 
-bool LooksAtOrder(const Condition& condition) {
-  return condition.kind == Condition::Kind::kFlagSet ||
-         condition.kind == Condition::Kind::kFlagClear;
-}
-
 // What the record had instead of what the condition wants.
 std::string FoundFor(const Condition& condition, const Record& record, const State& state) {
   if (LooksAtMetadata(condition)) return Shown(record.metadata);
-  if (LooksAtOrder(condition)) return "the opposite order";
+  if (condition.kind == Condition::Kind::kFlagSet) {
+    return absl::StrCat("no ", FlagInWords(condition.flag), " before it");
+  }
+  if (condition.kind == Condition::Kind::kFlagClear) {
+    return absl::StrCat(FlagInWords(condition.flag), " before it");
+  }
   if (condition.kind == Condition::Kind::kInitWithin) {
-    return absl::StrCat(record.time_ms - state.first_init_start_ms, " ms");
+    return absl::StrFormat("%.0f ms", record.time_ms - state.first_init_start_ms);
   }
   return Shown(record.value);
 }
@@ -85,14 +99,17 @@ void ConfigRun::CountValue(const KeyRule& rule, const Record& record, KeyState* 
                            std::vector<Finding>* found) {
   ++state->count;
   state->last_line = record.line;
-  if (!rule.some_line.empty()) state->last = record.value;
   if (rule.occurrence != Occurrence::kExactlyOne) return;
   if (!state->first) {
-    state->first = record.value;
-  } else if (!state->difference && !PythonSame(*state->first, record.value)) {
+    state->first = std::string(record.value_json);
+    return;
+  }
+  // Equal text is an equal value, NaN included.
+  if (state->difference || *state->first == record.value_json) return;
+  if (const JsonValue first = BuildJson(*state->first); !PythonSame(first, record.value)) {
     Finding finding = ForRule(rule, "exactly_one_many_different");
     finding.line = record.line;
-    finding.expected = absl::StrCat("one value; it was ", Shown(*state->first));
+    finding.expected = absl::StrCat("one value; it was ", Shown(first));
     finding.found = Shown(record.value);
     state->difference = finding;
     found->push_back(std::move(finding));
@@ -126,12 +143,14 @@ void ConfigRun::CheckRecord(const KeyRule& rule, const Record& record, KeyState*
 bool ConfigRun::CheckSomeLine(const KeyRule& rule, const Record& record, KeyState* state,
                               std::vector<Finding>* found) {
   if (rule.some_line.empty()) return true;
+  state->last = record.value;
   const Truth truth = EvaluateAll(rule.some_line, record, state_);
   if (truth == Truth::kTrue) ++state->successes;
   if (truth != Truth::kError) return true;
   crash_ = ForRule(rule, "crash");
   crash_->error_class = "crash:TypeError";
   crash_->line = record.line;
+  crash_->expected = absl::StrCat("a number: ", DescribeAll(rule.some_line));
   crash_->found = Shown(record.value);
   found->push_back(*crash_);
   return false;
@@ -153,10 +172,23 @@ bool ConfigRun::Apply(const Effect& effect, const Record& record) {
   std::string value = PythonStr(record.value);
   if (effect.lower_case) {
     if (record.value.AsString() == nullptr) return false;
-    value = absl::AsciiStrToLower(value);
+    value = PythonLower(value);
   }
-  enqueued_.push_back(absl::StrCat(effect.prefix, value, effect.suffix));
+  Enqueue(absl::StrCat(effect.prefix, value, effect.suffix));
   return true;
+}
+
+// The reference would check a config as often as it is asked for. The last time is enough: it
+// judges its keys afresh, and a config that may be asked for twice has no some_line to die on.
+void ConfigRun::Enqueue(std::string name) {
+  if (asked_for_unknown_) return;
+  const auto known = std::find(enqueued_.begin(), enqueued_.end(), name);
+  if (known != enqueued_.end()) {
+    std::rotate(known, known + 1, enqueued_.end());
+    return;
+  }
+  asked_for_unknown_ = rule_set_->ConfigNumber(name) < 0;
+  enqueued_.push_back(std::move(name));
 }
 
 bool ConfigRun::Occurred(const std::string& key) const {
@@ -184,6 +216,7 @@ void ConfigRun::FinishRule(const KeyRule& rule, const KeyState& state, Outcome* 
       rule.occurrence == Occurrence::kExactlyOne || rule.occurrence == Occurrence::kAtLeastOne;
   if (is_required && state.count == 0) {
     message = ForRule(rule, "missing");
+    message->expected = Demand(rule);
     message->found = "no such key";
   } else if (rule.occurrence == Occurrence::kExactlyOne && state.difference) {
     message = state.difference;
@@ -218,6 +251,7 @@ ConfigRun::Outcome ConfigRun::Finish() const {
     if (rule.some_line.empty() || state.count == 0 || state.successes > 0) continue;
     Finding finding = ForRule(rule, "no_line_passes");
     finding.line = state.last_line;
+    finding.expected = absl::StrCat("a line with a value of ", DescribeAll(rule.some_line));
     finding.found =
         absl::StrCat("none of ", state.count, " lines; the last is ", Shown(state.last));
     outcome.for_good.push_back(std::move(finding));

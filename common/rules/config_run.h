@@ -32,19 +32,20 @@ class ConfigRun {
   Outcome Finish() const;
 
   int config() const { return config_; }
-  // Names of further configs to check, in order.
+  // Names of further configs to check, each once, in the order in which they were asked for last.
+  // An unknown one is the last: the reference dies on it, so what follows never counts.
   const std::vector<std::string>& enqueued() const { return enqueued_; }
 
  private:
   struct KeyState {
     int64_t count = 0;
-    std::optional<JsonValue> first;     // value of the first record
+    std::optional<std::string> first;   // value of the first record, as JSON
     std::optional<Finding> difference;  // set once a value differs from the first
     std::optional<Finding> failure;     // the latest failed check
     int64_t successes = 0;              // records that meet some_line
-    int64_t last_line = 0;              //
-    JsonValue last;
-    bool closed = false;  // no checks any more
+    int64_t last_line = 0;              // of the last record
+    JsonValue last;                     // and its value, where there is a some_line
+    bool closed = false;                // no checks any more
   };
 
   const std::vector<KeyRule>& rules() const;
@@ -58,6 +59,7 @@ class ConfigRun {
                   std::vector<Finding>* found);
   void FinishRule(const KeyRule& rule, const KeyState& state, Outcome* outcome) const;
   void FinishAlternatives(const KeyRule& rule, Outcome* outcome) const;
+  void Enqueue(std::string name);
   bool Occurred(const std::string& key) const;
 
   const RuleSet* rule_set_;
@@ -65,6 +67,7 @@ class ConfigRun {
   State state_;
   std::vector<KeyState> keys_;  // by position of the rule in the config
   std::vector<std::string> enqueued_;
+  bool asked_for_unknown_ = false;
   std::optional<Finding> crash_;
 };
 

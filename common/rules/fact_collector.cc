@@ -6,6 +6,8 @@
 namespace assay::rules {
 namespace {
 
+constexpr size_t kUnpairedMax = 1 << 16;  // staging_start without stop, or the other way round
+
 // The first text wins; what is no text is left out.
 void TakeText(const JsonValue& value, std::string* text) {
   if (text->empty() && value.AsString() != nullptr) *text = *value.AsString();
@@ -23,6 +25,9 @@ bool Meets(const Benchmark& benchmark, double quality) {
 
 }  // namespace
 
+FactCollector::FactCollector(const RuleSet& rules)
+    : rules_(&rules), qualities_(rules.data().benchmarks.size()) {}
+
 void FactCollector::Add(const Record& record) {
   const auto key = static_cast<FactKey>(record.key);
   switch (key) {
@@ -38,11 +43,9 @@ void FactCollector::Add(const Record& record) {
       return TakeText(record.value, &facts_.benchmark);
     case FactKey::kEvalError:
     case FactKey::kEvalAccuracy:
-      qualities_.push_back({record.value, key, !has_run_stop_});
-      return;
+      return AddQuality(key, record.value);
     case FactKey::kSeed:
-      facts_.seeds.push_back(record.value);
-      return;
+      return AddSeed(record);
     case FactKey::kGlobalBatchSize:
       return TakeValue(record.value, &facts_.global_batch_size);
     case FactKey::kNumberOfNodes:
@@ -79,9 +82,11 @@ void FactCollector::AddTiming(FactKey key, const Record& record) {
     if (init_start_ms_ && !facts_.init_ms) facts_.init_ms = record.time_ms - *init_start_ms_;
   } else if (key == FactKey::kStagingStart) {
     if (!facts_.staging_start_ms) facts_.staging_start_ms = record.time_ms;
-    staging_starts_.push_back(record.time_ms);
+    if (staging_starts_.size() < kUnpairedMax) staging_starts_.push_back(record.time_ms);
+    PairStaging();
   } else {
-    staging_stops_.push_back(record.time_ms);
+    if (staging_stops_.size() < kUnpairedMax) staging_stops_.push_back(record.time_ms);
+    PairStaging();
   }
   if (facts_.run_start_ms) return;  // the pair below was complete before
   if (latest_run_start_ms_ && latest_run_stop_ms_) {
@@ -97,31 +102,46 @@ void FactCollector::AddRunStop(const Record& record) {
   if (status != nullptr) TakeText(*status, &facts_.run_status);
 }
 
-void FactCollector::AddQuality(Facts* facts) const {
-  const Benchmark* benchmark = rules_->FindBenchmark(facts->benchmark);
-  if (benchmark == nullptr) return;
-  for (const Quality& quality : qualities_) {
-    if (kFactKeys[static_cast<size_t>(quality.key)] != benchmark->quality_key) continue;
-    const std::optional<double> value = quality.value.ToDouble();
-    if (!value) continue;
-    if (quality.before_run_stop) facts->quality = value;
-    const bool is_better =
-        !facts->best_quality || (benchmark->lower_is_better ? *value < *facts->best_quality
-                                                            : *value > *facts->best_quality);
-    if (is_better) facts->best_quality = value;
-    facts->reached_target |= Meets(*benchmark, *value);
+// The benchmark may be named later, so the line counts for each that has this quality.
+void FactCollector::AddQuality(FactKey key, const JsonValue& value) {
+  const std::optional<double> number = value.ToDouble();
+  if (!number) return;
+  for (size_t i = 0; i < qualities_.size(); ++i) {
+    const Benchmark& benchmark = rules_->data().benchmarks[i];
+    if (kFactKeys[static_cast<size_t>(key)] != benchmark.quality_key) continue;
+    Quality& quality = qualities_[i];
+    if (!has_run_stop_) quality.last_before_stop = number;
+    const bool is_better = !quality.best || (benchmark.lower_is_better ? *number < *quality.best
+                                                                       : *number > *quality.best);
+    if (is_better) quality.best = number;
+    quality.reached_target |= Meets(benchmark, *number);
   }
+}
+
+void FactCollector::AddSeed(const Record& record) {
+  seed_bytes_ += record.value_json.size();
+  if (seed_bytes_ <= kSeedBytesMax) facts_.seeds.push_back(record.value);
+}
+
+// The first start belongs to the first stop, whichever came first.
+void FactCollector::PairStaging() {
+  if (staging_starts_.empty() || staging_stops_.empty()) return;
+  facts_.staging_ms =
+      facts_.staging_ms.value_or(0) + staging_stops_.front() - staging_starts_.front();
+  staging_starts_.pop_front();
+  staging_stops_.pop_front();
 }
 
 Facts FactCollector::Get() const {
   Facts facts = facts_;
   if (!facts.run_start_ms) facts.run_start_ms = latest_run_start_ms_;
   if (!facts.run_stop_ms) facts.run_stop_ms = latest_run_stop_ms_;
-  const size_t pairs = std::min(staging_starts_.size(), staging_stops_.size());
-  for (size_t i = 0; i < pairs; ++i) {
-    facts.staging_ms = facts.staging_ms.value_or(0) + staging_stops_[i] - staging_starts_[i];
-  }
-  AddQuality(&facts);
+  const Benchmark* benchmark = rules_->FindBenchmark(facts.benchmark);
+  if (benchmark == nullptr) return facts;
+  const auto index = static_cast<size_t>(benchmark - rules_->data().benchmarks.data());
+  facts.quality = qualities_[index].last_before_stop;
+  facts.best_quality = qualities_[index].best;
+  facts.reached_target = qualities_[index].reached_target;
   return facts;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -63,27 +64,30 @@ inline constexpr std::array<absl::string_view, 21> kFactKeys = {"submission_org"
 
 class FactCollector {
  public:
-  explicit FactCollector(const RuleSet& rules) : rules_(&rules) {}
+  explicit FactCollector(const RuleSet& rules);
   // Records of other keys than kFactKeys are ignored.
   void Add(const Record& record);
   // The facts of all records so far; the counts of records and errors are the caller's.
   Facts Get() const;
 
  private:
+  // What the quality lines say for one benchmark of the round.
   struct Quality {
-    JsonValue value;
-    FactKey key = FactKey::kEvalError;
-    bool before_run_stop = false;
+    std::optional<double> last_before_stop, best;
+    bool reached_target = false;
   };
 
+  void AddQuality(FactKey key, const JsonValue& value);
+  void AddSeed(const Record& record);
   void AddTiming(FactKey key, const Record& record);
   void AddRunStop(const Record& record);
-  void AddQuality(Facts* facts) const;
+  void PairStaging();
 
   const RuleSet* rules_;
   Facts facts_;
-  std::vector<Quality> qualities_;
-  std::vector<double> staging_starts_, staging_stops_;
+  std::vector<Quality> qualities_;  // by benchmark
+  size_t seed_bytes_ = 0;
+  std::deque<double> staging_starts_, staging_stops_;  // without a partner yet
   std::optional<double> init_start_ms_, latest_run_start_ms_, latest_run_stop_ms_;
   bool has_run_stop_ = false;
 };

@@ -8,86 +8,56 @@
 #include "absl/strings/str_join.h"
 
 #include "common/rules/fact_collector.h"
+#include "common/rules/pack.h"
 #include "common/sha256.h"
 
 namespace assay::rules {
 namespace {
 
-absl::string_view OccurrenceName(Occurrence occurrence) {
-  switch (occurrence) {
-    case Occurrence::kOptional:
-      return "optional";
-    case Occurrence::kExactlyOne:
-      return "exactly_one";
-    case Occurrence::kAtLeastOne:
-      return "at_least_one";
-    case Occurrence::kAtLeastOneOr:
-      return "at_least_one_or";
-  }
-  return "";
+bool LooksAtMetadata(const KeyRule& rule) {
+  const auto looks = [](const Condition& condition) {
+    return condition.kind == Condition::Kind::kMetadataHas ||
+           condition.kind == Condition::Kind::kMetadataGreater;
+  };
+  return std::any_of(rule.checks.begin(), rule.checks.end(), looks) ||
+         std::any_of(rule.some_line.begin(), rule.some_line.end(), looks);
 }
 
-std::string InWords(const std::vector<Condition>& conditions) {
+}  // namespace
+
+std::string DescribeAll(const std::vector<Condition>& conditions) {
   return absl::StrJoin(conditions, " and ", [](std::string* out, const Condition& condition) {
     absl::StrAppend(out, Describe(condition));
   });
 }
 
-void AppendEffect(const Effect& effect, std::string* out) {
-  switch (effect.kind) {
-    case Effect::Kind::kSetFlag:
-      absl::StrAppend(out, " set:", static_cast<int>(effect.flag));
-      return;
-    case Effect::Kind::kNoteInitStart:
-      absl::StrAppend(out, " note_init_start");
-      return;
-    case Effect::Kind::kEnqueue:
-      absl::StrAppend(out, " enqueue:", effect.prefix, effect.lower_case ? "<lower>" : "<value>",
-                      effect.suffix);
-      if (effect.only_if) absl::StrAppend(out, " if ", DumpJson(*effect.only_if));
-      return;
-  }
-}
-
-void AppendRule(absl::string_view where, const KeyRule& rule, std::string* out) {
-  absl::StrAppend(out, where, " ", rule.id, " ", rule.key, " ", OccurrenceName(rule.occurrence),
-                  "(", absl::StrJoin(rule.alternatives, ","), ") check[", InWords(rule.checks),
-                  "] some_line[", InWords(rule.some_line), "]");
-  for (const Effect& effect : rule.effects)
-    AppendEffect(effect, out);
-  absl::StrAppend(out, " topic:", static_cast<int>(rule.topic), "\n");
-}
-
-}  // namespace
-
-std::string CanonicalText(const RuleSetData& data) {
-  std::string out = absl::StrCat("ruleset ", data.name, " mlperf:", data.is_mlperf,
-                                 " staging_on_the_clock:", data.staging_on_the_clock,
-                                 " init_limit_ms:", data.init_limit_ms,
-                                 " failed_runs_allowed:", data.failed_runs_allowed, "\n");
-  for (const Benchmark& benchmark : data.benchmarks) {
-    absl::StrAppend(&out, "benchmark ", benchmark.name, " runs:", benchmark.runs_required, " ",
-                    benchmark.quality_key,
-                    benchmark.lower_is_better ? " <= " : " >= ", PythonFloatRepr(benchmark.target),
-                    "\n");
-    for (const KeyRule& rule : benchmark.document_rules)
-      AppendRule("document", rule, &out);
-  }
-  for (const Config& config : data.configs) {
-    absl::StrAppend(&out, "config ", config.name, " flags:", config.has_flags, "\n");
-    for (const KeyRule& rule : config.rules)
-      AppendRule("rule", rule, &out);
-  }
-  return out;
-}
-
 std::string Expectation(const KeyRule& rule) {
   std::vector<std::string> parts;
-  if (!rule.checks.empty()) parts.push_back(InWords(rule.checks));
+  if (!rule.checks.empty()) parts.push_back(DescribeAll(rule.checks));
   if (!rule.some_line.empty()) {
-    parts.push_back(absl::StrCat("some line ", InWords(rule.some_line)));
+    parts.push_back(absl::StrCat("on some line ", DescribeAll(rule.some_line)));
   }
   return parts.empty() ? "present" : absl::StrJoin(parts, "; ");
+}
+
+std::string Demand(const KeyRule& rule) {
+  std::string often;
+  switch (rule.occurrence) {
+    case Occurrence::kOptional:
+      often = "if logged";
+      break;
+    case Occurrence::kExactlyOne:
+      often = "once";
+      break;
+    case Occurrence::kAtLeastOne:
+      often = "at least once";
+      break;
+    case Occurrence::kAtLeastOneOr:
+      often = absl::StrCat("at least once, or ", absl::StrJoin(rule.alternatives, " or "));
+      break;
+  }
+  if (rule.checks.empty() && rule.some_line.empty()) return often;
+  return absl::StrCat(often, ": ", Expectation(rule));
 }
 
 RuleSet::RuleSet(RuleSetData data)
@@ -104,12 +74,24 @@ RuleSet::RuleSet(RuleSetData data)
         number(key);
     }
   }
+  Index();
+}
+
+void RuleSet::Index() {
   const auto count = static_cast<size_t>(key_count());
+  configs_with_.resize(count);
+  uses_metadata_.resize(count);
+  uses_metadata_[static_cast<size_t>(FactKey::kRunStop)] = true;
   for (const Config& config : data_.configs) {
     rules_.emplace_back(count, nullptr);
     // Of two rules for a key the later wins.
-    for (const KeyRule& rule : config.rules) {
+    for (const KeyRule& rule : config.rules)
       rules_.back()[static_cast<size_t>(KeyNumber(rule.key))] = &rule;
+    for (size_t key = 0; key < count; ++key) {
+      const KeyRule* rule = rules_.back()[key];
+      if (rule == nullptr) continue;
+      configs_with_[key].push_back(static_cast<int>(rules_.size()) - 1);
+      if (LooksAtMetadata(*rule)) uses_metadata_[key] = true;
     }
   }
 }

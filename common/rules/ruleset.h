@@ -127,7 +127,7 @@ class RuleSet {
 
   const RuleSetData& data() const { return data_; }
   const std::string& name() const { return data_.name; }
-  // SHA-256 over CanonicalText: two sets with equal digests judge alike.
+  // SHA-256 over CanonicalText (pack.h): two sets with equal digests judge alike.
   const std::string& digest() const { return digest_; }
 
   // The number of a key that some rule or fact is about, from 0; -1 for others.
@@ -143,26 +143,38 @@ class RuleSet {
   const KeyRule* FindRule(int config, int key) const {
     return rules_[static_cast<size_t>(config)][static_cast<size_t>(key)];
   }
+  // The configs that have a rule for a key number, in order.
+  const std::vector<int>& ConfigsWith(int key) const {
+    return configs_with_[static_cast<size_t>(key)];
+  }
+  // True if a rule or a fact looks into the metadata of the key's records.
+  bool UsesMetadata(int key) const { return uses_metadata_[static_cast<size_t>(key)]; }
   // Null if the round does not have the benchmark.
   const Benchmark* FindBenchmark(absl::string_view name) const;
   // The rule with this id, or null.
   const KeyRule* FindRuleById(absl::string_view id) const;
 
  private:
+  void Index();
+
   RuleSetData data_;
   std::string digest_;
   absl::flat_hash_map<std::string, int> key_numbers_;
   std::vector<std::vector<const KeyRule*>> rules_;  // [config][key]
+  std::vector<std::vector<int>> configs_with_;      // [key]
+  std::vector<bool> uses_metadata_;                 // [key]
 };
-
-// Every rule, one per line, in a form that changes exactly if the rules do. What the digest covers.
-std::string CanonicalText(const RuleSetData& data);
 
 // The condition in words: "one of "sgd", "SGD"", "more than 0".
 std::string Describe(const Condition& condition);
+// All of them, joined by "and".
+std::string DescribeAll(const std::vector<Condition>& conditions);
 
-// What `rule` wants, in words; the demand on some line and the occurrence included.
+// What `rule` wants of a line, in words; "present" if only that there is one.
 std::string Expectation(const KeyRule& rule);
+
+// What `rule` wants of the log: how often the key must occur, and Expectation.
+std::string Demand(const KeyRule& rule);
 
 }  // namespace assay::rules
 

@@ -125,6 +125,23 @@ void BM_CheckAllRuled(benchmark::State& state) {
 }
 BENCHMARK(BM_CheckAllRuled);
 
+// What the agent pays for each line of a run that it follows.
+void BM_LiveEvent(benchmark::State& state) {
+  const std::string log = DeepcamLog(3000);
+  std::vector<absl::string_view> lines;
+  MllogLines all(log);
+  for (absl::string_view line; all.Next(&line);)
+    lines.push_back(line);
+  const RuleSet& rules = *FindRuleSet("hpc-3.0.0");
+  for (auto _ : state) {
+    LiveChecker checker(rules);
+    for (const absl::string_view line : lines)
+      benchmark::DoNotOptimize(checker.AddLine(line));
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<int64_t>(lines.size()));
+}
+BENCHMARK(BM_LiveEvent);
+
 void BM_Write(benchmark::State& state) {
   const MllogRecord record = {.time_ms = 1600000000000,
                               .key = "train_loss",

@@ -1,7 +1,7 @@
 // What a run of the service logs, and the package that it exports, satisfy the checkers that
 // MLCommons publishes on PyPI.
 
-#include <cstdlib>
+#include "tests/support/official_checker.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -18,33 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Beside the programs, so that one download serves all runs of the test in one build.
-std::string EnvironmentFolder() {
-  const char* const bin = std::getenv("ASSAY_BIN_DIR");
-  return JoinPath(bin == nullptr ? "build/dev/bin" : bin, "../official_checker");
-}
-
-bool HasChecker(const Site& site, const std::string& python) {
-  return FileExists(python) &&
-         site.RunProgram({python, "-c", "import mlperf_logging.compliance_checker"}).exit_code == 0;
-}
-
-// The Python of an environment that has the checker; empty with the reason in `why_not` where PyPI
-// cannot be reached.
-std::string ProvideChecker(const Site& site, std::string* why_not) {
-  const std::string folder = EnvironmentFolder();
-  const std::string python = JoinPath(folder, "bin/python3");
-  if (HasChecker(site, python)) return python;
-  const Outcome made = site.RunProgram({"/usr/bin/python3", "-m", "venv", "--clear", folder});
-  // Not PyPI's fault, so no reason to skip: python3-venv is in deploy/packages.txt.
-  EXPECT_EQ(made.exit_code, 0) << "no Python environment can be made: " << made.Text();
-  const Outcome installed = site.RunProgram({python, "-m", "pip", "install", "--quiet", "--retries",
-                                             "1", "--timeout", "20", "mlperf-logging"});
-  if (installed.exit_code == 0) return python;
-  *why_not = absl::StrCat("PyPI cannot be reached for mlperf-logging: ", installed.Text());
-  return "";
-}
-
 // The full network of the round on two nodes; it reaches the target in about four epochs.
 SubmissionText OfficialRound() {
   return {.round = "hpc-3.0.0", .dataset = "beacons", .epochs_max = 8, .more = ""};
@@ -60,7 +33,7 @@ Json FirstRun(const Site& site) {
 TEST(OfficialCheckerTest, AcceptsAClosedCosmoflowRunOfTheService) {
   Site site;
   std::string why_not;
-  const std::string python = ProvideChecker(site, &why_not);
+  const std::string python = ProvideOfficialChecker(&why_not);
   if (python.empty()) GTEST_SKIP() << why_not;
 
   const Coordinator coordinator(&site);
@@ -91,7 +64,7 @@ TEST(OfficialCheckerTest, RejectsALogWithoutItsEnd) {
   // So that the acceptance above means something.
   const Site site;
   std::string why_not;
-  const std::string python = ProvideChecker(site, &why_not);
+  const std::string python = ProvideOfficialChecker(&why_not);
   if (python.empty()) GTEST_SKIP() << why_not;
   WriteFile(site.Path("result_0.txt"),
             R"(:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", )"
@@ -125,7 +98,7 @@ bool BothAccept(const Site& site, const std::string& python, const std::string& 
 TEST(OfficialCheckerTest, AcceptsAnExportedPackage) {
   Site site;
   std::string why_not;
-  const std::string python = ProvideChecker(site, &why_not);
+  const std::string python = ProvideOfficialChecker(&why_not);
   if (python.empty()) GTEST_SKIP() << why_not;
 
   const Coordinator coordinator(&site);
@@ -202,7 +175,7 @@ TEST(OfficialCheckerTest, AgreesOnDamagedPackages) {
   const std::string archive = OraclePath("hpc_results_v1.0.tar.xz");
   if (archive.empty()) GTEST_SKIP() << "the published logs are not in ASSAY_ORACLE_DIR";
   std::string why_not;
-  const std::string python = ProvideChecker(site, &why_not);
+  const std::string python = ProvideOfficialChecker(&why_not);
   if (python.empty()) GTEST_SKIP() << why_not;
   const Outcome unpacked = site.RunProgram(
       {"/bin/tar", "-xJf", archive, "-C", site.Path("cache"), "hpc_results_v1.0/NCSA"});

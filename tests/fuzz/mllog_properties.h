@@ -50,6 +50,11 @@ inline void CheckMllogProperties(absl::string_view bytes) {
   const rules::CheckResult whole = rules::Check(bytes, round);
   CHECK(whole.findings == live.Finish().findings);
   CHECK(whole.pass == live.Finish().pass);
+  rules::StreamChecker stream(round);
+  constexpr size_t kPieceBytes = 7;  // so that every kind of line end falls between two pieces
+  for (size_t i = 0; i < bytes.size(); i += kPieceBytes)
+    stream.Add(bytes.substr(i, kPieceBytes));
+  CHECK(whole.findings == stream.Finish().findings);
   for (const rules::Finding& finding : whole.findings) {
     CHECK(!finding.rule_id.empty() && !finding.error_class.empty());
     CHECK(!rules::Format("log", finding).empty());

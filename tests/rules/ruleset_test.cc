@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/rules/pack.h"
 #include "common/rules/registry.h"
 
 namespace assay::rules {

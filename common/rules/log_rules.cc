@@ -1,0 +1,57 @@
+#include "common/rules/log_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/log.h"
+
+namespace assay::rules {
+namespace {
+
+constexpr char kLogSection[] = "MLLOG format";
+constexpr char kTimingSection[] = "HPC rules, Timing";
+
+constexpr LogRule kRules[] = {
+    {"R-CFG-001", "", "a division, benchmark and options that the round has",
+     "Divisions and benchmarks",
+     "log submission_division, submission_benchmark and scheduler_type with the round's names"},
+    {"R-LOG-001", "", "a JSON object behind the token", kLogSection,
+     "write records with one write per line, and remove damaged lines' cause"},
+    {"R-LOG-002", "", "records that begin with \":::MLLOG \"", kLogSection,
+     "give the log that the run wrote, not its console output"},
+    {"R-LOG-003", "", "a JSON object with time_ms (a number), key, value and metadata", kLogSection,
+     "write the six members that the reference logger writes"},
+    {"R-LOG-004", "", "records of at most 16 MiB", kLogSection,
+     "log summaries instead of whole arrays, and end every record with a line feed"},
+    {"R-LOG-005", "", "a file that can be read", kLogSection,
+     "check the path and its permissions, or fetch the file again"},
+    {"R-TIM-001", "run_start", "run_start at or before the witnessed first touch of the data",
+     kTimingSection, "log run_start before the first read of the dataset"},
+    {"R-TIM-002", "run_start", "run_start before the first touch of the data", kTimingSection,
+     "log run_start before the first read of the dataset"},
+    {"R-TIM-003", "run_start", "a first touch of the dataset, witnessed by the node",
+     kTimingSection,
+     "let the agent use fanotify (as root) or inotify; its step log says what failed"},
+};
+
+}  // namespace
+
+std::span<const LogRule> LogRules() {
+  return kRules;
+}
+
+Finding LogFinding(absl::string_view id, std::string error_class, int64_t line, std::string found) {
+  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules),
+                                  [&](const LogRule& candidate) { return candidate.id == id; });
+  CHECK(rule != std::end(kRules)) << "id=" << id;
+  return {.rule_id = rule->id,
+          .error_class = std::move(error_class),
+          .line = line,
+          .key = rule->key,
+          .expected = rule->expected,
+          .found = std::move(found),
+          .section = rule->section,
+          .remedy = rule->remedy};
+}
+
+}  // namespace assay::rules

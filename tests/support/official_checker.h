@@ -1,0 +1,69 @@
+// The compliance checker that MLCommons publishes on PyPI, in a Python environment of its own.
+
+#ifndef TESTS_SUPPORT_OFFICIAL_CHECKER_H_
+#define TESTS_SUPPORT_OFFICIAL_CHECKER_H_
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "common/process.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::testing {
+
+struct ProgramRun {
+  int exit_code = -1;  // -1: it did not start, or did not end in ten minutes
+  std::string output;  // both streams
+};
+
+// Runs a program to its end.
+inline ProgramRun RunToEnd(std::vector<std::string> argv) {
+  const TempDir dir;
+  ProgramRun run;
+  const absl::StatusOr<ProcessId> process =
+      Spawn({.argv = std::move(argv), .output_path = dir.Path("output")});
+  if (!process.ok()) return {.output = std::string(process.status().message())};
+  const absl::StatusOr<int> code = WaitForExit(*process, absl::Minutes(10));
+  if (code.ok()) run.exit_code = *code;
+  if (!code.ok()) StopGroup(*process, absl::ZeroDuration()).IgnoreError();
+  run.output = ReadFile(dir.Path("output")).value_or("");
+  return run;
+}
+
+// The Python of an environment that has the checker, made once for all tests of a build; empty,
+// with the reason in `why_not`, where PyPI cannot be reached. Fails the test if Python itself does
+// not work.
+inline std::string ProvideOfficialChecker(std::string* why_not) {
+  const char* const bin = std::getenv("ASSAY_BIN_DIR");
+  const std::string folder =
+      JoinPath(bin == nullptr ? "build/dev/bin" : bin, "../official_checker");
+  const std::string python = JoinPath(folder, "bin/python3");
+  // One test at a time makes it.
+  const UniqueFd lock(open((folder + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  EXPECT_TRUE(lock.is_open() && flock(lock.get(), LOCK_EX) == 0) << folder;
+  if (FileExists(python) &&
+      RunToEnd({python, "-c", "import mlperf_logging.compliance_checker"}).exit_code == 0)
+    return python;
+  const ProgramRun made = RunToEnd({"/usr/bin/python3", "-m", "venv", "--clear", folder});
+  // Not PyPI's fault, so no reason to skip: python3-venv is in deploy/packages.txt.
+  EXPECT_EQ(made.exit_code, 0) << "no Python environment can be made: " << made.output;
+  const ProgramRun installed = RunToEnd({python, "-m", "pip", "install", "--quiet", "--retries",
+                                         "1", "--timeout", "20", "mlperf-logging"});
+  if (installed.exit_code == 0) return python;
+  *why_not = absl::StrCat("PyPI cannot be reached for mlperf-logging: ", installed.output);
+  return "";
+}
+
+}  // namespace assay::testing
+
+#endif  // TESTS_SUPPORT_OFFICIAL_CHECKER_H_
