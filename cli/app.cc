@@ -115,8 +115,10 @@ class Parser {
  public:
   explicit Parser(const Command& command) : command_(command), app_(command.summary) {
     app_.set_help_flag();
-    for (const Option& option : GlobalOptions())
+    for (Option option : GlobalOptions()) {
+      if (HasLetter(command, option.letter)) option.letter = 0;  // the command's own wins
       AddOption(option);
+    }
     for (const Option& option : command.options)
       AddOption(option);
     for (const Positional& positional : command.positionals)
@@ -143,6 +145,11 @@ class Parser {
     CLI::Option* option;
     std::vector<std::string> values;
   };
+
+  static bool HasLetter(const Command& command, char letter) {
+    return std::any_of(command.options.begin(), command.options.end(),
+                       [&](const Option& option) { return option.letter == letter; });
+  }
 
   void AddOption(const Option& option) {
     Bound& bound = *bound_.emplace_back(std::make_unique<Bound>());

@@ -20,6 +20,8 @@
 #include "cli/node.h"
 #include "cli/package.h"
 #include "cli/rule_sets.h"
+#include "cli/rules_check.h"
+#include "cli/rules_pack.h"
 #include "cli/run.h"
 #include "cli/score.h"
 #include "cli/submit.h"
@@ -32,12 +34,13 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,     SubmitCommands,  LogsCommands,       WaitCommands,
-          ScoreCommands,      CompareCommands, AnalyzeCommands, ImportCommands,     EntryCommands,
-          ExportCommands,     SetCommands,     RunCommands,     NodeCommands,       DatasetCommands,
-          RulesCommands,      TuningCommands,  PackageCommands, InitCommands,       TokenCommands,
-          QueryCommands,      DoctorCommands,  ConfigCommands,  CompletionCommands, HelpCommands,
-          VersionCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands,  LogsCommands,
+          WaitCommands,       ScoreCommands,      CompareCommands, AnalyzeCommands,
+          ImportCommands,     EntryCommands,      ExportCommands,  SetCommands,
+          RunCommands,        NodeCommands,       DatasetCommands, RulesCommands,
+          RulesCheckCommands, RulesPackCommands,  TuningCommands,  PackageCommands,
+          InitCommands,       TokenCommands,      QueryCommands,   DoctorCommands,
+          ConfigCommands,     CompletionCommands, HelpCommands,    VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

@@ -35,6 +35,7 @@ std::string EnvironmentTopic() {
       "Other variables\n"
       "  NO_COLOR          no colour if set\n"
       "  CLICOLOR_FORCE    colour even into a pipe if set and not 0\n"
+      "  ASSAY_RULES_KEY   key that verifies frozen rules, where --public-key is not given\n"
       "  COLUMNS           width where there is no terminal\n"
       "  TERM=dumb         no colour, no redrawn lines\n"
       "  LC_ALL, LANG      symbols only where the character set is UTF-8\n"
@@ -96,7 +97,8 @@ The same code judges at submission, while a run is going, at the end, and offlin
 
   $ assay rules list                          rounds, with digests
   $ assay rules explain R-HP-004              what a rule wants and where it stands
-  $ assay rules check result_1.txt --round hpc-3.0.0
+  $ assay rules check --ruleset 3.0.0 result_1.txt
+  $ assay rules diff v2.0 v3.0                what a round changed
   $ assay score DIR --round v1.0              judge and score a results tree
   $ assay package check DIR --round v1.0      check a whole submission package
 

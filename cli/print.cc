@@ -377,7 +377,11 @@ absl::Status Printer::Show(const ShowView& view) const {
 }
 
 absl::Status Printer::Item(absl::string_view schema, const Json& value) const {
-  const Json document = WithSchema(schema, value);
+  if (options_.json_fields == "?") {
+    *env_->out << absl::StrJoin(FieldNames(value), "\n") << "\n";
+    return absl::OkStatus();
+  }
+  const Json document = WithSchema(schema, Pick(value, options_.json_fields));
   if (!options_.jq.empty() || options_.output == PrintOptions::Output::kYaml)
     RETURN_IF_ERROR(PrintDocument(document));
   else

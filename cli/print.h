@@ -96,7 +96,8 @@ class Printer {
   absl::Status List(const ListView& view) const;
   absl::Status Show(const ShowView& view) const;
 
-  // One item of a stream: a line of NDJSON, or a document of YAML. Only where IsStructured().
+  // One item of a stream: a line of NDJSON, or a document of YAML, with the fields asked for that
+  // it has. Only where IsStructured().
   absl::Status Item(absl::string_view schema, const Json& value) const;
 
   // True if the reader is a program: then nothing but data may go to stdout.

@@ -1,7 +1,5 @@
 #include "cli/rule_sets.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -12,14 +10,14 @@
 #include "absl/strings/str_join.h"
 #include "cli/context.h"
 #include "cli/resource_json.h"
+#include "cli/rules_pack.h"
 #include "cli/share.h"
 #include "cli/suggest.h"
 
 #include "common/file.h"
 #include "common/package/findings.h"
-#include "common/package/results_tree.h"
-#include "common/rules/check.h"
 #include "common/rules/facility_round.h"
+#include "common/rules/log_rules.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
 
@@ -66,7 +64,8 @@ absl::StatusOr<ExitStatus> RunRulesList(Context* context, const Arguments& argum
 }
 
 absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("ROUND")));
+  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("ROUND"),
+                                                          arguments.Get("public-key")));
   ShowView view{.schema = "assay.round/v1",
                 .value = RuleSetJson(*rule_set),
                 .fields = {{"round", "id"},
@@ -104,7 +103,9 @@ absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& argum
       view.value["rules"].push_back({{"id", rule.id},
                                      {"key", rule.key},
                                      {"config", config.name},
-                                     {"expected", rules::Expectation(rule)}});
+                                     {"expected", rules::Demand(rule)},
+                                     {"section", rule.section},
+                                     {"remedy", rule.remedy}});
   RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }
@@ -132,6 +133,8 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
 
 std::vector<std::string> AllRuleIds() {
   std::set<std::string> ids;
+  for (const rules::LogRule& rule : rules::LogRules())
+    ids.insert(rule.id);
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
     for (const rules::Config& config : rule_set->data().configs)
       for (const rules::KeyRule& rule : config.rules)
@@ -145,51 +148,64 @@ std::vector<std::string> AllRuleIds() {
   return {ids.begin(), ids.end()};
 }
 
-// Rules about packages stand in no round: they are the same in all.
-std::optional<absl::Status> ExplainPackageRule(const Context& context, const std::string& id) {
+// A rule about packages, which is the same in all rounds; null if `id` is none.
+Json PackageRuleJson(const std::string& id) {
   for (const package::PackageRule& rule : package::PackageRules()) {
     if (rule.id != id) continue;
-    return context.printer().Show(
-        {.schema = "assay.rule/v1",
-         .value = {{"id", id},
-                   {"severity", std::string(rules::SeverityName(rule.severity))},
-                   {"expected", rule.expected},
-                   {"section", rule.section},
-                   {"remedy", rule.remedy}},
-         .fields = {{"rule", "id"},
-                    {"severity", "severity"},
-                    {"wants", "expected"},
-                    {"stands in", "section"},
-                    {"remedy", "remedy"}}});
+    return {{"id", id},
+            {"severity", std::string(rules::SeverityName(rule.severity))},
+            {"expected", rule.expected},
+            {"section", rule.section},
+            {"remedy", rule.remedy}};
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
-  const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
-  const std::vector<RulePlace> places = PlacesOf(id);
-  if (places.empty()) {
-    if (const auto shown = ExplainPackageRule(*context, id); shown.has_value()) {
-      RETURN_IF_ERROR(*shown);
-      return ExitStatus::kDone;
-    }
-    return absl::NotFoundError(absl::StrCat("there is no rule '", id, "' in a built-in round",
-                                            DidYouMean(id, AllRuleIds()),
-                                            "; 'assay rules show ROUND' lists them"));
+// A rule about the log as a whole, which every round has; null if `id` is none.
+Json LogRuleJson(const std::string& id) {
+  for (const rules::LogRule& rule : rules::LogRules()) {
+    if (rule.id != id) continue;
+    Json json = {{"id", id}};
+    if (*rule.key != '\0') json["key"] = rule.key;
+    json["expected"] = rule.expected;
+    json["section"] = rule.section;
+    json["remedy"] = rule.remedy;
+    return json;
   }
+  return nullptr;
+}
+
+// A rule about a key, with what each round and config makes of it; null if `id` is none.
+Json KeyRuleJson(const std::string& id) {
+  const std::vector<RulePlace> places = PlacesOf(id);
+  if (places.empty()) return nullptr;
   const rules::KeyRule& newest = *places.back().rule;
-  Json json = {{"id", id}, {"key", newest.key}, {"expected", rules::Expectation(newest)}};
+  Json json = {{"id", id}, {"key", newest.key}, {"expected", rules::Demand(newest)}};
   if (!newest.section.empty()) json["section"] = newest.section;
   if (!newest.remedy.empty()) json["remedy"] = newest.remedy;
   json["rounds"] = Json::array();
   for (const RulePlace& place : places)
     json["rounds"].push_back({{"round", place.round},
                               {"config", place.config},
-                              {"expected", rules::Expectation(*place.rule)}});
+                              {"expected", rules::Demand(*place.rule)}});
+  return json;
+}
+
+absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
+  const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
+  Json json = LogRuleJson(id);
+  if (json.is_null()) json = PackageRuleJson(id);
+  if (json.is_null()) json = KeyRuleJson(id);
+  if (json.is_null()) {
+    return absl::NotFoundError(absl::StrCat("there is no rule '", id, "' in a built-in round",
+                                            DidYouMean(id, AllRuleIds()),
+                                            "; 'assay rules show ROUND' lists them"));
+  }
   RETURN_IF_ERROR(context->printer().Show(
       {.schema = "assay.rule/v1",
        .value = json,
        .fields = {{"rule", "id"},
+                  {"severity", "severity"},
                   {"key", "key"},
                   {"wants", "expected"},
                   {"stands in", "section"},
@@ -199,77 +215,17 @@ absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& ar
   return ExitStatus::kDone;
 }
 
-bool IsDirectory(const std::string& path) {
-  struct stat info = {};
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-absl::StatusOr<std::vector<std::string>> FilesOf(const Environment& env,
-                                                 const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    if (!IsDirectory(env.AbsolutePath(path))) {
-      files.push_back(path);
-      continue;
-    }
-    ASSIGN_OR_RETURN(const std::vector<package::ResultFolder> folders,
-                     package::FindResultFolders(env.AbsolutePath(path)));
-    for (const package::ResultFolder& folder : folders)
-      for (const std::string& name : folder.files)
-        files.push_back(JoinPath(folder.path, name));
-  }
-  if (files.empty()) return absl::NotFoundError("no result_*.txt file there, at any depth");
-  return files;
-}
-
-absl::StatusOr<ExitStatus> RunRulesCheck(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("round")));
-  ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                   FilesOf(context->env(), arguments.All("PATH")));
-  const rules::CheckOptions options{.warnings_are_errors = arguments.Has("strict")};
-  ListView view{.schema = "assay.check/v1",
-                .columns = {{"FILE", "file"},
-                            {"VERDICT", "verdict", Format::kState},
-                            {"ERRORS", "error_count", Format::kNumber},
-                            {"WARNINGS", "warning_count", Format::kNumber}}};
-  bool is_all_pass = true;
-  for (const std::string& file : files) {
-    ASSIGN_OR_RETURN(const std::string log, ReadFile(context->env().AbsolutePath(file)));
-    const rules::CheckResult result = rules::Check(log, *rule_set, options);
-    is_all_pass = is_all_pass && result.pass;
-    Json item = {{"file", file}, {"verdict", result.pass ? "ok" : "fail"}};
-    item["error_count"] = std::count_if(
-        result.findings.begin(), result.findings.end(),
-        [](const rules::Finding& f) { return f.severity == rules::Severity::kError; });
-    item["warning_count"] = result.findings.size() - item["error_count"].get<size_t>();
-    item["round"] = result.rule_set;
-    item["rules_digest"] = result.digest;
-    item["findings"] = Json::array();
-    for (const rules::Finding& finding : result.findings) {
-      item["findings"].push_back(FindingJson(ToProto(finding)));
-      const bool is_shown = finding.severity == rules::Severity::kError || !context->is_quiet();
-      if (!context->printer().IsStructured() && is_shown)
-        context->out() << rules::Format(file, finding) << "\n";
-    }
-    view.items.push_back(item);
-  }
-  if (context->printer().IsStructured()) {
-    RETURN_IF_ERROR(context->printer().List(view));
-  } else {
-    const auto passed = std::count_if(view.items.begin(), view.items.end(),
-                                      [](const Json& item) { return item["verdict"] == "ok"; });
-    context->out() << context->style().Mark(is_all_pass ? Tone::kGood : Tone::kBad) << " " << passed
-                   << " of " << files.size() << " pass " << rule_set->name() << " (rules "
-                   << rule_set->digest().substr(0, 12) << ")\n";
-  }
-  return is_all_pass ? ExitStatus::kDone : ExitStatus::kRuleViolation;
-}
-
 absl::StatusOr<RuleSetRef> FacilityRound(const std::string& path, absl::string_view shown) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   ASSIGN_OR_RETURN(std::unique_ptr<const rules::RuleSet> rule_set,
                    rules::ParseFacilityRound(text, shown));
   return RuleSetRef(std::move(rule_set));
+}
+
+absl::StatusOr<RuleSetRef> FrozenRound(const Environment& environment, const std::string& path,
+                                       const std::string& public_key) {
+  ASSIGN_OR_RETURN(VerifiedPack pack, LoadPack(environment, path, public_key));
+  return RuleSetRef(std::make_shared<const rules::RuleSet>(std::move(pack.data)));
 }
 
 // The file of a facility's round that comes with the programs, by its name.
@@ -301,26 +257,31 @@ v1::Finding ToProto(const rules::Finding& finding) {
   return proto;
 }
 
-absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name) {
+Option PublicKeyOption() {
+  return {.name = "public-key",
+          .kind = Option::Kind::kText,
+          .value = "FILE",
+          .help = "verify a pack with this Ed25519 key (PEM); default: ASSAY_RULES_KEY"};
+}
+
+absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name,
+                                       const std::string& public_key) {
   if (const rules::RuleSet* built_in = rules::FindRuleSet(name); built_in != nullptr)
     return RuleSetRef(built_in, [](const rules::RuleSet*) {});
   if (absl::EndsWith(name, ".toml")) return FacilityRound(environment.AbsolutePath(name), name);
+  if (absl::EndsWith(name, ".json")) return FrozenRound(environment, std::string(name), public_key);
   if (const auto shipped = ShippedRound(environment, name); shipped.has_value())
     return FacilityRound(*shipped, *shipped);
   std::vector<std::string> known;
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
     known.push_back(rule_set->name());
-  return absl::NotFoundError(absl::StrCat(
-      "there is no built-in round '", name, "'", DidYouMean(name, known), "; they are ",
-      absl::StrJoin(known, ", "), ", or name a facility round's .toml file"));
+  return absl::NotFoundError(
+      absl::StrCat("there is no built-in round '", name, "'", DidYouMean(name, known),
+                   "; they are ", absl::StrJoin(known, ", "),
+                   ", or name a facility round's .toml file or a frozen pack's .json file"));
 }
 
 std::vector<Command> RulesCommands() {
-  const Option round = {.name = "round",
-                        .kind = Option::Kind::kText,
-                        .value = "ROUND",
-                        .help = "hpc-3.0.0, v1.0, ..., or a facility round's .toml file",
-                        .is_required = true};
   return {{.path = "rules list",
            .summary = "list rounds with the digests of their rules",
            .options = {{.name = "built-in", .help = "without those of the coordinator"}},
@@ -328,25 +289,15 @@ std::vector<Command> RulesCommands() {
            .run = RunRulesList},
           {.path = "rules show",
            .summary = "show a round: targets, runs, every rule",
-           .positionals = {{.name = "ROUND", .help = "hpc-3.0.0, v1.0, or a .toml file"}},
+           .positionals = {{.name = "ROUND", .help = "hpc-3.0.0, v1.0, a .toml or a pack's file"}},
+           .options = {PublicKeyOption()},
            .examples = {{"assay rules show hpc-3.0.0", ""}},
            .run = RunRulesShow},
           {.path = "rules explain",
            .summary = "what a rule wants, where it stands, what to do",
            .positionals = {{.name = "RULE", .help = "as R-HP-004"}},
            .examples = {{"assay rules explain R-HP-004", ""}},
-           .run = RunRulesExplain},
-          {.path = "rules check",
-           .summary = "judge log files, without a coordinator",
-           .description = "Prints findings as file:line: error RULE: ... and exits with 3 if a "
-                          "file fails.",
-           .positionals = {{.name = "PATH",
-                            .help = "log files, or folders with result_*.txt at any depth",
-                            .is_repeated = true,
-                            .completes = Completes::kFile}},
-           .options = {round, {.name = "strict", .help = "warnings are errors"}},
-           .examples = {{"assay rules check --round hpc-3.0.0 result_*.txt", ""}},
-           .run = RunRulesCheck}};
+           .run = RunRulesExplain}};
 }
 
 }  // namespace assay::cli
