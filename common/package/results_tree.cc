@@ -220,8 +220,7 @@ absl::StatusOr<std::vector<ResultFolder>> FindResultFolders(const std::string& d
 
 std::string JudgedFolder::division() const {
   // The description decides, as in the official summary: v0.7 has an open entry that logged closed.
-  const std::string division =
-      absl::AsciiStrToLower(MemberText(folder.system_description, "division"));
+  std::string division = absl::AsciiStrToLower(MemberText(folder.system_description, "division"));
   if (division == "closed" || division == "open") return division;
   for (const JudgedRun& run : runs)
     if (!run.result.facts.division.empty()) return run.result.facts.division;

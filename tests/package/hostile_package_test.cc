@@ -26,8 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const char kStrong[] = "results/sys/strong/cosmoflow";
-const char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
+constexpr char kStrong[] = "results/sys/strong/cosmoflow";
+constexpr char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
 
 class HostilePackageTest : public ::testing::Test {
  protected:

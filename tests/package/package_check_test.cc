@@ -24,9 +24,9 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-const char kStrong[] = "results/sys/strong/cosmoflow";
-const char kWeak[] = "results/sys/weak/cosmoflow";
-const char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
+constexpr char kStrong[] = "results/sys/strong/cosmoflow";
+constexpr char kWeak[] = "results/sys/weak/cosmoflow";
+constexpr char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
 
 // A run that misses the target, and is no damaged log.
 std::string MissedLog(int seed) {
