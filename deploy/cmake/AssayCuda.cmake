@@ -32,6 +32,7 @@ if(ASSAY_CUDA AND CMAKE_CUDA_COMPILER)
     add_library(cudnn::graph UNKNOWN IMPORTED)
     set_target_properties(cudnn::graph PROPERTIES
       IMPORTED_LOCATION ${CUDNN_GRAPH_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
+    find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
     set(ASSAY_HAS_CUDA ON)
   endif()
 endif()

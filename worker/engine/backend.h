@@ -134,6 +134,8 @@ struct SgdStep {
   double l2 = 0;
 };
 
+class RankAverage;  // worker/engine/rank_average.h
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -161,6 +163,8 @@ class Backend {
   // CopyIn and CopyOut inside one are allowed but make it slow.
   virtual void BeginSection(int key) { static_cast<void>(key); }
   virtual void EndSection() {}
+  // Averages over ranks in the backend's own memory, or null where the host takes them.
+  virtual RankAverage* rank_average() { return nullptr; }
 
   // --- Operations; all tensors real unless said otherwise ---
 

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "common/status.h"
+#include "worker/engine/rank_average.h"
 
 namespace assay {
 namespace {
@@ -88,6 +89,7 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   parameters_.Forget();
   velocity_.Forget();
   backend_->BeginSection(kUpdateSection);
+  if (AveragesOnDevice()) rank_average()->Average(model_->flat_gradients());
   optimizer_.Step(learning_rate);
   backend_->EndSection();
   if (!std::isfinite(loss))
@@ -97,8 +99,14 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   return loss;
 }
 
+bool Trainable::AveragesOnDevice() const {
+  const RankAverage* const average = backend_->rank_average();
+  return average != nullptr && average->has_joined();
+}
+
 absl::Status Trainable::Reduce(ReduceGradients reduce) {
-  if (options_.is_alone && !backend_->is_host_memory()) return absl::OkStatus();
+  if (AveragesOnDevice() || (options_.is_alone && !backend_->is_host_memory()))
+    return absl::OkStatus();
   RETURN_IF_ERROR(reduce(gradients_.Pull(model_->flat_gradients())));
   gradients_.Push();
   return absl::OkStatus();

@@ -93,6 +93,9 @@ class Trainable {
   void Synchronize() { backend_->Synchronize(); }
 
   const Model& model() const { return *model_; }
+  // The backend's own averages over ranks, or null. Once its ranks have joined, TrainStep takes the
+  // gradients' means there and does not call `reduce`.
+  RankAverage* rank_average() { return backend_->rank_average(); }
 
  private:
   Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> model,
@@ -100,6 +103,7 @@ class Trainable {
   absl::Status Commit();
   void CopyIn(const Batch& batch);
   float Loss();
+  bool AveragesOnDevice() const;
   absl::Status Reduce(ReduceGradients reduce);
 
   const std::unique_ptr<Backend> backend_;

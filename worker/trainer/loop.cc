@@ -15,6 +15,7 @@
 #include "worker/data/staging.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/models/registry.h"
+#include "worker/trainer/device_ranks.h"
 #include "worker/trainer/failure.h"
 
 namespace assay {
@@ -133,6 +134,7 @@ absl::Status TrainingLoop::Initialise() {
                        comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
                    ExitCode::kCommLost));
   model_->ParametersChanged();
+  RETURN_IF_ERROR(JoinDeviceRanks(model_->rank_average(), comm_.get(), Deadline()));
   checkpoints_ = std::make_unique<Checkpoints>(spec_, model_.get(), train_.steps);
   if (spec_.is_resumed) {
     ASSIGN_OR_RETURN(resumed_at_, checkpoints_->Restore(comm_.get(), Deadline()));

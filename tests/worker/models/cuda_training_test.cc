@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/random.h"
@@ -13,6 +14,7 @@
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include "worker/engine/backends/registry.h"
+#include "worker/engine/rank_average.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"
 
@@ -115,6 +117,18 @@ TEST(CudaTrainingTest, AloneItLeavesGradientsOnTheDevice) {
   spec.options.is_alone = true;
   auto model = MakeTrainable(spec, *std::move(backend));
   ASSERT_THAT(model, IsOk());
+
+  EXPECT_EQ(Train(model->get()).reductions, 0);
+}
+
+TEST(CudaTrainingTest, RanksThatJoinedAverageOnTheDevice) {
+  auto backend = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
+  ASSERT_THAT(backend, IsOk());
+  auto model = MakeTrainable(Spec(), *std::move(backend));
+  ASSERT_THAT(model, IsOk());
+  const absl::StatusOr<std::string> id = (*model)->rank_average()->MakeId();
+  ASSERT_THAT(id, IsOk());
+  ASSERT_THAT((*model)->rank_average()->Join(*id, 0, 2), IsOk());
 
   EXPECT_EQ(Train(model->get()).reductions, 0);
 }

@@ -149,6 +149,7 @@ struct RunCall {
     HostConvolution(call, static_cast<const HostPlan*>(call.plan)->problem).Run();
   }
   void operator()(const MatmulCall& call) const { RunMatmul(call); }
+  void operator()(const AverageCall&) const {}
   void operator()(const CopyCall& call) const { std::memmove(call.to, call.from, call.bytes); }
 };
 
@@ -227,6 +228,15 @@ Fault HostDevice::Issue(const Call& call) {
 Fault HostDevice::BeginGraph() {
   if (std::exchange(is_recording_, true)) return Failed("recording already");
   return {};
+}
+
+Fault HostDevice::MakeRanksId(std::string* id) {
+  *id = "host";
+  return {};
+}
+
+Fault HostDevice::JoinRanks(const std::string& id, int, int) {
+  return id == "host" ? Fault{} : Failed("another id");
 }
 
 Fault HostDevice::EndGraph(std::unique_ptr<Graph>* graph) {

@@ -28,6 +28,9 @@ class HostDevice : public Device {
   Fault Issue(const Call& call) override;
   Fault BeginGraph() override;
   Fault EndGraph(std::unique_ptr<Graph>* graph) override;
+  // Ranks that all have the same values, so that a mean changes nothing.
+  Fault MakeRanksId(std::string* id) override;
+  Fault JoinRanks(const std::string& id, int rank, int size) override;
 
   // What was asked of it so far.
   int issued() const { return issued_; }       // calls run at once

@@ -49,7 +49,10 @@ absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Make(std::unique_ptr<D
 }
 
 CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options)
-    : device_(std::move(device)), options_(options), recorder_(device_.get()) {}
+    : device_(std::move(device)),
+      options_(options),
+      recorder_(device_.get()),
+      ranks_(device_.get(), &recorder_) {}
 
 CudaBackend::~CudaBackend() {
   Free(log_table_);

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 
 #include "worker/engine/backend.h"
+#include "worker/engine/backends/cuda/cuda_ranks.h"
 #include "worker/engine/backends/cuda/device.h"
 #include "worker/engine/backends/cuda/recorder.h"
 
@@ -45,6 +46,7 @@ class CudaBackend : public Backend {
   void Synchronize() override;
   void BeginSection(int key) override;
   void EndSection() override;
+  RankAverage* rank_average() override { return &ranks_; }
 
   void Log1p(const Tensor& counts, const Tensor& y) override;
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override;
@@ -89,6 +91,7 @@ class CudaBackend : public Backend {
   const std::unique_ptr<Device> device_;
   const CudaOptions options_;
   Recorder recorder_;
+  CudaRanks ranks_;
   void* log_table_ = nullptr;  // 65,536 floats
   void* partials_ = nullptr;   // of sums under way
 };

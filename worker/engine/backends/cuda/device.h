@@ -20,7 +20,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of kernels.h.
-inline constexpr int kDeviceInterface = 1;
+inline constexpr int kDeviceInterface = 2;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -93,7 +93,15 @@ struct CopyCall {
   friend bool operator==(const CopyCall&, const CopyCall&) = default;
 };
 
-using Call = std::variant<Kernel, ConvolutionCall, MatmulCall, CopyCall>;
+// Replaces each value by its mean over the ranks that joined.
+struct AverageCall {
+  float* values;
+  int64_t count;
+
+  friend bool operator==(const AverageCall&, const AverageCall&) = default;
+};
+
+using Call = std::variant<Kernel, ConvolutionCall, MatmulCall, CopyCall, AverageCall>;
 
 // A recorded sequence of calls. Must not outlive its device.
 class Graph {
@@ -129,6 +137,11 @@ class Device {
   // Until EndGraph calls are recorded and not executed; only Issue is allowed between the two.
   virtual Fault BeginGraph() = 0;
   virtual Fault EndGraph(std::unique_ptr<Graph>* graph) = 0;
+
+  // The ranks of a run: an id made on one of them, with which all join once. Join blocks until all
+  // have. kAbsent: NCCL is not installed.
+  virtual Fault MakeRanksId(std::string* id) = 0;
+  virtual Fault JoinRanks(const std::string& id, int rank, int size) = 0;
 };
 
 // What the plug-in exports, as C functions.

@@ -12,12 +12,37 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <variant>
 
 #include "common/random.h"
 #include "worker/engine/backends/cuda/number.h"
 
 namespace assay::cuda {
+
+// Where an element lies in a (batch, depth, height, width, channels).
+struct Position {
+  int64_t batch, d, h, w, c;
+};
+
+template <typename Index>
+ASSAY_DEVICE Position PositionOf(Index i, Index depth, Index height, Index width, Index channels) {
+  const Index row = i / channels, plane = row / width, slice = plane / height;
+  return {static_cast<int64_t>(slice / depth), static_cast<int64_t>(slice % depth),
+          static_cast<int64_t>(plane % height), static_cast<int64_t>(row % width),
+          static_cast<int64_t>(i % channels)};
+}
+
+// Of element i of `count`. Divisions of 64 bits are slow on a GPU, so they are made only where the
+// tensor is that large.
+ASSAY_DEVICE inline Position PositionOf(int64_t i, int64_t count, int64_t depth, int64_t height,
+                                        int64_t width, int64_t channels) {
+  if (count > std::numeric_limits<int32_t>::max())
+    return PositionOf<int64_t>(i, depth, height, width, channels);
+  return PositionOf<uint32_t>(static_cast<uint32_t>(i), static_cast<uint32_t>(depth),
+                              static_cast<uint32_t>(height), static_cast<uint32_t>(width),
+                              static_cast<uint32_t>(channels));
+}
 
 // y = table[counts as unsigned]; table: 65,536 values.
 struct LookUp {
@@ -50,7 +75,8 @@ struct Transpose {
   int64_t count;  // rows * columns
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    y[i] = To(float(x[i % rows * columns + i / rows]));
+    const Position p = PositionOf(i, count, 1, 1, columns, rows);
+    y[i] = To(float(x[p.c * columns + p.w]));
   }
   friend bool operator==(const Transpose&, const Transpose&) = default;
 };
@@ -73,16 +99,14 @@ struct Pad {
   int64_t count;  // elements of y
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t row = i / inset.channels;
-    const int64_t w = row % inset.outer_width - inset.before_width;
-    const int64_t plane = row / inset.outer_width;
-    const int64_t h = plane % inset.outer_height - inset.before_height;
-    const int64_t d = plane / inset.outer_height % inset.outer_depth - inset.before_depth;
-    const int64_t batch = plane / inset.outer_height / inset.outer_depth;
+    const Position p = PositionOf(i, count, inset.outer_depth, inset.outer_height,
+                                  inset.outer_width, inset.channels);
+    const int64_t d = p.d - inset.before_depth, h = p.h - inset.before_height;
+    const int64_t w = p.w - inset.before_width;
     const bool is_inside =
         d >= 0 && d < inset.depth && h >= 0 && h < inset.height && w >= 0 && w < inset.width;
-    const int64_t from = ((batch * inset.depth + d) * inset.height + h) * inset.width + w;
-    y[i] = To(is_inside ? float(x[from * inset.channels + i % inset.channels]) : 0.0F);
+    const int64_t from = ((p.batch * inset.depth + d) * inset.height + h) * inset.width + w;
+    y[i] = To(is_inside ? float(x[from * inset.channels + p.c]) : 0.0F);
   }
   friend bool operator==(const Pad&, const Pad&) = default;
 };
@@ -96,15 +120,12 @@ struct Crop {
   int64_t count;  // elements of y
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t row = i / inset.channels;
-    const int64_t w = row % inset.width + inset.before_width;
-    const int64_t plane = row / inset.width;
-    const int64_t h = plane % inset.height + inset.before_height;
-    const int64_t d = plane / inset.height % inset.depth + inset.before_depth;
-    const int64_t batch = plane / inset.height / inset.depth;
+    const Position p = PositionOf(i, count, inset.depth, inset.height, inset.width, inset.channels);
+    const int64_t d = p.d + inset.before_depth, h = p.h + inset.before_height;
+    const int64_t w = p.w + inset.before_width;
     const int64_t from =
-        ((batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
-    y[i] = To(float(x[from * inset.channels + i % inset.channels]));
+        ((p.batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
+    y[i] = To(float(x[from * inset.channels + p.c]));
   }
   friend bool operator==(const Crop&, const Crop&) = default;
 };
@@ -128,12 +149,10 @@ struct PoolForward {
   int64_t count;  // elements of y
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % shape.channels, row = i / shape.channels;
-    const int64_t width = shape.width / 2, height = shape.height / 2, depth = shape.depth / 2;
-    const int64_t w = row % width * 2, h = row / width % height * 2;
-    const int64_t d = row / (width * height) % depth * 2, batch = row / (width * height * depth);
-    const T* window =
-        x + (((batch * shape.depth + d) * shape.height + h) * shape.width + w) * shape.channels + c;
+    const Position p =
+        PositionOf(i, count, shape.depth / 2, shape.height / 2, shape.width / 2, shape.channels);
+    const int64_t plane = (p.batch * shape.depth + p.d * 2) * shape.height + p.h * 2;
+    const T* const window = x + (plane * shape.width + p.w * 2) * shape.channels + p.c;
     float max = float(window[0]);
     uint32_t best = 0;
     for (uint32_t k = 1; k < 8; ++k) {
@@ -141,7 +160,7 @@ struct PoolForward {
       const float value = float(window[offset * shape.channels]);
       if (value > max) max = value, best = k;
     }
-    const float sum = max + bias[c];
+    const float sum = max + bias[p.c];
     y[i] = sum > 0 ? sum : slope * sum;
     code[i] = static_cast<uint8_t>(best | (sum > 0 ? 8U : 0U));
   }
@@ -159,21 +178,18 @@ struct PoolBackward {
   int64_t count;  // elements of dx
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % shape.channels, row = i / shape.channels;
-    const int64_t w = row % shape.width, h = row / shape.width % shape.height;
-    const int64_t plane = row / (shape.width * shape.height);
-    const int64_t d = plane % shape.depth, batch = plane / shape.depth;
+    const Position p = PositionOf(i, count, shape.depth, shape.height, shape.width, shape.channels);
     const int64_t width = shape.width / 2, height = shape.height / 2, depth = shape.depth / 2;
-    if (d / 2 >= depth || h / 2 >= height || w / 2 >= width) {
+    if (p.d / 2 >= depth || p.h / 2 >= height || p.w / 2 >= width) {
       dx[i] = T(0.0F);
       return;
     }
-    const int64_t from =
-        (((batch * depth + d / 2) * height + h / 2) * width + w / 2) * shape.channels + c;
+    const int64_t plane = (p.batch * depth + p.d / 2) * height + p.h / 2;
+    const int64_t from = (plane * width + p.w / 2) * shape.channels + p.c;
     const uint32_t bits = code[from];
-    const bool is_maximum = (bits & 7U) == static_cast<uint32_t>(d % 2 * 4 + h % 2 * 2 + w % 2);
+    const auto here = static_cast<uint32_t>(p.d % 2 * 4 + p.h % 2 * 2 + p.w % 2);
     const float gradient = (bits & 8U) != 0 ? dy[from] : slope * dy[from];
-    dx[i] = T(is_maximum ? gradient : 0.0F);
+    dx[i] = T((bits & 7U) == here ? gradient : 0.0F);
   }
   friend bool operator==(const PoolBackward&, const PoolBackward&) = default;
 };
@@ -366,20 +382,17 @@ struct DirectForward {
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t o = i % s.out_channels, row = i / s.out_channels;
-    const int64_t ow = row % s.out_width, oh = row / s.out_width % s.out_height;
-    const int64_t plane = row / (s.out_width * s.out_height);
-    const int64_t od = plane % s.out_depth, batch = plane / s.out_depth;
+    const Position p = PositionOf(i, count, s.out_depth, s.out_height, s.out_width, s.out_channels);
     double sum = 0;
     for (int64_t tap = 0; tap < s.kernel * s.kernel * s.kernel; ++tap) {
-      const int64_t d = od + tap / (s.kernel * s.kernel) - s.before_depth;
-      const int64_t h = oh + tap / s.kernel % s.kernel - s.before_height;
-      const int64_t w_at = ow + tap % s.kernel - s.before_width;
+      const int64_t d = p.d + tap / (s.kernel * s.kernel) - s.before_depth;
+      const int64_t h = p.h + tap / s.kernel % s.kernel - s.before_height;
+      const int64_t w_at = p.w + tap % s.kernel - s.before_width;
       if (d < 0 || d >= s.depth || h < 0 || h >= s.height || w_at < 0 || w_at >= s.width) continue;
       const float* from =
-          x + (((batch * s.depth + d) * s.height + h) * s.width + w_at) * s.in_channels;
+          x + (((p.batch * s.depth + d) * s.height + h) * s.width + w_at) * s.in_channels;
       for (int64_t c = 0; c < s.in_channels; ++c)
-        sum += double{from[c]} * double{w[(tap * s.in_channels + c) * s.out_channels + o]};
+        sum += double{from[c]} * double{w[(tap * s.in_channels + c) * s.out_channels + p.c]};
     }
     y[i] = static_cast<float>(sum);
   }
@@ -395,24 +408,19 @@ struct DirectData {
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t c = i % s.in_channels, row = i / s.in_channels;
-    const int64_t w_at = row % s.width, h = row / s.width % s.height;
-    const int64_t plane = row / (s.width * s.height);
-    const int64_t d = plane % s.depth, batch = plane / s.depth;
+    const Position p = PositionOf(i, count, s.depth, s.height, s.width, s.in_channels);
     double sum = 0;
     for (int64_t tap = 0; tap < s.kernel * s.kernel * s.kernel; ++tap) {
-      const int64_t od = d - tap / (s.kernel * s.kernel) + s.before_depth;
-      const int64_t oh = h - tap / s.kernel % s.kernel + s.before_height;
-      const int64_t ow = w_at - tap % s.kernel + s.before_width;
-      if (od < 0 || od >= s.out_depth || oh < 0 || oh >= s.out_height || ow < 0 ||
-          ow >= s.out_width)
+      const int64_t d = p.d - tap / (s.kernel * s.kernel) + s.before_depth;
+      const int64_t h = p.h - tap / s.kernel % s.kernel + s.before_height;
+      const int64_t w_at = p.w - tap % s.kernel + s.before_width;
+      if (d < 0 || d >= s.out_depth || h < 0 || h >= s.out_height || w_at < 0 ||
+          w_at >= s.out_width)
         continue;
-      const float* from =
-          dy +
-          (((batch * s.out_depth + od) * s.out_height + oh) * s.out_width + ow) * s.out_channels;
-      const float* weights = w + (tap * s.in_channels + c) * s.out_channels;
+      const int64_t row = ((p.batch * s.out_depth + d) * s.out_height + h) * s.out_width + w_at;
+      const float* weights = w + (tap * s.in_channels + p.c) * s.out_channels;
       for (int64_t o = 0; o < s.out_channels; ++o)
-        sum += double{from[o]} * double{weights[o]};
+        sum += double{dy[row * s.out_channels + o]} * double{weights[o]};
     }
     dx[i] = static_cast<float>(sum);
   }

@@ -1,8 +1,10 @@
 #include "worker/engine/backends/cuda/device/cuda_device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "worker/engine/backends/cuda/device/cuda_fault.h"
@@ -14,6 +16,8 @@ namespace {
 
 // Two pieces of this size keep a PCI Express bus busy: it takes longer than the host to fill one.
 constexpr size_t kPinnedBytes = size_t{4} << 20;
+// Longer than any step, as for the collectives of the CPU.
+constexpr std::chrono::minutes kRanksTimeout{5};
 constexpr int kMinMajor = 8;  // compute capability: Ampere, the first with bfloat16 and TF32
 
 class CudaGraph : public Graph {
@@ -107,6 +111,7 @@ Fault CudaDevice::Prepare(int index) {
 
 CudaDevice::~CudaDevice() {
   if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  ranks_.reset();
   for (const Pinned& pinned : pinned_) {
     if (pinned.is_free != nullptr) cudaEventDestroy(pinned.is_free);
     if (pinned.memory != nullptr) cudaFreeHost(pinned.memory);
@@ -142,13 +147,43 @@ Fault CudaDevice::CopyIn(const void* host, void* memory, size_t bytes) {
 }
 
 Fault CudaDevice::CopyOut(const void* memory, void* host, size_t bytes) {
+  // A copy to pageable memory waits by itself, blindly; so what may hang is waited for first.
+  Fault fault = ranks_ != nullptr ? WaitForRanks() : Fault{};
+  if (!fault.ok()) return fault;
   RETURN_IF_FAULT("copy out",
                   cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, stream_));
   return Wait();
 }
 
 Fault CudaDevice::Wait() {
+  if (ranks_ != nullptr) return WaitForRanks();
   return FaultOf("wait", cudaStreamSynchronize(stream_));
+}
+
+// Work that waits for a rank that is gone never ends: so it is watched, and given up in time.
+Fault CudaDevice::WaitForRanks() {
+  const auto deadline = std::chrono::steady_clock::now() + kRanksTimeout;
+  cudaError_t error = cudaStreamQuery(stream_);
+  while (error == cudaErrorNotReady) {
+    Fault fault = ranks_->Health();
+    if (fault.ok() && std::chrono::steady_clock::now() > deadline)
+      fault = {.kind = FaultKind::kFailed, .text = "the other ranks were silent for 5 minutes"};
+    if (!fault.ok()) {
+      ranks_->Abort();
+      return fault;
+    }
+    std::this_thread::yield();
+    error = cudaStreamQuery(stream_);
+  }
+  return FaultOf("wait", error);
+}
+
+Fault CudaDevice::MakeRanksId(std::string* id) {
+  return NcclRanks::MakeId(id);
+}
+
+Fault CudaDevice::JoinRanks(const std::string& id, int rank, int size) {
+  return NcclRanks::Join(id, rank, size, &ranks_);
 }
 
 Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
@@ -156,22 +191,26 @@ Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
   return PlanCudnnConvolution(problem, cudnn_, plan);
 }
 
-Fault CudaDevice::Issue(const Call& call) {
-  Fault fault;
-  const auto* const kernel = std::get_if<Kernel>(&call);
-  if (kernel != nullptr) {
-    fault = FaultOf("start a kernel", LaunchKernel(*kernel, multiprocessors_, stream_));
-  } else if (const auto* convolution = std::get_if<ConvolutionCall>(&call)) {
-    fault = RunCudnnConvolution(*convolution);
-  } else if (const auto* product = std::get_if<MatmulCall>(&call)) {
-    fault = cublas_.Run(*product, workspace_, stream_);
-  } else {
-    const auto& copy = std::get<CopyCall>(call);
-    fault = FaultOf(
-        "copy", cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDeviceToDevice, stream_));
+Fault CudaDevice::Start(const Call& call) {
+  if (const auto* kernel = std::get_if<Kernel>(&call))
+    return FaultOf("start a kernel", LaunchKernel(*kernel, multiprocessors_, stream_));
+  if (const auto* convolution = std::get_if<ConvolutionCall>(&call))
+    return RunCudnnConvolution(*convolution);
+  if (const auto* product = std::get_if<MatmulCall>(&call))
+    return cublas_.Run(*product, workspace_, stream_);
+  if (const auto* average = std::get_if<AverageCall>(&call)) {
+    if (ranks_ != nullptr) return ranks_->Average(*average, stream_);
+    return {.kind = FaultKind::kFailed, .text = "an average before the ranks joined"};
   }
+  const auto& copy = std::get<CopyCall>(call);
+  return FaultOf(
+      "copy", cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDeviceToDevice, stream_));
+}
+
+Fault CudaDevice::Issue(const Call& call) {
+  Fault fault = Start(call);
   if (!fault.ok() || !is_recording_) return fault;
-  if (kernel != nullptr) return RememberNode();
+  if (std::holds_alternative<Kernel>(call)) return RememberNode();
   nodes_.push_back(nullptr);
   return {};
 }

@@ -13,6 +13,7 @@
 
 #include "worker/engine/backends/cuda/device.h"
 #include "worker/engine/backends/cuda/device/cublas_matmul.h"
+#include "worker/engine/backends/cuda/device/nccl_ranks.h"
 
 namespace assay::cuda {
 
@@ -34,6 +35,8 @@ class CudaDevice : public Device {
   Fault Issue(const Call& call) override;
   Fault BeginGraph() override;
   Fault EndGraph(std::unique_ptr<Graph>* graph) override;
+  Fault MakeRanksId(std::string* id) override;
+  Fault JoinRanks(const std::string& id, int rank, int size) override;
 
  private:
   // Host memory from which the GPU copies by itself, so that the caller's memory is free again and
@@ -47,13 +50,16 @@ class CudaDevice : public Device {
   Fault Prepare(int index);
   Fault CheckGpu(int index);
   Fault RememberNode();
+  Fault Start(const Call& call);
+  Fault WaitForRanks();
 
   std::string description_;
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
   cudnnHandle_t cudnn_ = nullptr;
   CublasMatmul cublas_;
-  void* workspace_ = nullptr;  // of cuBLAS
+  void* workspace_ = nullptr;         // of cuBLAS
+  std::unique_ptr<NcclRanks> ranks_;  // null: alone
   std::array<Pinned, 2> pinned_;
   size_t next_pinned_ = 0;
   bool is_recording_ = false;
