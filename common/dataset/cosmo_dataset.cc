@@ -1,11 +1,6 @@
 #include "common/dataset/cosmo_dataset.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,8 +9,8 @@
 #include "absl/strings/str_format.h"
 
 #include "common/dataset/example.h"
+#include "common/dataset/generation.h"
 #include "common/file.h"
-#include "common/sha256.h"
 #include "common/status.h"
 
 namespace assay::dataset {
@@ -24,15 +19,6 @@ namespace {
 // Changes whenever the same parameters would give other samples.
 constexpr absl::string_view kGenerator = "cosmosyn-1";
 constexpr absl::string_view kImported = "imported";
-// Present while a dataset is being generated: says which one.
-constexpr absl::string_view kUnfinishedName = "unfinished.json";
-
-absl::Status CheckCount(absl::string_view what, int64_t count) {
-  constexpr int64_t kMaxSamples = (int64_t{1} << 31) - 1;
-  if (count >= 1 && count <= kMaxSamples) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " is ", count, "; it must be in 1..", kMaxSamples));
-}
 
 // The manifest for `spec` without its files.
 Manifest Describe(const CosmoDatasetSpec& spec) {
@@ -51,56 +37,29 @@ Manifest Describe(const CosmoDatasetSpec& spec) {
           .validation_samples = spec.validation_samples};
 }
 
-bool DescribesSame(const Manifest& a, const Manifest& b) {
-  Manifest without_files = a;
-  without_files.files = b.files;
-  return without_files == b;
-}
-
-// Writes through a temporary name, without waiting for the disk: a crash may leave a file without
-// its content, which the next call finds out by reading it.
-absl::Status WriteSample(const std::string& path, absl::string_view bytes) {
-  const std::string temporary = absl::StrCat(path, ".tmp");
-  const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", temporary));
-  RETURN_IF_ERROR(Annotate(WriteAll(fd.get(), bytes), temporary));
-  if (rename(temporary.c_str(), path.c_str()) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot rename to ", path));
-  return absl::OkStatus();
-}
-
-absl::Status SyncFileSystem(const std::string& dir) {
-  const UniqueFd fd(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", dir));
-  if (syncfs(fd.get()) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot sync ", dir));
-  return absl::OkStatus();
-}
-
-// Makes the files of one thread.
-class SampleWriter {
+class CosmoMaker : public SampleMaker {
  public:
-  static absl::StatusOr<std::unique_ptr<SampleWriter>> Create(const std::string& dir,
-                                                              const CosmoDatasetSpec& spec) {
+  static absl::StatusOr<std::unique_ptr<SampleMaker>> Create(const std::string& dir,
+                                                             const CosmoDatasetSpec& spec) {
     ASSIGN_OR_RETURN(std::unique_ptr<CosmoSynthesizer> synthesizer,
                      CosmoSynthesizer::Create(spec.parameters));
-    return std::unique_ptr<SampleWriter>(new SampleWriter(dir, spec, std::move(synthesizer)));
+    return std::unique_ptr<SampleMaker>(new CosmoMaker(dir, spec, std::move(synthesizer)));
   }
 
-  // Makes sure that the file of a sample is there and right.
-  absl::StatusOr<ManifestFile> Ensure(Split split, uint32_t index) {
+  absl::StatusOr<ManifestFile> Ensure(Split split, uint32_t index) override {
     const std::string name = CosmoFileName(split, index);
     const std::string path = JoinPath(dir_, name);
-    if (FileExists(path) && IsSample(path, split, index)) return Entry(name, reader_.stored());
+    if (FileExists(path) && IsSample(path, split, index)) return EntryOf(name, reader_.stored());
     const CosmoSample sample = synthesizer_->Generate(split, index);
     std::string bytes = FrameRecord(EncodeCosmoSample(sample.counts, sample.targets));
     if (spec_.compression == Compression::kGzip) bytes = Gzip(bytes);
     RETURN_IF_ERROR(WriteSample(path, bytes));
-    return Entry(name, bytes);
+    return EntryOf(name, bytes);
   }
 
  private:
-  SampleWriter(std::string dir, const CosmoDatasetSpec& spec,
-               std::unique_ptr<CosmoSynthesizer> synthesizer)
+  CosmoMaker(std::string dir, const CosmoDatasetSpec& spec,
+             std::unique_ptr<CosmoSynthesizer> synthesizer)
       : dir_(std::move(dir)),
         spec_(spec),
         synthesizer_(std::move(synthesizer)),
@@ -116,72 +75,11 @@ class SampleWriter {
     return sample.ok() && sample->targets == CosmoTargets(spec_.parameters, split, index);
   }
 
-  static ManifestFile Entry(const std::string& name, absl::string_view bytes) {
-    return {name, static_cast<int64_t>(bytes.size()), Sha256Hex(bytes)};
-  }
-
   const std::string dir_;
   const CosmoDatasetSpec spec_;
   const std::unique_ptr<CosmoSynthesizer> synthesizer_;
   RecordFile reader_;
 };
-
-bool AllFilesPresent(const std::string& dir, const Manifest& manifest) {
-  return std::all_of(manifest.files.begin(), manifest.files.end(), [&](const ManifestFile& file) {
-    const absl::StatusOr<int64_t> size = FileSize(JoinPath(dir, file.path));
-    return size.ok() && *size == file.bytes;
-  });
-}
-
-absl::Status OtherDataset(const std::string& dir, absl::string_view what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(dir, " holds ", what, ": choose another directory, or remove this one first"));
-}
-
-// Makes the folders and leaves a note of what is being generated, unless one is there.
-absl::Status BeginGeneration(const std::string& dir, const Manifest& description) {
-  const std::string note = JoinPath(dir, kUnfinishedName);
-  bool has_samples = false;
-  for (const Split split : {Split::kTrain, Split::kValidation}) {
-    RETURN_IF_ERROR(MakeDirectories(JoinPath(dir, SplitName(split))));
-    ASSIGN_OR_RETURN(const std::vector<std::string> samples, ListSamples(dir, split));
-    has_samples = has_samples || !samples.empty();
-  }
-  if (!FileExists(note)) {
-    if (has_samples) return OtherDataset(dir, "samples of unknown origin");
-    return WriteFileAtomic(note, PrintManifest(description));
-  }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(note));
-  const absl::StatusOr<Manifest> begun = ParseManifest(text);
-  if (!begun.ok()) return Annotate(begun.status(), note);
-  if (!DescribesSame(*begun, description))
-    return OtherDataset(dir, "an unfinished dataset with other parameters");
-  return absl::OkStatus();
-}
-
-// Runs Ensure for every sample.
-absl::StatusOr<std::vector<ManifestFile>> WriteSamples(const std::string& dir,
-                                                       const CosmoDatasetSpec& spec, int threads,
-                                                       ProgressCallback progress) {
-  std::vector<std::unique_ptr<SampleWriter>> writers;
-  for (int i = 0; i < std::max(threads, 1); ++i) {
-    ASSIGN_OR_RETURN(writers.emplace_back(), SampleWriter::Create(dir, spec));
-  }
-  const int64_t total = spec.train_samples + spec.validation_samples;
-  std::vector<ManifestFile> files(static_cast<size_t>(total));
-  ProgressMeter meter(total, std::move(progress));
-  RETURN_IF_ERROR(ForEachIndex(total, threads, [&](int thread, int64_t i) -> absl::Status {
-    const bool is_train = i < spec.train_samples;
-    const int64_t index = is_train ? i : i - spec.train_samples;
-    ASSIGN_OR_RETURN(ManifestFile file, writers[static_cast<size_t>(thread)]->Ensure(
-                                            is_train ? Split::kTrain : Split::kValidation,
-                                            static_cast<uint32_t>(index)));
-    meter.AddFile(file.bytes);
-    files[static_cast<size_t>(i)] = std::move(file);
-    return absl::OkStatus();
-  }));
-  return files;
-}
 
 // Reads and checks one file of a dataset made elsewhere.
 absl::StatusOr<ManifestFile> CheckFile(const std::string& dir, const std::string& name, int edge,
@@ -191,8 +89,7 @@ absl::StatusOr<ManifestFile> CheckFile(const std::string& dir, const std::string
   const absl::StatusOr<CosmoSampleView> sample = ParseCosmoSample(payload, edge);
   if (!sample.ok()) return Annotate(sample.status(), path);
   RETURN_IF_ERROR(Annotate(CheckCounts(*sample), path));
-  const absl::string_view stored = reader->stored();
-  return ManifestFile{name, static_cast<int64_t>(stored.size()), Sha256Hex(stored)};
+  return EntryOf(name, reader->stored());
 }
 
 }  // namespace
@@ -204,24 +101,13 @@ std::string CosmoFileName(Split split, uint32_t index) {
 
 absl::StatusOr<Manifest> GenerateCosmoDataset(const std::string& dir, const CosmoDatasetSpec& spec,
                                               int threads, ProgressCallback progress) {
-  RETURN_IF_ERROR(CheckCount("train_samples", spec.train_samples));
-  RETURN_IF_ERROR(CheckCount("validation_samples", spec.validation_samples));
+  RETURN_IF_ERROR(CheckSampleCount("train_samples", spec.train_samples));
+  RETURN_IF_ERROR(CheckSampleCount("validation_samples", spec.validation_samples));
   RETURN_IF_ERROR(CosmoSynthesizer::Create(spec.parameters).status());
-  Manifest manifest = Describe(spec);
-  if (FileExists(JoinPath(dir, kManifestName))) {
-    ASSIGN_OR_RETURN(Manifest existing, LoadManifest(dir));
-    if (!DescribesSame(existing, manifest))
-      return OtherDataset(
-          dir, absl::StrCat("the dataset \"", existing.name, "\" with other parameters"));
-    if (AllFilesPresent(dir, existing)) return existing;
-  } else {
-    RETURN_IF_ERROR(BeginGeneration(dir, manifest));
-  }
-  ASSIGN_OR_RETURN(manifest.files, WriteSamples(dir, spec, threads, std::move(progress)));
-  RETURN_IF_ERROR(SyncFileSystem(dir));
-  RETURN_IF_ERROR(SaveManifest(dir, manifest));
-  RETURN_IF_ERROR(RemoveTree(JoinPath(dir, kUnfinishedName)));
-  return manifest;
+  return Generate(
+      {.dir = dir, .description = Describe(spec), .threads = threads},
+      [&](int) { return CosmoMaker::Create(dir, spec); },
+      [] { return std::vector<ManifestFile>(); }, std::move(progress));
 }
 
 absl::StatusOr<Manifest> ImportCosmoDataset(const std::string& dir, const ImportOptions& options,

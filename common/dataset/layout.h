@@ -1,5 +1,5 @@
 // Where the files of a dataset lie: <dir>/train/*.tfrecord, <dir>/validation/*.tfrecord and
-// <dir>/manifest.json. Source: mlcommons/hpc, cosmoflow, data/cosmo.py.
+// <dir>/manifest.json; DeepCAM's end in .h5. Source: mlcommons/hpc, cosmoflow, data/cosmo.py.
 
 #ifndef COMMON_DATASET_LAYOUT_H_
 #define COMMON_DATASET_LAYOUT_H_
@@ -23,12 +23,14 @@ inline constexpr absl::string_view kManifestName = "manifest.json";
 
 // Names of the sample files of a split, relative to `dir` ("train/..."), sorted bytewise. Lists the
 // directory and opens no sample. NOT_FOUND if there is no such directory.
-absl::StatusOr<std::vector<std::string>> ListSamples(const std::string& dir, Split split);
+absl::StatusOr<std::vector<std::string>> ListSamples(const std::string& dir, Split split,
+                                                     absl::string_view suffix = kSampleSuffix);
 
 // The first `count` of them, as the reference takes them.
 // FAILED_PRECONDITION if there are fewer.
 absl::StatusOr<std::vector<std::string>> ListSamples(const std::string& dir, Split split,
-                                                     int64_t count);
+                                                     int64_t count,
+                                                     absl::string_view suffix = kSampleSuffix);
 
 }  // namespace assay::dataset
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "common/dataset/climate_dataset.h"
+#include "common/dataset/climate_file.h"
 #include "common/dataset/example.h"
 #include "common/dataset/layout.h"
 #include "common/dataset/manifest.h"
@@ -28,25 +31,66 @@ std::string Describe(const absl::Status& status, const std::string& path) {
   return std::string(absl::StripPrefix(status.message(), absl::StrCat(path, ": ")));
 }
 
-// Whether a file's content is a sample; leaves its stored bytes in `reader`.
-absl::Status CheckContent(const std::string& path, int edge, RecordFile* reader) {
-  ASSIGN_OR_RETURN(const absl::string_view payload, reader->ReadOnly(path));
-  ASSIGN_OR_RETURN(const CosmoSampleView sample, ParseCosmoSample(payload, edge));
-  return CheckCounts(sample);
+// Reads and checks the files of one thread.
+class FileChecker {
+ public:
+  virtual ~FileChecker() = default;
+  // Whether the content of a file is what its name promises; leaves its stored bytes in stored().
+  virtual absl::Status CheckContent(const std::string& path, const std::string& name) = 0;
+  virtual absl::string_view stored() const = 0;
+};
+
+class CosmoChecker : public FileChecker {
+ public:
+  explicit CosmoChecker(const Manifest& manifest)
+      : edge_(manifest.cube_edge), reader_(manifest.compression) {}
+
+  absl::Status CheckContent(const std::string& path, const std::string&) override {
+    ASSIGN_OR_RETURN(const absl::string_view payload, reader_.ReadOnly(path));
+    ASSIGN_OR_RETURN(const CosmoSampleView sample, ParseCosmoSample(payload, edge_));
+    return CheckCounts(sample);
+  }
+  absl::string_view stored() const override { return reader_.stored(); }
+
+ private:
+  const int edge_;
+  RecordFile reader_;
+};
+
+class ClimateChecker : public FileChecker {
+ public:
+  absl::Status CheckContent(const std::string& path, const std::string& name) override {
+    bytes_.clear();
+    ASSIGN_OR_RETURN(bytes_, ReadFile(path));
+    return CheckClimateFile(name, bytes_);
+  }
+  absl::string_view stored() const override { return bytes_; }
+
+ private:
+  std::string bytes_;
+};
+
+bool IsClimate(const Manifest& manifest) {
+  return manifest.benchmark == "deepcam";
+}
+
+std::unique_ptr<FileChecker> MakeChecker(const Manifest& manifest) {
+  if (IsClimate(manifest)) return std::make_unique<ClimateChecker>();
+  return std::make_unique<CosmoChecker>(manifest);
 }
 
 // What is wrong with one file that the manifest lists; nothing if it is as it should be.
-std::optional<Problem> CheckFile(const std::string& dir, const ManifestFile& file, int edge,
-                                 RecordFile* reader) {
+std::optional<Problem> CheckFile(const std::string& dir, const ManifestFile& file,
+                                 FileChecker* checker) {
   const std::string path = JoinPath(dir, file.path);
   Problem problem{.file = file.path, .remedy = std::string(kRestore)};
-  const absl::Status content = CheckContent(path, edge, reader);
+  const absl::Status content = checker->CheckContent(path, file.path);
   problem.offset = ErrorOffset(content);
   if (absl::IsNotFound(content)) {
     problem.problem = "missing";
     return problem;
   }
-  const int64_t bytes = static_cast<int64_t>(reader->stored().size());
+  const int64_t bytes = static_cast<int64_t>(checker->stored().size());
   const bool is_read = content.ok() || absl::IsDataLoss(content);
   const std::string size_note =
       is_read && bytes != file.bytes
@@ -61,7 +105,7 @@ std::optional<Problem> CheckFile(const std::string& dir, const ManifestFile& fil
     problem.problem = size_note;
     return problem;
   }
-  if (Sha256Hex(reader->stored()) == file.sha256) return std::nullopt;
+  if (Sha256Hex(checker->stored()) == file.sha256) return std::nullopt;
   problem.problem = "well-formed, but its SHA-256 is not the manifest's";
   return problem;
 }
@@ -70,8 +114,9 @@ std::optional<Problem> CheckFile(const std::string& dir, const ManifestFile& fil
 absl::StatusOr<std::vector<Problem>> FindExtraFiles(const std::string& dir,
                                                     const Manifest& manifest) {
   std::vector<Problem> problems;
+  const absl::string_view suffix = IsClimate(manifest) ? kClimateSuffix : kSampleSuffix;
   for (const Split split : {Split::kTrain, Split::kValidation}) {
-    const absl::StatusOr<std::vector<std::string>> names = ListSamples(dir, split);
+    const absl::StatusOr<std::vector<std::string>> names = ListSamples(dir, split, suffix);
     if (absl::IsNotFound(names.status())) continue;  // its files are reported as missing
     RETURN_IF_ERROR(names.status());
     for (const std::string& name : *names) {
@@ -91,18 +136,19 @@ absl::StatusOr<std::vector<Problem>> VerifyDataset(const std::string& dir, int t
                                                    ProgressCallback progress) {
   ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(dir));
   ASSIGN_OR_RETURN(std::vector<Problem> problems, FindExtraFiles(dir, manifest));
-  std::vector<RecordFile> readers(static_cast<size_t>(std::max(threads, 1)),
-                                  RecordFile(manifest.compression));
+  std::vector<std::unique_ptr<FileChecker>> checkers;
+  for (int i = 0; i < std::max(threads, 1); ++i)
+    checkers.push_back(MakeChecker(manifest));
   std::vector<std::optional<Problem>> found(manifest.files.size());
   ProgressMeter meter(static_cast<int64_t>(manifest.files.size()), std::move(progress));
-  RETURN_IF_ERROR(ForEachIndex(
-      static_cast<int64_t>(manifest.files.size()), threads, [&](int thread, int64_t i) {
-        const size_t at = static_cast<size_t>(i);
-        RecordFile* reader = &readers[static_cast<size_t>(thread)];
-        found[at] = CheckFile(dir, manifest.files[at], manifest.cube_edge, reader);
-        meter.AddFile(static_cast<int64_t>(reader->stored().size()));
-        return absl::OkStatus();
-      }));
+  RETURN_IF_ERROR(ForEachIndex(static_cast<int64_t>(manifest.files.size()), threads,
+                               [&](int thread, int64_t i) {
+                                 const size_t at = static_cast<size_t>(i);
+                                 FileChecker* checker = checkers[static_cast<size_t>(thread)].get();
+                                 found[at] = CheckFile(dir, manifest.files[at], checker);
+                                 meter.AddFile(static_cast<int64_t>(checker->stored().size()));
+                                 return absl::OkStatus();
+                               }));
   for (std::optional<Problem>& problem : found)
     if (problem) problems.push_back(*std::move(problem));
   std::stable_sort(problems.begin(), problems.end(),

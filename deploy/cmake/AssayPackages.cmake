@@ -41,3 +41,10 @@ find_library(FFTW3_LIBRARY fftw3 REQUIRED)
 add_library(fftw3::fftw3 UNKNOWN IMPORTED)
 set_target_properties(fftw3::fftw3 PROPERTIES IMPORTED_LOCATION ${FFTW3_LIBRARY}
                                               INTERFACE_INCLUDE_DIRECTORIES ${FFTW3_INCLUDE_DIR})
+
+# Debian has HDF5 without and with MPI side by side, under names of its own.
+find_library(HDF5_LIBRARY hdf5_serial REQUIRED)
+find_path(HDF5_INCLUDE_DIR hdf5.h PATH_SUFFIXES hdf5/serial REQUIRED)
+add_library(hdf5::hdf5 UNKNOWN IMPORTED)
+set_target_properties(hdf5::hdf5 PROPERTIES IMPORTED_LOCATION ${HDF5_LIBRARY}
+                                            INTERFACE_INCLUDE_DIRECTORIES ${HDF5_INCLUDE_DIR})
