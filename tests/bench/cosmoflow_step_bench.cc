@@ -81,7 +81,7 @@ struct HostBatch {
 HostBatch MakeBatch(const Trainable& model) {
   const Stream stream(1, Purpose::kTest);
   HostBatch batch;
-  batch.voxels.resize(static_cast<size_t>(model.batch_size() * model.voxels_per_sample()));
+  batch.voxels.resize(static_cast<size_t>(model.batch_size() * model.input_elements()));
   batch.targets.resize(static_cast<size_t>(model.batch_size() * model.outputs()));
   for (size_t i = 0; i < batch.voxels.size(); ++i)
     batch.voxels[i] = static_cast<int16_t>(stream.Below(i, 8));
@@ -119,8 +119,8 @@ void Train(benchmark::State& state) {
   uint64_t step = 0;
   Peak();
   for (auto _ : state)
-    CHECK_OK(
-        model->TrainStep({batch.voxels, batch.targets}, {.step = step++}, 1e-4, keep).status());
+    CHECK_OK(model->TrainStep(MakeBatch(batch.voxels, batch.targets), {.step = step++}, 1e-4, keep)
+                 .status());
   Report(state, spec.batch, FlopsOf(spec).training);
 }
 
@@ -130,7 +130,7 @@ void Evaluate(benchmark::State& state) {
   const HostBatch batch = MakeBatch(*model);
   Peak();
   for (auto _ : state)
-    CHECK_OK(model->EvalBatch({batch.voxels, batch.targets}).status());
+    CHECK_OK(model->EvalBatch(MakeBatch(batch.voxels, batch.targets)).status());
   Report(state, spec.batch, FlopsOf(spec).forward);
 }
 

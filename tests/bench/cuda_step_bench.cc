@@ -61,7 +61,7 @@ absl::Status Measure(const std::string& name, const Case& row) {
   absl::StatusOr<std::unique_ptr<Trainable>> model = Make(name, row);
   if (!model.ok()) return model.status();
   const Stream stream(1, Purpose::kTest);
-  std::vector<int16_t> voxels(static_cast<size_t>(row.batch * (*model)->voxels_per_sample()));
+  std::vector<int16_t> voxels(static_cast<size_t>(row.batch * (*model)->input_elements()));
   for (size_t i = 0; i < voxels.size(); ++i)
     voxels[i] = static_cast<int16_t>(stream.Below(i, 5));
   const std::vector<float> targets(static_cast<size_t>(row.batch * (*model)->outputs()), 0.25F);
@@ -70,7 +70,7 @@ absl::Status Measure(const std::string& name, const Case& row) {
   for (int step = 0; step < kWarmUpSteps + kSteps; ++step) {
     const auto start = std::chrono::steady_clock::now();
     const absl::StatusOr<float> result =
-        (*model)->TrainStep({voxels, targets}, {.step = static_cast<uint64_t>(step)}, 1e-3,
+        (*model)->TrainStep(MakeBatch(voxels, targets), {.step = static_cast<uint64_t>(step)}, 1e-3,
                             [](std::span<float>) { return absl::OkStatus(); });
     if (!result.ok()) return result.status();
     loss = *result;

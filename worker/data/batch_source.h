@@ -3,17 +3,29 @@
 #ifndef WORKER_DATA_BATCH_SOURCE_H_
 #define WORKER_DATA_BATCH_SOURCE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace assay::data {
 
+// Samples one after the other, in the types of their format (worker/data/sample_format.h).
 struct Batch {
-  std::vector<int16_t> voxels;  // (size, D, H, edge, 4), raw counts: ln(1 + n) comes later
-  std::vector<float> targets;   // (size, 4)
-  int size = 0;                 // samples
+  std::vector<std::byte> input;
+  std::vector<std::byte> targets;
+  int size = 0;  // samples
+
+  template <typename T>
+  std::span<const T> Input() const {
+    return {reinterpret_cast<const T*>(input.data()), input.size() / sizeof(T)};
+  }
+  template <typename T>
+  std::span<const T> Targets() const {
+    return {reinterpret_cast<const T*>(targets.data()), targets.size() / sizeof(T)};
+  }
 };
 
 class BatchSource {

@@ -1,12 +1,10 @@
 #include "worker/data/prefetcher.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
-#include "common/dataset/example.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -24,7 +22,6 @@ absl::Status CheckRange(absl::string_view name, int value, int low, int high) {
 }
 
 absl::Status CheckOptions(const PrefetchOptions& options) {
-  RETURN_IF_ERROR(CheckRange("cube_edge", options.cube_edge, 1, 512));
   RETURN_IF_ERROR(CheckRange("batch_size", options.batch_size, 1, 1 << 16));
   RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, kMaxThreads));
   RETURN_IF_ERROR(CheckRange("depth", options.depth, 2, kMaxDepth));
@@ -45,21 +42,22 @@ EpochOrder OrderOf(const Sampler& sampler, std::string dir, std::vector<std::str
 }
 
 absl::StatusOr<std::unique_ptr<Prefetcher>> Prefetcher::Create(const PrefetchOptions& options,
+                                                               const SampleFormat& format,
                                                                EpochOrder order) {
   RETURN_IF_ERROR(CheckOptions(options));
-  return std::unique_ptr<Prefetcher>(new Prefetcher(options, std::move(order)));
+  return std::unique_ptr<Prefetcher>(new Prefetcher(options, format, std::move(order)));
 }
 
-Prefetcher::Prefetcher(const PrefetchOptions& options, EpochOrder order)
+Prefetcher::Prefetcher(const PrefetchOptions& options, const SampleFormat& format, EpochOrder order)
     : options_(options),
+      format_(format),
       slots_(static_cast<size_t>(options.depth)),
       order_(std::move(order)),
       next_epoch_(options.first_epoch) {
   const size_t samples = static_cast<size_t>(options.batch_size);
-  const size_t values = BlockBytes(Block(), options.cube_edge) / sizeof(int16_t);
   for (Slot& slot : slots_) {
-    slot.batch.voxels.resize(samples * values);
-    slot.batch.targets.resize(samples * dataset::kCosmoTargets);
+    slot.batch.input.resize(samples * format.input_bytes);
+    slot.batch.targets.resize(samples * format.target_bytes);
     slot.batch.size = options.batch_size;
     slot.missing = options.batch_size;
   }
@@ -86,10 +84,10 @@ Prefetcher::Slot* Prefetcher::SlotOf(int64_t batch) {
 }
 
 void Prefetcher::ReadLoop() {
-  dataset::RecordFile file(options_.compression);
+  const std::unique_ptr<SampleReader> reader = format_.make_reader();
   for (std::optional<Ticket> ticket = TakeTicket(); ticket; ticket = TakeTicket()) {
-    const absl::Status status = ReadSample(*ticket, &file);
-    Finish(*ticket, status, static_cast<int64_t>(file.stored().size()));
+    const absl::Status status = ReadSample(*ticket, reader.get());
+    Finish(*ticket, status, reader->stored_bytes());
   }
 }
 
@@ -130,23 +128,12 @@ std::optional<Prefetcher::Ticket> Prefetcher::TakeTicket() {
 }
 
 // Reads the file into its place in its slot.
-absl::Status Prefetcher::ReadSample(const Ticket& ticket, dataset::RecordFile* file) {
-  ASSIGN_OR_RETURN(const absl::string_view payload, file->ReadOnly(ticket.path));
-  const absl::StatusOr<dataset::CosmoSampleView> sample =
-      dataset::ParseCosmoSample(payload, options_.cube_edge);
-  if (!sample.ok()) return Annotate(sample.status(), ticket.path);
+absl::Status Prefetcher::ReadSample(const Ticket& ticket, SampleReader* reader) {
   Batch& batch = SlotOf(ticket.number / options_.batch_size)->batch;
   const size_t place = static_cast<size_t>(ticket.number % options_.batch_size);
-  const size_t bytes = BlockBytes(Block(), options_.cube_edge);
-  CutBlock(sample->voxels, options_.cube_edge, Block(),
-           std::as_writable_bytes(std::span(batch.voxels)).subspan(place * bytes, bytes));
-  std::copy(sample->targets.begin(), sample->targets.end(),
-            &batch.targets[place * dataset::kCosmoTargets]);
-  return absl::OkStatus();
-}
-
-CubeBlock Prefetcher::Block() const {
-  return options_.block.value_or(WholeCube(options_.cube_edge));
+  const size_t input = format_.input_bytes, targets = format_.target_bytes;
+  return reader->Read(ticket.path, {std::span(batch.input).subspan(place * input, input),
+                                    std::span(batch.targets).subspan(place * targets, targets)});
 }
 
 void Prefetcher::Fail(int64_t ticket, const absl::Status& status) {

@@ -24,18 +24,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "common/dataset/tfrecord.h"
 #include "common/mutex.h"
 #include "worker/data/batch_source.h"
-#include "worker/data/cube_block.h"
+#include "worker/data/sample_format.h"
 #include "worker/data/sampler.h"
 
 namespace assay::data {
 
 struct PrefetchOptions {
-  int cube_edge = 128;
-  std::optional<CubeBlock> block;  // what is kept of each cube; none: all of it
-  dataset::Compression compression = dataset::Compression::kNone;
   int batch_size = 1;
   int threads = 2;
   int depth = 2;        // batches in memory, the one that the trainer works on included; at least 2
@@ -58,6 +54,7 @@ class Prefetcher final : public BatchSource {
   // Opens no file and starts no thread.
   // INVALID_ARGUMENT: an option out of range.
   static absl::StatusOr<std::unique_ptr<Prefetcher>> Create(const PrefetchOptions& options,
+                                                            const SampleFormat& format,
                                                             EpochOrder order);
   // Stops reading and waits for the threads; may come at any time.
   ~Prefetcher() override;
@@ -68,8 +65,7 @@ class Prefetcher final : public BatchSource {
   // See BatchSource; delivers each sample of each epoch. Errors come in order too: all batches
   // before that of the first bad sample are delivered. Call from one thread.
   // FAILED_PRECONDITION: before Start. INVALID_ARGUMENT: an epoch is empty or not a multiple of the
-  // batch size. Otherwise the codes of dataset::RecordFile::ReadOnly and dataset::ParseCosmoSample,
-  // naming the file.
+  // batch size. Otherwise the codes of SampleReader::Read, naming the file.
   absl::StatusOr<const Batch*> Next() override;
 
   // How many calls of Next had to wait for a batch. One that grows with every step means that
@@ -90,23 +86,23 @@ class Prefetcher final : public BatchSource {
     std::string path;
   };
 
-  Prefetcher(const PrefetchOptions& options, EpochOrder order);
+  Prefetcher(const PrefetchOptions& options, const SampleFormat& format, EpochOrder order);
 
   void ReadLoop();
   std::optional<Ticket> TakeTicket();
   bool CanTake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasMoreTickets() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ReadSample(const Ticket& ticket, dataset::RecordFile* file);
+  absl::Status ReadSample(const Ticket& ticket, SampleReader* reader);
   void Finish(const Ticket& ticket, const absl::Status& status, int64_t bytes);
   void Fail(int64_t ticket, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasFailed(int64_t last_ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseDelivered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Slot* SlotOf(int64_t batch);
-  CubeBlock Block() const;
 
   // Constant after construction. The content of a slot belongs to the threads that hold its tickets
   // until `missing` is 0, and then to the trainer until the next call of Next.
   const PrefetchOptions options_;
+  const SampleFormat format_;
   std::vector<Slot> slots_;
   std::vector<std::thread> threads_;
 

@@ -35,7 +35,11 @@ absl::Status CheckSamples(const SamplerOptions& options) {
         absl::StrCat("samples is ", options.samples, "; it must be in 1..2^32-1"));
   const int64_t global_batch = int64_t{options.world_size} * options.local_batch;
   const int64_t rest = options.samples % global_batch;
-  if (rest == 0) return absl::OkStatus();
+  if (options.remainder == Remainder::kDrop && options.samples < global_batch)
+    return absl::InvalidArgumentError(absl::StrCat(options.samples,
+                                                   " samples do not fill one global batch of ",
+                                                   global_batch, "; use a smaller one"));
+  if (rest == 0 || options.remainder != Remainder::kRefuse) return absl::OkStatus();
   const int64_t below = options.samples - rest;
   return absl::InvalidArgumentError(
       absl::StrCat(options.samples, " samples are not a multiple of the global batch ",
@@ -49,6 +53,8 @@ absl::Status CheckSamples(const SamplerOptions& options) {
 absl::StatusOr<Sampler> Sampler::Create(const SamplerOptions& options) {
   RETURN_IF_ERROR(CheckRanks(options));
   RETURN_IF_ERROR(CheckSamples(options));
+  if (options.staged && options.remainder != Remainder::kRefuse)
+    return absl::InvalidArgumentError("a staged dataset must be a multiple of the global batch");
   return Sampler(options);
 }
 
@@ -76,7 +82,32 @@ std::vector<uint32_t> Sampler::SamplesToStage() const {
   return samples;
 }
 
+int64_t Sampler::samples_per_rank() const {
+  const int64_t share = options_.samples / options_.world_size;
+  const int64_t rest = options_.samples % options_.world_size;
+  switch (options_.remainder) {
+    case Remainder::kRefuse:
+      break;
+    case Remainder::kDrop:
+      return share - share % options_.local_batch;
+    case Remainder::kUneven:
+      // Of the rest, sample i goes to rank i mod world_size; these are consecutive from 0 on.
+      return share + (options_.rank < rest ? 1 : 0);
+  }
+  return share;
+}
+
+std::vector<uint32_t> Sampler::UnevenPart() const {
+  const int64_t share = options_.samples / options_.world_size;
+  std::vector<uint32_t> mine(static_cast<size_t>(share));
+  std::iota(mine.begin(), mine.end(), static_cast<uint32_t>(options_.rank * share));
+  const int64_t own_rest = options_.world_size * share + options_.rank;
+  if (own_rest < options_.samples) mine.push_back(static_cast<uint32_t>(own_rest));
+  return mine;
+}
+
 std::vector<uint32_t> Sampler::Order(int epoch) const {
+  if (options_.remainder == Remainder::kUneven) return UnevenPart();
   std::vector<uint32_t> all = NodeSamples();
   // The stream has rank 0 on every rank: all draw the same permutation.
   if (options_.shuffle)
@@ -87,6 +118,7 @@ std::vector<uint32_t> Sampler::Order(int epoch) const {
   mine.reserve(static_cast<size_t>(samples_per_rank()));
   for (size_t i = static_cast<size_t>(shard); i < all.size(); i += static_cast<size_t>(shards))
     mine.push_back(all[i]);
+  mine.resize(static_cast<size_t>(samples_per_rank()));
   return mine;
 }
 

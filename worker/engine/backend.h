@@ -134,7 +134,9 @@ struct SgdStep {
   double l2 = 0;
 };
 
-class RankAverage;  // worker/engine/rank_average.h
+class RankAverage;         // worker/engine/rank_average.h
+class AdaptiveOperations;  // worker/engine/adaptive.h
+class MapOperations;       // worker/engine/maps.h
 
 class Backend {
  public:
@@ -142,6 +144,11 @@ class Backend {
   virtual absl::string_view name() const = 0;
   // The type of all real tensors: kFloat32 or kFloat64.
   virtual DType real() const = 0;
+
+  // Further sets of operations, or null where the backend lacks them: models and optimizers that
+  // need one then answer INVALID_ARGUMENT. They live as long as the backend.
+  virtual MapOperations* maps() { return nullptr; }
+  virtual AdaptiveOperations* adaptive() { return nullptr; }
 
   // --- Memory ---
 

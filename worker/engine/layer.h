@@ -23,9 +23,19 @@ namespace assay {
 struct Parameter {
   std::string name;        // as "conv1/kernel"
   Shape shape;             // of value and gradient
-  double init_limit = 0;   // initial values are uniform in [-init_limit, init_limit)
+  double init_limit = 0;   // initial values are uniform in [-init_limit, init_limit),
+  double init_stddev = 0;  // or, if this is not 0, normal with this standard deviation,
+  double init_value = 0;   // added to this
   double l2 = 0;           // the loss includes l2 * sum(value^2)
   Tensor value, gradient;  // set when the model commits
+};
+
+// Numbers that a layer keeps between steps and that no gradient changes, such as running means.
+struct Buffer {
+  std::string name;
+  Shape shape;
+  double init_value = 0;
+  Tensor value;  // set when the model commits
 };
 
 // sqrt(6 / (fan_in + fan_out)): Glorot and Bengio, "Understanding the difficulty of training deep
@@ -41,12 +51,24 @@ struct LayerMemory {
   void WantScratch(size_t bytes) { *scratch_bytes = std::max(*scratch_bytes, bytes); }
 };
 
+// The ranks that normalise their batches together.
+class GroupMean {
+ public:
+  virtual ~GroupMean() = default;
+  // Replaces each number by its mean over the ranks of the group; all call it in the same order.
+  // Ends the process if a rank is gone.
+  virtual void Average(const Tensor& values) = 0;
+  // How many ranks there are in the group.
+  virtual int size() const = 0;
+};
+
 // What a pass needs to know besides tensors.
 struct Pass {
   bool is_training = false;
   uint64_t step = 0;                              // within the epoch
   Stream dropout = Stream(0, Purpose::kDropout);  // of (seed, rank, epoch); unused in evaluation
   void* scratch = nullptr;                        // as large as the largest wish
+  GroupMean* group = nullptr;                     // null: each rank normalises by itself
 };
 
 class Layer {
@@ -57,12 +79,15 @@ class Layer {
   virtual Shape output() const = 0;
   // Kernels before biases; pointers live as long as the layer.
   virtual std::vector<Parameter*> parameters() { return {}; }
+  // As for parameters.
+  virtual std::vector<Buffer*> buffers() { return {}; }
   // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx.
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
   // The numbers in the parameters changed.
   virtual void ParametersChanged() {}
 
-  // Computes from `x`; the result belongs to the layer until its next Forward.
+  // Computes from `x`; the result belongs to the layer until its next Forward. A layer whose
+  // header says so works in place: its result is `x`, overwritten.
   virtual Tensor Forward(const Tensor& x, const Pass& pass) = 0;
   // After Forward on the same `x`: overwrites parameter gradients and may overwrite `dy`. Returns
   // the gradient of `x`, or an empty Tensor if it was planned without.

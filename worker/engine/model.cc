@@ -11,13 +11,34 @@ namespace {
 
 constexpr size_t kActivationAlignment = 64;  // a cache line, and a 512-bit vector
 
+// Copies `values` into `tensor`, whatever its type.
+void Fill(Backend* backend, const std::vector<float>& values, const Tensor& tensor) {
+  if (backend->real() == DType::kFloat64) {
+    const std::vector<double> wide(values.begin(), values.end());
+    backend->CopyIn(wide.data(), tensor);
+  } else {
+    backend->CopyIn(values.data(), tensor);
+  }
+}
+
+float Draw(const Parameter& parameter, const Stream& stream, uint64_t index) {
+  if (parameter.init_stddev == 0) {
+    const double uniform = 2 * double{stream.Uniform(index)} - 1;
+    return static_cast<float>(parameter.init_value + parameter.init_limit * uniform);
+  }
+  const double normal = double{stream.Normal(index)};
+  return static_cast<float>(parameter.init_value + parameter.init_stddev * normal);
+}
+
 }  // namespace
 
-Model::Model(Backend* backend, const Shape& input)
+Model::Model(Backend* backend, const Shape& input, DType input_type)
     : backend_(backend),
       input_(input),
+      input_type_(input_type),
       values_(backend, SizeOf(backend->real())),
       gradients_(backend, SizeOf(backend->real())),
+      buffer_values_(backend, SizeOf(backend->real())),
       activations_(backend, kActivationAlignment) {}
 
 void Model::Add(std::unique_ptr<Layer> layer) {
@@ -35,11 +56,16 @@ absl::Status Model::Commit() {
       gradients_.Reserve(parameter->shape, backend_->real(), &parameter->gradient);
       parameters_.push_back(parameter);
     }
+    for (Buffer* buffer : layer->buffers()) {
+      buffer_values_.Reserve(buffer->shape, backend_->real(), &buffer->value);
+      buffers_.push_back(buffer);
+    }
   }
   activations_.Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
   inputs_.resize(layers_.size());
   RETURN_IF_ERROR(Annotate(values_.Commit(), "parameters"));
   RETURN_IF_ERROR(Annotate(gradients_.Commit(), "gradients"));
+  RETURN_IF_ERROR(Annotate(buffer_values_.Commit(), "buffers"));
   return Annotate(activations_.Commit(), "activations");
 }
 
@@ -50,13 +76,13 @@ void Model::Initialize(uint64_t seed) {
     const size_t count = static_cast<size_t>(parameter->shape.elements());
     std::vector<float> values(count);
     for (float& value : values)
-      value = static_cast<float>(parameter->init_limit * (2 * double{stream.Uniform(index++)} - 1));
-    if (backend_->real() == DType::kFloat64) {
-      const std::vector<double> wide(values.begin(), values.end());
-      backend_->CopyIn(wide.data(), parameter->value);
-    } else {
-      backend_->CopyIn(values.data(), parameter->value);
-    }
+      value = Draw(*parameter, stream, index++);
+    Fill(backend_, values, parameter->value);
+  }
+  for (const Buffer* buffer : buffers_) {
+    const size_t count = static_cast<size_t>(buffer->shape.elements());
+    Fill(backend_, std::vector<float>(count, static_cast<float>(buffer->init_value)),
+         buffer->value);
   }
   ParametersChanged();
 }
@@ -92,6 +118,13 @@ int64_t Model::parameter_count() const {
   int64_t count = 0;
   for (const Parameter* parameter : parameters_)
     count += parameter->shape.elements();
+  return count;
+}
+
+int64_t Model::buffer_elements() const {
+  int64_t count = 0;
+  for (const Buffer* buffer : buffers_)
+    count += buffer->shape.elements();
   return count;
 }
 

@@ -41,6 +41,13 @@ class Shape {
       product *= dims_[axis];
     return product;
   }
+  // The same shape with another first extent.
+  Shape WithFirst(int64_t extent) const {
+    CHECK(rank_ > 0 && extent > 0) << "extent=" << extent;
+    Shape other = *this;
+    other.dims_[0] = extent;
+    return other;
+  }
   // As "(4, 32, 32, 32, 4)".
   std::string ToString() const {
     std::string text = "(";

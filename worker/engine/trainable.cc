@@ -1,7 +1,6 @@
 #include "worker/engine/trainable.h"
 
 #include <cmath>
-#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +8,7 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "common/status.h"
+#include "worker/engine/adaptive.h"
 #include "worker/engine/rank_average.h"
 
 namespace assay {
@@ -19,79 +19,122 @@ constexpr size_t kBufferAlignment = 64;
 // Keys of the sections of work that repeat (Backend::BeginSection).
 enum : int { kGradientSection, kUpdateSection, kEvaluationSection };
 
+int64_t BytesPerSample(const Tensor& tensor) {
+  return static_cast<int64_t>(tensor.bytes()) / tensor.shape[0];
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainable>> Trainable::Make(std::unique_ptr<Backend> backend,
                                                            std::unique_ptr<Model> model,
+                                                           std::unique_ptr<Objective> objective,
                                                            const TrainableOptions& options) {
   std::unique_ptr<Trainable> trainable(
-      new Trainable(std::move(backend), std::move(model), options));
+      new Trainable(std::move(backend), std::move(model), std::move(objective), options));
   RETURN_IF_ERROR(trainable->Commit());
   trainable->model_->Initialize(options.seed);
   return trainable;
 }
 
 Trainable::Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> model,
-                     const TrainableOptions& options)
+                     std::unique_ptr<Objective> objective, const TrainableOptions& options)
     : backend_(std::move(backend)),
       model_(std::move(model)),
+      objective_(std::move(objective)),
       options_(options),
-      optimizer_(backend_.get(), model_.get(), options.momentum),
       buffers_(backend_.get(), kBufferAlignment),
       parameters_(backend_.get()),
-      velocity_(backend_.get()),
-      gradients_(backend_.get()) {
+      optimizer_state_(backend_.get()),
+      gradients_(backend_.get()),
+      layer_buffers_(backend_.get()) {
   CHECK(backend_->real() == DType::kFloat32);
 }
 
 absl::Status Trainable::Commit() {
-  RETURN_IF_ERROR(Annotate(optimizer_.Commit(), "optimizer state"));
+  ASSIGN_OR_RETURN(optimizer_, MakeOptimizer(options_.optimizer, backend_.get(), model_.get()));
+  RETURN_IF_ERROR(Annotate(optimizer_->Commit(), "optimizer state"));
+  if (options_.accumulation < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("gradient accumulation must be at least 1, is ", options_.accumulation));
+  if (options_.accumulation > 1) {
+    if (backend_->adaptive() == nullptr)
+      return absl::InvalidArgumentError(
+          absl::StrCat("backend ", backend_->name(), " cannot accumulate gradients"));
+    buffers_.Reserve(Shape{model_->parameter_count()}, DType::kFloat32, &accumulated_);
+  }
   const Shape output = model_->output();
-  buffers_.Reserve(model_->input(), DType::kInt16, &input_);
-  buffers_.Reserve(output, DType::kFloat32, &targets_);
+  buffers_.Reserve(model_->input(), model_->input_type(), &input_);
+  buffers_.Reserve(objective_->target_shape(), objective_->target_type(), &targets_);
   buffers_.Reserve(output, DType::kFloat32, &output_gradient_);
   buffers_.Reserve(Shape{1}, DType::kFloat32, &loss_);
   buffers_.Reserve(Shape{1}, DType::kFloat32, &square_sum_);
+  RETURN_IF_ERROR(objective_->Plan(&buffers_));
   predictions_.resize(static_cast<size_t>(output.elements()));
-  return Annotate(buffers_.Commit(), "input buffers");
+  RETURN_IF_ERROR(Annotate(buffers_.Commit(), "input buffers"));
+  objective_->Start();
+  return absl::OkStatus();
 }
 
-// Copies a batch in; samples that a short batch lacks keep older values.
-void Trainable::CopyIn(const Batch& batch) {
-  const int64_t samples = std::ssize(batch.targets) / outputs();
+// Copies a batch in and returns its samples; those that a short batch lacks keep older values.
+int64_t Trainable::CopyIn(const Batch& batch) {
+  const int64_t samples = std::ssize(batch.targets) / BytesPerSample(targets_);
   CHECK(samples >= 1 && samples <= batch_size() &&
-        std::ssize(batch.targets) == samples * outputs() &&
-        std::ssize(batch.voxels) == samples * voxels_per_sample())
-      << "targets=" << batch.targets.size() << " voxels=" << batch.voxels.size()
+        std::ssize(batch.targets) == samples * BytesPerSample(targets_) &&
+        std::ssize(batch.input) == samples * BytesPerSample(input_))
+      << "target_bytes=" << batch.targets.size() << " input_bytes=" << batch.input.size()
       << " input=" << input_.shape.ToString();
-  const Tensor input = {input_.data, Shape{std::ssize(batch.voxels)}, DType::kInt16};
-  const Tensor targets = {targets_.data, Shape{std::ssize(batch.targets)}, DType::kFloat32};
-  backend_->CopyIn(batch.voxels.data(), input);
-  backend_->CopyIn(batch.targets.data(), targets);
+  backend_->CopyIn(batch.input.data(), FirstSamples(input_, samples));
+  backend_->CopyIn(batch.targets.data(), FirstSamples(targets_, samples));
+  return samples;
+}
+
+// The first samples of a tensor that has the batch first, as one vector per sample.
+Tensor Trainable::FirstSamples(const Tensor& tensor, int64_t samples) const {
+  return {tensor.data, {samples, tensor.elements() / tensor.shape[0]}, tensor.dtype};
+}
+
+// Adds this batch's gradients to those before it; true if it is the last before a step, and then
+// the model's gradients are the mean.
+bool Trainable::Accumulate() {
+  if (options_.accumulation == 1) return true;
+  const bool is_first = accumulated_batches_ == 0;
+  if (is_first) {
+    backend_->Copy(model_->flat_gradients(), accumulated_);
+  } else {
+    backend_->adaptive()->AddScaled(1, model_->flat_gradients(), accumulated_);
+  }
+  if (++accumulated_batches_ < options_.accumulation) return false;
+  accumulated_batches_ = 0;
+  backend_->Copy(accumulated_, model_->flat_gradients());
+  backend_->adaptive()->AddScaled(1.0 / options_.accumulation - 1, accumulated_,
+                                  model_->flat_gradients());
+  return true;
 }
 
 absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPosition& position,
                                            double learning_rate, ReduceGradients reduce) {
-  CHECK(std::ssize(batch.targets) == batch_size() * outputs()) << "a short batch in training";
-  CopyIn(batch);
+  CHECK(CopyIn(batch) == batch_size()) << "a short batch in training";
   const Pass pass = {
       .is_training = true,
       .step = position.step,
-      .dropout = Stream(options_.seed, Purpose::kDropout, options_.rank, position.epoch)};
+      .dropout = Stream(options_.seed, Purpose::kDropout, options_.rank, position.epoch),
+      .group = group_};
   backend_->BeginSection(kGradientSection);
-  const Tensor prediction = model_->Forward(input_, pass);
-  backend_->SquaredError(prediction, targets_, output_gradient_, loss_);
+  prediction_ = model_->Forward(input_, pass);
+  objective_->Loss(prediction_, targets_, output_gradient_, loss_);
   model_->Backward(output_gradient_, pass);
   backend_->EndSection();
   const float loss = Loss();
-  backend_->CopyOut(prediction, predictions_.data());
-  RETURN_IF_ERROR(Reduce(reduce));
-  parameters_.Forget();
-  velocity_.Forget();
-  backend_->BeginSection(kUpdateSection);
-  if (AveragesOnDevice()) rank_average()->Average(model_->flat_gradients());
-  optimizer_.Step(learning_rate);
-  backend_->EndSection();
+  backend_->CopyOut(prediction_, predictions_.data());
+  if (Accumulate()) {
+    RETURN_IF_ERROR(Reduce(reduce));
+    parameters_.Forget();
+    optimizer_state_.Forget();
+    backend_->BeginSection(kUpdateSection);
+    if (AveragesOnDevice()) rank_average()->Average(model_->flat_gradients());
+    optimizer_->Step(learning_rate);
+    backend_->EndSection();
+  }
   if (!std::isfinite(loss))
     return absl::OutOfRangeError(absl::StrCat("loss is ", loss, " in epoch ", position.epoch,
                                               ", step ", position.step,
@@ -126,18 +169,30 @@ float Trainable::Loss() {
   return loss;
 }
 
-absl::StatusOr<double> Trainable::EvalBatch(const Batch& batch) {
-  CopyIn(batch);
+absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch) {
+  const int64_t samples = CopyIn(batch);
   backend_->BeginSection(kEvaluationSection);
-  const Tensor prediction = model_->Forward(input_, {.is_training = false});
+  prediction_ = model_->Forward(input_, {.is_training = false});
   backend_->EndSection();
-  backend_->CopyOut(prediction, predictions_.data());
-  double sum = 0;
-  for (size_t i = 0; i < batch.targets.size(); ++i)
-    sum += std::abs(double{predictions_[i]} - double{batch.targets[i]});
-  if (!std::isfinite(sum))
-    return absl::OutOfRangeError("a prediction or target of the evaluation is not finite");
-  return sum;
+  backend_->CopyOut(prediction_, predictions_.data());
+  const auto first = [samples](const Tensor& tensor) {
+    return Tensor{tensor.data, tensor.shape.WithFirst(samples), tensor.dtype};
+  };
+  objective_->Loss(first(prediction_), first(targets_), first(output_gradient_), loss_);
+  float loss = 0;
+  backend_->CopyOut(loss_, &loss);
+  EvalSums sums = {.loss = static_cast<double>(samples) * double{loss}};
+  ASSIGN_OR_RETURN(sums.quality, objective_->QualitySum(prediction_, batch.targets, samples));
+  if (!std::isfinite(loss))
+    return absl::OutOfRangeError("a prediction of the evaluation is not finite");
+  return sums;
+}
+
+absl::StatusOr<double> Trainable::TrainQuality(const Batch& batch) {
+  CHECK(prediction_.data != nullptr) << "before the first step";
+  ASSIGN_OR_RETURN(const double sum,
+                   objective_->QualitySum(prediction_, batch.targets, batch_size()));
+  return sum / static_cast<double>(batch_size() * terms_per_sample());
 }
 
 std::span<const float> Trainable::predictions() const {
@@ -148,7 +203,7 @@ int64_t Trainable::batch_size() const {
   return model_->input()[0];
 }
 
-int64_t Trainable::voxels_per_sample() const {
+int64_t Trainable::input_elements() const {
   return model_->input().elements() / batch_size();
 }
 
@@ -160,14 +215,23 @@ std::span<float> Trainable::parameters() {
   return parameters_.Pull(model_->flat_parameters());
 }
 
-std::span<float> Trainable::velocity() {
-  return velocity_.Pull(optimizer_.velocity());
+std::span<float> Trainable::optimizer_state() {
+  return optimizer_state_.Pull(optimizer_->state());
 }
 
 void Trainable::ParametersChanged() {
   parameters_.Push();
-  velocity_.Push();
+  optimizer_state_.Push();
   model_->ParametersChanged();
+}
+
+void Trainable::BuffersChanged() {
+  layer_buffers_.Push();
+}
+
+std::span<float> Trainable::buffers() {
+  if (model_->buffer_elements() == 0) return {};
+  return layer_buffers_.Pull(model_->flat_buffers());
 }
 
 }  // namespace assay

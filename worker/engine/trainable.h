@@ -1,19 +1,20 @@
-// A model with everything that training it takes: input buffers, loss, optimizer, gradients in one
-// flat range. The trainer's loop drives it; it knows no dataset, no collective and no schedule.
+// A model with everything that training it takes: input buffers, objective, optimizer, gradients in
+// one flat range. The trainer's loop drives it; it knows no dataset, no collective and no schedule.
 //
 //   std::unique_ptr<Trainable> model = *MakeTrainable(spec, *MakeBackend("onednn"));
 //   Broadcast(model->parameters()); model->ParametersChanged();            // rank 0's weights
 //   for each epoch, each step:
-//     model->TrainStep({voxels, targets}, {epoch, step}, LearningRateAt(schedule, epoch),
+//     model->TrainStep(MakeBatch(inputs, targets), {epoch, step}, LearningRateAt(schedule, epoch),
 //                      [&](std::span<float> gradients) { return AllReduceMean(gradients); });
-//   for each validation batch: sum += *model->EvalBatch({voxels, targets});
-//   mae = sum / (samples * outputs);
+//   for each validation batch: sums += *model->EvalBatch(MakeBatch(inputs, targets));
+//   quality = sums.quality / (samples * model->terms_per_sample());
 //
 // Not thread-safe.
 
 #ifndef WORKER_ENGINE_TRAINABLE_H_
 #define WORKER_ENGINE_TRAINABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,15 +28,22 @@
 #include "worker/engine/backend.h"
 #include "worker/engine/host_mirror.h"
 #include "worker/engine/model.h"
+#include "worker/engine/objective.h"
 #include "worker/engine/optimizer.h"
 
 namespace assay {
 
-// One local batch on the host, borrowed for the call.
+// One local batch on the host, borrowed for the call: whole samples, batch first, in the types of
+// the model's input and of its objective's targets.
 struct Batch {
-  std::span<const int16_t> voxels;  // (b, D, H, W, channels): raw counts, C fastest
-  std::span<const float> targets;   // (b, outputs)
+  std::span<const std::byte> input;
+  std::span<const std::byte> targets;
 };
+
+template <typename Input, typename Target>
+Batch MakeBatch(const Input& input, const Target& targets) {
+  return {std::as_bytes(std::span(input)), std::as_bytes(std::span(targets))};
+}
 
 // Where in the run a step is: addresses the random numbers of that step.
 struct StepPosition {
@@ -49,48 +57,75 @@ using ReduceGradients = absl::FunctionRef<absl::Status(std::span<float> gradient
 struct TrainableOptions {
   uint64_t seed = 0;  // of initial weights (equal on all ranks) and dropout masks
   uint32_t rank = 0;  // tells the dropout masks of the ranks apart
-  double momentum = 0.9;
   // The only rank: where gradients are not in the host's memory, `reduce` is not called and they
   // stay where they are.
   bool is_alone = false;
+  OptimizerOptions optimizer;
+  int accumulation = 1;  // batches whose mean gradient one optimizer step takes
+};
+
+// Sums over the samples of a batch, so that batches of any size add up.
+struct EvalSums {
+  double quality = 0;  // terms_per_sample() terms per sample
+  double loss = 0;     // one term per sample; without the L2 term
+
+  EvalSums& operator+=(const EvalSums& other) {
+    quality += other.quality;
+    loss += other.loss;
+    return *this;
+  }
 };
 
 class Trainable {
  public:
-  // Takes over a committed model whose input is int16 counts; draws the initial weights.
-  // RESOURCE_EXHAUSTED: no memory.
+  // Takes over a committed model; draws the initial weights. `backend` computes in float32.
+  // RESOURCE_EXHAUSTED: no memory. INVALID_ARGUMENT: the backend lacks an operation.
   static absl::StatusOr<std::unique_ptr<Trainable>> Make(std::unique_ptr<Backend> backend,
                                                          std::unique_ptr<Model> model,
+                                                         std::unique_ptr<Objective> objective,
                                                          const TrainableOptions& options);
   Trainable(const Trainable&) = delete;
   Trainable& operator=(const Trainable&) = delete;
 
-  // Forward, backward, `reduce`, one optimizer step. Returns the local loss before the step: mean
-  // squared error plus the L2 term. `batch` must be full.
+  // Forward and backward; after every `accumulation` batches also `reduce` and one optimizer step.
+  // Returns the local loss before the step: the objective's plus the L2 term. `batch` must be full.
   // The status of `reduce` if it fails (nothing was updated; the process should end).
   // OUT_OF_RANGE: the loss is not finite; reported after `reduce`, so that no peer waits in vain.
   absl::StatusOr<float> TrainStep(const Batch& batch, const StepPosition& position,
                                   double learning_rate, ReduceGradients reduce);
 
-  // Sum of |prediction - target| over samples and outputs, without dropout. Up to batch_size()
-  // samples. OUT_OF_RANGE: a prediction is not finite.
-  absl::StatusOr<double> EvalBatch(const Batch& batch);
+  // Quality and loss of up to batch_size() samples, without dropout and with running statistics.
+  // OUT_OF_RANGE: a prediction is not finite.
+  absl::StatusOr<EvalSums> EvalBatch(const Batch& batch);
+
+  // The objective's quality of the last TrainStep's predictions, divided by samples and terms;
+  // `batch` is what that step was given. OUT_OF_RANGE as EvalBatch.
+  absl::StatusOr<double> TrainQuality(const Batch& batch);
 
   // Predictions (b, outputs) of the last TrainStep or EvalBatch.
   std::span<const float> predictions() const;
 
   int64_t batch_size() const;
-  int64_t voxels_per_sample() const;  // D * H * W * channels
-  int64_t outputs() const;            // targets per sample
+  int64_t input_elements() const;  // numbers in one sample
+  int64_t outputs() const;         // predictions per sample
+  int accumulation() const { return options_.accumulation; }
+  int64_t terms_per_sample() const { return objective_->terms_per_sample(); }
 
   // All parameters as one flat vector, in order of layers, without gaps; Model describes the parts.
-  // Call ParametersChanged() after writing to it; valid until the next step. Velocity has the same
-  // layout; both together are the whole state of training.
+  // Call ParametersChanged() after writing to it; valid until the next step. Together with the
+  // optimizer's state (the same layout, once per moment) and the buffers they are the whole state
+  // of training.
   std::span<float> parameters();
-  std::span<float> velocity();
+  std::span<float> optimizer_state();
   void ParametersChanged();
   // Waits for all work: then the ranges above hold its results.
   void Synchronize() { backend_->Synchronize(); }
+  // What layers keep besides parameters, such as running statistics; empty if there is none.
+  // Call BuffersChanged() after writing to it; valid until the next step.
+  std::span<float> buffers();
+  void BuffersChanged();
+  // The ranks that normalise batches together; null: each by itself. `group` must outlive its use.
+  void set_group(GroupMean* group) { group_ = group; }
 
   const Model& model() const { return *model_; }
   // The backend's own averages over ranks, or null. Once its ranks have joined, TrainStep takes the
@@ -99,25 +134,32 @@ class Trainable {
 
  private:
   Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> model,
-            const TrainableOptions& options);
+            std::unique_ptr<Objective> objective, const TrainableOptions& options);
   absl::Status Commit();
-  void CopyIn(const Batch& batch);
+  int64_t CopyIn(const Batch& batch);
+  bool Accumulate();
+  Tensor FirstSamples(const Tensor& tensor, int64_t samples) const;
   float Loss();
   bool AveragesOnDevice() const;
   absl::Status Reduce(ReduceGradients reduce);
 
   const std::unique_ptr<Backend> backend_;
   const std::unique_ptr<Model> model_;
+  const std::unique_ptr<Objective> objective_;
   const TrainableOptions options_;
-  SgdOptimizer optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
+  GroupMean* group_ = nullptr;
   Arena buffers_;
-  Tensor input_;                    // int16 (b, D, H, W, channels)
-  Tensor targets_;                  // (b, outputs)
+  Tensor input_;                    // one batch
+  Tensor targets_;                  // one batch
   Tensor output_gradient_;          // (b, outputs)
   Tensor loss_;                     // (1)
   Tensor square_sum_;               // (1)
+  Tensor accumulated_;              // as Model::flat_gradients(); only with accumulation
+  int accumulated_batches_ = 0;     // since the last optimizer step
+  Tensor prediction_;               // of the last pass
   std::vector<float> predictions_;  // (b, outputs), on the host
-  HostMirror parameters_, velocity_, gradients_;
+  HostMirror parameters_, optimizer_state_, gradients_, layer_buffers_;
 };
 
 }  // namespace assay

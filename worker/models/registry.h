@@ -11,13 +11,15 @@
 #include "worker/engine/backend.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/cosmoflow.h"
+#include "worker/models/deepcam.h"
 
 namespace assay {
 
 struct ModelSpec {
   std::string name = "cosmoflow";
   CosmoflowSpec cosmoflow;   // read if the name is "cosmoflow"
-  TrainableOptions options;  // seed, rank, momentum
+  DeepcamSpec deepcam;       // read if the name is "deepcam"
+  TrainableOptions options;  // seed, rank, optimizer
   // The ranks that share this one's samples; null: none do. Must outlive the model. Its members
   // have equal `options.rank`: they must drop out the same.
   SpatialGroup* group = nullptr;

@@ -56,7 +56,7 @@ Checkpoints::Checkpoints(const TrainerSpec& spec, Trainable* model, int64_t step
 
 std::vector<CheckpointSection> Checkpoints::Sections() {
   return {{"parameters", std::as_writable_bytes(model_->parameters())},
-          {"velocity", std::as_writable_bytes(model_->velocity())}};
+          {"velocity", std::as_writable_bytes(model_->optimizer_state())}};
 }
 
 absl::StatusOr<TrainingPosition> Checkpoints::Read(

@@ -31,7 +31,8 @@ constexpr int kReaderThreads = 2;
 constexpr int kPrefetchDepth = 4;
 constexpr int kStagingThreads = 4;
 
-data::SamplerOptions SamplerFor(const TrainerSpec& spec, dataset::Split split) {
+data::SamplerOptions SamplerFor(const TrainerSpec& spec, const DataPlan& plan,
+                                dataset::Split split) {
   const bool is_training = split == dataset::Split::kTrain;
   const v1::DatasetSpec& dataset = spec.run.dataset();
   // Samples are dealt to groups of ranks; a group that covers several nodes is like one node.
@@ -42,19 +43,21 @@ data::SamplerOptions SamplerFor(const TrainerSpec& spec, dataset::Split split) {
           .local_batch = spec.local_batch_size,
           .staged = dataset.is_staged(),
           .shuffle = is_training,
-          .seed = static_cast<uint64_t>(spec.run.seed())};
+          .seed = static_cast<uint64_t>(spec.run.seed()),
+          .remainder = is_training ? plan.train_remainder : plan.eval_remainder};
 }
 
-// What this rank keeps of each cube.
-data::CubeBlock BlockFor(const TrainerSpec& spec) {
-  const SpatialPlace place = PlaceOf(spec.grid, spec.rank % spec.grid.size());
-  const Interval depth = CosmoflowBlock(spec.model, place, 0);
-  const Interval height = CosmoflowBlock(spec.model, place, 1);
-  return {depth.begin, depth.extent, height.begin, height.extent};
+// The first `samples` of a batch.
+Batch View(const data::Batch& batch, int64_t samples) {
+  const size_t size = static_cast<size_t>(batch.size), count = static_cast<size_t>(samples);
+  return {.input = std::span(batch.input).first(batch.input.size() / size * count),
+          .targets = std::span(batch.targets).first(batch.targets.size() / size * count)};
 }
 
-Batch View(const data::Batch& batch) {
-  return {.voxels = batch.voxels, .targets = batch.targets};
+std::unique_ptr<Workload> WorkloadOf(const TrainerSpec& spec) {
+  const absl::StatusOr<const WorkloadEntry*> entry = FindWorkload(spec.run.benchmark());
+  CHECK_OK(entry.status());  // a spec that was made has a workload
+  return (*entry)->make(spec);
 }
 
 }  // namespace
@@ -62,6 +65,7 @@ Batch View(const data::Batch& batch) {
 TrainingLoop::TrainingLoop(const TrainerSpec& spec, const Clock* clock,
                            const std::atomic<bool>* stop)
     : spec_(spec),
+      workload_(WorkloadOf(spec)),
       clock_(clock),
       stop_(stop),
       progress_(spec.rank == 0 ? spec.run.progress_path() : "", clock) {}
@@ -104,22 +108,25 @@ absl::Status TrainingLoop::BuildModel() {
       WithExitCode(MakeBackend(spec_.run.backend(), {.device = spec_.run.local_rank()}),
                    ExitCode::kBackend));
   if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
-  const ModelSpec model = {.name = spec_.run.benchmark(),
-                           .cosmoflow = spec_.model,
-                           .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
-                                       .rank = static_cast<uint32_t>(spec_.group()),
-                                       .is_alone = spec_.world_size == 1},
-                           .group = spatial_.get()};
+  ModelSpec model = {.name = spec_.run.benchmark(),
+                     .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
+                                 .rank = static_cast<uint32_t>(spec_.group()),
+                                 .is_alone = spec_.world_size == 1},
+                     .group = spatial_.get()};
+  workload_->Describe(&model);
   ASSIGN_OR_RETURN(model_,
                    WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
   return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Initialise() {
-  log_->InitStart();
-  log_->Identity();
+  workload_->LogInit(log_.get());
   RETURN_IF_ERROR(BuildModel());
   RETURN_IF_ERROR(WithExitCode(OpenSplits(), ExitCode::kBadData));
+  return MeetRanks();
+}
+
+absl::Status TrainingLoop::MeetRanks() {
   ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(
                                            spec_.world_size == 1 ? "single" : "ucx",
                                            {.rank = spec_.rank,
@@ -129,6 +136,11 @@ absl::Status TrainingLoop::Initialise() {
                                            clock_, clock_->Mono() + kMeetTimeout),
                                        ExitCode::kCommLost));
   if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });
+  if (workload_->normalisation_group() > 1) {
+    group_ = std::make_unique<RankGroup>(comm_.get(), workload_->normalisation_group(),
+                                         [this] { return Deadline(); });
+    model_->set_group(group_.get());
+  }
   RETURN_IF_ERROR(
       WithExitCode(comm::BroadcastFromZero(
                        comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
@@ -146,14 +158,16 @@ absl::Status TrainingLoop::Initialise() {
 }
 
 absl::Status TrainingLoop::OpenSplits() {
+  const DataPlan plan = workload_->data();
   for (const dataset::Split kind : {dataset::Split::kTrain, dataset::Split::kValidation}) {
     Split& split = kind == dataset::Split::kTrain ? train_ : validation_;
-    const data::SamplerOptions options = SamplerFor(spec_, kind);
+    const data::SamplerOptions options = SamplerFor(spec_, plan, kind);
     ASSIGN_OR_RETURN(data::Sampler sampler, data::Sampler::Create(options));
     split.sampler = std::make_unique<data::Sampler>(std::move(sampler));
     split.steps = split.sampler->steps_per_epoch();
-    ASSIGN_OR_RETURN(split.files,
-                     dataset::ListSamples(spec_.run.dataset().path(), kind, options.samples));
+    split.samples = split.sampler->samples_per_rank();
+    ASSIGN_OR_RETURN(split.files, dataset::ListSamples(spec_.run.dataset().path(), kind,
+                                                       options.samples, plan.suffix));
   }
   return absl::OkStatus();
 }
@@ -165,9 +179,6 @@ absl::Status TrainingLoop::OpenSource(Split* split) {
   const int64_t done = split == &train_ ? start.step : 0;
   const int64_t first_epoch = done < split->steps ? start.epoch : start.epoch + 1;
   const data::PrefetchOptions options = {
-      .cube_edge = static_cast<int>(spec_.model.cube_edge),
-      .block = BlockFor(spec_),
-      .compression = spec_.compression,
       .batch_size = spec_.local_batch_size,
       .threads = kReaderThreads,
       .depth = kPrefetchDepth,
@@ -180,9 +191,13 @@ absl::Status TrainingLoop::OpenSource(Split* split) {
     std::vector<std::string> paths;
     for (const uint32_t index : samples)
       paths.push_back(JoinPath(spec_.data_directory, split->files[index]));
+    // The reader knows full batches only; what fills up the last is never looked at.
+    while (!paths.empty() && paths.size() % static_cast<size_t>(spec_.local_batch_size) != 0)
+      paths.push_back(paths.back());
     return paths;
   };
-  ASSIGN_OR_RETURN(split->source, data::Prefetcher::Create(options, order));
+  ASSIGN_OR_RETURN(split->source,
+                   data::Prefetcher::Create(options, workload_->data().format, order));
   return absl::OkStatus();
 }
 
@@ -191,10 +206,10 @@ absl::Status TrainingLoop::StartClock() {
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
   log_->InitStop();
   log_->RunStart();
-  log_->Samples();
+  workload_->LogStart(log_.get());
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
   if (spec_.run.is_staging_timed()) RETURN_IF_ERROR(Stage());
-  log_->HyperparametersOfRun();
+  workload_->LogSettings(log_.get());
   if (resumed_at_.has_value()) {
     log_->Mute(false);
     log_->Resumed(static_cast<int>(resumed_at_->epoch), resumed_at_->step);
@@ -218,6 +233,10 @@ absl::Status TrainingLoop::Stage() {
       for (size_t i = static_cast<size_t>(spec_.rank) % sharers; i < samples.size(); i += sharers)
         job.files.push_back(split->files[samples[i]]);
     }
+    if (spec_.run.local_rank() == 0) {
+      for (const std::string& file : workload_->data().shared_files)
+        job.files.push_back(file);
+    }
     ASSIGN_OR_RETURN(
         const dataset::Progress staged,
         WithExitCode(
@@ -238,89 +257,125 @@ absl::Status TrainingLoop::Stage() {
 absl::Status TrainingLoop::RunEpochs() {
   const TrainingPosition start = resumed_at_.value_or(TrainingPosition());
   if (!resumed_at_.has_value()) RETURN_IF_ERROR(SaveIfDue(start));
+  steps_done_ = start.epoch * train_.steps + start.step;
   auto epoch = static_cast<int>(start.epoch);
   bool is_target_reached = false;
   for (; epoch < spec_.run.epoch_count_max() && !is_target_reached; ++epoch) {
     const int64_t first_step = epoch == start.epoch ? start.step : 0;
-    if (first_step == 0) log_->EpochStart(epoch);
-    RETURN_IF_ERROR(TrainEpoch(epoch, first_step));
+    EpochResult result = {.epoch = epoch, .step = steps_done_};
+    if (first_step == 0) workload_->LogEpochStart(log_.get(), result);
+    RETURN_IF_ERROR(TrainEpoch(first_step, &result));
+    workload_->LogTrained(log_.get(), result);
     log_->EvalStart(epoch);
-    ASSIGN_OR_RETURN(const double error, Evaluate(epoch));
-    log_->EvalStop(epoch);
-    log_->EpochStop(epoch);
-    log_->EvalError(epoch, error);
-    LOG(INFO) << "rank=" << spec_.rank << " epoch=" << epoch + 1 << " loss=" << last_loss_
-              << " eval_error=" << error;
-    progress_.Report({.phase = "evaluation",
-                      .epoch = epoch + 1,
-                      .done = validation_.steps,
-                      .total = validation_.steps},
-                     {{spec_.run.quality_key(), JsonValue(error)},
-                      {"target", JsonValue(spec_.run.quality_target())}});
-    // Every rank holds the same bits of `error`, so all leave the loop together.
-    is_target_reached = error <= spec_.run.quality_target();
+    RETURN_IF_ERROR(Evaluate(&result));
+    // Every rank holds the same bits of the quality, so all leave the loop together.
+    is_target_reached = result.is_reached = workload_->IsReached(result.quality);
+    workload_->LogEpochEnd(log_.get(), result);
+    ReportEpoch(result);
   }
   log_->RunStop(is_target_reached ? "success" : "aborted");
   if (spec_.checkpoint_interval_steps == 0) return absl::OkStatus();
   return checkpoints_->Save({.epoch = epoch});  // the finished model
 }
 
-absl::Status TrainingLoop::TrainEpoch(int epoch, int64_t first_step) {
-  const double learning_rate = LearningRateAt(spec_.schedule, epoch);
-  for (int64_t step = first_step; step < train_.steps; ++step) {
-    RETURN_IF_ERROR(CheckStop());
-    RETURN_IF_ERROR(Step(epoch, step, learning_rate));
-    RETURN_IF_ERROR(SaveIfDue({.epoch = epoch, .step = step + 1}));
-    progress_.Report(
-        {.phase = "training", .epoch = epoch + 1, .done = step + 1, .total = train_.steps},
-        {{"loss", JsonValue(last_loss_)}});
-  }
-  return absl::OkStatus();
-}
-
 absl::Status TrainingLoop::SaveIfDue(const TrainingPosition& position) {
   return checkpoints_->IsDue(position) ? checkpoints_->Save(position) : absl::OkStatus();
 }
 
-absl::Status TrainingLoop::Step(int epoch, int64_t step, double learning_rate) {
+void TrainingLoop::ReportEpoch(const EpochResult& result) {
+  LOG(INFO) << "rank=" << spec_.rank << " epoch=" << result.epoch + 1
+            << " loss=" << result.train_loss << " " << spec_.run.quality_key() << "="
+            << result.quality;
+  progress_.Report({.phase = "evaluation",
+                    .epoch = result.epoch + 1,
+                    .done = validation_.steps,
+                    .total = validation_.steps},
+                   {{spec_.run.quality_key(), JsonValue(result.quality)},
+                    {"target", JsonValue(spec_.run.quality_target())}});
+}
+
+absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
+  for (int64_t step = first_step; step < train_.steps; ++step) {
+    RETURN_IF_ERROR(CheckStop());
+    RETURN_IF_ERROR(Step(step, result));
+    RETURN_IF_ERROR(SaveIfDue({.epoch = result->epoch, .step = step + 1}));
+    progress_.Report(
+        {.phase = "training", .epoch = result->epoch + 1, .done = step + 1, .total = train_.steps},
+        {{"loss", JsonValue(result->train_loss)}});
+  }
+  result->step = steps_done_;
+  return workload_->judges_training() ? JudgeTraining(result) : absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
   ASSIGN_OR_RETURN(const data::Batch* const batch,
                    WithExitCode(train_.source->Next(), ExitCode::kBadData));
-  const StepPosition position = {.epoch = static_cast<uint32_t>(epoch),
+  const StepPosition position = {.epoch = static_cast<uint32_t>(result->epoch),
                                  .step = static_cast<uint64_t>(step)};
+  const int64_t optimizer_step = steps_done_++ / model_->accumulation() + 1;
+  result->learning_rate = workload_->LearningRate(result->epoch, optimizer_step);
   ASSIGN_OR_RETURN(
       const float loss,
-      WithExitCode(model_->TrainStep(View(*batch), position, learning_rate,
+      WithExitCode(model_->TrainStep(View(*batch, batch->size), position, result->learning_rate,
                                      [this](std::span<float> gradients) {
                                        return WithExitCode(
                                            comm::AllReduceMean(comm_.get(), gradients, Deadline()),
                                            ExitCode::kCommLost);
                                      }),
                    ExitCode::kNumeric));
-  last_loss_ = loss;
+  result->train_loss = double{loss};
+  if (workload_->judges_training() && step + 1 == train_.steps) {
+    ASSIGN_OR_RETURN(
+        result->train_quality,
+        WithExitCode(model_->TrainQuality(View(*batch, batch->size)), ExitCode::kNumeric));
+  }
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> TrainingLoop::Evaluate(int epoch) {
-  double sum = 0;
+// The last batch over all ranks, and the running statistics that the evaluation uses: each rank has
+// kept its own so far, and the reference averages them.
+absl::Status TrainingLoop::JudgeTraining(EpochResult* result) {
+  double values[2] = {result->train_quality, result->train_loss};
+  RETURN_IF_ERROR(
+      WithExitCode(comm::AllReduceMean(comm_.get(), std::span<double>(values), Deadline()),
+                   ExitCode::kCommLost));
+  result->train_quality = values[0];
+  result->train_loss = values[1];
+  if (model_->buffers().empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(WithExitCode(comm::AllReduceMean(comm_.get(), model_->buffers(), Deadline()),
+                               ExitCode::kCommLost));
+  model_->BuffersChanged();
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::Evaluate(EpochResult* result) {
+  EvalSums sums;
   for (int64_t step = 0; step < validation_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     ASSIGN_OR_RETURN(const data::Batch* const batch,
                      WithExitCode(validation_.source->Next(), ExitCode::kBadData));
-    ASSIGN_OR_RETURN(const double errors,
-                     WithExitCode(model_->EvalBatch(View(*batch)), ExitCode::kNumeric));
-    sum += errors;
+    const int64_t left = validation_.samples - step * spec_.local_batch_size;
+    ASSIGN_OR_RETURN(
+        const EvalSums part,
+        WithExitCode(model_->EvalBatch(View(*batch, std::min<int64_t>(batch->size, left))),
+                     ExitCode::kNumeric));
+    sums += part;
     // A lost neighbour shows only here: this pass has no collective operation of its own.
     RETURN_IF_ERROR(WithExitCode(comm_->failure(), ExitCode::kCommLost));
-    progress_.Report(
-        {.phase = "evaluation", .epoch = epoch + 1, .done = step, .total = validation_.steps});
+    progress_.Report({.phase = "evaluation",
+                      .epoch = result->epoch + 1,
+                      .done = step,
+                      .total = validation_.steps});
   }
-  const int64_t count = validation_.sampler->samples_per_rank() * model_->outputs();
-  // Shards are equal, so the mean of the ranks' means is the mean over all samples.
-  double mean = sum / static_cast<double>(count);
-  RETURN_IF_ERROR(
-      WithExitCode(comm::AllReduceMean(comm_.get(), std::span<double>(&mean, 1), Deadline()),
-                   ExitCode::kCommLost));
-  return mean;
+  double totals[2] = {sums.quality, sums.loss};
+  RETURN_IF_ERROR(WithExitCode(
+      comm::AllReduceSum(comm_.get(), std::span<double>(totals), Deadline()), ExitCode::kCommLost));
+  // Ranks that share samples have each counted all of them.
+  const double samples = static_cast<double>(spec_.run.dataset().eval_sample_count()) *
+                         static_cast<double>(spec_.grid.size());
+  result->quality = totals[0] / (samples * static_cast<double>(model_->terms_per_sample()));
+  result->loss = totals[1] / samples;
+  return absl::OkStatus();
 }
 
 }  // namespace assay

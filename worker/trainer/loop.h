@@ -25,9 +25,11 @@
 #include "worker/engine/trainable.h"
 #include "worker/trainer/checkpoints.h"
 #include "worker/trainer/progress.h"
+#include "worker/trainer/rank_group.h"
 #include "worker/trainer/run_log.h"
 #include "worker/trainer/spatial_ranks.h"
 #include "worker/trainer/spec.h"
+#include "worker/trainer/workload.h"
 
 namespace assay {
 
@@ -47,7 +49,8 @@ class TrainingLoop {
     std::vector<std::string> files;  // relative to the dataset, sorted
     std::unique_ptr<data::Sampler> sampler;
     std::unique_ptr<data::Prefetcher> source;
-    int64_t steps = 0;  // per epoch
+    int64_t steps = 0;    // per epoch
+    int64_t samples = 0;  // of this rank, per epoch
   };
 
   absl::Status Initialise();
@@ -57,26 +60,31 @@ class TrainingLoop {
   absl::Status StartClock();
   absl::Status Stage();
   absl::Status RunEpochs();
-  absl::Status TrainEpoch(int epoch, int64_t first_step);
+  absl::Status TrainEpoch(int64_t first_step, EpochResult* result);
   absl::Status SaveIfDue(const TrainingPosition& position);
-  absl::StatusOr<double> Evaluate(int epoch);
-  absl::Status Step(int epoch, int64_t step, double learning_rate);
+  absl::Status JudgeTraining(EpochResult* result);
+  absl::Status Evaluate(EpochResult* result);
+  absl::Status Step(int64_t step, EpochResult* result);
+  void ReportEpoch(const EpochResult& result);
+  absl::Status MeetRanks();
   absl::Status CheckStop() const;
   MonoTime Deadline() const;
 
   const TrainerSpec& spec_;
+  const std::unique_ptr<Workload> workload_;
   const Clock* const clock_;
   const std::atomic<bool>* const stop_;
   std::unique_ptr<RunLog> log_;
   std::unique_ptr<comm::Collective> comm_;
   std::unique_ptr<SpatialRanks> spatial_;  // null unless ranks share samples
+  std::unique_ptr<RankGroup> group_;       // if several ranks normalise together
   std::unique_ptr<Trainable> model_;
   std::unique_ptr<Checkpoints> checkpoints_;
   std::optional<TrainingPosition> resumed_at_;  // none: the run began with this process
   Progress progress_;
   Split train_;
   Split validation_;
-  double last_loss_ = 0;
+  int64_t steps_done_ = 0;  // batches trained on, of this rank
 };
 
 }  // namespace assay

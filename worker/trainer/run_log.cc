@@ -42,7 +42,18 @@ void RunLog::InitStart() {
   writer_.Start("init_start");
 }
 
+JsonObject RunLog::EpochNumber(int epoch, JsonObject more) const {
+  JsonObject all = EpochNumber(epoch);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 void RunLog::Identity() {
+  Scale();
+  Submission();
+}
+
+void RunLog::Scale() {
   const v1::RunSpec& run = spec_.run;
   const int ranks_per_node = spec_.world_size / std::max(run.node_count(), 1);
   const bool is_on_gpu = run.backend() == "cuda";
@@ -51,6 +62,10 @@ void RunLog::Identity() {
   writer_.Event("number_of_ranks", spec_.world_size);
   writer_.Event("number_of_nodes", std::max(run.node_count(), 1));
   writer_.Event("accelerators_per_node", is_on_gpu ? ranks_per_node : 0);
+}
+
+void RunLog::Submission() {
+  const v1::RunSpec& run = spec_.run;
   writer_.Event("submission_benchmark", JsonValue(run.benchmark()));
   writer_.Event("submission_org", JsonValue(run.organization()));
   writer_.Event("submission_division", JsonValue(run.division()));
@@ -103,8 +118,8 @@ void RunLog::HyperparametersOfRun() {
   writer_.Event("base_filter_count", JsonValue(spec_.model.base_filters));
 }
 
-void RunLog::EpochStart(int epoch) {
-  writer_.Start("epoch_start", {}, EpochNumber(epoch));
+void RunLog::EpochStart(int epoch, JsonObject more) {
+  writer_.Start("epoch_start", {}, EpochNumber(epoch, std::move(more)));
 }
 
 void RunLog::EvalStart(int epoch) {
@@ -115,8 +130,8 @@ void RunLog::EvalStop(int epoch) {
   writer_.End("eval_stop", {}, EpochNumber(epoch));
 }
 
-void RunLog::EpochStop(int epoch) {
-  writer_.End("epoch_stop", {}, EpochNumber(epoch));
+void RunLog::EpochStop(int epoch, JsonObject more) {
+  writer_.End("epoch_stop", {}, EpochNumber(epoch, std::move(more)));
 }
 
 void RunLog::EvalError(int epoch, double mean_absolute_error) {
@@ -127,6 +142,10 @@ void RunLog::Resumed(int epoch, int64_t step) {
   writer_.Event(
       "resumed", {},
       {{"epoch_num", JsonValue(epoch + spec_.first_epoch_number)}, {"step_num", JsonValue(step)}});
+}
+
+void RunLog::Event(absl::string_view key, JsonValue value, JsonObject metadata) {
+  writer_.Event(key, std::move(value), std::move(metadata));
 }
 
 void RunLog::RunStop(absl::string_view status) {

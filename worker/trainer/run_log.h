@@ -1,5 +1,5 @@
-// The run's MLLOG file as rank 0 writes it, key by key in the order of the reference
-// (mlcommons/hpc, cosmoflow/train.py with --mlperf). Other ranks write nothing.
+// The run's MLLOG file as rank 0 writes it. Which keys come when is the workload's part
+// (worker/trainer/workload.h). Other ranks write nothing.
 
 #ifndef WORKER_TRAINER_RUN_LOG_H_
 #define WORKER_TRAINER_RUN_LOG_H_
@@ -27,8 +27,10 @@ class RunLog {
   static absl::StatusOr<std::unique_ptr<RunLog>> Open(const TrainerSpec& spec, const Clock* clock);
 
   void InitStart();
-  // Seed, scale and identity of the submission.
+  // Seed and scale, then the identity of the submission.
   void Identity();
+  void Scale();
+  void Submission();
   void InitStop();
   // The clock starts: the caller has read no sample yet.
   void RunStart();
@@ -37,16 +39,20 @@ class RunLog {
   void StagingStop();
   void HyperparametersOfRun();
   // `epoch` is 0-based here; the log's numbering is the round's.
-  void EpochStart(int epoch);
+  void EpochStart(int epoch, JsonObject more = {});
   void EvalStart(int epoch);
   void EvalStop(int epoch);
-  void EpochStop(int epoch);
+  void EpochStop(int epoch, JsonObject more = {});
   void EvalError(int epoch, double mean_absolute_error);
   // While muted, lines are dropped: a resumed process repeats no header.
   void Mute(bool is_muted) { is_muted_ = is_muted; }
   // This process goes on from a checkpoint. What the killed one wrote after it stays above, and is
   // written again below.
   void Resumed(int epoch, int64_t step);
+  // A record of a key that only one benchmark has.
+  void Event(absl::string_view key, JsonValue value = {}, JsonObject metadata = {});
+  // {"epoch_num": ...}
+  JsonObject EpochNumber(int epoch) const;
   // "success" if the target was reached, else "aborted".
   void RunStop(absl::string_view status);
 
@@ -57,7 +63,7 @@ class RunLog {
 
  private:
   RunLog(const TrainerSpec& spec, const Clock* clock, UniqueFd file);
-  JsonObject EpochNumber(int epoch) const;
+  JsonObject EpochNumber(int epoch, JsonObject more) const;
 
   const TrainerSpec& spec_;
   const RunClock clock_;

@@ -13,13 +13,25 @@
 #include "common/dataset/tfrecord.h"
 #include "common/json_value.h"
 #include "worker/engine/lr_schedule.h"
+#include "worker/engine/optimizer.h"
 #include "worker/engine/spatial.h"
+#include "worker/engine/step_schedule.h"
 #include "worker/models/cosmoflow.h"
+#include "worker/models/deepcam.h"
 
 namespace assay {
 
 // Hyperparameter: steps from one checkpoint to the next.
 inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
+
+// What DeepCAM asks for beyond what every benchmark has.
+struct DeepcamSettings {
+  DeepcamSpec model;
+  OptimizerOptions optimizer;
+  StepSchedule schedule;
+  int batchnorm_group = 1;  // consecutive ranks that normalise together
+  int accumulation = 1;     // batches for each optimizer step
+};
 
 // Immutable once made.
 struct TrainerSpec {
@@ -38,6 +50,7 @@ struct TrainerSpec {
   // Ranks of one group that share a node.
   int group_ranks_per_node() const;
 
+  // Of CosmoFlow:
   LrSchedule schedule;
   JsonValue logged_decay_boundaries;  // as logged: a sorted list
   double logged_decay_factor = 1;     // as logged: the largest of the factors
@@ -48,6 +61,9 @@ struct TrainerSpec {
   bool is_resumed = false;                // go on from the last checkpoint if there is one
 
   CosmoflowSpec model;
+
+  DeepcamSettings deepcam;  // if the benchmark is that
+
   dataset::Compression compression = dataset::Compression::kNone;
   // Where samples are read from: the dataset itself, or this node's staging area.
   std::string data_directory;
@@ -56,7 +72,7 @@ struct TrainerSpec {
 };
 
 // Hyperparameters are read under their mlperf-log keys; those that are not given take the
-// reference's defaults (mlcommons/hpc, cosmoflow/configs/cosmo.yaml). A single
+// reference's defaults (mlcommons/hpc, cosmoflow/configs/cosmo.yaml, deepcam/train.py). A single
 // opt_learning_rate_decay_factor f at n boundaries means f, f^2, ..., f^n of the peak.
 // INVALID_ARGUMENT names the field, what it holds and what is allowed.
 absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run);

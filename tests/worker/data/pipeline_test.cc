@@ -66,10 +66,8 @@ void ExpectEveryEpochIsWhole(bool staged) {
     const Sampler& sampler = samplers[static_cast<size_t>(rank)];
     const std::string dir = staged ? nodes[rank / kRanksPerNode].path() : source.path();
     const std::unique_ptr<Prefetcher> prefetcher =
-        Prefetcher::Create({.cube_edge = 32,
-                            .compression = dataset::Compression::kGzip,
-                            .batch_size = 2,
-                            .epochs = kEpochs},
+        Prefetcher::Create({.batch_size = 2, .epochs = kEpochs},
+                           CosmoflowFormat(32, dataset::Compression::kGzip),
                            OrderOf(sampler, dir, names))
             .value();
     prefetcher->Start();
@@ -77,7 +75,7 @@ void ExpectEveryEpochIsWhole(bool staged) {
       const absl::StatusOr<const Batch*> batch = prefetcher->Next();
       ASSERT_THAT(batch, IsOk());
       for (size_t i = 0; i < 8; i += 4) {
-        const std::vector<float>& y = (*batch)->targets;
+        const std::span<const float> y = (*batch)->Targets<float>();
         seen[step / sampler.steps_per_epoch()].insert({y[i], y[i + 1], y[i + 2], y[i + 3]});
       }
     }

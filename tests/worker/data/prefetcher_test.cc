@@ -33,7 +33,7 @@ constexpr int kSamples = 24;
 class PrefetcherTest : public ::testing::TestWithParam<int> {
  protected:
   void WriteSamples(dataset::Compression compression) {
-    options_.compression = compression;
+    compression_ = compression;
     for (int i = 0; i < kSamples; ++i) {
       const std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kEdge)),
                                         static_cast<int16_t>(i));
@@ -57,7 +57,7 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
   }
 
   std::unique_ptr<Prefetcher> Make() {
-    return Prefetcher::Create(options_,
+    return Prefetcher::Create(options_, CosmoflowFormat(kEdge, compression_),
                               [this](int epoch) {
                                 ++order_calls_;
                                 std::vector<std::string> paths;
@@ -76,10 +76,10 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
     const size_t values = static_cast<size_t>(dataset::CosmoValues(kEdge));
     for (size_t b = 0; b < static_cast<size_t>(options_.batch_size); ++b) {
       const std::vector<int16_t> voxels(
-          (*batch)->voxels.begin() + static_cast<ptrdiff_t>(b * values),
-          (*batch)->voxels.begin() + static_cast<ptrdiff_t>((b + 1) * values));
+          (*batch)->Input<int16_t>().begin() + static_cast<ptrdiff_t>(b * values),
+          (*batch)->Input<int16_t>().begin() + static_cast<ptrdiff_t>((b + 1) * values));
       EXPECT_THAT(voxels, Each(static_cast<int16_t>(samples[b])));
-      EXPECT_EQ((*batch)->targets[4 * b + 3], static_cast<float>(samples[b]) + 0.75F);
+      EXPECT_EQ((*batch)->Targets<float>()[4 * b + 3], static_cast<float>(samples[b]) + 0.75F);
     }
   }
 
@@ -90,8 +90,8 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
   }
 
   const TempDir dir_;
-  PrefetchOptions options_ = {
-      .cube_edge = kEdge, .batch_size = 3, .threads = GetParam(), .depth = 3, .epochs = 1};
+  PrefetchOptions options_ = {.batch_size = 3, .threads = GetParam(), .depth = 3, .epochs = 1};
+  dataset::Compression compression_ = dataset::Compression::kNone;
   std::atomic<int> order_calls_ = 0;
 };
 
@@ -148,7 +148,7 @@ TEST_P(PrefetcherTest, ABatchStaysUntilTheNextIsAskedFor) {
     const absl::StatusOr<const Batch*> batch = prefetcher->Next();
     ASSERT_THAT(batch, IsOk());
     for (int i = 0; i < 100; ++i)
-      ASSERT_THAT((*batch)->voxels, Each(static_cast<int16_t>(sample)));
+      ASSERT_THAT((*batch)->Input<int16_t>(), Each(static_cast<int16_t>(sample)));
   }
 }
 
@@ -199,10 +199,12 @@ TEST_P(PrefetcherTest, StopsInTheMiddle) {
 
 TEST(PrefetchOptionsTest, AreChecked) {
   const auto create = [](const PrefetchOptions& options) {
-    return Prefetcher::Create(options, [](int) { return std::vector<std::string>(); }).status();
+    return Prefetcher::Create(options, CosmoflowFormat(kEdge, dataset::Compression::kNone),
+                              [](int) { return std::vector<std::string>(); })
+        .status();
   };
 
-  EXPECT_THAT(create({.cube_edge = kEdge}), IsOk());
+  EXPECT_THAT(create({}), IsOk());
   EXPECT_THAT(create({.batch_size = 0}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("batch_size")));
   EXPECT_THAT(create({.threads = 0}),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -147,6 +148,51 @@ TEST(SamplerTest, RefusesImpossibleRanks) {
   EXPECT_THAT(Sampler::Create({.samples = 8, .local_batch = 0}),
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Sampler::Create({.samples = 0}), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+// PyTorch's DistributedSampler and DataLoader, both with drop_last: 23 samples on 4 ranks leave 5
+// each, and batches of 2 leave 4.
+TEST(SamplerTest, DroppingLeavesOtherSamplesOutInEachEpoch) {
+  std::set<uint32_t> first, both;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const Sampler sampler = Sampler::Create({.samples = 23,
+                                               .world_size = 4,
+                                               .rank = rank,
+                                               .local_batch = 2,
+                                               .seed = 3,
+                                               .remainder = Remainder::kDrop})
+                                  .value();
+      const std::vector<uint32_t> order = sampler.Order(epoch);
+      EXPECT_EQ(order.size(), 4U);
+      EXPECT_EQ(sampler.steps_per_epoch(), 2);
+      if (epoch == 0) first.insert(order.begin(), order.end());
+      both.insert(order.begin(), order.end());
+    }
+  }
+
+  EXPECT_EQ(first.size(), 16U);
+  EXPECT_GT(both.size(), 16U);
+  EXPECT_THAT(Sampler::Create(
+                  {.samples = 7, .world_size = 4, .local_batch = 2, .remainder = Remainder::kDrop}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("smaller")));
+}
+
+// DeepCAM's validation: contiguous parts, then sample i of the rest to rank i mod ranks.
+TEST(SamplerTest, UnevenPartsLeaveNothingOut) {
+  const std::vector<std::vector<uint32_t>> expected = {{0, 1, 6}, {2, 3, 7}, {4, 5}};
+  for (int rank = 0; rank < 3; ++rank) {
+    const Sampler sampler = Sampler::Create({.samples = 8,
+                                             .world_size = 3,
+                                             .rank = rank,
+                                             .local_batch = 2,
+                                             .remainder = Remainder::kUneven})
+                                .value();
+
+    EXPECT_EQ(sampler.Order(5), expected[static_cast<size_t>(rank)]);
+    EXPECT_EQ(sampler.samples_per_rank(), std::ssize(expected[static_cast<size_t>(rank)]));
+    EXPECT_EQ(sampler.steps_per_epoch(), rank == 2 ? 1 : 2);
+  }
 }
 
 }  // namespace

@@ -47,14 +47,14 @@ struct Outcome {
 
 Outcome Train(Trainable* model) {
   const Stream stream(5, Purpose::kTest);
-  std::vector<int16_t> voxels(static_cast<size_t>(kBatch * model->voxels_per_sample()));
+  std::vector<int16_t> voxels(static_cast<size_t>(kBatch * model->input_elements()));
   for (size_t i = 0; i < voxels.size(); ++i)
     voxels[i] = static_cast<int16_t>(stream.Below(i, 5));
   const std::vector<float> targets = {0.1F, -0.5F, 0.7F, 0.3F};
   Outcome outcome;
   for (uint64_t step = 0; step < kSteps; ++step) {
     // A rate that changes, and a reduction that must reach the device.
-    const auto loss = model->TrainStep({voxels, targets}, {.epoch = 0, .step = step},
+    const auto loss = model->TrainStep(MakeBatch(voxels, targets), {.epoch = 0, .step = step},
                                        step < 2 ? 0.01 : 0.02, [&](std::span<float> gradients) {
                                          for (float& gradient : gradients)
                                            gradient *= 0.5F;
@@ -64,7 +64,8 @@ Outcome Train(Trainable* model) {
     EXPECT_THAT(loss, IsOk());
     outcome.losses.push_back(loss.value_or(0));
   }
-  outcome.error = model->EvalBatch({voxels, targets}).value_or(-1);
+  outcome.error =
+      model->EvalBatch(MakeBatch(voxels, targets)).value_or(EvalSums{.quality = -1}).quality;
   const std::span<float> parameters = model->parameters();
   outcome.parameters.assign(parameters.begin(), parameters.end());
   return outcome;

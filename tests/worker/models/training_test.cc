@@ -43,7 +43,7 @@ class TrainingTest : public ::testing::Test {
   void SetUp() override {
     const auto model = Make(Spec());
     const Stream stream(5, Purpose::kTest);
-    voxels_.resize(static_cast<size_t>(kBatch * model->voxels_per_sample()));
+    voxels_.resize(static_cast<size_t>(kBatch * model->input_elements()));
     targets_.resize(static_cast<size_t>(kBatch * model->outputs()));
     for (size_t i = 0; i < voxels_.size(); ++i)
       voxels_[i] = static_cast<int16_t>(stream.Below(i, 5));
@@ -55,8 +55,8 @@ class TrainingTest : public ::testing::Test {
   std::vector<float> Train(Trainable* model, uint64_t first, uint64_t count, double rate = 0.01) {
     std::vector<float> losses;
     for (uint64_t step = first; step < first + count; ++step) {
-      const auto loss = model->TrainStep({voxels_, targets_}, {.epoch = 0, .step = step}, rate,
-                                         [](std::span<float>) { return absl::OkStatus(); });
+      const auto loss = model->TrainStep(MakeBatch(voxels_, targets_), {.epoch = 0, .step = step},
+                                         rate, [](std::span<float>) { return absl::OkStatus(); });
       EXPECT_THAT(loss, IsOk());
       losses.push_back(loss.value_or(0));
     }
@@ -64,9 +64,9 @@ class TrainingTest : public ::testing::Test {
   }
 
   double Evaluate(Trainable* model) {
-    const auto sum = model->EvalBatch({voxels_, targets_});
+    const auto sum = model->EvalBatch(MakeBatch(voxels_, targets_));
     EXPECT_THAT(sum, IsOk());
-    return sum.value_or(0) / static_cast<double>(targets_.size());
+    return sum.value_or(EvalSums{}).quality / static_cast<double>(targets_.size());
   }
 
   static std::vector<float> Copy(std::span<const float> values) {
@@ -113,7 +113,8 @@ TEST_F(TrainingTest, ResumesBitByBitFromParametersAndVelocity) {
 
   std::vector<float> losses = Train(first.get(), 0, 3);
   std::copy(first->parameters().begin(), first->parameters().end(), second->parameters().begin());
-  std::copy(first->velocity().begin(), first->velocity().end(), second->velocity().begin());
+  std::copy(first->optimizer_state().begin(), first->optimizer_state().end(),
+            second->optimizer_state().begin());
   second->ParametersChanged();
   const std::vector<float> rest = Train(second.get(), 3, 3);
   losses.insert(losses.end(), rest.begin(), rest.end());
@@ -140,39 +141,39 @@ TEST_F(TrainingTest, EvaluatesAShortBatchAsPartOfAFullOne) {
   Evaluate(model.get());
   const std::vector<float> predictions = Copy(model->predictions());
   const auto outputs = static_cast<size_t>(model->outputs());
-  const auto voxels = static_cast<size_t>(model->voxels_per_sample());
+  const auto voxels = static_cast<size_t>(model->input_elements());
 
   double sum = 0;
   for (size_t i = 0; i < outputs; ++i)
     sum += std::abs(double{predictions[outputs + i]} - double{targets_[outputs + i]});
-  const auto second_alone =
-      model->EvalBatch({.voxels = std::span(voxels_).subspan(voxels, voxels),
-                        .targets = std::span(targets_).subspan(outputs, outputs)});
+  const auto second_alone = model->EvalBatch(MakeBatch(
+      std::span(voxels_).subspan(voxels, voxels), std::span(targets_).subspan(outputs, outputs)));
 
   ASSERT_THAT(second_alone, IsOk());
-  EXPECT_NEAR(*second_alone, sum, 1e-5);
+  EXPECT_NEAR(second_alone->quality, sum, 1e-5);
 }
 
 TEST_F(TrainingTest, StepsAlongTheReducedGradients) {
   const auto model = Make(Spec());
   const std::vector<float> before = Copy(model->parameters());
 
-  const auto loss = model->TrainStep({voxels_, targets_}, {}, 0.5, [](std::span<float> gradients) {
-    std::fill(gradients.begin(), gradients.end(), 0.25F);
-    return absl::OkStatus();
-  });
+  const auto loss =
+      model->TrainStep(MakeBatch(voxels_, targets_), {}, 0.5, [](std::span<float> gradients) {
+        std::fill(gradients.begin(), gradients.end(), 0.25F);
+        return absl::OkStatus();
+      });
 
   ASSERT_THAT(loss, IsOk());
   for (size_t i = 0; i < before.size(); ++i)
     ASSERT_FLOAT_EQ(model->parameters()[i], before[i] - 0.125F);
-  EXPECT_THAT(Copy(model->velocity()), Each(-0.125F));
+  EXPECT_THAT(Copy(model->optimizer_state()), Each(-0.125F));
 }
 
 TEST_F(TrainingTest, LeavesParametersAloneWhenReductionFails) {
   const auto model = Make(Spec());
   const std::vector<float> before = Copy(model->parameters());
 
-  const auto loss = model->TrainStep({voxels_, targets_}, {}, 0.5, [](std::span<float>) {
+  const auto loss = model->TrainStep(MakeBatch(voxels_, targets_), {}, 0.5, [](std::span<float>) {
     return absl::DeadlineExceededError("rank 1 is gone");
   });
 
@@ -187,7 +188,7 @@ TEST_F(TrainingTest, ReportsALossThatIsNotFinite) {
   model->ParametersChanged();
   bool was_reduced = false;
 
-  const auto loss = model->TrainStep({voxels_, targets_}, {.epoch = 2, .step = 7}, 0.1,
+  const auto loss = model->TrainStep(MakeBatch(voxels_, targets_), {.epoch = 2, .step = 7}, 0.1,
                                      [&was_reduced](std::span<float>) {
                                        was_reduced = true;
                                        return absl::OkStatus();
@@ -195,7 +196,8 @@ TEST_F(TrainingTest, ReportsALossThatIsNotFinite) {
 
   EXPECT_THAT(loss, StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("epoch 2, step 7")));
   EXPECT_TRUE(was_reduced);
-  EXPECT_THAT(model->EvalBatch({voxels_, targets_}), StatusIs(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(model->EvalBatch(MakeBatch(voxels_, targets_)),
+              StatusIs(absl::StatusCode::kOutOfRange));
 }
 
 TEST(ModelRegistryTest, NamesTheModelsItHasWhenAskedForAnother) {

@@ -277,7 +277,8 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
     Training training;
     for (uint64_t step = 0; step < kSteps; ++step) {
       const auto loss = model->TrainStep(
-          {voxels, targets}, {.epoch = 0, .step = step}, 0.01, [&](std::span<float> gradients) {
+          MakeBatch(voxels, targets), {.epoch = 0, .step = step}, 0.01,
+          [&](std::span<float> gradients) {
             const absl::Status status =
                 comm == nullptr ? absl::OkStatus() : comm::AllReduceMean(comm, gradients, Soon());
             if (step == 0) training.gradients.assign(gradients.begin(), gradients.end());
@@ -286,9 +287,9 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
       EXPECT_THAT(loss, IsOk());
       training.losses.push_back(loss.value_or(0));
     }
-    const auto error = model->EvalBatch({voxels, targets});
+    const auto error = model->EvalBatch(MakeBatch(voxels, targets));
     EXPECT_THAT(error, IsOk());
-    training.error = error.value_or(0);
+    training.error = error.value_or(EvalSums{}).quality;
     const std::span<float> parameters = model->parameters();
     training.parameters.assign(parameters.begin(), parameters.end());
     return training;
@@ -378,7 +379,7 @@ TEST(SpatialDropoutTest, MembersOfAGroupPredictTheSame) {
         Cut(RandomCounts(shape), shape, 0, 1, CosmoflowBlock(spec, group.place(), 0),
             CosmoflowBlock(spec, group.place(), 1));
     const std::vector<float> targets(4, 0.5F);
-    const auto loss = (*model)->TrainStep({voxels, targets}, {}, 0,
+    const auto loss = (*model)->TrainStep(MakeBatch(voxels, targets), {}, 0,
                                           [](std::span<float>) { return absl::OkStatus(); });
     EXPECT_THAT(loss, IsOk());
     predictions[static_cast<size_t>(comm->rank())].assign((*model)->predictions().begin(),

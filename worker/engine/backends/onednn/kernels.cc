@@ -4,14 +4,7 @@
 #include <cstring>
 #include <vector>
 
-// Sanitizers cannot run the resolvers that function clones need.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define ASSAY_VECTOR_CLONES
-#elif defined(__x86_64__)
-#define ASSAY_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define ASSAY_VECTOR_CLONES
-#endif
+#include "worker/engine/backends/onednn/vector_clones.h"
 
 namespace assay {
 namespace {

@@ -7,9 +7,12 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/onednn/gemm.h"
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
+#include "worker/engine/backends/onednn/onednn_maps.h"
+#include "worker/engine/backends/onednn/optimizer_kernels.h"
 #include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include <oneapi/dnnl/dnnl.hpp>
@@ -34,27 +37,17 @@ PoolExtents ExtentsOf(const Shape& x) {
   return {x[0], x[1] / 2, x[2] / 2, x[3] / 2, x[4]};
 }
 
-// A row-major matrix product c = op(a) op(b), where c is (m, n).
-struct Gemm {
-  bool transpose_a, transpose_b;
-  int64_t m, n, k;
-
-  void Run(const Tensor& a, const Tensor& b, const Tensor& c) const {
-    MustOnednn("matrix product", [&] {
-      const dnnl::status status = dnnl::sgemm(
-          transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, 1.0F, a.As<float>(),
-          transpose_a ? m : k, b.As<float>(), transpose_b ? k : n, 0.0F, c.As<float>(), n);
-      if (status != dnnl::status::success)
-        throw dnnl::error(static_cast<dnnl_status_t>(status), "sgemm failed");
-    });
-  }
-};
-
 class OnednnBackend : public ReferenceBackend<float> {
  public:
-  OnednnBackend() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_), log_table_(LogTable()) {}
+  OnednnBackend()
+      : engine_(dnnl::engine::kind::cpu, 0),
+        stream_(engine_),
+        log_table_(LogTable()),
+        maps_(engine_, stream_) {}
 
   absl::string_view name() const override { return "onednn"; }
+  MapOperations* maps() override { return &maps_; }
+  AdaptiveOperations* adaptive() override { return &adaptive_; }
 
   void Synchronize() override {
     MustOnednn("wait", [&] { stream_.wait(); });
@@ -97,19 +90,23 @@ class OnednnBackend : public ReferenceBackend<float> {
   void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     const int64_t rows = x.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(x.shape == Shape({rows, in}) && y.shape == Shape({rows, out}));
-    Gemm{false, false, rows, out, in}.Run(x, w, y);
+    Gemm{false, false, rows, out, in}.Run(x.As<float>(), w.As<float>(), y.As<float>());
   }
 
   void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     const int64_t rows = dy.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(dx.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    Gemm{false, true, rows, in, out}.Run(dy, w, dx);
+    Gemm{false, true, rows, in, out}.Run(dy.As<float>(), w.As<float>(), dx.As<float>());
   }
 
   void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     const int64_t rows = dy.shape[0], in = dw.shape[0], out = dw.shape[1];
     CHECK(x.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    Gemm{true, false, in, out, rows}.Run(x, dy, dw);
+    Gemm{true, false, in, out, rows}.Run(x.As<float>(), dy.As<float>(), dw.As<float>());
+  }
+
+  void SumOfSquares(const Tensor& x, const Tensor& sum) override {
+    sum.As<float>()[0] = static_cast<float>(SumOfSquaresKernel(x.Span<float>()));
   }
 
   void Sgd(const SgdStep& step, const Tensor& parameters, const Tensor& gradients,
@@ -123,6 +120,8 @@ class OnednnBackend : public ReferenceBackend<float> {
   dnnl::engine engine_;
   dnnl::stream stream_;
   const std::vector<float> log_table_;
+  OnednnMaps maps_;
+  OnednnAdaptive adaptive_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/backend.h"
+#include "worker/engine/maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace assay {
@@ -22,6 +23,16 @@ class OnednnConvolution : public Convolution {
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const ConvShape& shape,
                                                                  const dnnl::engine& engine,
                                                                  const dnnl::stream& stream);
+  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Conv2dShape& shape,
+                                                                 const dnnl::engine& engine,
+                                                                 const dnnl::stream& stream);
+
+  // What the library is told: descriptions of the three tensors, and the geometry.
+  struct Geometry {
+    Shape x_shape, w_shape, y_shape;
+    dnnl::memory::desc x, y, any_w, plain_w;
+    dnnl::memory::dims strides, dilates, before, after;  // dilates: 0 is dense
+  };
 
   void WeightsChanged() override;
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
@@ -36,10 +47,14 @@ class OnednnConvolution : public Convolution {
     bool is_current = false;
   };
 
-  OnednnConvolution(const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream);
+  OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
+                    const dnnl::stream& stream);
+  static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Geometry& geometry,
+                                                                 const dnnl::engine& engine,
+                                                                 const dnnl::stream& stream);
   void Pack(const Tensor& w, PackedWeights* packed);
 
-  const ConvShape shape_;
+  const Geometry shape_;
   dnnl::stream stream_;
   // Views whose addresses change with every call.
   dnnl::memory x_, w_, y_;

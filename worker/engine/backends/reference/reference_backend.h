@@ -12,6 +12,8 @@
 #include "absl/strings/string_view.h"
 
 #include "worker/engine/backend.h"
+#include "worker/engine/backends/reference/reference_adaptive.h"
+#include "worker/engine/backends/reference/reference_maps.h"
 
 namespace assay {
 
@@ -21,6 +23,8 @@ class ReferenceBackend : public Backend {
  public:
   absl::string_view name() const override { return "reference"; }
   DType real() const override { return DTypeOf<T>(); }
+  MapOperations* maps() override { return &maps_; }
+  AdaptiveOperations* adaptive() override { return &adaptive_; }
 
   absl::StatusOr<void*> Allocate(size_t bytes) override;
   void Free(void* memory) override;
@@ -48,6 +52,10 @@ class ReferenceBackend : public Backend {
   void Sgd(const SgdStep& step, const Tensor& parameters, const Tensor& gradients,
            const Tensor& velocity) override;
   void SumOfSquares(const Tensor& x, const Tensor& sum) override;
+
+ private:
+  ReferenceMaps<T> maps_;
+  ReferenceAdaptive<T> adaptive_;
 };
 
 extern template class ReferenceBackend<float>;

@@ -1,0 +1,257 @@
+// Operations on maps and optimizers: every backend against the reference.
+//
+// Tolerance as in conformance_test.cc: 2e-6 times the root of the number of terms in a sum, of the
+// largest value.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/status_matchers.h"
+#include "tests/worker/engine/backends_under_test.h"
+#include "tests/worker/engine/host_tensor.h"
+#include "worker/engine/adaptive.h"
+#include "worker/engine/backend.h"
+#include "worker/engine/backends/reference/reference_backend.h"
+#include "worker/engine/maps.h"
+
+namespace assay {
+namespace {
+
+using testing::IsOk;
+
+using Floats = HostTensor<float>;
+
+void ExpectClose(const Floats& actual, const Floats& expected, int64_t terms) {
+  double scale = 0, difference = 0;
+  for (size_t i = 0; i < expected.values.size(); ++i) {
+    scale = std::max(scale, std::abs(double{expected.values[i]}));
+    difference =
+        std::max(difference, std::abs(double{actual.values[i]} - double{expected.values[i]}));
+  }
+  EXPECT_LE(difference / scale, 2e-6 * std::sqrt(static_cast<double>(terms)));
+  EXPECT_GT(scale, 0);
+}
+
+class MapConformanceTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackendUnderTest(GetParam());
+    if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
+    ASSERT_THAT(backend, IsOk());
+    backend_ = *std::move(backend);
+    if (backend_->maps() == nullptr) GTEST_SKIP() << GetParam() << " has no maps yet";
+  }
+
+  std::unique_ptr<Backend> backend_;
+  ReferenceBackend<float> reference_;
+};
+
+struct ConvResult {
+  Floats y, dx, dw;
+};
+
+ConvResult RunConvolution(Backend* backend, const Conv2dShape& shape) {
+  Floats x = Floats::Random(shape.x(), 1), w = Floats::Random(shape.w(), 2);
+  Floats dy = Floats::Random(shape.y(), 3);
+  ConvResult result = {Floats(shape.y()), Floats(shape.x()), Floats(shape.w())};
+  auto convolution = backend->maps()->MakeConvolution2d(shape);
+  EXPECT_THAT(convolution, IsOk());
+  (*convolution)->Forward(x.view(), w.view(), result.y.view());
+  (*convolution)->BackwardData(dy.view(), w.view(), result.dx.view());
+  (*convolution)->BackwardWeights(x.view(), dy.view(), result.dw.view());
+  backend->Synchronize();
+  return result;
+}
+
+// One row for each kind of convolution of DeepCAM, at small extents and the real channel tails.
+TEST_P(MapConformanceTest, ConvolutionsAgree) {
+  const struct {
+    const char* name;
+    Conv2dShape shape;
+  } rows[] = {
+      {"first layer", {2, 32, 48, 16, 32, 3, 2}},
+      {"second layer", {1, 16, 24, 32, 64, 3}},
+      {"skip", {2, 16, 24, 64, 128, 1, 2}},
+      {"skip of an odd map", {1, 5, 7, 8, 16, 1, 2}},
+      {"pointwise", {2, 6, 9, 91, 728, 1}},
+      {"depthwise", {2, 6, 9, 91, 91, 3, 1, 1, 91}},
+      {"strided depthwise", {1, 12, 10, 64, 64, 3, 2, 1, 64}},
+      {"strided depthwise of an odd map", {1, 7, 5, 20, 20, 3, 2, 1, 20}},
+      {"dilated depthwise", {1, 6, 9, 48, 48, 3, 1, 2, 48}},
+      {"pyramid 6", {1, 6, 9, 64, 32, 3, 1, 6}},
+      {"pyramid 18, beyond the map", {2, 6, 9, 64, 32, 3, 1, 18}},
+      {"decoder", {1, 12, 18, 76, 64, 3}},
+      {"transposed", {1, 12, 18, 64, 64, 3, 2}},
+      {"transposed last", {1, 32, 48, 3, 64, 3, 2}},
+      {"narrow", {2, 8, 8, 4, 8, 3}},
+      {"odd channels", {1, 6, 5, 3, 5, 3, 2}},
+      {"grouped", {1, 6, 5, 8, 12, 3, 1, 1, 4}},
+  };
+
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    const ConvResult actual = RunConvolution(backend_.get(), row.shape);
+    const ConvResult expected = RunConvolution(&reference_, row.shape);
+
+    const int64_t taps = row.shape.kernel * row.shape.kernel;
+    ExpectClose(actual.y, expected.y, taps * row.shape.in_channels);
+    ExpectClose(actual.dx, expected.dx, taps * row.shape.out_channels);
+    ExpectClose(actual.dw, expected.dw, row.shape.y().elements() / row.shape.out_channels);
+  }
+}
+
+struct NormResult {
+  Floats mean, variance, y, dy, scale_gradient, shift_gradient;
+};
+
+NormResult RunNorm(Backend* backend, const Shape& shape, bool relu) {
+  const Shape channels = {shape[3]};
+  Floats x = Floats::Random(shape, 1), scale = Floats::Random(channels, 2);
+  Floats shift = Floats::Random(channels, 3);
+  for (float& value : x.values)
+    value += 3;  // a mean that a careless variance would lose digits to
+  NormResult r = {Floats(channels),         Floats(channels), Floats(shape),
+                  Floats::Random(shape, 4), Floats(channels), Floats(channels)};
+  backend->maps()->ChannelMoments(x.view(), r.mean.view(), r.variance.view());
+  const Normalisation n = {r.mean.view(), r.variance.view(), scale.view(), shift.view(), 1e-5,
+                           relu};
+  backend->maps()->Normalise(n, x.view(), r.y.view());
+  backend->maps()->NormaliseSums(n, x.view(), r.y.view(), r.dy.view(), r.scale_gradient.view(),
+                                 r.shift_gradient.view());
+  Floats scale_mean(channels), shift_mean(channels);
+  const double share = static_cast<double>(shape[3]) / static_cast<double>(shape.elements());
+  backend->maps()->Combine(share, r.scale_gradient.view(), 0, scale_mean.view());
+  backend->maps()->Combine(share, r.shift_gradient.view(), 0, shift_mean.view());
+  backend->maps()->NormaliseBackward(n, x.view(), scale_mean.view(), shift_mean.view(),
+                                     r.dy.view());
+  backend->Synchronize();
+  return r;
+}
+
+TEST_P(MapConformanceTest, BatchNormAgrees) {
+  for (const Shape& shape : {Shape{2, 16, 24, 64}, Shape{1, 3, 5, 91}, Shape{4, 6, 9, 728}}) {
+    for (const bool relu : {false, true}) {
+      SCOPED_TRACE(shape.ToString());
+      const NormResult actual = RunNorm(backend_.get(), shape, relu);
+      const NormResult expected = RunNorm(&reference_, shape, relu);
+
+      const int64_t rows = shape.elements() / shape[3];
+      ExpectClose(actual.mean, expected.mean, rows);
+      ExpectClose(actual.variance, expected.variance, rows);
+      ExpectClose(actual.y, expected.y, rows);
+      ExpectClose(actual.dy, expected.dy, rows);
+      ExpectClose(actual.scale_gradient, expected.scale_gradient, rows);
+      ExpectClose(actual.shift_gradient, expected.shift_gradient, rows);
+    }
+  }
+}
+
+TEST_P(MapConformanceTest, JoinsAndSpatialOperationsAgree) {
+  const Shape wide = {2, 5, 7, 20}, narrow = {2, 5, 7, 6}, point = {2, 1, 1, 6};
+  for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
+    Floats all = Floats::Random(wide, 1), part = Floats::Random(narrow, 2), taken(narrow);
+    Floats sum(point), spread(narrow);
+    MapOperations* maps = backend->maps();
+    maps->PutChannels(part.view(), 3, all.view());
+    maps->TakeChannels(all.view(), 3, taken.view());
+    maps->SpatialSum(part.view(), 0.5, sum.view());
+    maps->SpatialSpread(sum.view(), 2, spread.view());
+    backend->Synchronize();
+
+    EXPECT_EQ(taken.values, part.values);
+    EXPECT_EQ(all.values[2], Floats::Random(wide, 1).values[2]);
+    EXPECT_EQ(all.values[20 + 3], part.values[6]);
+    double total = 0;
+    for (size_t pixel = 0; pixel < 35; ++pixel)
+      total += double{part.values[pixel * 6 + 4]};
+    EXPECT_NEAR(sum.values[4], total / 2, 1e-5);
+    EXPECT_NEAR(spread.values[34 * 6 + 4], total, 1e-5);
+  }
+}
+
+TEST_P(MapConformanceTest, ElementwiseOperationsAgree) {
+  const Shape shape = {40'000};
+  for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
+    Floats x = Floats::Random(shape, 1), y = Floats::Random(shape, 2);
+    const Floats before = y;
+    backend->maps()->Combine(2, x.view(), 0.5, y.view());
+    backend->Synchronize();
+    for (size_t i = 0; i < 100; ++i)
+      EXPECT_FLOAT_EQ(y.values[i], 2 * x.values[i] + 0.5F * before.values[i]);
+
+    Floats dy = Floats::Random(shape, 3);
+    const Floats incoming = dy;
+    backend->maps()->Relu(x.view());
+    backend->maps()->ReluBackward(x.view(), dy.view());
+    backend->Synchronize();
+    EXPECT_EQ(*std::min_element(x.values.begin(), x.values.end()), 0);
+    for (size_t i = 0; i < 100; ++i)
+      EXPECT_EQ(dy.values[i], x.values[i] > 0 ? incoming.values[i] : 0);
+  }
+}
+
+TEST_P(MapConformanceTest, CrossEntropyAndArgmaxAgree) {
+  const Shape shape = {2, 40, 30, 3};
+  Floats logits = Floats::Random(shape, 1), weights({3}, {1.0F, 2.6F, 1.7F});
+  for (float& value : logits.values)
+    value *= 20;  // some exponentials underflow
+  HostTensor<uint8_t> labels({2, 40, 30}), predicted(labels.shape), expected_labels(labels.shape);
+  for (size_t i = 0; i < labels.values.size(); ++i)
+    labels.values[i] = static_cast<uint8_t>(i % 7 % 3);
+  Floats gradient(shape), loss({1}), expected_gradient(shape), expected_loss({1});
+
+  backend_->maps()->SoftmaxCrossEntropy(logits.view(), labels.view(), weights.view(),
+                                        gradient.view(), loss.view());
+  backend_->maps()->Argmax(logits.view(), predicted.view());
+  backend_->Synchronize();
+  reference_.maps()->SoftmaxCrossEntropy(logits.view(), labels.view(), weights.view(),
+                                         expected_gradient.view(), expected_loss.view());
+  reference_.maps()->Argmax(logits.view(), expected_labels.view());
+
+  ExpectClose(gradient, expected_gradient, 1);
+  ExpectClose(loss, expected_loss, 1);
+  EXPECT_EQ(predicted.values, expected_labels.values);
+}
+
+TEST_P(MapConformanceTest, OptimizerStepsAgree) {
+  using Operation = void (AdaptiveOperations::*)(const AdaptiveStep&, const Tensor&, const Tensor&,
+                                                 const Tensor&, const Tensor&);
+  const Shape shape = {20'001};
+  for (const Operation operation : {&AdaptiveOperations::Adam, &AdaptiveOperations::AdamW,
+                                    &AdaptiveOperations::LambDirection}) {
+    std::vector<Floats> results;
+    for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
+      Floats p = Floats::Random(shape, 1), m(shape), v(shape), g(shape);
+      for (uint32_t step = 1; step <= 3; ++step) {
+        g = Floats::Random(shape, 10 + step);
+        (backend->adaptive()->*operation)(
+            {.learning_rate = 0.1, .weight_decay = 0.02, .step = step, .gradient_scale = 0.5},
+            p.view(), g.view(), m.view(), v.view());
+        if (operation == &AdaptiveOperations::LambDirection)
+          backend->adaptive()->AddScaled(-0.1, g.view(), p.view());
+      }
+      backend->Synchronize();
+      results.insert(results.end(), {p, m, v});
+    }
+
+    for (size_t i = 0; i < 3; ++i)
+      ExpectClose(results[i], results[i + 3], 9);
+  }
+}
+
+std::vector<std::string> BackendsToCompare() {
+  std::vector<std::string> names = BackendsUnderTest();
+  std::erase(names, "reference");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, MapConformanceTest, ::testing::ValuesIn(BackendsToCompare()),
+                         NameOfBackendTest);
+
+}  // namespace
+}  // namespace assay

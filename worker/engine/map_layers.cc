@@ -1,0 +1,283 @@
+#include "worker/engine/map_layers.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay {
+namespace {
+
+// A leaky ReLU that does not bend: bias without activation.
+constexpr Activation kIdentity = {Activation::Kind::kLeakyRelu, 1};
+
+absl::Status NeedMaps(Backend* backend) {
+  if (backend->maps() != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "backend ", backend->name(), " has no operations on maps; use onednn or reference"));
+}
+
+Conv2dShape ShapeOf(const Shape& input, const Conv2dLayer::Options& options) {
+  return {.batch = input[0],
+          .height = input[1],
+          .width = input[2],
+          .in_channels = input[3],
+          .out_channels = options.filters,
+          .kernel = options.kernel,
+          .stride = options.stride,
+          .dilation = options.dilation,
+          .groups = options.groups};
+}
+
+void SetInit(KernelInit init, int64_t fan_in, Parameter* kernel) {
+  const double fan = static_cast<double>(fan_in);
+  switch (init) {
+    case KernelInit::kKaiming:
+      kernel->init_stddev = std::sqrt(2 / fan);
+      return;
+    case KernelInit::kTorch:
+      kernel->init_limit = 1 / std::sqrt(fan);
+      return;
+  }
+}
+
+}  // namespace
+
+Conv2dLayer::Conv2dLayer(Backend* backend, const Shape& input, const Options& options)
+    : backend_(backend), shape_(ShapeOf(input, options)) {
+  kernel_.name = absl::StrCat(options.name, "/kernel");
+  kernel_.shape = shape_.w();
+  SetInit(options.init, shape_.in_channels / shape_.groups * shape_.kernel * shape_.kernel,
+          &kernel_);
+}
+
+absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
+  memory.activations->Reserve(shape_.y(), backend_->real(), &y_);
+  if (wants_dx) memory.activations->Reserve(shape_.x(), backend_->real(), &dx_);
+  return absl::OkStatus();
+}
+
+Tensor Conv2dLayer::Forward(const Tensor& x, const Pass&) {
+  convolution_->Forward(x, kernel_.value, y_);
+  return y_;
+}
+
+Tensor Conv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
+  convolution_->BackwardWeights(x, dy, kernel_.gradient);
+  if (dx_.data != nullptr) convolution_->BackwardData(dy, kernel_.value, dx_);
+  return dx_;
+}
+
+Deconv2dLayer::Deconv2dLayer(Backend* backend, const Shape& input, std::string name,
+                             int64_t filters)
+    : backend_(backend),
+      shape_{.batch = input[0],
+             .height = 2 * input[1],
+             .width = 2 * input[2],
+             .in_channels = filters,
+             .out_channels = input[3],
+             .kernel = 3,
+             .stride = 2} {
+  kernel_.name = absl::StrCat(name, "/kernel");
+  kernel_.shape = shape_.w();
+  // PyTorch takes the fan-in from the second dimension of its weights, here the filters.
+  SetInit(KernelInit::kTorch, filters * 9, &kernel_);
+}
+
+absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
+  memory.activations->Reserve(shape_.x(), backend_->real(), &y_);
+  if (wants_dx) memory.activations->Reserve(shape_.y(), backend_->real(), &dx_);
+  return absl::OkStatus();
+}
+
+Tensor Deconv2dLayer::Forward(const Tensor& x, const Pass&) {
+  convolution_->BackwardData(x, kernel_.value, y_);
+  return y_;
+}
+
+Tensor Deconv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
+  convolution_->BackwardWeights(dy, x, kernel_.gradient);
+  if (dx_.data != nullptr) convolution_->Forward(dy, kernel_.value, dx_);
+  return dx_;
+}
+
+BiasLayer::BiasLayer(Backend* backend, const Shape& input, std::string name, int64_t fan_in)
+    : backend_(backend), shape_(input) {
+  bias_.name = absl::StrCat(name, "/bias");
+  bias_.shape = {input[3]};
+  SetInit(KernelInit::kTorch, fan_in, &bias_);
+}
+
+absl::Status BiasLayer::Plan(LayerMemory, bool) {
+  return absl::OkStatus();
+}
+
+Shape BiasLayer::Rows() const {
+  return {shape_.elements() / shape_[3], shape_[3]};
+}
+
+Tensor BiasLayer::Forward(const Tensor& x, const Pass&) {
+  backend_->ActivationForward(x.Reshaped(Rows()), bias_.value, kIdentity);
+  return x;
+}
+
+Tensor BiasLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
+  backend_->ActivationBackward(x.Reshaped(Rows()), kIdentity, dy.Reshaped(Rows()), bias_.gradient);
+  return dy;
+}
+
+BatchNormLayer::BatchNormLayer(Backend* backend, const Shape& input, const Options& options)
+    : backend_(backend), options_(options), shape_(input) {
+  const Shape channels = {input[3]};
+  scale_ = {.name = absl::StrCat(options.name, "/scale"), .shape = channels, .init_value = 1};
+  shift_ = {.name = absl::StrCat(options.name, "/shift"), .shape = channels};
+  running_mean_ = {.name = absl::StrCat(options.name, "/running_mean"), .shape = channels};
+  running_variance_ = {
+      .name = absl::StrCat(options.name, "/running_variance"), .shape = channels, .init_value = 1};
+}
+
+absl::Status BatchNormLayer::Plan(LayerMemory memory, bool) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  const DType real = backend_->real();
+  memory.activations->Reserve(shape_, real, &y_);
+  for (Tensor* statistic : {&mean_, &variance_, &local_mean_, &square_, &scale_mean_, &shift_mean_})
+    memory.activations->Reserve(scale_.shape, real, statistic);
+  return absl::OkStatus();
+}
+
+Normalisation BatchNormLayer::With(const Tensor& mean, const Tensor& variance) const {
+  return {.mean = mean,
+          .variance = variance,
+          .scale = scale_.value,
+          .shift = shift_.value,
+          .epsilon = options_.epsilon,
+          .relu = options_.relu};
+}
+
+// The group's variance is the mean of its ranks' variances plus the variance of their means; taken
+// so, nothing cancels.
+void BatchNormLayer::AverageMoments(GroupMean* group) {
+  MapOperations* maps = backend_->maps();
+  backend_->Copy(mean_, local_mean_);
+  group->Average(mean_);
+  maps->Combine(-1, mean_, 1, local_mean_);
+  backend_->Copy(local_mean_, square_);
+  backend_->Multiply(local_mean_, square_);
+  maps->Combine(1, square_, 1, variance_);
+  group->Average(variance_);
+}
+
+void BatchNormLayer::MoveRunning(const GroupMean* group) {
+  MapOperations* maps = backend_->maps();
+  const int64_t ranks = group == nullptr ? 1 : group->size();
+  const double count = static_cast<double>(ranks * shape_.elements() / shape_[3]);
+  const double unbiased = count > 1 ? count / (count - 1) : 1;
+  const double rate = options_.momentum;
+  maps->Combine(rate, mean_, 1 - rate, running_mean_.value);
+  maps->Combine(rate * unbiased, variance_, 1 - rate, running_variance_.value);
+}
+
+Tensor BatchNormLayer::Forward(const Tensor& x, const Pass& pass) {
+  if (!pass.is_training) {
+    backend_->maps()->Normalise(With(running_mean_.value, running_variance_.value), x, y_);
+    return y_;
+  }
+  backend_->maps()->ChannelMoments(x, mean_, variance_);
+  if (pass.group != nullptr) AverageMoments(pass.group);
+  MoveRunning(pass.group);
+  backend_->maps()->Normalise(With(mean_, variance_), x, y_);
+  return y_;
+}
+
+Tensor BatchNormLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
+  MapOperations* maps = backend_->maps();
+  const Normalisation n = With(mean_, variance_);
+  maps->NormaliseSums(n, x, y_, dy, scale_.gradient, shift_.gradient);
+  const double count = static_cast<double>(shape_.elements() / shape_[3]);
+  maps->Combine(1 / count, scale_.gradient, 0, scale_mean_);
+  maps->Combine(1 / count, shift_.gradient, 0, shift_mean_);
+  if (pass.group != nullptr) {
+    pass.group->Average(scale_mean_);
+    pass.group->Average(shift_mean_);
+  }
+  maps->NormaliseBackward(n, x, scale_mean_, shift_mean_, dy);
+  return dy;
+}
+
+AffineReluLayer::AffineReluLayer(Backend* backend, const Shape& input, const std::string& name)
+    : backend_(backend), shape_(input) {
+  weight_ = {.name = absl::StrCat(name, "/weight"), .shape = {input[3]}, .init_value = 1};
+  bias_ = {.name = absl::StrCat(name, "/bias"), .shape = {input[3]}};
+}
+
+absl::Status AffineReluLayer::Plan(LayerMemory memory, bool) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  memory.activations->Reserve(shape_, backend_->real(), &y_);
+  memory.activations->Reserve(weight_.shape, backend_->real(), &zeros_);
+  return absl::OkStatus();
+}
+
+Normalisation AffineReluLayer::AsNormalisation() const {
+  return {.mean = zeros_,
+          .variance = zeros_,
+          .scale = weight_.value,
+          .shift = bias_.value,
+          .epsilon = 1,
+          .relu = true};
+}
+
+Tensor AffineReluLayer::Forward(const Tensor& x, const Pass&) {
+  backend_->maps()->Normalise(AsNormalisation(), x, y_);
+  return y_;
+}
+
+Tensor AffineReluLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
+  const Normalisation n = AsNormalisation();
+  backend_->maps()->NormaliseSums(n, x, y_, dy, weight_.gradient, bias_.gradient);
+  backend_->maps()->NormaliseBackward(n, x, zeros_, zeros_, dy);
+  return dy;
+}
+
+absl::Status GlobalMeanLayer::Plan(LayerMemory memory, bool wants_dx) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  memory.activations->Reserve(output(), backend_->real(), &y_);
+  if (wants_dx) memory.activations->Reserve(input_, backend_->real(), &dx_);
+  return absl::OkStatus();
+}
+
+Tensor GlobalMeanLayer::Forward(const Tensor& x, const Pass&) {
+  backend_->maps()->SpatialSum(x, factor(), y_);
+  return y_;
+}
+
+Tensor GlobalMeanLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
+  if (dx_.data != nullptr) backend_->maps()->SpatialSpread(dy, factor(), dx_);
+  return dx_;
+}
+
+absl::Status SpreadLayer::Plan(LayerMemory memory, bool wants_dx) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  memory.activations->Reserve(output_, backend_->real(), &y_);
+  if (wants_dx) memory.activations->Reserve(input_, backend_->real(), &dx_);
+  return absl::OkStatus();
+}
+
+Tensor SpreadLayer::Forward(const Tensor& x, const Pass&) {
+  backend_->maps()->SpatialSpread(x, 1, y_);
+  return y_;
+}
+
+Tensor SpreadLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
+  if (dx_.data != nullptr) backend_->maps()->SpatialSum(dy, 1, dx_);
+  return dx_;
+}
+
+}  // namespace assay

@@ -1,0 +1,201 @@
+// Layers on two-dimensional maps (B, H, W, C), for segmentation networks.
+//
+// They need a backend with Backend::maps(): without it Plan answers INVALID_ARGUMENT.
+
+#ifndef WORKER_ENGINE_MAP_LAYERS_H_
+#define WORKER_ENGINE_MAP_LAYERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "worker/engine/backend.h"
+#include "worker/engine/layer.h"
+#include "worker/engine/maps.h"
+
+namespace assay {
+
+// How a kernel begins. The fan-in is kernel^2 * channels that one output sees.
+enum class KernelInit {
+  kKaiming,  // normal, deviation sqrt(2 / fan-in): He et al. 2015
+  kTorch,    // uniform within 1 / sqrt(fan-in): PyTorch's default for convolutions
+};
+
+// A convolution without bias (maps.h).
+class Conv2dLayer : public Layer {
+ public:
+  struct Options {
+    std::string name;
+    int64_t filters = 0;
+    int64_t kernel = 3;
+    int64_t stride = 1;
+    int64_t dilation = 1;
+    int64_t groups = 1;
+    KernelInit init = KernelInit::kKaiming;
+  };
+
+  Conv2dLayer(Backend* backend, const Shape& input, const Options& options);
+
+  Shape output() const override { return shape_.y(); }
+  std::vector<Parameter*> parameters() override { return {&kernel_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  void ParametersChanged() override { convolution_->WeightsChanged(); }
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Backend* const backend_;
+  const Conv2dShape shape_;
+  std::unique_ptr<Convolution> convolution_;
+  Parameter kernel_;  // (k, k, C / groups, filters)
+  Tensor y_;          // (B, H', W', filters)
+  Tensor dx_;         // (B, H, W, C); empty if nobody wants it
+};
+
+// A transposed convolution that doubles the map, without bias: kernel 3, stride 2, padding 1,
+// output padding 1. It is the gradient of the convolution that halves a map of twice the extent.
+class Deconv2dLayer : public Layer {
+ public:
+  // `input`: (B, H, W, C)
+  Deconv2dLayer(Backend* backend, const Shape& input, std::string name, int64_t filters);
+
+  Shape output() const override { return shape_.x(); }
+  std::vector<Parameter*> parameters() override { return {&kernel_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  void ParametersChanged() override { convolution_->WeightsChanged(); }
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Backend* const backend_;
+  const Conv2dShape shape_;  // from (B, 2 H, 2 W, filters) to (B, H, W, C)
+  std::unique_ptr<Convolution> convolution_;
+  Parameter kernel_;  // (3, 3, filters, C)
+  Tensor y_;          // (B, 2 H, 2 W, filters)
+  Tensor dx_;         // (B, H, W, C); empty if nobody wants it
+};
+
+// y = x + bias, in place.
+class BiasLayer : public Layer {
+ public:
+  // `fan_in`: the bias begins uniform within 1 / sqrt(fan_in), as PyTorch's.
+  BiasLayer(Backend* backend, const Shape& input, std::string name, int64_t fan_in);
+
+  Shape output() const override { return shape_; }
+  std::vector<Parameter*> parameters() override { return {&bias_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Shape Rows() const;
+
+  Backend* const backend_;
+  const Shape shape_;
+  Parameter bias_;  // (C)
+};
+
+// Batch normalisation with scale and shift, then ReLU if asked.
+//
+// Training normalises with the batch's mean and biased variance (over the ranks of Pass::group, if
+// given, which must hold equally many samples) and moves the running ones by `momentum` towards
+// them; the running variance takes the unbiased one, N / (N - 1). Evaluation uses the running ones.
+class BatchNormLayer : public Layer {
+ public:
+  struct Options {
+    std::string name;
+    bool relu = false;
+    double momentum = 0.1;
+    double epsilon = 1e-5;
+  };
+
+  BatchNormLayer(Backend* backend, const Shape& input, const Options& options);
+
+  Shape output() const override { return shape_; }
+  std::vector<Parameter*> parameters() override { return {&scale_, &shift_}; }
+  std::vector<Buffer*> buffers() override { return {&running_mean_, &running_variance_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Normalisation With(const Tensor& mean, const Tensor& variance) const;
+  void AverageMoments(GroupMean* group);
+  void MoveRunning(const GroupMean* group);
+
+  Backend* const backend_;
+  const Options options_;
+  const Shape shape_;
+  Parameter scale_, shift_;                 // (C)
+  Buffer running_mean_, running_variance_;  // (C)
+  Tensor y_;                                // (B, H, W, C)
+  Tensor mean_, variance_;                  // (C), of the last batch
+  Tensor local_mean_;                       // (C), of this rank
+  Tensor square_;                           // (C), of how far this rank's mean is off the group's
+  Tensor scale_mean_, shift_mean_;          // (C)
+};
+
+// y = max(0, x * weight + bias), channel by channel; weight begins at 1, bias at 0.
+class AffineReluLayer : public Layer {
+ public:
+  AffineReluLayer(Backend* backend, const Shape& input, const std::string& name);
+
+  Shape output() const override { return shape_; }
+  std::vector<Parameter*> parameters() override { return {&weight_, &bias_}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Normalisation AsNormalisation() const;
+
+  Backend* const backend_;
+  const Shape shape_;
+  Parameter weight_, bias_;  // (C)
+  Tensor y_;                 // as the input
+  Tensor zeros_;             // (C): mean and variance of a normalisation that changes nothing
+};
+
+// Mean over height and width: (B, H, W, C) -> (B, 1, 1, C).
+class GlobalMeanLayer : public Layer {
+ public:
+  GlobalMeanLayer(Backend* backend, const Shape& input) : backend_(backend), input_(input) {}
+
+  Shape output() const override { return {input_[0], 1, 1, input_[3]}; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  double factor() const { return 1.0 / static_cast<double>(input_[1] * input_[2]); }
+
+  Backend* const backend_;
+  const Shape input_;
+  Tensor y_;   // (B, 1, 1, C)
+  Tensor dx_;  // (B, H, W, C)
+};
+
+// The same number everywhere: (B, 1, 1, C) -> (B, height, width, C).
+class SpreadLayer : public Layer {
+ public:
+  SpreadLayer(Backend* backend, const Shape& input, int64_t height, int64_t width)
+      : backend_(backend), input_(input), output_({input[0], height, width, input[3]}) {}
+
+  Shape output() const override { return output_; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Backend* const backend_;
+  const Shape input_, output_;
+  Tensor y_;   // (B, height, width, C)
+  Tensor dx_;  // (B, 1, 1, C)
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_MAP_LAYERS_H_

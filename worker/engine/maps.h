@@ -1,0 +1,113 @@
+// Operations on two-dimensional maps: what a backend adds to backend.h for segmentation networks.
+//
+// The promises of backend.h hold here too. Maps are (B, H, W, C), channels last; convolution
+// kernels are (k, k, in / groups, out). "C" tensors hold one number per channel. All are real
+// (Backend::real()) unless said otherwise.
+
+#ifndef WORKER_ENGINE_MAPS_H_
+#define WORKER_ENGINE_MAPS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+#include "worker/engine/backend.h"
+#include "worker/engine/tensor.h"
+
+namespace assay {
+
+// A two-dimensional cross-correlation with as many zeros around the map as keep its extent at
+// stride 1: dilation * (kernel - 1) / 2 on each side, at any stride (PyTorch's symmetric padding,
+// not TensorFlow's SAME).
+struct Conv2dShape {
+  int64_t batch = 0;
+  int64_t height = 0, width = 0;  // of the input
+  int64_t in_channels = 0;
+  int64_t out_channels = 0;
+  int64_t kernel = 1;  // odd
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  int64_t groups = 1;  // divides both channel counts; in_channels: depthwise
+
+  int64_t pad() const { return dilation * (kernel - 1) / 2; }
+  int64_t Output(int64_t extent) const { return (extent - 1) / stride + 1; }
+  bool is_depthwise() const {
+    return groups > 1 && groups == in_channels && groups == out_channels;
+  }
+  Shape x() const { return {batch, height, width, in_channels}; }
+  Shape w() const { return {kernel, kernel, in_channels / groups, out_channels}; }
+  Shape y() const { return {batch, Output(height), Output(width), out_channels}; }
+};
+
+// y = (x - mean) / sqrt(variance + epsilon) * scale + shift, channel by channel, then max(0, y) if
+// `relu`. The tensors: (C).
+struct Normalisation {
+  Tensor mean, variance, scale, shift;
+  double epsilon = 0;
+  bool relu = false;
+};
+
+// Not thread-safe; belongs to its backend.
+class MapOperations {
+ public:
+  virtual ~MapOperations() = default;
+
+  // INVALID_ARGUMENT: no implementation for this shape. RESOURCE_EXHAUSTED: no memory.
+  virtual absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(
+      const Conv2dShape& shape) = 0;
+
+  // --- Batch normalisation, in pieces: between them ranks may average the (C) tensors ---
+
+  // Mean and biased variance of each channel over everything else.
+  virtual void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) = 0;
+  // y from x; shapes equal, may be the same tensor.
+  virtual void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) = 0;
+  // Where ReLU has cut y to 0, sets dy to 0. Then shift_gradient = sum of dy, and scale_gradient =
+  // sum of dy * (x - mean) / sqrt(variance + epsilon), of each channel.
+  virtual void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y,
+                             const Tensor& dy, const Tensor& scale_gradient,
+                             const Tensor& shift_gradient) = 0;
+  // After NormaliseSums, in place: dy becomes
+  //   scale / sqrt(variance + epsilon) * (dy - shift_mean - scale_mean * (x - mean) / sqrt(...)),
+  // where the two means are those of NormaliseSums' results over all elements of a channel. With
+  // both zero this is the gradient for constant mean and variance.
+  virtual void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
+                                 const Tensor& shift_mean, const Tensor& dy) = 0;
+
+  // --- Element by element ---
+
+  // y <- a * x + b * y; shapes equal. With b = 0 y need not hold numbers.
+  virtual void Combine(double a, const Tensor& x, double b, const Tensor& y) = 0;
+  // y <- max(0, y)
+  virtual void Relu(const Tensor& y) = 0;
+  // dy <- y > 0 ? dy : 0, with Relu's result y.
+  virtual void ReluBackward(const Tensor& y, const Tensor& dy) = 0;
+
+  // --- Between maps of different extents ---
+
+  // Channels first, first + 1, ... of `all` become those of `part`. (B, H, W, any)
+  virtual void PutChannels(const Tensor& part, int64_t first, const Tensor& all) = 0;
+  // The reverse: `part` becomes those channels of `all`.
+  virtual void TakeChannels(const Tensor& all, int64_t first, const Tensor& part) = 0;
+  // sum(b, c) = factor * sum over h, w of x.   x: (B, H, W, C)   sum: (B, 1, 1, C)
+  virtual void SpatialSum(const Tensor& x, double factor, const Tensor& sum) = 0;
+  // y(b, h, w, c) = factor * x(b, c).   x: (B, 1, 1, C)   y: (B, H, W, C)
+  virtual void SpatialSpread(const Tensor& x, double factor, const Tensor& y) = 0;
+
+  // --- Loss ---
+
+  // loss = mean over all pixels of weights[t] * -ln softmax(logits)[t], t the pixel's label, and
+  // its gradient. The mean is over pixels, not divided by the weights (DeepCAM reference).
+  //   logits, gradient: (B, H, W, C)   labels: uint8 (B, H, W), all below C   weights: (C)
+  //   loss: (1)
+  virtual void SoftmaxCrossEntropy(const Tensor& logits, const Tensor& labels,
+                                   const Tensor& weights, const Tensor& gradient,
+                                   const Tensor& loss) = 0;
+  // The channel of the largest number, the first of equals.   labels: uint8 (B, H, W)
+  virtual void Argmax(const Tensor& logits, const Tensor& labels) = 0;
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_MAPS_H_

@@ -1,0 +1,75 @@
+#include "worker/trainer/hyperparameters.h"
+
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/json_reader.h"
+#include "common/status.h"
+
+namespace assay {
+
+absl::Status InvalidField(absl::string_view field, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", problem));
+}
+
+absl::StatusOr<Hyperparameters> Hyperparameters::Parse(const v1::RunSpec& run) {
+  Hyperparameters result;
+  for (const v1::Hyperparameter& parameter : run.hyperparameters()) {
+    const JsonResult parsed = ParseJson(parameter.json_value());
+    if (parsed.error != JsonError::kNone)
+      return InvalidField(parameter.key(), absl::StrCat("not JSON: ", parameter.json_value()));
+    result.values_[parameter.key()] = parsed.value;
+  }
+  return result;
+}
+
+absl::StatusOr<double> Hyperparameters::Number(const std::string& key, double otherwise) const {
+  const JsonValue* value = Find(key);
+  if (value == nullptr) return otherwise;
+  const std::optional<double> number = value->ToDouble();
+  if (!number.has_value() || !std::isfinite(*number) || value->AsBool().has_value())
+    return InvalidField(key, absl::StrCat("want a number, found ", DumpJson(*value)));
+  return *number;
+}
+
+absl::StatusOr<int64_t> Hyperparameters::Integer(const std::string& key, int64_t otherwise) const {
+  const JsonValue* value = Find(key);
+  if (value == nullptr) return otherwise;
+  const std::optional<int64_t> number = value->AsInt64();
+  if (!number.has_value())
+    return InvalidField(key, absl::StrCat("want an integer, found ", DumpJson(*value)));
+  return *number;
+}
+
+absl::StatusOr<std::string> Hyperparameters::Text(const std::string& key,
+                                                  const std::string& otherwise) const {
+  const JsonValue* value = Find(key);
+  if (value == nullptr) return otherwise;
+  if (value->AsString() == nullptr)
+    return InvalidField(key, absl::StrCat("want a string, found ", DumpJson(*value)));
+  return *value->AsString();
+}
+
+absl::StatusOr<std::vector<double>> Hyperparameters::Numbers(const std::string& key) const {
+  const JsonValue* value = Find(key);
+  if (value == nullptr) return std::vector<double>();
+  const JsonList single = {*value};
+  const JsonList& list = value->AsList() == nullptr ? single : *value->AsList();
+  std::vector<double> numbers;
+  for (const JsonValue& element : list) {
+    const std::optional<double> number = element.ToDouble();
+    if (!number.has_value() || !std::isfinite(*number))
+      return InvalidField(key, absl::StrCat("want numbers, found ", DumpJson(element)));
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+const JsonValue* Hyperparameters::Find(const std::string& key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+}  // namespace assay
