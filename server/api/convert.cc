@@ -98,6 +98,7 @@ void SetFacts(const core::RunFacts& facts, v1::Run* run) {
   if (facts.epoch_count) run->set_epoch_count(*facts.epoch_count);
   if (facts.staging_ms) run->set_staging_ms(*facts.staging_ms);
   run->set_global_batch_size(facts.global_batch_size);
+  run->set_instance_scale(facts.instance_scale);
   for (const core::Finding& finding : facts.findings)
     *run->add_findings() = ToProto(finding);
 }
@@ -235,6 +236,16 @@ v1::Submission ToProto(const core::Submission& submission) {
   for (const core::Finding& finding : submission.findings)
     *message.add_findings() = ToProto(finding);
   message.set_source_path(submission.source_path);
+  message.set_required_run_count(submission.rules.required_run_count);
+  if (submission.throughput) {
+    const core::Throughput& from = *submission.throughput;
+    v1::Throughput* to = message.mutable_throughput();
+    to->set_model_count(from.model_count);
+    to->set_pruned_count(from.pruned_count);
+    to->set_instance_scale(from.instance_scale);
+    to->set_time_to_all_minutes(from.time_to_all_minutes);
+    to->set_models_per_minute(from.model_count / from.time_to_all_minutes);
+  }
   return message;
 }
 

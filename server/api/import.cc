@@ -56,6 +56,11 @@ class ImportJob {
       return absl::InvalidArgumentError(absl::StrCat("the import has ", request_->runs_size(),
                                                      " runs; 1 to ", kRunsMax, " are taken"));
     }
+    if (request_->pruned_count() < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pruned_count is ", request_->pruned_count(), ", less than 0"));
+    }
+    pruned_count_ = request_->pruned_count();
     ASSIGN_OR_RETURN(core::SubmissionSpec spec, FromProto(request_->spec()));
     spec.round = request_->round();
     spec.run_count = request_->runs_size();
@@ -107,6 +112,7 @@ class ImportJob {
     if (run.has_epoch_count()) facts.epoch_count = run.epoch_count();
     if (run.has_staging_ms()) facts.staging_ms = run.staging_ms();
     facts.global_batch_size = run.global_batch_size();
+    facts.instance_scale = run.instance_scale();
     for (const v1::Finding& finding : run.findings())
       facts.findings.push_back(FromProto(finding));
     return facts;
@@ -116,6 +122,8 @@ class ImportJob {
     if (is_judged_here_) {
       runtime::Verdict verdict = backend_->rules->Score(submission_, runs_);
       command_.score_minutes = verdict.score_minutes;
+      command_.throughput = verdict.throughput;
+      if (command_.throughput) command_.throughput->pruned_count = pruned_count_;
       command_.reason = std::move(verdict.reason);
       for (core::Finding& finding : verdict.findings)
         command_.findings.push_back(std::move(finding));
@@ -132,6 +140,7 @@ class ImportJob {
   Done done_;
   bool is_judged_here_ = false;
   int next_ = 0;
+  int32_t pruned_count_ = 0;
   core::Submission submission_;  // as the rules want to see it
   std::vector<core::Run> runs_;
   core::ImportSubmission command_;

@@ -48,7 +48,8 @@ struct ImportSubmission {
   std::string source_path;
   std::string scaling;
   std::vector<ImportedRun> runs;
-  std::optional<double> score_minutes;  // none: INVALID
+  std::optional<double> score_minutes;   // neither: INVALID
+  std::optional<Throughput> throughput;  //
   std::vector<Finding> findings;
   std::string reason;  // of the state, for people
 };

@@ -211,13 +211,14 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
   submission.id = SubmissionId{state.last_submission + 1};
   submission.spec = command.spec;
   submission.rules = command.rules;
-  submission.state =
-      command.score_minutes.has_value() ? SubmissionState::kValid : SubmissionState::kInvalid;
+  const bool is_scored = command.score_minutes.has_value() || command.throughput.has_value();
+  submission.state = is_scored ? SubmissionState::kValid : SubmissionState::kInvalid;
   submission.state_reason = command.reason;
   submission.submitter = context.principal;
   submission.created_at_us = context.now_us;
   submission.ended_at_us = context.now_us;
   submission.score_minutes = command.score_minutes;
+  submission.throughput = command.throughput;
   submission.is_imported = true;
   submission.scaling = command.scaling;
   submission.findings = command.findings;

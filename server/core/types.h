@@ -83,6 +83,15 @@ struct RuleFacts {
   bool operator==(const RuleFacts&) const = default;
 };
 
+// What a weak-scaling set achieved, in place of a time to solution (rules specification, 5.2).
+struct Throughput {
+  int32_t model_count = 0;     // M': trained, and pass the check
+  int32_t pruned_count = 0;    // left out by the submitter
+  int64_t instance_scale = 0;  // S: units that trained one model; 0: not logged
+  double time_to_all_minutes = 0;
+  bool operator==(const Throughput&) const = default;
+};
+
 enum class SubmissionState { kOpen, kRunning, kChecking, kValid, kInvalid, kCancelled };
 
 struct Submission {
@@ -94,14 +103,15 @@ struct Submission {
   std::string submitter;     // principal that created it
   int64_t created_at_us = 0;
   int64_t ended_at_us = 0;
-  std::optional<double> score_minutes;  // Olympic mean of time to solution
-  bool is_imported = false;             // read-only history
-  std::vector<RunId> runs;              // in order of their numbers
-  std::vector<int64_t> seeds;           // seeds[n - 1] is for run number n; the rest is unused
-  int32_t replacement_count = 0;        // runs queued so far in place of failed ones
-  std::string scaling;                  // strong | weak, in imported rounds that tell them apart
-  std::vector<Finding> findings;        // of the set as a whole
-  std::string source_path;              // folder of an imported entry
+  std::optional<double> score_minutes;   // Olympic mean of time to solution
+  std::optional<Throughput> throughput;  // of a weak-scaling set, which has no score_minutes
+  bool is_imported = false;              // read-only history
+  std::vector<RunId> runs;               // in order of their numbers
+  std::vector<int64_t> seeds;            // seeds[n - 1] is for run number n; the rest is unused
+  int32_t replacement_count = 0;         // runs queued so far in place of failed ones
+  std::string scaling;                   // strong | weak, in imported rounds that tell them apart
+  std::vector<Finding> findings;         // of the set as a whole
+  std::string source_path;               // folder of an imported entry
   bool operator==(const Submission&) const = default;
 };
 
@@ -151,6 +161,7 @@ struct RunFacts {
   std::optional<int64_t> epoch_count;
   std::optional<int64_t> staging_ms;
   int64_t global_batch_size = 0;
+  int64_t instance_scale = 0;  // nodes times accelerators, as logged; 0: unknown
   std::vector<Finding> findings;
   bool operator==(const RunFacts&) const = default;
 };

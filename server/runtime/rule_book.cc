@@ -22,6 +22,8 @@
 #include "common/rules/hyperparameters.h"
 #include "common/rules/registry.h"
 #include "common/rules/score.h"
+#include "common/rules/score_window.h"
+#include "common/rules/throughput.h"
 #include "common/status.h"
 
 namespace assay::runtime {
@@ -72,6 +74,24 @@ absl::StatusOr<rules::Hyperparameters> ToValues(
           absl::StrCat("hyperparameter ", hyperparameter.key, " is given twice"));
   }
   return values;
+}
+
+rules::RunScore ToScore(const core::Run& run) {
+  rules::RunScore score;
+  score.compliant = run.facts.is_compliant.value_or(false);
+  score.reached_target = run.facts.is_converged.value_or(false);
+  if (run.facts.run_start_ms.has_value() && run.facts.run_stop_ms.has_value())
+    score.run_ms = static_cast<double>(*run.facts.run_stop_ms - *run.facts.run_start_ms);
+  return score;
+}
+
+rules::ModelRun ToModel(const core::Run& run) {
+  rules::ModelRun model;
+  model.compliant = run.facts.is_compliant.value_or(false);
+  if (run.facts.run_start_ms) model.run_start_ms = static_cast<double>(*run.facts.run_start_ms);
+  if (run.facts.run_stop_ms) model.run_stop_ms = static_cast<double>(*run.facts.run_stop_ms);
+  if (run.facts.instance_scale > 0) model.instance_scale = run.facts.instance_scale;
+  return model;
 }
 
 template <typename T>
@@ -164,32 +184,15 @@ class RoundBook final : public RuleBook {
     facts.staging_ms = ToInt64(result.facts.staging_ms);
     if (result.facts.global_batch_size.has_value())
       facts.global_batch_size = result.facts.global_batch_size->AsInt64().value_or(0);
+    facts.instance_scale = rules::InstanceScale(result.facts).value_or(0);
     return facts;
   }
 
   Verdict Score(const core::Submission& submission,
                 const std::vector<core::Run>& runs) const override {
     const Judge judge = JudgeOf(submission);
-    std::vector<rules::RunScore> scores;
-    for (const core::Run& run : runs) {
-      rules::RunScore score;
-      score.compliant = run.facts.is_compliant.value_or(false);
-      score.reached_target = run.facts.is_converged.value_or(false);
-      if (run.facts.run_start_ms.has_value() && run.facts.run_stop_ms.has_value())
-        score.run_ms = static_cast<double>(*run.facts.run_stop_ms - *run.facts.run_start_ms);
-      scores.push_back(score);
-    }
-    const rules::TimeToSolution result = rules::Score(*judge.round, scores);
-    Verdict verdict;
-    verdict.score_minutes = result.minutes;
-    if (result.minutes.has_value()) {
-      verdict.reason = absl::StrFormat(
-          "%.3f minutes to solution: olympic mean of %d of %d runs, %d of them without result",
-          *result.minutes, result.counted.size(), runs.size(), result.dropped);
-    } else {
-      verdict.reason = result.reason;
-    }
-    return verdict;
+    return submission.scaling == "weak" ? WeakVerdict(submission, runs, *judge.round)
+                                        : StrongVerdict(submission, runs, *judge.round);
   }
 
  private:
@@ -197,6 +200,53 @@ class RoundBook final : public RuleBook {
     const rules::RuleSet* round;
     std::unique_ptr<const rules::RuleSet> owned;
   };
+
+  static int RunsRequired(const core::Submission& submission, const rules::RuleSet& round) {
+    const rules::Benchmark* benchmark = round.FindBenchmark(submission.spec.benchmark);
+    return benchmark == nullptr ? 1 : benchmark->runs_required;
+  }
+
+  static Verdict StrongVerdict(const core::Submission& submission,
+                               const std::vector<core::Run>& runs, const rules::RuleSet& round) {
+    std::vector<rules::RunScore> scores;
+    for (const core::Run& run : runs)
+      scores.push_back(ToScore(run));
+    const int size = submission.is_imported ? 0 : RunsRequired(submission, round);
+    const rules::WindowScore window = rules::ScoreWindows(round, scores, size);
+    const rules::TimeToSolution& result = window.score;
+    Verdict verdict;
+    verdict.score_minutes = result.minutes;
+    if (!result.minutes.has_value()) {
+      verdict.reason = result.reason;
+      return verdict;
+    }
+    verdict.reason = absl::StrFormat(
+        "%.3f minutes to solution: olympic mean of %d of %d runs, %d of them without result",
+        *result.minutes, result.counted.size(), runs.size(), result.dropped);
+    if (!window.explanation.empty()) absl::StrAppend(&verdict.reason, "; ", window.explanation);
+    return verdict;
+  }
+
+  static Verdict WeakVerdict(const core::Submission& submission, const std::vector<core::Run>& runs,
+                             const rules::RuleSet& round) {
+    std::vector<rules::ModelRun> models;
+    for (const core::Run& run : runs)
+      models.push_back(ToModel(run));
+    const rules::Throughput result =
+        rules::ScoreThroughput(models, RunsRequired(submission, round), /*pruned_count=*/0);
+    Verdict verdict;
+    if (!result.is_scored) {
+      verdict.reason = result.reason;
+      return verdict;
+    }
+    verdict.throughput = core::Throughput{.model_count = result.model_count,
+                                          .instance_scale = result.instance_scale().value_or(0),
+                                          .time_to_all_minutes = *result.time_to_all_minutes};
+    verdict.reason = absl::StrFormat("%.4f models per minute: %d models in %.3f minutes, %d failed",
+                                     result.models_per_minute(), result.model_count,
+                                     *result.time_to_all_minutes, result.failed_count);
+    return verdict;
+  }
 
   std::vector<const rules::RuleSet*> All() const {
     std::vector<const rules::RuleSet*> all = rules::BuiltInRuleSets();

@@ -35,7 +35,8 @@ struct Plan {
 
 // The verdict on a set of runs.
 struct Verdict {
-  std::optional<double> score_minutes;  // none: INVALID
+  std::optional<double> score_minutes;         // neither: INVALID
+  std::optional<core::Throughput> throughput;  // of a weak-scaling set
   std::vector<core::Finding> findings;
   std::string reason;
 };
@@ -57,7 +58,9 @@ class RuleBook {
   virtual core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
                                   const core::Run& run) const = 0;
 
-  // Judges the succeeded runs of a submission, in order of their numbers.
+  // Judges the succeeded runs of a submission, in order of their numbers: a time to solution, or
+  // for one whose scaling is weak a throughput. Of more runs than the round demands those count
+  // that ScoreWindows chooses, unless it is imported: history is scored as it was.
   virtual Verdict Score(const core::Submission& submission,
                         const std::vector<core::Run>& runs) const = 0;
 };

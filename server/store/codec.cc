@@ -70,6 +70,14 @@ void Fields(A& a, T& v) {
   a("rule_set_toml", v.rule_set_toml);
 }
 
+template <class A, Is<Throughput> T>
+void Fields(A& a, T& v) {
+  a("model_count", v.model_count);
+  a("pruned_count", v.pruned_count);
+  a("instance_scale", v.instance_scale);
+  a("time_to_all_minutes", v.time_to_all_minutes);
+}
+
 template <class A, Is<Submission> T>
 void Fields(A& a, T& v) {
   a("id", v.id);
@@ -88,6 +96,7 @@ void Fields(A& a, T& v) {
   a("scaling", v.scaling);
   a("findings", v.findings);
   a("source_path", v.source_path);
+  a.Added("throughput", v.throughput);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -107,6 +116,7 @@ void Fields(A& a, T& v) {
   a("epoch_count", v.epoch_count);
   a("staging_ms", v.staging_ms);
   a("global_batch_size", v.global_batch_size);
+  a.Added("instance_scale", v.instance_scale);
   a("findings", v.findings);
 }
 

@@ -44,6 +44,12 @@ class JsonWriter {
     Write(value);
   }
 
+  // A member that earlier versions did not have.
+  template <typename T>
+  void Added(const char* name, const T& value) {
+    (*this)(name, value);
+  }
+
   template <Record T>
   void Write(const T& value) {
     writer_.StartObject();
@@ -117,6 +123,12 @@ class JsonReader {
     } else if (!Read(it->value, value)) {
       Fail(name, "has the wrong type or value");
     }
+  }
+
+  // What an earlier version wrote does not have the member: it keeps its default.
+  template <typename T>
+  void Added(const char* name, T& value) {
+    if (object_->IsObject() && object_->HasMember(name)) (*this)(name, value);
   }
 
   const absl::Status& status() const { return status_; }

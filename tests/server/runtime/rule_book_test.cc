@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -66,6 +67,60 @@ TEST(RuleBookTest, ATouchAfterRunStartIsFine) {
 
 TEST(RuleBookTest, ARunThatNobodyWitnessedSaysSo) {
   EXPECT_THAT(Judge("hpc-3.0.0", /*is_staging_first=*/true, std::nullopt), HasRule("R-TIM-003"));
+}
+
+core::Run Trained(int64_t start_minutes, int64_t stop_minutes) {
+  core::Run run;
+  run.facts.is_compliant = true;
+  run.facts.is_converged = true;
+  run.facts.run_start_ms = start_minutes * 60000;
+  run.facts.run_stop_ms = stop_minutes * 60000;
+  run.facts.instance_scale = 16;
+  return run;
+}
+
+core::Submission DeepcamEntry() {
+  core::Submission submission;
+  submission.spec.round = "hpc-3.0.0";
+  submission.spec.benchmark = "deepcam";
+  return submission;
+}
+
+TEST(RuleBookTest, AWeakScalingSetGetsAThroughputAndNoOlympicMean) {
+  const auto book = LoadRuleBook({});
+  core::Submission submission = DeepcamEntry();
+  submission.scaling = "weak";
+  submission.is_imported = true;
+  std::vector<core::Run> runs;
+  for (int64_t i = 0; i < 6; ++i)
+    runs.push_back(Trained(i, i + 5));
+
+  const Verdict verdict = (*book)->Score(submission, runs);
+
+  EXPECT_EQ(verdict.score_minutes, std::nullopt);
+  ASSERT_TRUE(verdict.throughput);
+  EXPECT_EQ(verdict.throughput->model_count, 6);
+  EXPECT_EQ(verdict.throughput->instance_scale, 16);
+  EXPECT_EQ(verdict.throughput->time_to_all_minutes, 10);
+
+  runs.resize(4);
+  EXPECT_FALSE((*book)->Score(submission, runs).throughput) << "five models are demanded";
+}
+
+TEST(RuleBookTest, OfMoreRunsThanDemandedAWindowCounts) {
+  const auto book = LoadRuleBook({});
+  std::vector<core::Run> runs;
+  for (const int64_t minutes : {1, 20, 21, 22, 23, 24, 80})
+    runs.push_back(Trained(0, minutes));
+
+  EXPECT_EQ((*book)->Score(DeepcamEntry(), runs).score_minutes, 22);
+
+  core::Submission history = DeepcamEntry();
+  history.is_imported = true;
+  EXPECT_EQ((*book)->Score(history, runs).score_minutes, 22)
+      << "all seven, without the fastest and the slowest";
+  runs.push_back(Trained(0, 90));
+  EXPECT_NE((*book)->Score(history, runs).score_minutes, 22);
 }
 
 }  // namespace
