@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/context.h"
 #include "cli/entry.h"
+#include "cli/entry_score.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 
@@ -27,11 +28,12 @@ const v1::ArtifactRef* ResultFile(const v1::Run& run) {
   return nullptr;
 }
 
-// The runs that make up the package: those that ended in order and left their log.
-std::vector<v1::Run> PackagedRuns(const std::vector<v1::Run>& runs) {
+// The runs that make up the package: those that ended in order, count for the result and left
+// their log.
+std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   std::vector<v1::Run> packaged;
-  for (const v1::Run& run : runs)
-    if (run.state() == v1::Run::SUCCEEDED && ResultFile(run) != nullptr) packaged.push_back(run);
+  for (const v1::Run& run : RunsThatCount(entry, runs))
+    if (ResultFile(run) != nullptr) packaged.push_back(run);
   return packaged;
 }
 
@@ -180,7 +182,7 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
                      "; wait for its end with 'assay wait ", ShortId(entry.name()), "'"));
   }
   ASSIGN_OR_RETURN(const std::vector<v1::Run> all, AllRunsOf(*client, entry.name()));
-  const std::vector<v1::Run> runs = PackagedRuns(all);
+  const std::vector<v1::Run> runs = PackagedRuns(entry, all);
   if (runs.empty())
     return absl::FailedPreconditionError(
         absl::StrCat(ShortId(entry.name()), " has no run that left a result file"));

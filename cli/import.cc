@@ -38,6 +38,7 @@ void SetFacts(const rules::CheckResult& result, v1::Run* run) {
   if (facts.staging_ms) run->set_staging_ms(std::llround(*facts.staging_ms));
   if (const auto size = WholeNumber(facts.global_batch_size); size.has_value())
     run->set_global_batch_size(*size);
+  run->set_instance_scale(rules::InstanceScale(facts).value_or(0));
   for (const rules::Finding& finding : result.findings)
     *run->add_findings() = ToProto(finding);
 }
@@ -143,6 +144,7 @@ v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
   request.set_round(round);
   request.set_source_path(judged.folder.source_path);
   request.set_scaling(judged.folder.scaling);
+  request.set_pruned_count(static_cast<int32_t>(judged.folder.pruned_files.size()));
   v1::SubmissionSpec* spec = request.mutable_spec();
   spec->set_organization(judged.folder.organization);
   spec->set_system(judged.folder.system);

@@ -111,6 +111,14 @@ Json EntryJson(const v1::Submission& submission) {
   Put(&json, "round", spec.round());
   Put(&json, "scaling", submission.scaling());
   if (submission.has_score_minutes()) json["score_minutes"] = submission.score_minutes();
+  if (submission.has_throughput()) {
+    const v1::Throughput& throughput = submission.throughput();
+    json["models_per_minute"] = throughput.models_per_minute();
+    json["model_count"] = throughput.model_count();
+    json["pruned_count"] = throughput.pruned_count();
+    if (throughput.instance_scale() > 0) json["instance_scale"] = throughput.instance_scale();
+    json["time_to_all_minutes"] = throughput.time_to_all_minutes();
+  }
   json["is_mlperf_result"] = submission.is_mlperf_result();
   json["is_imported"] = submission.is_imported();
   Put(&json, "dataset", spec.dataset());
@@ -158,6 +166,7 @@ Json RunJson(const v1::Run& run) {
   if (run.has_quality()) json["quality"] = run.quality();
   if (run.has_epoch_count()) json["epochs"] = run.epoch_count();
   if (run.global_batch_size() > 0) json["global_batch_size"] = run.global_batch_size();
+  if (run.instance_scale() > 0) json["instance_scale"] = run.instance_scale();
   if (run.seed() != 0) json["seed"] = run.seed();
   PutIds(&json, "nodes", run.workers());
   Put(&json, "created", run.create_time());
@@ -288,7 +297,8 @@ const std::vector<Column>& EntryColumns() {
                               {"SCORE", "score_minutes", Format::kMinutes},
                               {"CREATED", "created", Format::kTime, 6},
                               {"SUBMITTER", "submitter", Format::kText, 9},
-                              {"SOURCE", "source_path", Format::kText, 9}};
+                              {"SOURCE", "source_path", Format::kText, 9},
+                              {"MODELS/MIN", "models_per_minute", Format::kNumber, 5}};
   return *kColumns;
 }
 

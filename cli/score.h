@@ -13,8 +13,6 @@
 
 #include "assay/v1/resources.pb.h"
 
-#include "common/package/results_tree.h"
-
 namespace assay::cli {
 
 // Prints an entry's score with each run's time and part in it.
@@ -23,9 +21,6 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
 
 // The score as JSON, assay.score/v1.
 Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs);
-
-// A folder of result files with its score and runs, as JSON, assay.folder_score/v1.
-Json FolderScoreJson(const package::JudgedFolder& judged);
 
 // "  r-1  converged  21.8 s  quality 0.361  touch 2.0 ms after run_start ok".
 std::string RunSummaryLine(const Printer& printer, const v1::Run& run);

@@ -160,27 +160,19 @@ absl::Status Walk(const TreeReader& tree, const std::string& path, int depth,
   return absl::OkStatus();
 }
 
-void ScoreThroughput(const rules::RuleSet& rules, JudgedFolder* judged) {
-  double first = std::numeric_limits<double>::infinity();
-  double last = -first;
-  for (const JudgedRun& run : judged->runs) {
-    const rules::Facts& facts = run.result.facts;
-    if (!run.result.pass || !facts.run_start_ms || !facts.run_stop_ms) continue;
-    ++judged->model_count;
-    first = std::min(first, *facts.run_start_ms);
-    last = std::max(last, *facts.run_stop_ms);
-  }
+void ScoreWeak(const rules::RuleSet& rules, JudgedFolder* judged) {
+  std::vector<rules::ModelRun> models;
+  for (const JudgedRun& run : judged->runs)
+    models.push_back(rules::ModelRunOf(run.result));
   const rules::Benchmark* benchmark = rules.FindBenchmark(judged->folder.benchmark);
-  const int required = benchmark == nullptr ? 1 : benchmark->runs_required;
-  if (judged->model_count < required) {
-    judged->score.reason =
-        absl::StrCat("only ", judged->model_count, " of at least ", required, " models pass");
-    return;
-  }
-  constexpr double kMsPerMinute = 60000;
-  judged->time_to_all_minutes = (last - first) / kMsPerMinute;
-  judged->score.reason = absl::StrFormat("throughput: %d models in %.2f min", judged->model_count,
-                                         *judged->time_to_all_minutes);
+  judged->throughput =
+      rules::ScoreThroughput(models, benchmark == nullptr ? 1 : benchmark->runs_required,
+                             static_cast<int>(judged->folder.pruned_files.size()));
+  judged->score.reason =
+      judged->throughput->is_scored
+          ? absl::StrFormat("throughput: %d models in %.2f min", judged->throughput->model_count,
+                            *judged->throughput->time_to_all_minutes)
+          : judged->throughput->reason;
 }
 
 }  // namespace
@@ -255,7 +247,7 @@ absl::StatusOr<JudgedFolder> JudgeFolder(const ResultFolder& folder, const rules
     judged.runs.push_back(std::move(run));
   }
   if (folder.scaling == "weak") {
-    ScoreThroughput(rules, &judged);
+    ScoreWeak(rules, &judged);
   } else {
     judged.score = rules::Score(rules, scores);
   }

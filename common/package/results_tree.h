@@ -17,6 +17,7 @@
 #include "common/rules/check.h"
 #include "common/rules/ruleset.h"
 #include "common/rules/score.h"
+#include "common/rules/throughput.h"
 
 namespace assay::package {
 
@@ -69,11 +70,8 @@ struct JudgedFolder {
   ResultFolder folder;
   std::string rule_set;
   std::vector<JudgedRun> runs;
-  rules::TimeToSolution score;  // not for weak folders: their reason says so
-  // Throughput of weak folders: models that pass, and the time from the first start to the last
-  // stop (rules specification, section 5.2).
-  int model_count = 0;
-  std::optional<double> time_to_all_minutes;
+  rules::TimeToSolution score;                  // not for weak folders: their reason says so
+  std::optional<rules::Throughput> throughput;  // of weak folders
 
   // closed or open: as the system's description says, else as logged.
   std::string division() const;

@@ -1,5 +1,5 @@
 // The score of a set with more runs than the round demands: which N consecutive ones count
-// (docs/adr/0055). Nobody chooses: a window is given by the runs and their order.
+// (docs/adr/0059). Nobody chooses: a window is given by the runs and their order.
 
 #ifndef COMMON_RULES_SCORE_WINDOW_H_
 #define COMMON_RULES_SCORE_WINDOW_H_

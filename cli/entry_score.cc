@@ -1,0 +1,222 @@
+#include "cli/entry_score.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/resource_json.h"
+#include "cli/score_parts.h"
+
+#include "common/rules/registry.h"
+
+namespace assay::cli {
+namespace {
+
+// A facility's own round scores like the newest built-in one; its other rules do not matter here.
+const rules::RuleSet& RulesOf(const v1::Submission& entry) {
+  const rules::RuleSet* built_in = rules::FindRuleSet(entry.spec().round());
+  return built_in != nullptr ? *built_in : *rules::BuiltInRuleSets().back();
+}
+
+rules::RunScore RunScoreOf(const v1::Run& run) {
+  rules::RunScore score;
+  score.compliant = run.is_compliant() && run.state() == v1::Run::SUCCEEDED;
+  score.reached_target = run.is_converged();
+  if (run.has_run_start_ms() && run.has_run_stop_ms())
+    score.run_ms = static_cast<double>(run.run_stop_ms() - run.run_start_ms());
+  return score;
+}
+
+// The positions of the runs that the coordinator scores.
+std::vector<size_t> JudgedRuns(const std::vector<v1::Run>& runs) {
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (runs[i].state() == v1::Run::SUCCEEDED) positions.push_back(i);
+  return positions;
+}
+
+rules::WindowScore WindowOf(const v1::Submission& entry,
+                            const std::vector<rules::RunScore>& scores) {
+  // History is scored as it was.
+  const int size = entry.is_imported() ? 0 : entry.required_run_count();
+  return rules::ScoreWindows(RulesOf(entry), scores, size);
+}
+
+// OpenFold counts in samples, which the coordinator does not know.
+std::optional<rules::ConvergenceVerdict> ConvergenceOf(const v1::Submission& entry,
+                                                       const std::vector<v1::Run>& runs) {
+  const v1::SubmissionSpec& spec = entry.spec();
+  const rules::RuleSet* round = rules::FindRuleSet(spec.round());
+  if (round == nullptr || runs.empty() || spec.benchmark() == "openfold") return std::nullopt;
+  if (rules::ReferencePoints(round->name(), spec.benchmark()).empty()) return std::nullopt;
+  std::vector<rules::ConvergenceRun> converged;
+  for (const v1::Run& run : runs) {
+    rules::ConvergenceRun& one = converged.emplace_back();
+    one.benchmark = spec.benchmark();
+    if (run.global_batch_size() > 0) one.batch_size = run.global_batch_size();
+    if (run.is_converged()) one.epochs = static_cast<double>(run.epoch_count());
+  }
+  return rules::CheckConvergence(round->name(), rules::SubmissionOf(converged),
+                                 rules::ReferenceMode::kPruned);
+}
+
+void CountAttempts(const std::vector<v1::Run>& runs, EntryScore* score) {
+  score->attempts = static_cast<int>(runs.size());
+  for (const v1::Run& run : runs) {
+    score->succeeded += run.state() == v1::Run::SUCCEEDED ? 1 : 0;
+    score->failed += run.state() == v1::Run::FAILED ? 1 : 0;
+    score->cancelled += run.state() == v1::Run::CANCELLED ? 1 : 0;
+  }
+  score->remaining = score->attempts - score->succeeded - score->failed - score->cancelled;
+}
+
+std::string PartWithoutScore(const v1::Run& run, bool is_weak) {
+  if (run.state() != v1::Run::SUCCEEDED)
+    return IsEnded(run.state()) ? absl::StrCat(StateText(run.state()), ": not judged")
+                                : StateText(run.state());
+  return is_weak && run.is_compliant() ? "counts" : "fails";
+}
+
+Json MinutesOrNull(const std::optional<double>& minutes) {
+  return minutes ? Json(*minutes) : Json(nullptr);
+}
+
+std::string BoundsText(const std::optional<double>& low, const std::optional<double>& high) {
+  return absl::StrCat(low ? absl::StrFormat("%.2f", *low) : "?", " to ",
+                      high ? absl::StrFormat("%.2f min", *high) : "?");
+}
+
+std::string PreviewText(const rules::ScorePreview& preview) {
+  std::string text =
+      absl::StrCat(preview.done, " of ", preview.done + preview.remaining, " runs have ended; ");
+  if (preview.is_lost) return absl::StrCat(text, "lost: ", preview.note);
+  absl::StrAppend(&text, "possible ", BoundsText(preview.least_minutes, preview.most_minutes));
+  if (preview.if_like_fastest_minutes) {
+    absl::StrAppend(&text, "; if the rest is like the fastest or the slowest so far ",
+                    BoundsText(preview.if_like_fastest_minutes, preview.if_like_slowest_minutes));
+  }
+  if (!preview.note.empty()) absl::StrAppend(&text, "; ", preview.note);
+  return text;
+}
+
+std::string ConvergenceText(const rules::ConvergenceVerdict& verdict) {
+  if (!verdict.exception.empty()) return verdict.exception;
+  std::string text = absl::StrCat(rules::SummaryWord(verdict), ": ", verdict.message);
+  if (verdict.reference) {
+    absl::StrAppendFormat(&text, "; mean %.2f epochs, at least %.2f, p = %.3f",
+                          verdict.olympic_mean, verdict.reference->min_epochs,
+                          verdict.p_value.value_or(1));
+  }
+  if (const auto factor = verdict.scaling_factor(); factor)
+    absl::StrAppendFormat(&text, "; the score is to be multiplied with %.4f", *factor);
+  return text;
+}
+
+Json ConvergenceJson(const rules::ConvergenceVerdict& verdict) {
+  if (!verdict.exception.empty()) return {{"error", verdict.exception}};
+  Json json = {{"passed", verdict.passed},
+               {"message", verdict.message},
+               {"normalization", verdict.normalization}};
+  if (std::isfinite(verdict.olympic_mean)) json["mean_epochs"] = verdict.olympic_mean;
+  if (verdict.reference) json["min_epochs"] = verdict.reference->min_epochs;
+  if (verdict.p_value && std::isfinite(*verdict.p_value)) json["p_value"] = *verdict.p_value;
+  return json;
+}
+
+}  // namespace
+
+EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
+  EntryScore score;
+  CountAttempts(runs, &score);
+  const bool is_weak = entry.scaling() == "weak";
+  for (const v1::Run& run : runs)
+    score.parts.push_back(PartWithoutScore(run, is_weak));
+  const std::vector<size_t> judged = JudgedRuns(runs);
+  std::vector<v1::Run> judged_runs;
+  std::vector<rules::RunScore> scores;
+  for (const size_t position : judged) {
+    judged_runs.push_back(runs[position]);
+    scores.push_back(RunScoreOf(runs[position]));
+  }
+  score.convergence = ConvergenceOf(entry, judged_runs);
+  if (is_weak) return score;
+  const rules::RuleSet& rule_set = RulesOf(entry);
+  score.window = WindowOf(entry, scores);
+  const std::vector<std::string> parts = PartsOf(scores, score.window);
+  for (size_t i = 0; i < judged.size(); ++i)
+    score.parts[judged[i]] = parts[i];
+  // Of more runs than demanded only the end tells which count.
+  const bool is_exact =
+      entry.required_run_count() == 0 ||
+      static_cast<int>(scores.size()) + score.remaining <= entry.required_run_count();
+  if (score.remaining > 0 && is_exact)
+    score.preview = rules::PreviewScore(rule_set, scores, score.remaining);
+  if (score.remaining == 0 && score.window.score.minutes) {
+    const auto counted = std::span(scores).subspan(static_cast<size_t>(score.window.first),
+                                                   static_cast<size_t>(score.window.size));
+    score.interval = rules::BootstrapInterval(rule_set, counted, {});
+  }
+  return score;
+}
+
+std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
+  std::vector<v1::Run> judged;
+  std::vector<rules::RunScore> scores;
+  for (const size_t position : JudgedRuns(runs)) {
+    judged.push_back(runs[position]);
+    scores.push_back(RunScoreOf(runs[position]));
+  }
+  const rules::WindowScore window = WindowOf(entry, scores);
+  if (!window.score.minutes) return judged;
+  return {judged.begin() + window.first, judged.begin() + window.first + window.size};
+}
+
+void AddScore(const EntryScore& score, Json* json) {
+  (*json)["attempts"] = {{"total", score.attempts},
+                         {"judged", score.succeeded},
+                         {"failed", score.failed},
+                         {"cancelled", score.cancelled},
+                         {"remaining", score.remaining}};
+  if (score.interval) (*json)["interval"] = IntervalJson(*score.interval);
+  if (score.preview) {
+    const rules::ScorePreview& preview = *score.preview;
+    (*json)["preview"] = {
+        {"done", preview.done},
+        {"remaining", preview.remaining},
+        {"is_lost", preview.is_lost},
+        {"least_minutes", MinutesOrNull(preview.least_minutes)},
+        {"most_minutes", MinutesOrNull(preview.most_minutes)},
+        {"if_like_fastest_minutes", MinutesOrNull(preview.if_like_fastest_minutes)},
+        {"if_like_slowest_minutes", MinutesOrNull(preview.if_like_slowest_minutes)},
+        {"note", preview.note}};
+  }
+  if (score.window.windows > 0) (*json)["window"] = WindowJson(score.window);
+  if (score.convergence) (*json)["convergence"] = ConvergenceJson(*score.convergence);
+}
+
+void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) {
+  if (entry.has_score_minutes()) {
+    const double minutes = entry.score_minutes();
+    (*json)["score_text"] =
+        minutes < 2 ? absl::StrFormat("%.2f s (%.4f min), olympic mean", minutes * 60, minutes)
+                    : absl::StrFormat("%.2f min, olympic mean", minutes);
+  } else if (entry.has_throughput()) {
+    const v1::Throughput& t = entry.throughput();
+    (*json)["score_text"] = absl::StrFormat(
+        "%.4f models/min: %d models of %d units each in %.2f min, %d pruned", t.models_per_minute(),
+        t.model_count(), t.instance_scale(), t.time_to_all_minutes(), t.pruned_count());
+  }
+  if (score.failed + score.cancelled > 0) {
+    (*json)["attempts_text"] =
+        absl::StrFormat("%d runs: %d judged, %d failed, %d cancelled, %d to come", score.attempts,
+                        score.succeeded, score.failed, score.cancelled, score.remaining);
+  }
+  if (score.interval) (*json)["interval_text"] = IntervalText(*score.interval);
+  if (score.preview) (*json)["preview_text"] = PreviewText(*score.preview);
+  if (!score.window.explanation.empty()) (*json)["window_text"] = score.window.explanation;
+  if (score.convergence) (*json)["reference_text"] = ConvergenceText(*score.convergence);
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,51 @@
+// The score of an entry as its runs stand: which of them count, what the score may still become,
+// how sure it is, and whether it converged faster than the reference.
+
+#ifndef CLI_ENTRY_SCORE_H_
+#define CLI_ENTRY_SCORE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/print.h"
+
+#include "assay/v1/resources.pb.h"
+
+#include "common/rules/rcp.h"
+#include "common/rules/score_interval.h"
+#include "common/rules/score_preview.h"
+#include "common/rules/score_window.h"
+
+namespace assay::cli {
+
+struct EntryScore {
+  // Every run that was ever queued for the entry, by what became of it.
+  int attempts = 0;
+  int succeeded = 0;  // ended and were judged: the set
+  int failed = 0;     // the infrastructure failed them, or a node's trainer; they stay as evidence
+  int cancelled = 0;
+  int remaining = 0;
+
+  rules::WindowScore window;  // of the set; its positions count the set's runs only
+  std::optional<rules::ScoreInterval> interval;
+  std::optional<rules::ScorePreview> preview;  // while runs are still to end
+  std::optional<rules::ConvergenceVerdict> convergence;
+  std::vector<std::string> parts;  // of each run, in the order given
+};
+
+// `runs` are all of the entry's, by number. What needs a throughput set's logs is left out.
+EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>& runs);
+
+// The runs that make up the entry's result: those of the window, where it has one.
+std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vector<v1::Run>& runs);
+
+// Members attempts, interval, preview, window, convergence.
+void AddScore(const EntryScore& score, Json* json);
+
+// The same in sentences for people: score_text, attempts_text, interval_text, ...
+void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json);
+
+}  // namespace assay::cli
+
+#endif  // CLI_ENTRY_SCORE_H_

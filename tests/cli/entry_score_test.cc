@@ -1,0 +1,128 @@
+#include "cli/entry_score.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace assay::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+v1::Submission Entry(int required_runs) {
+  v1::Submission entry;
+  entry.set_name("submissions/e-1");
+  entry.mutable_spec()->set_round("hpc-3.0.0");
+  entry.mutable_spec()->set_benchmark("deepcam");
+  entry.set_required_run_count(required_runs);
+  return entry;
+}
+
+v1::Run InState(v1::Run::State state) {
+  v1::Run run;
+  run.set_state(state);
+  return run;
+}
+
+v1::Run Good(double minutes, int epochs = 25) {
+  v1::Run run = InState(v1::Run::SUCCEEDED);
+  run.set_is_compliant(true);
+  run.set_is_converged(true);
+  run.set_run_start_ms(1000);
+  run.set_run_stop_ms(1000 + static_cast<int64_t>(minutes * 60000));
+  run.set_epoch_count(epochs);
+  run.set_global_batch_size(2048);
+  return run;
+}
+
+Json Texts(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
+  Json json = Json::object();
+  const EntryScore score = ScoreOfEntry(entry, runs);
+  AddScore(score, &json);
+  AddTexts(entry, score, &json);
+  return json;
+}
+
+TEST(EntryScoreTest, AReplacedRunIsSeenButNotScored) {
+  const std::vector<v1::Run> runs = {
+      Good(10), InState(v1::Run::FAILED), Good(20), Good(30), Good(40), Good(50)};
+
+  const EntryScore score = ScoreOfEntry(Entry(5), runs);
+
+  EXPECT_EQ(score.window.score.minutes, 30);
+  EXPECT_THAT(score.parts, ElementsAre("dropped: fastest", "failed: not judged", "counts", "counts",
+                                       "counts", "dropped: slowest"));
+  EXPECT_EQ(Texts(Entry(5), runs)["attempts"]["failed"], 1);
+  EXPECT_EQ(Texts(Entry(5), runs)["attempts_text"],
+            "6 runs: 5 judged, 1 failed, 0 cancelled, 0 to come");
+}
+
+TEST(EntryScoreTest, RunsUnderWayGiveBounds) {
+  const std::vector<v1::Run> runs = {Good(10), Good(20), Good(30), Good(40),
+                                     InState(v1::Run::RUNNING)};
+
+  const Json json = Texts(Entry(5), runs);
+
+  EXPECT_EQ(json["preview"]["least_minutes"], 20);
+  EXPECT_EQ(json["preview"]["most_minutes"], 30);
+  EXPECT_THAT(json["preview_text"].get<std::string>(), HasSubstr("possible 20.00 to 30.00 min"));
+  EXPECT_FALSE(json.contains("interval"));
+}
+
+TEST(EntryScoreTest, OfMoreRunsThanDemandedAWindowCounts) {
+  const std::vector<v1::Run> runs = {Good(1),  Good(20), Good(21), Good(22),
+                                     Good(23), Good(24), Good(80)};
+  const v1::Submission entry = Entry(5);
+
+  const EntryScore score = ScoreOfEntry(entry, runs);
+
+  EXPECT_EQ(score.window.score.minutes, 22);
+  EXPECT_EQ(score.parts[0], "outside the window");
+  EXPECT_EQ(score.parts[6], "outside the window");
+  EXPECT_THAT(RunsThatCount(entry, runs), SizeIs(5));
+  EXPECT_THAT(Texts(entry, runs)["window_text"].get<std::string>(), HasSubstr("runs 2 to 6 of 7"));
+}
+
+TEST(EntryScoreTest, ImportedHistoryIsScoredAsItWas) {
+  v1::Submission entry = Entry(5);
+  entry.set_is_imported(true);
+  const std::vector<v1::Run> runs(7, Good(20));
+
+  EXPECT_THAT(RunsThatCount(entry, runs), SizeIs(7));
+  EXPECT_EQ(ScoreOfEntry(entry, runs).window.windows, 0);
+}
+
+TEST(EntryScoreTest, ConvergenceIsComparedWithTheReference) {
+  const Json passed = Texts(Entry(5), std::vector<v1::Run>(5, Good(20, 22)));
+  EXPECT_EQ(passed["convergence"]["passed"], true);
+  EXPECT_THAT(passed["reference_text"].get<std::string>(),
+              HasSubstr("the score is to be multiplied with 1.0284"));
+
+  const Json failed = Texts(Entry(5), std::vector<v1::Run>(5, Good(20, 12)));
+  EXPECT_EQ(failed["convergence"]["passed"], false);
+}
+
+TEST(EntryScoreTest, AThroughputSetHasNoOlympicParts) {
+  v1::Submission entry = Entry(5);
+  entry.set_scaling("weak");
+  entry.set_is_imported(true);
+  entry.mutable_throughput()->set_model_count(3);
+  entry.mutable_throughput()->set_instance_scale(16);
+  entry.mutable_throughput()->set_time_to_all_minutes(2);
+  entry.mutable_throughput()->set_models_per_minute(1.5);
+  v1::Run failed = Good(3);
+  failed.set_is_compliant(false);
+
+  EXPECT_THAT(ScoreOfEntry(entry, {Good(1), Good(2), failed}).parts,
+              ElementsAre("counts", "counts", "fails"));
+  EXPECT_THAT(Texts(entry, {Good(1), Good(2)})["score_text"].get<std::string>(),
+              HasSubstr("1.5000 models/min: 3 models of 16 units"));
+}
+
+}  // namespace
+}  // namespace assay::cli
