@@ -41,7 +41,7 @@ std::string Parent(const std::string& directory) {
 std::string NearestProjectFile(const Environment& env) {
   std::string directory = env.working_directory;
   while (!directory.empty()) {
-    const std::string path = JoinPath(directory, "assay.toml");
+    std::string path = JoinPath(directory, "assay.toml");
     if (FileExists(path)) return path;
     if (directory == "/" || FileExists(JoinPath(directory, ".git"))) return "";
     directory = Parent(directory);

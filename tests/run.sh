@@ -10,4 +10,13 @@ deploy/install_packages.sh test
 echo "== 2/3 release build (build/release/bin: what is installed)"
 cmake --workflow --preset release
 echo "== 3/3 build and test, preset $preset"
-cmake --workflow --preset "$preset"
+status=0
+cmake --workflow --preset "$preset" || status=$?
+
+# A test that skips itself says why; the reasons are repeated here, where they are read.
+log=build/$preset/Testing/Temporary/LastTest.log
+if [[ -f $log ]] && grep -q ': Skipped$' "$log"; then
+  echo "== skipped, so not tested here:"
+  grep --no-group-separator -A1 ': Skipped$' "$log" | grep -v ': Skipped$' | sort -u | sed 's/^/  /'
+fi
+exit "$status"
