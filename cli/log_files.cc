@@ -25,7 +25,7 @@ namespace assay::cli {
 namespace {
 
 constexpr int kDepthMax = 32;
-constexpr size_t kPieceBytes = size_t{256} << 10;
+constexpr size_t kPieceBytes = size_t{64} << 10;  // small enough to come from the heap, not mmap
 constexpr char kStandardInput[] = "-";
 
 bool IsResultFile(absl::string_view name) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -27,6 +29,22 @@ constexpr std::array<bool, 256> kPlain = PlainBytes();
 bool IsPlain(char c) {
   return kPlain[static_cast<uint8_t>(c)];
 }
+
+// How many of the eight bytes at `p` are plain before one that is not. Of the three marks only the
+// lowest is exact, which is the one that counts.
+int PlainPrefix(const char* p) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = kOnes << 7;
+  uint64_t word = 0;
+  std::memcpy(&word, p, sizeof(word));
+  const auto zero_bytes = [](uint64_t x) { return (x - kOnes) & ~x; };
+  const uint64_t stops = (zero_bytes(word ^ kOnes * '"') | zero_bytes(word ^ kOnes * '\\') |
+                          ((word - kOnes * 0x20) & ~word)) &
+                         kHighs;
+  return std::countr_zero(stops) / 8;
+}
+static_assert(std::endian::native == std::endian::little,
+              "PlainPrefix reads the lowest byte first");
 
 bool IsDigit(char c) {
   return c >= '0' && c <= '9';
@@ -271,11 +289,20 @@ bool JsonScanner::Enter() {
   return ++depth_ <= kJsonDepthMax || Fail(JsonError::kTooDeep);
 }
 
+void JsonScanner::SkipPlain() {
+  while (end_ - at_ >= 8) {
+    const int plain = PlainPrefix(at_);
+    at_ += plain;
+    if (plain < 8) return;
+  }
+  while (at_ != end_ && IsPlain(*at_))
+    ++at_;
+}
+
 bool JsonScanner::SkipString() {
   if (!Take('"')) return Fail(JsonError::kSyntax);
   while (true) {
-    while (at_ != end_ && IsPlain(*at_))
-      ++at_;
+    SkipPlain();
     if (at_ == end_) return Fail(JsonError::kSyntax);
     if (Take('"')) return true;
     if (*at_ != '\\') return Fail(JsonError::kSyntax);  // a control character

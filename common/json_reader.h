@@ -47,6 +47,7 @@ class JsonScanner {
 
  private:
   bool Fail(JsonError error);
+  void SkipPlain();
   bool SkipEscape();
   bool SkipNumber();
   bool SkipWord();

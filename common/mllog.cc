@@ -54,17 +54,19 @@ bool IsLatin1Space(char c) {
          byte == 0xA0;
 }
 
-// Where the last token of `line` begins, or npos.
+// Where the last token of `line` begins, or npos. Looks for the token's 'G', which a record has
+// nowhere else as a rule, at the speed of memchr.
 size_t FindLastToken(absl::string_view line) {
+  constexpr size_t kRare = 7;
+  static_assert(kMllogToken[kRare] == 'G');
   size_t found = absl::string_view::npos;
-  const char* from = line.data();
-  const char* const end = from + line.size();
-  while (from != nullptr) {
-    const void* hit =
-        memmem(from, static_cast<size_t>(end - from), kMllogToken.data(), kMllogToken.size());
+  for (size_t from = 0; from < line.size();) {
+    const auto* hit =
+        static_cast<const char*>(std::memchr(line.data() + from, 'G', line.size() - from));
     if (hit == nullptr) break;
-    found = static_cast<size_t>(static_cast<const char*>(hit) - line.data());
-    from = static_cast<const char*>(hit) + kMllogToken.size();
+    const auto at = static_cast<size_t>(hit - line.data());
+    if (at >= kRare && absl::StartsWith(line.substr(at - kRare), kMllogToken)) found = at - kRare;
+    from = at + 1;
   }
   return found;
 }
@@ -359,10 +361,14 @@ void MllogLineStream::Add(absl::string_view bytes, Sink sink) {
     skip_line_feed_ = false;
     absl::ConsumePrefix(&bytes, "\n");
   }
+  // Few logs have any, so this is asked once.
+  const bool has_carriage =
+      !bytes.empty() && std::memchr(bytes.data(), '\r', bytes.size()) != nullptr;
   while (!bytes.empty()) {
     const auto* feed = static_cast<const char*>(std::memchr(bytes.data(), '\n', bytes.size()));
     const size_t until = feed == nullptr ? bytes.size() : static_cast<size_t>(feed - bytes.data());
-    const auto* carriage = static_cast<const char*>(std::memchr(bytes.data(), '\r', until));
+    const auto* carriage =
+        has_carriage ? static_cast<const char*>(std::memchr(bytes.data(), '\r', until)) : nullptr;
     if (feed == nullptr && carriage == nullptr) return Keep(bytes);
     const size_t length =
         carriage == nullptr ? until : static_cast<size_t>(carriage - bytes.data());
