@@ -33,9 +33,9 @@ class ObjectReader {
   absl::Status CheckNames(std::initializer_list<absl::string_view> known) const {
     if (json_.AsObject() == nullptr)
       return absl::InvalidArgumentError(absl::StrCat(path_, " is no object"));
-    for (const auto& [name, value] : *json_.AsObject()) {
-      const auto same = [&](absl::string_view other) { return other == name; };
-      if (std::none_of(known.begin(), known.end(), same))
+    for (const auto& member : *json_.AsObject()) {
+      const absl::string_view name = member.first;
+      if (std::find(known.begin(), known.end(), name) == known.end())
         return Error(name, absl::StrCat("is unknown; known are ", absl::StrJoin(known, ", ")));
     }
     return absl::OkStatus();

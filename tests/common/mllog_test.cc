@@ -125,8 +125,9 @@ TEST(MllogLineStreamTest, CutsAsMllogLinesDoesWhateverThePieces) {
     MllogLines lines(text);
     for (absl::string_view line; lines.Next(&line);)
       expected.emplace_back(line);
-    for (const size_t piece_bytes : {1, 2, 3, 5, 100})
-      EXPECT_EQ(Streamed(text, piece_bytes), expected) << piece_bytes << " of " << text;
+    for (const int piece_bytes : {1, 2, 3, 5, 100})
+      EXPECT_EQ(Streamed(text, static_cast<size_t>(piece_bytes)), expected)
+          << piece_bytes << " of " << text;
   }
 }
 

@@ -54,8 +54,7 @@ constexpr const char* kMetadata[] = {"null",
                                      "{\"status\": \"aborted\"}",
                                      "{\"first_epoch_num\": 1, \"epoch_count\": 1}",
                                      "{\"first_epoch_num\": 1, \"epoch_count\": 0}",
-                                     "{\"first_epoch_num\": 1, \"epoch_count\": "
-                                     "\"2\"}",
+                                     R"({"first_epoch_num": 1, "epoch_count": "2"})",
                                      "{\"epoch_num\": 1, \"epoch_num\": 2}",
                                      "{\"first_epoch_num\": 1}",
                                      "{\"Epoch_num\": 1}"};
