@@ -130,6 +130,7 @@ absl::StatusOr<AnalysisInput> ReadFromCoordinator(Context* context, const Argume
           " of ", entry.spec().round(), ": their targets differ; analyze one round at a time"));
   AnalysisInput input;
   ASSIGN_OR_RETURN(input.rules, RulesOf(context, arguments, round));
+  input.is_round_known = arguments.Has("round") || input.rules->name() == round;
   ProgressLine progress(context);
   for (const v1::Submission& submission : found) {
     progress.Draw(absl::StrCat("reading ", ShortId(submission.name())));

@@ -18,6 +18,7 @@ namespace assay::cli {
 
 struct AnalysisInput {
   RuleSetRef rules;
+  bool is_round_known = true;  // false: the rules are another round's, for lack of this one's
   std::vector<analysis::Characteristics> entries;  // by benchmark; within it as they were found
 };
 

@@ -17,6 +17,7 @@
 
 #include "common/analysis/flops.h"
 #include "common/analysis/published.h"
+#include "common/rules/reference_values.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -148,6 +149,23 @@ struct Yardstick {
   int sensitivity = analysis::kQualitySensitivity;
 };
 
+// Of the model that the entry trained: the reference's in MLPerf's rounds, the round's own size of
+// CosmoFlow in a facility's.
+std::optional<analysis::SampleFlops> FlopsOf(const AnalysisInput& input,
+                                             const std::string& benchmark) {
+  if (!input.is_round_known) return std::nullopt;
+  if (input.rules->data().is_mlperf)
+    return analysis::ReferenceFlops(input.rules->name(), benchmark);
+  const rules::Hyperparameters fixed = rules::ReferenceHyperparameters(*input.rules, benchmark);
+  const auto edge = fixed.find("cube_edge");
+  const auto filters = fixed.find("base_filter_count");
+  if (benchmark != "cosmoflow" || edge == fixed.end() || filters == fixed.end())
+    return std::nullopt;
+  return analysis::CosmoflowFlops(
+      {.edge = static_cast<int>(edge->second.AsInt64().value_or(0)),
+       .filters = static_cast<int>(filters->second.AsInt64().value_or(0))});
+}
+
 Json EfficiencyJson(const AnalysisInput& input, const Characteristics& entry,
                     const Yardstick& yardstick) {
   constexpr double kTera = 1e12;
@@ -155,8 +173,7 @@ Json EfficiencyJson(const AnalysisInput& input, const Characteristics& entry,
   Json item = EntryIdentity(entry.entry);
   std::vector<std::string> notes = entry.notes;
   const rules::Benchmark* benchmark = input.rules->FindBenchmark(entry.entry.benchmark);
-  const std::optional<analysis::SampleFlops> flops =
-      analysis::ReferenceFlops(input.rules->name(), entry.entry.benchmark);
+  const std::optional<analysis::SampleFlops> flops = FlopsOf(input, entry.entry.benchmark);
   std::optional<double> peak = yardstick.peak_tflops;
   if (!peak) {
     const std::optional<analysis::PeakRate> known = analysis::PeakOf(entry.entry.unit_model);
@@ -166,7 +183,7 @@ Json EfficiencyJson(const AnalysisInput& input, const Characteristics& entry,
   }
   if (entry.entry.units() > 0) item["units"] = entry.entry.units();
   if (!entry.entry.unit_model.empty()) item["unit_model"] = entry.entry.unit_model;
-  if (!flops) notes.push_back("the FLOPs of a sample of this benchmark have not been counted");
+  if (!flops) notes.push_back("the FLOPs of a sample of this model are not known");
   if (flops && benchmark != nullptr) {
     const std::optional<analysis::Efficiency> efficiency =
         analysis::EfficiencyOf(entry, *flops, *benchmark, peak, yardstick.sensitivity);

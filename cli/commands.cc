@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/analyze.h"
+#include "cli/borrow.h"
 #include "cli/command.h"
 #include "cli/compare.h"
 #include "cli/completion.h"
@@ -34,13 +35,14 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,        SubmitCommands,  LogsCommands,
-          WaitCommands,       ScoreCommands,      CompareCommands, AnalyzeCommands,
-          ImportCommands,     EntryCommands,      ExportCommands,  SetCommands,
-          RunCommands,        NodeCommands,       DatasetCommands, RulesCommands,
-          RulesCheckCommands, RulesPackCommands,  TuningCommands,  PackageCommands,
-          InitCommands,       TokenCommands,      QueryCommands,   DoctorCommands,
-          ConfigCommands,     CompletionCommands, HelpCommands,    VersionCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands,     LogsCommands,
+          WaitCommands,       ScoreCommands,      CompareCommands,    AnalyzeCommands,
+          ImportCommands,     EntryCommands,      ExportCommands,     BorrowCommands,
+          SetCommands,        RunCommands,        NodeCommands,       DatasetCommands,
+          RulesCommands,      RulesCheckCommands, RulesPackCommands,  TuningCommands,
+          PackageCommands,    InitCommands,       TokenCommands,      QueryCommands,
+          DoctorCommands,     ConfigCommands,     CompletionCommands, HelpCommands,
+          VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

@@ -269,6 +269,7 @@ std::string SubmissionToml(const v1::Submission& entry) {
     if (value > 0) absl::StrAppend(&text, key, " = ", value, "\n");
   if (!spec.backend().empty()) absl::StrAppend(&text, "backend = ", quoted(spec.backend()), "\n");
   if (!spec.status().empty()) absl::StrAppend(&text, "status = ", quoted(spec.status()), "\n");
+  if (!spec.staging().empty()) absl::StrAppend(&text, "staging = ", quoted(spec.staging()), "\n");
   if (spec.hyperparameters_size() > 0) absl::StrAppend(&text, "\n[hyperparameters]\n");
   // JSON numbers, texts, booleans and lists of these are TOML too.
   for (const v1::Hyperparameter& parameter : spec.hyperparameters())

@@ -52,6 +52,18 @@ rules::Hyperparameters HyperparametersOf(const v1::SubmissionSpec& spec) {
   return values;
 }
 
+void SetHyperparameters(const rules::Hyperparameters& values, v1::SubmissionSpec* spec) {
+  constexpr size_t kJsonBytesMax = 1024;
+  spec->clear_hyperparameters();
+  for (const auto& [key, value] : values) {
+    std::string text = DumpJson(value);
+    if (text.size() > kJsonBytesMax) continue;
+    v1::Hyperparameter* parameter = spec->add_hyperparameters();
+    parameter->set_key(key);
+    parameter->set_json_value(std::move(text));
+  }
+}
+
 Json ToPrintable(const JsonValue& value) {
   const std::string text = DumpJson(value);
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -19,6 +19,9 @@ namespace assay::cli {
 // The values of a spec; one whose text is no JSON is left out.
 rules::Hyperparameters HyperparametersOf(const v1::SubmissionSpec& spec);
 
+// Replaces those of `spec`. A value beyond what a coordinator takes is left out.
+void SetHyperparameters(const rules::Hyperparameters& values, v1::SubmissionSpec* spec);
+
 // One row per hyperparameter: key, reference, value, standing, allowed, rule.
 Json HyperparameterRows(const rules::RuleSet& rules, const std::string& benchmark,
                         const std::string& division, const rules::Hyperparameters& values);

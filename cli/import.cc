@@ -10,10 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "cli/context.h"
 #include "cli/entry.h"
+#include "cli/hyperparameters.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
 
+#include "common/rules/reference_values.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -85,7 +87,12 @@ absl::StatusOr<v1::Submission> ImportFolder(const Client& client,
                                             const package::ResultFolder& folder,
                                             const rules::RuleSet& rule_set) {
   ASSIGN_OR_RETURN(package::JudgedFolder judged, package::JudgeFolder(folder, rule_set));
-  const v1::ImportSubmissionRequest request = ImportRequestFor(std::move(judged), rule_set.name());
+  v1::ImportSubmissionRequest request = ImportRequestFor(std::move(judged), rule_set.name());
+  // What the first run says of itself; all runs of an entry use the same.
+  if (request.runs_size() > 0)
+    SetHyperparameters(
+        rules::LoggedHyperparameters(request.runs(0).log(), rule_set, folder.benchmark),
+        request.mutable_spec());
   return client.Call(client.submissions(), &v1::SubmissionService::Stub::ImportSubmission, request,
                      kImportTimeout);
 }

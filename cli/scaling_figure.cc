@@ -162,6 +162,17 @@ class ScalingPlot {
     per_h_ = {samples_.low * factor, samples_.high * factor};
   }
 
+  // In pixels: the panels, and beside them room for the longest name.
+  int width() const {
+    constexpr int kPanels = 985;
+    constexpr int kSymbol = 45;
+    constexpr int kLetter = 7;
+    size_t letters = 0;
+    for (const Point& point : points_)
+      letters = std::max(letters, point.label.size());
+    return kPanels + kSymbol + kLetter * static_cast<int>(std::min<size_t>(letters, 100));
+  }
+
   std::string Commands() const {
     return absl::StrCat(
         Data(), kAxes, "set logscale xyy2\nunset key\nset pointsize 1.2\nset multiplot\n",
@@ -191,13 +202,13 @@ class ScalingPlot {
     return absl::StrJoin(elements, ", \\\n  ");
   }
 
-  static std::string Panel(absl::string_view name, bool is_right, bool is_upper) {
+  std::string Panel(absl::string_view name, bool is_right, bool is_upper) const {
     return absl::StrFormat(
         "set lmargin at screen %g; set rmargin at screen %g\n"
         "set bmargin at screen %g; set tmargin at screen %g\n"
         "set label 1 %s at graph 0.03,0.95 font ',12' front\n",
-        is_right ? 0.425 : 0.075, is_right ? 0.765 : 0.395, is_upper ? 0.535 : 0.075,
-        is_upper ? 0.93 : 0.475, PlotText(name));
+        (is_right ? 500.0 : 90.0) / width(), (is_right ? 900.0 : 465.0) / width(),
+        is_upper ? 0.535 : 0.075, is_upper ? 0.93 : 0.475, PlotText(name));
   }
 
   std::string Plot(const Levels& levels, const std::string& series) const {
@@ -278,8 +289,8 @@ absl::StatusOr<Figure> ScalingFigure(std::span<const Characteristics> entries) {
   if (points.empty())
     return absl::FailedPreconditionError(
         "no entry says its batch size, samples, number of units and epoch times: nothing to draw");
-  return Figure{
-      .commands = ScalingPlot(std::move(points)).Commands(), .width = 1180, .height = 900};
+  const ScalingPlot plot(std::move(points));
+  return Figure{.commands = plot.Commands(), .width = plot.width(), .height = 900};
 }
 
 }  // namespace assay::cli

@@ -77,7 +77,9 @@ void Append(std::vector<PublishedNumber> more, std::vector<PublishedNumber>* num
 
 const PaperEntry* FindPaperEntry(const Entry& entry) {
   for (const PaperEntry& paper : PaperEntries())
-    if (entry.system == paper.system && entry.benchmark == paper.benchmark) return &paper;
+    if (entry.organization == paper.organization && entry.system == paper.system &&
+        entry.benchmark == paper.benchmark)
+      return &paper;
   return nullptr;
 }
 

@@ -4,21 +4,26 @@ namespace assay::analysis {
 namespace {
 
 constexpr PaperEntry kEntries[] = {
-    {"daint_gpu_n128_tf2.2.0", "cosmoflow", "Piz-Daint-128", "CosmoFlow/Piz-Daint-128"},
-    {"daint_gpu_n256_tf2.2.0", "cosmoflow", "Piz-Daint-256", "CosmoFlow/Piz-Daint-256"},
-    {"abci_1024xV100_pytorch_closed", "deepcam", "ABCI-1024", "DeepCAM/ABCI-1024"},
-    {"abci_512xV100_tensorflow_closed", "cosmoflow", "ABCI-512", "CosmoFlow/ABCI-512"},
-    {"fugaku_512xA64FX_tensorflow_closed", "cosmoflow", "Fugaku-512", "CosmoFlow/Fugaku-512"},
-    {"fugaku_8192xA64FX_tensorflow_closed", "cosmoflow", "Fugaku-8192", "CosmoFlow/Fugaku-8192"},
-    {"corigpu_n64_pt1.6.0", "deepcam", "Cori-GPU-64", "DeepCAM/Cori-GPU-64"},
-    {"corigpu_n64_tf1.15.0", "cosmoflow", "Cori-GPU-64", "CosmoFlow/Cori-GPU-64"},
-    {"coriknl_n512_tf1.15.2", "cosmoflow", "Cori-KNL-512", "CosmoFlow/Cori-KNL-512"},
-    {"halv100_n16_tf1.15.0", "cosmoflow", "HAL-64", "CosmoFlow/HAL-64"},
-    {"frontera_rtx_n16_tf1.15.2_lbs1", "cosmoflow", "Frontera-RTX-64", "CosmoFlow/Frontera-RTX-64"},
-    {"abci_1024xV100_fjpytorch_open", "deepcam", "*ABCI-1024", "DeepCAM/*ABCI-1024"},
-    {"abci_2048xV100_tensorflow_open", "cosmoflow", "*ABCI-2048", "CosmoFlow/*ABCI-2048"},
-    {"fugaku_16384xA64FX_tensorflow_open", "cosmoflow", "*Fugaku-16384", "CosmoFlow/*Fugaku-16384"},
-    {"coriknl_n1024_tf1.15.2", "cosmoflow", "*Cori-KNL-1024", "CosmoFlow/*Cori-KNL-1024"}};
+    {"CSCS", "daint_gpu_n128_tf2.2.0", "cosmoflow", "Piz-Daint-128", "CosmoFlow/Piz-Daint-128"},
+    {"CSCS", "daint_gpu_n256_tf2.2.0", "cosmoflow", "Piz-Daint-256", "CosmoFlow/Piz-Daint-256"},
+    {"Fujitsu", "abci_1024xV100_pytorch_closed", "deepcam", "ABCI-1024", "DeepCAM/ABCI-1024"},
+    {"Fujitsu", "abci_512xV100_tensorflow_closed", "cosmoflow", "ABCI-512", "CosmoFlow/ABCI-512"},
+    {"RIKEN", "fugaku_512xA64FX_tensorflow_closed", "cosmoflow", "Fugaku-512",
+     "CosmoFlow/Fugaku-512"},
+    {"Fujitsu", "fugaku_8192xA64FX_tensorflow_closed", "cosmoflow", "Fugaku-8192",
+     "CosmoFlow/Fugaku-8192"},
+    {"LBNL", "corigpu_n64_pt1.6.0", "deepcam", "Cori-GPU-64", "DeepCAM/Cori-GPU-64"},
+    {"LBNL", "corigpu_n64_tf1.15.0", "cosmoflow", "Cori-GPU-64", "CosmoFlow/Cori-GPU-64"},
+    {"LBNL", "coriknl_n512_tf1.15.2", "cosmoflow", "Cori-KNL-512", "CosmoFlow/Cori-KNL-512"},
+    {"NCSA", "halv100_n16_tf1.15.0", "cosmoflow", "HAL-64", "CosmoFlow/HAL-64"},
+    {"TACC", "frontera_rtx_n16_tf1.15.2_lbs1", "cosmoflow", "Frontera-RTX-64",
+     "CosmoFlow/Frontera-RTX-64"},
+    {"Fujitsu", "abci_1024xV100_fjpytorch_open", "deepcam", "*ABCI-1024", "DeepCAM/*ABCI-1024"},
+    {"Fujitsu", "abci_2048xV100_tensorflow_open", "cosmoflow", "*ABCI-2048",
+     "CosmoFlow/*ABCI-2048"},
+    {"Fujitsu", "fugaku_16384xA64FX_tensorflow_open", "cosmoflow", "*Fugaku-16384",
+     "CosmoFlow/*Fugaku-16384"},
+    {"LBNL", "coriknl_n1024_tf1.15.2", "cosmoflow", "*Cori-KNL-1024", "CosmoFlow/*Cori-KNL-1024"}};
 
 constexpr Table4Row kTable4[] = {
     {"CosmoFlow/Piz-Daint-128", {"461.01"}},   {"CosmoFlow/Piz-Daint-256", {"327.01"}},

@@ -14,6 +14,7 @@ namespace assay::analysis {
 
 // An entry's folder names and what the paper calls it.
 struct PaperEntry {
+  const char* organization;  // later rounds reuse names of systems
   const char* system;
   const char* benchmark;
   const char* name;     // "ABCI-512"

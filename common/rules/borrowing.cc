@@ -121,6 +121,13 @@ std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEn
                         .found = "an entry that has borrowed before",
                         .section = kSection,
                         .remedy = "name the entry that was submitted originally"});
+  if (lender.values.empty())
+    findings.push_back({.rule_id = "R-BOR-001",
+                        .error_class = "borrowing:lender_values",
+                        .expected = "the lender's hyperparameters",
+                        .found = "an entry that says none",
+                        .section = kSection,
+                        .remedy = "borrow from an entry whose hyperparameters are known"});
   CheckConfiguration(own, proposed, &findings);
   CheckValues(CompareBorrowing(own.values, lender.values, proposed.values), &findings);
   return findings;

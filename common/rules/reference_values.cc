@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/json_reader.h"
+#include "common/mllog.h"
+
 namespace assay::rules {
 namespace {
 
@@ -81,6 +84,25 @@ void AddFixedValues(const RuleSet& rules, absl::string_view benchmark, Hyperpara
   }
 }
 
+// Of the benchmark's closed configs, whatever optimizer or schedule, of the document and of the
+// reference.
+std::set<std::string> KnownKeys(const RuleSet& rules, absl::string_view benchmark) {
+  std::set<std::string> keys;
+  const auto add = [&](const KeyRule& rule) {
+    if (rule.topic == Topic::kHyperparameter) keys.insert(rule.key);
+  };
+  for (const Config& config : rules.data().configs)
+    if (absl::StartsWith(config.name, absl::StrCat("closed_", benchmark)))
+      for (const KeyRule& rule : config.rules)
+        add(rule);
+  if (const Benchmark* known = rules.FindBenchmark(benchmark); known != nullptr)
+    for (const KeyRule& rule : known->document_rules)
+      add(rule);
+  for (const auto& [key, value] : ReferenceHyperparameters(rules, benchmark))
+    keys.insert(key);
+  return keys;
+}
+
 struct Allowed {
   std::string text;
   std::string rule_id;
@@ -141,6 +163,22 @@ Hyperparameters ReferenceHyperparameters(const RuleSet& rules, absl::string_view
   if (benchmark == "oc20") values = Oc20();
   if (benchmark == "openfold") values = Openfold();
   AddFixedValues(rules, benchmark, &values);
+  return values;
+}
+
+Hyperparameters LoggedHyperparameters(absl::string_view log, const RuleSet& rules,
+                                      absl::string_view benchmark) {
+  const std::set<std::string> known = KnownKeys(rules, benchmark);
+  Hyperparameters values;
+  MllogLines lines(log);
+  std::string storage;
+  for (absl::string_view text; lines.Next(&text);) {
+    const MllogLine line = ReadMllogLine(text);
+    if (line.outcome == MllogOutcome::kCrash) break;
+    if (line.outcome != MllogOutcome::kRecord) continue;
+    const std::string key(MllogKey(line, &storage));
+    if (known.count(key) > 0) values.emplace(key, BuildJson(line.value_json));
+  }
   return values;
 }
 

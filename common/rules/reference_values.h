@@ -20,6 +20,12 @@ namespace assay::rules {
 // one here.
 Hyperparameters ReferenceHyperparameters(const RuleSet& rules, absl::string_view benchmark);
 
+// The hyperparameters that a log says it used: the first value of every key that a closed
+// submission of the benchmark is judged by, or that the reference has. Never fails: damaged lines
+// are skipped.
+Hyperparameters LoggedHyperparameters(absl::string_view log, const RuleSet& rules,
+                                      absl::string_view benchmark);
+
 struct HyperparameterRow {
   enum class Standing {
     kSame,      // the reference's value

@@ -219,6 +219,15 @@ TEST_F(PaperTest, RowsSayWhereThePaperDiffers) {
   EXPECT_EQ(differing, 2);
 }
 
+TEST_F(PaperTest, ASystemOfALaterRoundIsNotThePapers) {
+  Entry later = round_->front().entry;
+  ASSERT_NE(PaperName(later), "");
+
+  later.organization = "Another";
+
+  EXPECT_EQ(PaperName(later), "");
+}
+
 TEST_F(PaperTest, EntriesThatAreNotThereAreNotCompared) {
   std::vector<Characteristics> some(round_->begin(), round_->begin() + 1);
 

@@ -4,6 +4,7 @@
 #include "cli/analyze.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -216,6 +217,23 @@ TEST(AnalyzeInputTest, SaysWhatIsMissing) {
   EXPECT_EQ(run.Run("analyze compute empty --round v0.7"), ExitStatus::kNotFound);
   EXPECT_EQ(run.Run("analyze compute e-99"), ExitStatus::kNotFound);
   EXPECT_EQ(run.Run("analyze compute e-1 empty --round v0.7"), ExitStatus::kUsage);
+}
+
+// A facility's round trains a model of its own size.
+TEST(AnalyzeInputTest, AFacilitysModelHasItsOwnFlops) {
+  testing::Invocation run;
+  run.Write("round/ORG/results/sys/strong/cosmoflow/result_1.txt", "nothing\n");
+  const std::string round =
+      absl::StrCat(std::filesystem::current_path().string(), "/deploy/rounds/cosmoflow-mini.toml");
+
+  EXPECT_EQ(run.Run(absl::StrCat("analyze utilisation round --json --round ", round)),
+            ExitStatus::kDone)
+      << run.err;
+
+  const nlohmann::json item = nlohmann::json::parse(run.out)["items"][0];
+  // A quarter of the filters: 3.0015 GFLOP at 32 cubed would be too much.
+  EXPECT_GT(item["train_gflop_per_sample"], 0.1);
+  EXPECT_LT(item["train_gflop_per_sample"], 0.4);
 }
 
 TEST(AnalyzeInputTest, ReadsEntriesOfTheCoordinator) {

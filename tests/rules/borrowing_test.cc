@@ -93,6 +93,12 @@ TEST_F(BorrowingTest, NobodyBorrowsFromOneselfOrTwice) {
   EXPECT_THAT(Check(), ElementsAre("R-BOR-005 "));
 }
 
+TEST_F(BorrowingTest, NeedsALenderThatSaysItsValues) {
+  lender_.values.clear();
+  proposed_.values = BorrowValues(kOwn, {});
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-001 "));
+}
+
 TEST_F(BorrowingTest, WarnsWhereNothingChanges) {
   lender_.values = kOwn;
   proposed_.values = kOwn;

@@ -38,6 +38,22 @@ TEST(ReferenceValuesTest, EveryRoundAcceptsItsReference) {
   }
 }
 
+TEST(ReferenceValuesTest, LogsSayWhatTheyUsed) {
+  const auto line = [](const char* key, const char* value) {
+    return absl::StrCat(":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": \"\", ",
+                        "\"key\": \"", key, "\", \"value\": ", value, ", \"metadata\": {}}\n");
+  };
+  const std::string log = absl::StrCat(
+      "free text\n", line("opt_name", "\"LAMB\""), line("opt_lr", "0.004"), line("opt_lr", "0.1"),
+      line("scheduler_milestones", "[800]"), line("train_samples", "121266"), ":::MLLOG {\n");
+
+  const Hyperparameters values = LoggedHyperparameters(log, *FindRuleSet("v3.0"), "deepcam");
+
+  EXPECT_EQ(values.size(), 3U) << "samples are no hyperparameter";
+  EXPECT_EQ(values.at("opt_lr").ToDouble(), 0.004);
+  EXPECT_EQ(values.at("scheduler_milestones").AsList()->size(), 1U);
+}
+
 TEST(CompareWithReferenceTest, TellsTunedFromRefused) {
   auto rows = Rows("v3.0", "cosmoflow", "closed",
                    {{"global_batch_size", 512},

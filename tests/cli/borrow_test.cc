@@ -1,0 +1,96 @@
+#include "cli/borrow.h"
+
+#include <map>
+#include <string>
+
+#include "cli/submission_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "tests/cli/fake_coordinator.h"
+#include "tests/cli/invocation.h"
+
+namespace assay {
+namespace {
+
+using cli::ExitStatus;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+v1::Submission Entry(const std::string& name, const std::string& organization,
+                     const std::string& batch, const std::string& learning_rate) {
+  v1::Submission entry;
+  entry.set_name(name);
+  v1::SubmissionSpec* spec = entry.mutable_spec();
+  spec->set_organization(organization);
+  spec->set_system(organization + " machine");
+  spec->set_round("hpc-3.0.0");
+  spec->set_benchmark("cosmoflow");
+  spec->set_division("closed");
+  spec->set_dataset("cosmo128");
+  spec->set_node_count(16);
+  spec->set_staging("none");
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"global_batch_size", batch}, {"opt_base_learning_rate", learning_rate}}) {
+    v1::Hyperparameter* parameter = spec->add_hyperparameters();
+    parameter->set_key(key);
+    parameter->set_json_value(value);
+  }
+  return entry;
+}
+
+class BorrowTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    coordinator_.entries = {Entry("submissions/e-12", "LBNL", "512", "0.008"),
+                            Entry("submissions/e-11", "CSCS", "256", "0.004")};
+    coordinator_.Start();
+    run_.env.variables["ASSAY_SOCKET"] = coordinator_.socket_path();
+  }
+
+  testing::FakeCoordinator coordinator_;
+  testing::Invocation run_;
+};
+
+TEST_F(BorrowTest, WritesASubmissionThatRecordsItsLender) {
+  ASSERT_EQ(run_.Run("entry borrow e-11 --from e-12 --file borrowed.toml"), ExitStatus::kDone)
+      << run_.err;
+
+  const cli::SubmissionFile file = cli::ParseSubmissionFile(
+      ReadFile(run_.home.Path("borrowed.toml")).value_or(""), "borrowed.toml");
+  EXPECT_THAT(file.problems, IsEmpty());
+  EXPECT_EQ(file.spec.organization(), "CSCS");
+  EXPECT_EQ(file.spec.staging(), "none");
+  EXPECT_THAT(file.text, HasSubstr("# Hyperparameters borrowed from e-12 (LBNL, LBNL machine, "));
+  EXPECT_THAT(file.text, HasSubstr("# in place of those of e-11"));
+  EXPECT_THAT(file.text, HasSubstr("#   opt_base_learning_rate: 0.004 -> 0.008 (borrowed)"));
+  for (const v1::Hyperparameter& parameter : file.spec.hyperparameters())
+    EXPECT_EQ(parameter.json_value(), parameter.key() == "global_batch_size" ? "256" : "0.008");
+  EXPECT_EQ(run_.Run("entry borrow e-11 --from e-12 --file borrowed.toml"), ExitStatus::kConflict)
+      << "a file is never overwritten";
+}
+
+TEST_F(BorrowTest, ShowsWhereEachValueComesFrom) {
+  EXPECT_EQ(run_.Run("entry borrow e-11 --from e-12 --set global_batch_size=1024 --json"),
+            ExitStatus::kDone);
+
+  const nlohmann::json json = nlohmann::json::parse(run_.out);
+  EXPECT_EQ(json["is_allowed"], true);
+  EXPECT_EQ(json["values"][0]["standing"], "batch size");
+  EXPECT_EQ(json["values"][0]["borrowed"], 1024);
+  EXPECT_EQ(json["values"][1]["standing"], "borrowed");
+  EXPECT_EQ(json["values"][1]["own"], 0.004);
+}
+
+TEST_F(BorrowTest, RefusesWhatTheRulesForbid) {
+  EXPECT_EQ(run_.Run("entry borrow e-11 --from e-11"), ExitStatus::kRuleViolation);
+  EXPECT_THAT(run_.err, HasSubstr("e-11: error R-BOR-004"));
+  EXPECT_EQ(run_.Run("entry borrow e-11 --from e-12 --set opt_name=\"lamb\""), ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("entry borrow e-11 --from e-12 --set global_batch_size=many"),
+            ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("entry borrow e-11"), ExitStatus::kUsage);
+}
+
+}  // namespace
+}  // namespace assay
