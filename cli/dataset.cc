@@ -33,10 +33,10 @@ Json ManifestJson(const std::string& directory, const dataset::Manifest& manifes
       {"path", directory},
       {"train_samples", manifest.train_samples},
       {"eval_samples", manifest.validation_samples},
-      {"cube_edge", manifest.cube_edge},
       {"compression", manifest.compression == dataset::Compression::kGzip ? "gzip" : "none"},
       {"bytes", dataset::TotalBytes(manifest)},
       {"digest", dataset::DatasetDigest(manifest)}};
+  if (manifest.cube_edge > 0) json["cube_edge"] = manifest.cube_edge;
   return json;
 }
 
@@ -53,36 +53,60 @@ const std::vector<Column>& ManifestFields() {
   return *kFields;
 }
 
-absl::StatusOr<dataset::CosmoDatasetSpec> SpecFrom(const Arguments& arguments) {
-  dataset::CosmoDatasetSpec spec;
-  spec.name = arguments.Get("name");
-  ASSIGN_OR_RETURN(spec.parameters.mode, dataset::ParseCosmoMode(arguments.Get("mode")));
+// What both benchmarks' options say alike.
+template <typename Spec>
+absl::Status FillSpec(const Arguments& arguments, Spec* spec) {
+  if (arguments.Has("name")) spec->name = arguments.Get("name");
   ASSIGN_OR_RETURN(const int64_t seed, arguments.Integer("seed", 0));
-  spec.parameters.seed = static_cast<uint64_t>(seed);
-  ASSIGN_OR_RETURN(const int64_t edge, arguments.Integer("edge", 32));
-  ASSIGN_OR_RETURN(spec.train_samples, arguments.Integer("train", 0));
-  ASSIGN_OR_RETURN(spec.validation_samples, arguments.Integer("eval", 0));
-  if (edge < 32 || edge > 128)
-    return absl::InvalidArgumentError("--edge: a cube has 32, 64, 96 or 128 voxels a side");
-  for (const int64_t samples : {spec.train_samples, spec.validation_samples})
+  spec->parameters.seed = static_cast<uint64_t>(seed);
+  ASSIGN_OR_RETURN(spec->train_samples, arguments.Integer("train", 0));
+  ASSIGN_OR_RETURN(spec->validation_samples, arguments.Integer("eval", 0));
+  for (const int64_t samples : {spec->train_samples, spec->validation_samples})
     if (samples < 0 || samples > kSamplesMax)
       return absl::InvalidArgumentError(
           absl::StrCat("--train, --eval: 0 to ", kSamplesMax, " samples"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<dataset::CosmoDatasetSpec> CosmoSpec(const Arguments& arguments) {
+  dataset::CosmoDatasetSpec spec;
+  RETURN_IF_ERROR(FillSpec(arguments, &spec));
+  ASSIGN_OR_RETURN(spec.parameters.mode, dataset::ParseCosmoMode(arguments.Get("mode")));
+  ASSIGN_OR_RETURN(const int64_t edge, arguments.Integer("edge", 32));
+  if (edge < 32 || edge > 128)
+    return absl::InvalidArgumentError("--edge: a cube has 32, 64, 96 or 128 voxels a side");
   spec.parameters.edge = static_cast<int>(edge);
   if (arguments.Get("compression") == "gzip") spec.compression = dataset::Compression::kGzip;
   return spec;
 }
 
+absl::StatusOr<dataset::ClimateDatasetSpec> ClimateSpec(const Arguments& arguments) {
+  dataset::ClimateDatasetSpec spec;
+  RETURN_IF_ERROR(FillSpec(arguments, &spec));
+  ASSIGN_OR_RETURN(const int64_t height, arguments.Integer("height", 96));
+  ASSIGN_OR_RETURN(const int64_t width, arguments.Integer("width", 144));
+  if (height < 32 || height > 768 || width < 32 || width > 1152)
+    return absl::InvalidArgumentError(
+        "--height, --width: multiples of 16 from 32 up to 768 and 1152");
+  spec.parameters.extents = {static_cast<int>(height), static_cast<int>(width)};
+  return spec;
+}
+
 absl::StatusOr<ExitStatus> RunGenerate(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const dataset::CosmoDatasetSpec spec, SpecFrom(arguments));
   ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
   const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
-  ASSIGN_OR_RETURN(const dataset::Manifest manifest,
-                   Generate(*context, directory, spec, static_cast<int>(threads)));
+  dataset::Manifest manifest;
+  if (arguments.Get("benchmark") == "deepcam") {
+    ASSIGN_OR_RETURN(const dataset::ClimateDatasetSpec spec, ClimateSpec(arguments));
+    ASSIGN_OR_RETURN(manifest, Generate(*context, directory, spec, static_cast<int>(threads)));
+  } else {
+    ASSIGN_OR_RETURN(const dataset::CosmoDatasetSpec spec, CosmoSpec(arguments));
+    ASSIGN_OR_RETURN(manifest, Generate(*context, directory, spec, static_cast<int>(threads)));
+  }
   RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset/v1",
                                            .value = ManifestJson(directory, manifest),
                                            .fields = ManifestFields()}));
-  context->Note(absl::StrCat("next: assay dataset add ", spec.name, " ", directory));
+  context->Note(absl::StrCat("next: assay dataset add ", manifest.name, " ", directory));
   return ExitStatus::kDone;
 }
 
@@ -203,6 +227,13 @@ absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::st
                                        Drawn(&line, &context, "generating"));
 }
 
+absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
+                                           const dataset::ClimateDatasetSpec& spec, int threads) {
+  ProgressLine line(&context);
+  return dataset::GenerateClimateDataset(directory, spec, threads,
+                                         Drawn(&line, &context, "generating"));
+}
+
 v1::Dataset DatasetResource(const std::string& id, const std::string& directory,
                             const dataset::Manifest& manifest) {
   v1::Dataset resource;
@@ -228,7 +259,7 @@ std::vector<Command> DatasetCommands() {
                           .help = "all processors if not given"};
   return {
       {.path = "dataset generate",
-       .summary = "make a synthetic CosmoFlow dataset in the real format",
+       .summary = "make a synthetic dataset in the real format",
        .description = "The same options make the same bytes, everywhere. Interrupted, it goes on "
                       "where it stopped.",
        .positionals = {directory},
@@ -242,6 +273,22 @@ std::vector<Command> DatasetCommands() {
                     .value = "N",
                     .help = "samples to evaluate on",
                     .is_required = true},
+                   {.name = "benchmark",
+                    .kind = Kind::kChoice,
+                    .value = "NAME",
+                    .help = "cosmoflow (cubes) or deepcam (climate maps)",
+                    .choices = {"cosmoflow", "deepcam"},
+                    .fallback = "cosmoflow"},
+                   {.name = "height",
+                    .kind = Kind::kInteger,
+                    .value = "PIXELS",
+                    .help = "of a climate map: a multiple of 16 up to 768",
+                    .fallback = "96"},
+                   {.name = "width",
+                    .kind = Kind::kInteger,
+                    .value = "PIXELS",
+                    .help = "of a climate map: a multiple of 16 up to 1152",
+                    .fallback = "144"},
                    {.name = "edge",
                     .kind = Kind::kInteger,
                     .value = "VOXELS",
@@ -266,10 +313,11 @@ std::vector<Command> DatasetCommands() {
                    {.name = "name",
                     .kind = Kind::kText,
                     .value = "NAME",
-                    .help = "stands in its manifest",
-                    .fallback = "cosmosyn"},
+                    .help = "stands in its manifest; cosmosyn or camsyn if not given"},
                    threads},
-       .examples = {{"assay dataset generate /data/cosmo32 --train 2048 --eval 256", ""}},
+       .examples = {{"assay dataset generate /data/cosmo32 --train 2048 --eval 256", ""},
+                    {"assay dataset generate /data/cam96 --benchmark deepcam --train 512 --eval 64",
+                     ""}},
        .run = RunGenerate},
       {.path = "dataset verify",
        .summary = "compare a dataset with its manifest, byte by byte",

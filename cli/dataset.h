@@ -13,14 +13,18 @@
 
 #include "assay/v1/resources.pb.h"
 
+#include "common/dataset/climate_dataset.h"
 #include "common/dataset/cosmo_dataset.h"
 #include "common/dataset/manifest.h"
 
 namespace assay::cli {
 
-// Makes `directory` hold the dataset, with progress on stderr. See GenerateCosmoDataset.
+// Makes `directory` hold the dataset, with progress on stderr. See GenerateCosmoDataset and
+// GenerateClimateDataset.
 absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
                                            const dataset::CosmoDatasetSpec& spec, int threads);
+absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
+                                           const dataset::ClimateDatasetSpec& spec, int threads);
 
 // The resource that stands for the dataset in `directory`.
 v1::Dataset DatasetResource(const std::string& id, const std::string& directory,

@@ -74,8 +74,13 @@ const std::vector<std::string>& HyperparameterKeys() {
       "global_batch_size", "opt_name", "opt_base_learning_rate", "opt_learning_rate_warmup_epochs",
       "opt_learning_rate_warmup_factor", "opt_learning_rate_decay_boundary_epochs",
       "opt_learning_rate_decay_factor", "dropout", "opt_weight_decay",
+      // DeepCAM's.
+      "opt_lr", "opt_betas", "opt_eps", "opt_max_grad_norm", "scheduler_type",
+      "scheduler_milestones", "scheduler_decay_rate", "scheduler_t_max", "scheduler_eta_min",
+      "scheduler_lr_warmup_steps", "scheduler_lr_warmup_factor", "batchnorm_group_size",
+      "gradient_accumulation_frequency",
       // Of the model; a facility's round may fix them.
-      "cube_edge", "base_filter_count",
+      "cube_edge", "base_filter_count", "map_height", "map_width", "middle_block_count",
       // How ranks divide each sample: parts along depth and height.
       "spatial_grid",
       // How often the state is saved.
