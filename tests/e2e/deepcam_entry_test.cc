@@ -50,6 +50,30 @@ equals = 32
 hyperparameter = true
 section = "e2e-deepcam, Model"
 remedy = "use maps of 32 x 48"
+
+[[rule]]
+id = "R-FAC-904"
+key = "map_width"
+equals = 48
+hyperparameter = true
+section = "e2e-deepcam, Model"
+remedy = "use maps of 32 x 48"
+
+[[rule]]
+id = "R-FAC-905"
+key = "base_filter_count"
+equals = 4
+hyperparameter = true
+section = "e2e-deepcam, Model"
+remedy = "keep the 4 filters"
+
+[[rule]]
+id = "R-FAC-906"
+key = "middle_block_count"
+equals = 1
+hyperparameter = true
+section = "e2e-deepcam, Model"
+remedy = "keep the one middle block"
 )";
 
 constexpr char kSubmission[] = R"(round        = "e2e-deepcam"

@@ -53,8 +53,6 @@ absl::Status CheckSamples(const SamplerOptions& options) {
 absl::StatusOr<Sampler> Sampler::Create(const SamplerOptions& options) {
   RETURN_IF_ERROR(CheckRanks(options));
   RETURN_IF_ERROR(CheckSamples(options));
-  if (options.staged && options.remainder != Remainder::kRefuse)
-    return absl::InvalidArgumentError("a staged dataset must be a multiple of the global batch");
   return Sampler(options);
 }
 
@@ -70,7 +68,7 @@ std::vector<uint32_t> Sampler::NodeSamples() const {
   samples.reserve(static_cast<size_t>(samples_per_rank() * options_.ranks_per_node));
   for (int64_t round = 0; round < options_.samples; round += options_.world_size)
     for (int64_t rank = first_rank; rank < first_rank + options_.ranks_per_node; ++rank)
-      samples.push_back(static_cast<uint32_t>(round + rank));
+      if (round + rank < options_.samples) samples.push_back(static_cast<uint32_t>(round + rank));
   return samples;
 }
 
@@ -107,7 +105,8 @@ std::vector<uint32_t> Sampler::UnevenPart() const {
 }
 
 std::vector<uint32_t> Sampler::Order(int epoch) const {
-  if (options_.remainder == Remainder::kUneven) return UnevenPart();
+  if (options_.remainder == Remainder::kUneven)
+    return options_.staged ? SamplesToStage() : UnevenPart();
   std::vector<uint32_t> all = NodeSamples();
   // The stream has rank 0 on every rank: all draw the same permutation.
   if (options_.shuffle)

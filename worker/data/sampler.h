@@ -21,7 +21,8 @@ enum class Remainder {
   kDrop,    // other ones are left out in each epoch (DeepCAM's training: PyTorch's
             // DistributedSampler and DataLoader with drop_last)
   kUneven,  // nothing is left out, ranks may have one sample more than others, and the order is
-            // that of the list, in contiguous parts (DeepCAM's validation)
+            // that of the list, in contiguous parts (DeepCAM's validation); staged: what the rank
+            // staged
 };
 
 struct SamplerOptions {
@@ -30,10 +31,10 @@ struct SamplerOptions {
   int rank = 0;            // 0..world_size-1; node k has the ranks k*ranks_per_node and following
   int ranks_per_node = 1;  // divides world_size
   int local_batch = 1;
-  bool staged = false;                       // each node holds its own part of the samples
-  bool shuffle = true;                       // off for validation
-  uint64_t seed = 0;                         // the same on all ranks
-  Remainder remainder = Remainder::kRefuse;  // the others exclude `staged`
+  bool staged = false;  // each node holds its own part of the samples
+  bool shuffle = true;  // off for validation
+  uint64_t seed = 0;    // the same on all ranks
+  Remainder remainder = Remainder::kRefuse;
 };
 
 // Immutable; thread-safe. Samples are named by their index in the sorted list of files.

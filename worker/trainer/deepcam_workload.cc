@@ -117,11 +117,10 @@ class DeepcamWorkload : public Workload {
     const dataset::ClimateExtents extents = {static_cast<int>(settings().model.height),
                                              static_cast<int>(settings().model.width)};
     const std::string statistics(dataset::kClimateStatisticsName);
-    const bool is_staged = spec_.run.dataset().is_staged();
     return {.format = data::DeepcamFormat(extents, JoinPath(spec_.data_directory, statistics)),
             .suffix = std::string(dataset::kClimateSuffix),
-            .train_remainder = is_staged ? data::Remainder::kRefuse : data::Remainder::kDrop,
-            .eval_remainder = is_staged ? data::Remainder::kRefuse : data::Remainder::kUneven,
+            .train_remainder = data::Remainder::kDrop,
+            .eval_remainder = data::Remainder::kUneven,
             .shared_files = {statistics}};
   }
 

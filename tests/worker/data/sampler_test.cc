@@ -195,5 +195,30 @@ TEST(SamplerTest, UnevenPartsLeaveNothingOut) {
   }
 }
 
+// Staged: a node keeps what its ranks copied, and its ranks exchange only that.
+TEST(SamplerTest, StagedRemaindersStayOnTheNode) {
+  std::set<uint32_t> evaluated;
+  for (int rank = 0; rank < 4; ++rank) {
+    SamplerOptions options = {.samples = 23,
+                              .world_size = 4,
+                              .rank = rank,
+                              .ranks_per_node = 2,
+                              .local_batch = 2,
+                              .staged = true,
+                              .remainder = Remainder::kDrop};
+    const Sampler train = MakeSampler(options);
+    const std::vector<uint32_t> node = train.NodeSamples(), order = train.Order(1);
+    EXPECT_EQ(order.size(), 4U);
+    for (const uint32_t sample : order)
+      EXPECT_TRUE(std::binary_search(node.begin(), node.end(), sample)) << sample;
+    options.remainder = Remainder::kUneven;
+    const std::vector<uint32_t> mine = MakeSampler(options).Order(1);
+    EXPECT_EQ(mine, MakeSampler(options).SamplesToStage());
+    EXPECT_EQ(std::ssize(mine), MakeSampler(options).samples_per_rank());
+    evaluated.insert(mine.begin(), mine.end());
+  }
+  EXPECT_EQ(evaluated.size(), 23U);
+}
+
 }  // namespace
 }  // namespace assay::data

@@ -173,8 +173,6 @@ TEST_F(DeepcamLoopTest, FollowsTheReferencesOrderOfKeys) {
 
 TEST_F(DeepcamLoopTest, TheSameSeedGivesTheSameBitsAndStagingChangesNothing) {
   v1::RunSpec run = Run();
-  run.mutable_dataset()->set_train_sample_count(8);
-  run.mutable_dataset()->set_eval_sample_count(2);
   ASSERT_THAT(Train(run), IsOk());
   const std::vector<std::string> first = Records(true);
   for (const bool is_staged : {false, true}) {
