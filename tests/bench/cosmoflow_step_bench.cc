@@ -78,7 +78,7 @@ struct HostBatch {
   std::vector<float> targets;
 };
 
-HostBatch MakeBatch(const Trainable& model) {
+HostBatch DrawBatch(const Trainable& model) {
   const Stream stream(1, Purpose::kTest);
   HostBatch batch;
   batch.voxels.resize(static_cast<size_t>(model.batch_size() * model.input_elements()));
@@ -114,7 +114,7 @@ void Report(benchmark::State& state, int64_t batch, double flops) {
 void Train(benchmark::State& state) {
   const CosmoflowSpec spec = SpecOf(state);
   const std::unique_ptr<Trainable> model = MakeModel(spec);
-  const HostBatch batch = MakeBatch(*model);
+  const HostBatch batch = DrawBatch(*model);
   const auto keep = [](std::span<float>) { return absl::OkStatus(); };
   uint64_t step = 0;
   Peak();
@@ -127,7 +127,7 @@ void Train(benchmark::State& state) {
 void Evaluate(benchmark::State& state) {
   const CosmoflowSpec spec = SpecOf(state);
   const std::unique_ptr<Trainable> model = MakeModel(spec);
-  const HostBatch batch = MakeBatch(*model);
+  const HostBatch batch = DrawBatch(*model);
   Peak();
   for (auto _ : state)
     CHECK_OK(model->EvalBatch(MakeBatch(batch.voxels, batch.targets)).status());
