@@ -20,7 +20,7 @@
 
 namespace assay {
 
-// The step to be done next. With `step` at the number of steps, the evaluation of the epoch is.
+// The step to be done next.
 struct TrainingPosition {
   int64_t epoch = 0;  // from 0
   int64_t step = 0;   // from 0 within the epoch

@@ -29,6 +29,8 @@ class Optimizer {
   virtual void Step(double learning_rate) = 0;
   // Everything it remembers in numbers, laid out as Model::flat_parameters(), once per moment.
   virtual Tensor state() const = 0;
+  // How many steps that state has behind it, where it was not made here. SGD does not care.
+  virtual void set_steps_done(int64_t) {}
 };
 
 struct OptimizerOptions {
@@ -85,6 +87,7 @@ class AdaptiveOptimizer : public Optimizer {
   absl::Status Commit() override;
   void Step(double learning_rate) override;
   Tensor state() const override { return state_.Flat(backend_->real()); }
+  void set_steps_done(int64_t steps) override { step_ = steps; }
 
  private:
   double Norm(const Tensor& x);

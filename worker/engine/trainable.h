@@ -118,6 +118,11 @@ class Trainable {
   std::span<float> parameters();
   std::span<float> optimizer_state();
   void ParametersChanged();
+  // Where the optimizer's state was taken over: batches trained on before, a multiple of
+  // accumulation().
+  void set_batches_done(int64_t batches) {
+    optimizer_->set_steps_done(batches / options_.accumulation);
+  }
   // Waits for all work: then the ranges above hold its results.
   void Synchronize() { backend_->Synchronize(); }
   // What layers keep besides parameters, such as running statistics; empty if there is none.

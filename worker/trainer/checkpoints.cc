@@ -1,5 +1,6 @@
 #include "worker/trainer/checkpoints.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -52,11 +53,39 @@ std::string CheckpointPath(const TrainerSpec& spec) {
 }
 
 Checkpoints::Checkpoints(const TrainerSpec& spec, Trainable* model, int64_t steps_per_epoch)
-    : spec_(spec), model_(model), steps_per_epoch_(steps_per_epoch) {}
+    : spec_(spec),
+      model_(model),
+      steps_per_epoch_(steps_per_epoch),
+      buffers_(model->buffers().size() * static_cast<size_t>(spec.world_size)) {}
 
 std::vector<CheckpointSection> Checkpoints::Sections() {
-  return {{"parameters", std::as_writable_bytes(model_->parameters())},
-          {"velocity", std::as_writable_bytes(model_->optimizer_state())}};
+  std::vector<CheckpointSection> sections = {
+      {"parameters", std::as_writable_bytes(model_->parameters())},
+      {"optimizer", std::as_writable_bytes(model_->optimizer_state())}};
+  if (!buffers_.empty())
+    sections.push_back({"buffers", std::as_writable_bytes(std::span(buffers_))});
+  return sections;
+}
+
+int64_t Checkpoints::StepsBefore(const TrainingPosition& position) const {
+  return position.epoch * steps_per_epoch_ + position.step;
+}
+
+absl::Status Checkpoints::GatherBuffers(comm::Collective* comm, MonoTime deadline) {
+  if (buffers_.empty()) return absl::OkStatus();
+  return WithExitCode(comm::AllGather(comm, std::as_bytes(model_->buffers()),
+                                      std::as_writable_bytes(std::span(buffers_)), deadline),
+                      ExitCode::kCommLost);
+}
+
+// Makes the model go on from what the sections hold.
+void Checkpoints::TakeOver(const TrainingPosition& position) {
+  model_->ParametersChanged();
+  model_->set_batches_done(StepsBefore(position));
+  if (buffers_.empty()) return;
+  const std::span<float> mine = model_->buffers();
+  std::copy_n(buffers_.begin() + spec_.rank * std::ssize(mine), std::ssize(mine), mine.begin());
+  model_->BuffersChanged();
 }
 
 absl::StatusOr<TrainingPosition> Checkpoints::Read(
@@ -94,18 +123,21 @@ absl::StatusOr<std::optional<TrainingPosition>> Checkpoints::Restore(comm::Colle
   for (const CheckpointSection& section : sections)
     RETURN_IF_ERROR(
         WithExitCode(comm::BroadcastFromZero(comm, section.bytes, deadline), ExitCode::kCommLost));
-  model_->ParametersChanged();
-  return TrainingPosition{news[1], news[2]};
+  const TrainingPosition position = {news[1], news[2]};
+  TakeOver(position);
+  return position;
 }
 
 bool Checkpoints::IsDue(const TrainingPosition& position) const {
-  const int64_t interval = spec_.checkpoint_interval_steps;
-  return interval > 0 && (position.epoch * steps_per_epoch_ + position.step) % interval == 0;
+  const int64_t interval = spec_.checkpoint_interval_steps, steps = StepsBefore(position);
+  return interval > 0 && steps % interval == 0 && steps % model_->accumulation() == 0;
 }
 
-absl::Status Checkpoints::Save(const TrainingPosition& position) {
-  if (spec_.rank != 0) return absl::OkStatus();
+absl::Status Checkpoints::Save(const TrainingPosition& position, comm::Collective* comm,
+                               MonoTime deadline) {
   model_->Synchronize();
+  RETURN_IF_ERROR(GatherBuffers(comm, deadline));
+  if (spec_.rank != 0) return absl::OkStatus();
   return WithExitCode(
       WriteCheckpoint(CheckpointPath(spec_), {IdentityOfRun(spec_), position}, Sections()),
       ExitCode::kDisk);

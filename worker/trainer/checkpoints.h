@@ -1,9 +1,10 @@
 // When a run's state is saved, and how a killed run goes on from there.
 //
-// The state is small: parameters and velocity, equal on all ranks, and the position. Everything
-// else is a function of the run spec and the position: random numbers are addressed by epoch and
-// step (common/random.h), the order of samples by the epoch (worker/data/sampler.h), the learning
-// rate by the epoch. So rank 0 writes one file and, on resuming, gives it to the others.
+// The state is small: parameters and the optimizer's state, equal on all ranks, what layers keep
+// besides (running statistics, of each rank), and the position. Everything else is a function of
+// the run spec and the position: random numbers are addressed by epoch and step (common/random.h),
+// the order of samples by the epoch (worker/data/sampler.h), the learning rate by the epoch. So
+// rank 0 writes one file and, on resuming, gives it to the others.
 
 #ifndef WORKER_TRAINER_CHECKPOINTS_H_
 #define WORKER_TRAINER_CHECKPOINTS_H_
@@ -44,19 +45,24 @@ class Checkpoints {
   absl::StatusOr<std::optional<TrainingPosition>> Restore(comm::Collective* comm,
                                                           MonoTime deadline);
 
-  // Whether the state before `position` is to be saved.
+  // Whether the state before `position` is to be saved. Not between batches whose gradients are
+  // accumulated.
   bool IsDue(const TrainingPosition& position) const;
 
-  // Saves; does nothing on ranks other than 0. Blocks until it is on disk.
-  absl::Status Save(const TrainingPosition& position);
+  // Collective: rank 0 saves and blocks until it is on disk.
+  absl::Status Save(const TrainingPosition& position, comm::Collective* comm, MonoTime deadline);
 
  private:
   std::vector<CheckpointSection> Sections();
+  int64_t StepsBefore(const TrainingPosition& position) const;
+  absl::Status GatherBuffers(comm::Collective* comm, MonoTime deadline);
+  void TakeOver(const TrainingPosition& position);
   absl::StatusOr<TrainingPosition> Read(std::span<const CheckpointSection> sections) const;
 
   const TrainerSpec& spec_;
   Trainable* const model_;
   const int64_t steps_per_epoch_;
+  std::vector<float> buffers_;  // of all ranks, one after the other
 };
 
 }  // namespace assay

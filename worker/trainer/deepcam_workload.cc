@@ -228,8 +228,6 @@ class DeepcamWorkload : public Workload {
 absl::Status FillDeepcam(const Hyperparameters& parameters, TrainerSpec* spec) {
   if (spec->grid.IsSplit())
     return InvalidField("spatial_grid", "deepcam's ranks cannot share samples");
-  if (spec->checkpoint_interval_steps > 0)
-    return InvalidField(kCheckpointKey, "deepcam's running statistics cannot be saved yet; use 0");
   RETURN_IF_ERROR(FillOptimizer(parameters, &spec->deepcam.optimizer));
   RETURN_IF_ERROR(FillSchedule(parameters, &spec->deepcam.schedule));
   RETURN_IF_ERROR(FillGroups(parameters, spec));

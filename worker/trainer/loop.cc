@@ -272,14 +272,16 @@ absl::Status TrainingLoop::RunEpochs() {
     is_target_reached = result.is_reached = workload_->IsReached(result.quality);
     workload_->LogEpochEnd(log_.get(), result);
     ReportEpoch(result);
+    if (!is_target_reached) RETURN_IF_ERROR(SaveIfDue({.epoch = epoch + 1}));
   }
   log_->RunStop(is_target_reached ? "success" : "aborted");
   if (spec_.checkpoint_interval_steps == 0) return absl::OkStatus();
-  return checkpoints_->Save({.epoch = epoch});  // the finished model
+  return checkpoints_->Save({.epoch = epoch}, comm_.get(), Deadline());  // the finished model
 }
 
 absl::Status TrainingLoop::SaveIfDue(const TrainingPosition& position) {
-  return checkpoints_->IsDue(position) ? checkpoints_->Save(position) : absl::OkStatus();
+  if (!checkpoints_->IsDue(position)) return absl::OkStatus();
+  return checkpoints_->Save(position, comm_.get(), Deadline());
 }
 
 void TrainingLoop::ReportEpoch(const EpochResult& result) {
@@ -298,7 +300,9 @@ absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
   for (int64_t step = first_step; step < train_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Step(step, result));
-    RETURN_IF_ERROR(SaveIfDue({.epoch = result->epoch, .step = step + 1}));
+    // After the last step comes the evaluation, which looks back at that step's batch.
+    if (step + 1 < train_.steps)
+      RETURN_IF_ERROR(SaveIfDue({.epoch = result->epoch, .step = step + 1}));
     progress_.Report(
         {.phase = "training", .epoch = result->epoch + 1, .done = step + 1, .total = train_.steps},
         {{"loss", JsonValue(result->train_loss)}});

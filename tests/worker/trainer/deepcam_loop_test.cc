@@ -79,9 +79,10 @@ class DeepcamLoopTest : public ::testing::Test {
     return run;
   }
 
-  absl::Status Train(const v1::RunSpec& run) {
-    const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+  absl::Status Train(const v1::RunSpec& run, bool is_resumed = false) {
+    absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
     if (!spec.ok()) return spec.status();
+    spec->is_resumed = is_resumed;
     TrainingLoop loop(*spec, &clock_, &stop_);
     return loop.Run();
   }
@@ -106,6 +107,27 @@ class DeepcamLoopTest : public ::testing::Test {
 };
 
 TempDir* DeepcamLoopTest::dataset_ = nullptr;
+
+// Two moments, a count of steps, and running statistics: all of it must go on.
+TEST_F(DeepcamLoopTest, ResumesToTheSameBits) {
+  v1::RunSpec run = Run();
+  run.set_epoch_count_max(3);
+  run.set_quality_target(1);
+  SetHyperparameter(&run, "checkpoint_interval_steps", "3");
+  ASSERT_THAT(Train(run), IsOk());
+  const std::string checkpoint = dir_.Path("result_1.txt.checkpoint");
+  const std::string expected = ReadFile(checkpoint).value_or("");
+  ASSERT_FALSE(expected.empty());
+  ASSERT_THAT(RemoveTree(checkpoint), IsOk());
+  ASSERT_THAT(RemoveTree(run.log_path()), IsOk());
+
+  for (const int epochs : {1, 2, 3}) {
+    run.set_epoch_count_max(epochs);
+    ASSERT_THAT(Train(run, /*is_resumed=*/true), IsOk());
+  }
+
+  EXPECT_TRUE(ReadFile(checkpoint).value_or("") == expected);
+}
 
 // The order of the reference (specification, section 9), with the model's keys of a facility round.
 TEST_F(DeepcamLoopTest, FollowsTheReferencesOrderOfKeys) {

@@ -222,7 +222,7 @@ TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
 
 // Killed with no warning and resumed, three times: the same errors and the same weights, to the
 // last bit, as a run that nobody disturbed. With dropout, so random numbers must go on too. Every 5
-// steps is in the middle of an epoch (of 12), every 12 just before its evaluation.
+// steps is in the middle of an epoch (of 12), every 12 between epochs.
 TEST_F(RanksTest, AKilledRunResumesToTheSameBits) {
   for (const char* interval : {"5", "12"}) {
     SCOPED_TRACE(interval);
