@@ -82,7 +82,7 @@ class SurvivalTest : public ::testing::Test {
 };
 
 TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
-  Begin(/*epochs=*/24);
+  Begin(/*epochs=*/60);
   const std::string copy = site_.Path("followed.txt");
   const ProcessId second_follower = Follow(copy);
   ASSERT_TRUE(AwaitEpoch(2));
@@ -95,8 +95,8 @@ TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
   EXPECT_EQ(coordinator_.Agent("local-0"), agents[0]) << "an agent outlives its coordinator";
 
   ASSERT_THAT(SignalGroup(agents[0], SIGKILL), IsOk());
-  ASSERT_TRUE(AwaitEpoch(20)) << "the log does not go on after the agent's restart";
-  EXPECT_FALSE(IsRunning(agents[0]));
+  ASSERT_TRUE(AwaitEpoch(45)) << "the log does not go on after the agent's restart";
+  EXPECT_NE(coordinator_.Agent("local-0"), agents[0]);
   EXPECT_TRUE(IsRunning(coordinator_.Agent("local-0")));
   EXPECT_EQ(Trainer("local-0"), trainers[0]);
   EXPECT_EQ(Trainer("local-1"), trainers[1]);
@@ -106,7 +106,7 @@ TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
   const Json run = site_.AssayJson({"run", "show", "r-1"});
   EXPECT_EQ(run["state"], "succeeded") << run;
   EXPECT_EQ(run["converged"], false) << run;
-  EXPECT_EQ(run["epochs"], 24) << run;
+  EXPECT_EQ(run["epochs"], 60) << run;
 
   const Json artifact = ResultArtifact(run);
   ASSERT_FALSE(artifact.is_null()) << run;
