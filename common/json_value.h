@@ -37,6 +37,7 @@ class JsonValue {
                                JsonList, JsonObject>;
 
   JsonValue() = default;  // null
+  // NOLINTBEGIN(google-explicit-constructor): a table of rules writes values as they are.
   JsonValue(bool value) : value_(value) {}
   JsonValue(int value) : value_(int64_t{value}) {}
   JsonValue(int64_t value) : value_(value) {}
@@ -47,6 +48,7 @@ class JsonValue {
   JsonValue(absl::string_view value) : value_(std::string(value)) {}
   JsonValue(JsonList value) : value_(std::move(value)) {}
   JsonValue(JsonObject value) : value_(std::move(value)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   const Variant& variant() const { return value_; }
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }

@@ -51,9 +51,15 @@ using FindingsByLog = std::map<std::string, Json>;
 
 Json OfRules(const Json& findings) {
   Json kept = Json::array();
-  for (const Json& finding : findings)
-    if (!absl::StartsWith(finding["rule"].get<std::string>(), "R-TIM-003"))
-      kept.push_back(finding["rule"]);
+  for (const Json& finding : findings) {
+    if (absl::StartsWith(finding["rule"].get<std::string>(), "R-TIM-003")) continue;
+    // Both commands name these alike; only the check says them where they are empty.
+    Json& fields = kept.emplace_back(Json::object());
+    for (const char* name :
+         {"rule", "severity", "class", "line", "key", "expected", "found", "remedy"})
+      if (finding.contains(name) && finding[name] != "" && finding[name] != 0)
+        fields[name] = finding[name];
+  }
   return kept;
 }
 

@@ -17,7 +17,7 @@
 #include "nlohmann/json.hpp"
 
 #include "common/process.h"
-#include "tests/integration/deployment.h"
+#include "tests/support/log_tail.h"
 #include "tests/support/temp_dir.h"
 
 namespace assay::testing {
@@ -68,6 +68,8 @@ class Coordinator {
   void Start();
   // kill -9; its agents live on.
   void Kill();
+  // Waits until assayd logs a line with `text`; false after two minutes.
+  bool AwaitLogLine(absl::string_view text) { return log_.WaitFor(text).has_value(); }
   // The process that the local launcher started for `worker` last.
   ProcessId Agent(const std::string& worker) const;
 

@@ -1,7 +1,5 @@
 #include "tests/integration/deployment.h"
 
-#include <sys/stat.h>
-
 #include <csignal>
 #include <cstdlib>
 
@@ -19,7 +17,6 @@ namespace assay::testing {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Minutes(2);
-constexpr char kQuit[] = "the test is over";
 
 // As few runs as have a score.
 constexpr char kTinyRound[] = R"(
@@ -52,45 +49,6 @@ Client::Client(Endpoint endpoint)
       worker_(v1::WorkerService::NewStub(channel_)),
       enrolment_(v1::EnrolmentService::NewStub(channel_)),
       admin_(v1::AdminService::NewStub(channel_)) {}
-
-LogTail::LogTail(std::string fifo_path) : path_(std::move(fifo_path)) {
-  CHECK(mkfifo(path_.c_str(), 0600) == 0);
-  // Open for both, so that it never ends while programs come and go.
-  stream_.open(path_);
-  thread_ = std::thread([this] { Run(); });
-}
-
-LogTail::~LogTail() {
-  std::ofstream(path_) << kQuit << std::endl;
-  thread_.join();
-}
-
-void LogTail::Run() {
-  std::string line;
-  while (std::getline(stream_, line) && line != kQuit) {
-    if (std::getenv("ASSAY_SHOW_LOG") != nullptr) LOG(INFO) << "assayd: " << line;
-    MutexLock lock(&mutex_);
-    lines_.push_back(line);
-    changed_.NotifyAll();
-  }
-}
-
-std::optional<std::string> LogTail::WaitFor(absl::string_view text) {
-  const absl::Time deadline = absl::Now() + kPatience;
-  MutexLock lock(&mutex_);
-  for (;;) {
-    while (!lines_.empty()) {
-      const std::string line = std::move(lines_.front());
-      lines_.pop_front();
-      if (absl::StrContains(line, text)) return line;
-      if (absl::StrContains(line, "level=error") || absl::StrContains(line, "level=fatal"))
-        LOG(WARNING) << "assayd: " << line;
-    }
-    if (!changed_.WaitFor(&mutex_, absl::ToChronoNanoseconds(deadline - absl::Now())) &&
-        absl::Now() >= deadline)
-      return std::nullopt;
-  }
-}
 
 CertificateAndKey IssueCertificate(const CertificateAndKey& ca, const std::string& name,
                                    CertificateKind kind) {

@@ -5,12 +5,9 @@
 
 #include <grpcpp/channel.h>
 
-#include <deque>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,11 +18,11 @@
 #include "assay/v1/submission_service.grpc.pb.h"
 #include "assay/v1/worker_service.grpc.pb.h"
 
-#include "common/mutex.h"
 #include "common/pki.h"
 #include "common/process.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"
+#include "tests/support/log_tail.h"
 #include "tests/support/temp_dir.h"
 
 namespace assay::testing {
@@ -63,28 +60,6 @@ class Client {
   const std::unique_ptr<v1::WorkerService::Stub> worker_;
   const std::unique_ptr<v1::EnrolmentService::Stub> enrolment_;
   const std::unique_ptr<v1::AdminService::Stub> admin_;
-};
-
-// The lines that a program writes, as they come.
-class LogTail {
- public:
-  explicit LogTail(std::string fifo_path);
-  ~LogTail();
-  // The path to give to the program as its output.
-  const std::string& path() const { return path_; }
-  // Waits for a line with `text` that nobody has waited for yet, dropping those before it.
-  // nullopt after a minute.
-  std::optional<std::string> WaitFor(absl::string_view text);
-
- private:
-  void Run();
-
-  const std::string path_;
-  std::fstream stream_;
-  Mutex mutex_;
-  CondVar changed_;
-  std::deque<std::string> lines_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
 };
 
 class Deployment {
