@@ -56,7 +56,7 @@ void RunLog::Identity() {
 void RunLog::Scale() {
   const v1::RunSpec& run = spec_.run;
   const int ranks_per_node = spec_.world_size / std::max(run.node_count(), 1);
-  const bool is_on_gpu = run.backend() == "cuda";
+  const bool is_on_gpu = absl::StartsWith(run.backend(), "cuda");
   // The reference logs the seed as the start of an interval.
   writer_.Start("seed", JsonValue(run.seed()));
   writer_.Event("number_of_ranks", spec_.world_size);

@@ -6,13 +6,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
+#include "tests/worker/engine/host_tensor.h"
 #include "worker/engine/backend.h"
+#include "worker/engine/shape.h"
 
 namespace assay {
 
@@ -22,6 +25,13 @@ std::vector<std::string> BackendsUnderTest();
 
 // Takes tensors in host memory, whatever the backend. UNAVAILABLE: its device is absent.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string& name);
+
+// Whether the backend rounds the factors of its products to bfloat16.
+bool HasShortFactors(const std::string& name);
+
+// HostTensor<float>::Random, but for backends with short factors rounded to bfloat16: of such
+// numbers the products are exact, so that the tolerances of float32 hold.
+HostTensor<float> DrawFactors(const std::string& backend, Shape shape, uint32_t salt);
 
 // For INSTANTIATE_TEST_SUITE_P: letters and underscores only.
 std::string NameOfBackendTest(const ::testing::TestParamInfo<std::string>& test);

@@ -96,6 +96,23 @@ TEST_F(RunLogTest, FollowsTheReferenceOrder) {
                   "epoch_stop", "eval_error=0.25", "run_stop"));
 }
 
+TEST_F(RunLogTest, CountsAcceleratorsWhateverTheGpuBackendsPrecision) {
+  for (const char* backend : {"cuda", "cuda-tf32", "cuda-bf16"}) {
+    SCOPED_TRACE(backend);
+    absl::StatusOr<TrainerSpec> spec = Spec();
+    ASSERT_THAT(spec, IsOk());
+    spec->run.set_backend(backend);
+    spec->run.set_log_path(dir_.Path(backend));
+    auto log = RunLog::Open(*spec, &clock_);
+    ASSERT_THAT(log, IsOk());
+
+    WriteWholeRun(log->get());
+
+    EXPECT_THAT(ReadFile(dir_.Path(backend)).value_or(""),
+                ::testing::HasSubstr("\"key\": \"accelerators_per_node\", \"value\": 1,"));
+  }
+}
+
 // Byte for byte what the reference's logger writes, with the clock's milliseconds truncated.
 TEST_F(RunLogTest, EpochsAreNumberedFromOneAndStampedByTheMonotonicClock) {
   const absl::StatusOr<TrainerSpec> spec = Spec();

@@ -30,8 +30,9 @@ Made MakeCuda(absl::string_view name, const BackendOptions& options) {
                                  {.name = std::string(name), .precision = precision});
 }
 
+template <OnednnFactors factors>
 Made MakeOnednn(absl::string_view, const BackendOptions&) {
-  return MakeOnednnBackend();
+  return MakeOnednnBackend(factors);
 }
 
 Made MakeReference(absl::string_view, const BackendOptions&) {
@@ -42,7 +43,8 @@ constexpr Entry kBackends[] = {
     {"cuda", MakeCuda<cuda::Precision::kFloat32>},
     {"cuda-tf32", MakeCuda<cuda::Precision::kTf32>},
     {"cuda-bf16", MakeCuda<cuda::Precision::kBfloat16>},
-    {"onednn", MakeOnednn},
+    {"onednn", MakeOnednn<OnednnFactors::kFloat32>},
+    {"onednn-bf16", MakeOnednn<OnednnFactors::kBfloat16>},
     {"reference", MakeReference},
 };
 

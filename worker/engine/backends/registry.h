@@ -18,17 +18,19 @@ struct BackendOptions {
   int device = 0;  // which GPU of those this process sees
 };
 
-// `name`: "reference" (slow, obvious), "onednn" (CPU; OMP_NUM_THREADS decides on threads), or on a
-// GPU "cuda" (float32), "cuda-tf32" or "cuda-bf16" (engine/backends/cuda/number.h).
-// NOT_FOUND: no such backend; the message lists those there are. UNAVAILABLE: its device or driver
-// is absent; the message says what to do.
+// `name`: "reference" (slow, obvious), on a CPU "onednn" (float32) or "onednn-bf16" (see
+// engine/backends/onednn/onednn_backend.h; OMP_NUM_THREADS decides on threads), or on a GPU "cuda"
+// (float32), "cuda-tf32" or "cuda-bf16" (engine/backends/cuda/number.h).
+// NOT_FOUND: no such backend; the message lists those there are. UNAVAILABLE: its device, driver or
+// instructions are absent; the message says what to do.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackend(absl::string_view name,
                                                      const BackendOptions& options = {});
 
 // Names that MakeBackend knows, whether or not their device is there.
 std::vector<std::string> BackendNames();
 
-// Those of them that work on this machine, best first. Takes seconds where there is a GPU.
+// Those of them that work on this machine, best first, float32 before shorter numbers. Takes
+// seconds where there is a GPU.
 std::vector<std::string> UsableBackendNames();
 
 }  // namespace assay

@@ -11,6 +11,7 @@
 
 #include "worker/engine/backend.h"
 #include "worker/engine/backends/onednn/padded_input.h"
+#include "worker/engine/backends/onednn/short_numbers.h"
 
 namespace assay {
 
@@ -18,16 +19,24 @@ namespace assay {
 // multiple of 32, even depth and height, output channels a multiple of 8.
 bool CanFuseForward(const ConvShape& conv);
 
-// y and code from a planar padded input. w: (k, k, k, in, out)   bias: (out)
+// y and code from a planar padded input. w: (k, k, k, planes, out)   bias: (out)
+// `Word` is float, where a plane is a channel, or ShortPair, where it is two (needs
+// NeedShortNumbers).
+template <typename Word>
 struct FusedForward {
-  const float* planar;
-  const float* w;
+  const Word* planar;
+  const Word* w;
   const float* bias;
   float slope;
   float* y;       // (B, D/2, H/2, W/2, out)
   uint8_t* code;  // same shape
 };
-void RunFusedForward(const PaddedInput& input, const FusedForward& arguments);
+// `planes`: its input channels are the planes.
+template <typename Word>
+void RunFusedForward(const PaddedInput& planes, const FusedForward<Word>& arguments);
+
+extern template void RunFusedForward(const PaddedInput&, const FusedForward<float>&);
+extern template void RunFusedForward(const PaddedInput&, const FusedForward<ShortPair>&);
 
 }  // namespace assay
 

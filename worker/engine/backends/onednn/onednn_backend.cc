@@ -1,18 +1,21 @@
 #include "worker/engine/backends/onednn/onednn_backend.h"
 
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 
 #include "common/log.h"
 #include "common/status.h"
-#include "worker/engine/backends/onednn/gemm.h"
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
 #include "worker/engine/backends/onednn/onednn_maps.h"
 #include "worker/engine/backends/onednn/optimizer_kernels.h"
+#include "worker/engine/backends/onednn/short_conv_pool.h"
+#include "worker/engine/backends/onednn/short_gemm.h"
+#include "worker/engine/backends/onednn/short_numbers.h"
 #include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include <oneapi/dnnl/dnnl.hpp>
@@ -39,13 +42,18 @@ PoolExtents ExtentsOf(const Shape& x) {
 
 class OnednnBackend : public ReferenceBackend<float> {
  public:
-  OnednnBackend()
+  explicit OnednnBackend(OnednnFactors factors)
       : engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_),
+        short_products_(factors == OnednnFactors::kBfloat16
+                            ? std::make_unique<ShortProducts>(engine_, stream_)
+                            : nullptr),
         log_table_(LogTable()),
-        maps_(engine_, stream_) {}
+        maps_(engine_, stream_, short_products_.get()) {}
 
-  absl::string_view name() const override { return "onednn"; }
+  absl::string_view name() const override {
+    return short_products_ == nullptr ? "onednn" : "onednn-bf16";
+  }
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
 
@@ -60,12 +68,18 @@ class OnednnBackend : public ReferenceBackend<float> {
 
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
-                     OnednnConvolution::Make(shape, engine_, stream_));
+                     OnednnConvolution::Make(shape, engine_, stream_, staging()));
     return convolution;
   }
 
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
-    if (!SparseConvPool::CanDo(shape)) return Backend::MakeConvPool(shape);
+    if (short_products_ != nullptr && ShortConvPool::CanDo(shape)) {
+      ASSIGN_OR_RETURN(std::unique_ptr<ShortConvPool> block,
+                       ShortConvPool::Make(shape, engine_, stream_, staging()));
+      return block;
+    }
+    if (short_products_ != nullptr || !SparseConvPool::CanDo(shape))
+      return Backend::MakeConvPool(shape);
     ASSIGN_OR_RETURN(std::unique_ptr<SparseConvPool> block,
                      SparseConvPool::Make(shape, engine_, stream_));
     return block;
@@ -90,19 +104,19 @@ class OnednnBackend : public ReferenceBackend<float> {
   void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     const int64_t rows = x.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(x.shape == Shape({rows, in}) && y.shape == Shape({rows, out}));
-    Gemm{false, false, rows, out, in}.Run(x.As<float>(), w.As<float>(), y.As<float>());
+    RunProduct({false, false, rows, out, in}, short_products_.get(), x, w, y);
   }
 
   void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     const int64_t rows = dy.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(dx.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    Gemm{false, true, rows, in, out}.Run(dy.As<float>(), w.As<float>(), dx.As<float>());
+    RunProduct({false, true, rows, in, out}, short_products_.get(), dy, w, dx);
   }
 
   void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     const int64_t rows = dy.shape[0], in = dw.shape[0], out = dw.shape[1];
     CHECK(x.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    Gemm{true, false, in, out, rows}.Run(x.As<float>(), dy.As<float>(), dw.As<float>());
+    RunProduct({true, false, in, out, rows}, short_products_.get(), x, dy, dw);
   }
 
   void SumOfSquares(const Tensor& x, const Tensor& sum) override {
@@ -117,8 +131,11 @@ class OnednnBackend : public ReferenceBackend<float> {
   }
 
  private:
+  ShortStaging* staging() { return StagingOf(short_products_.get()); }
+
   dnnl::engine engine_;
   dnnl::stream stream_;
+  const std::unique_ptr<ShortProducts> short_products_;  // null: float32
   const std::vector<float> log_table_;
   OnednnMaps maps_;
   OnednnAdaptive adaptive_;
@@ -126,10 +143,11 @@ class OnednnBackend : public ReferenceBackend<float> {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeOnednnBackend() {
+absl::StatusOr<std::unique_ptr<Backend>> MakeOnednnBackend(OnednnFactors factors) {
+  if (factors == OnednnFactors::kBfloat16) RETURN_IF_ERROR(NeedShortNumbers());
   std::unique_ptr<Backend> backend;
   const absl::Status status =
-      CatchOnednn("engine", [&] { backend = std::make_unique<OnednnBackend>(); });
+      CatchOnednn("engine", [&] { backend = std::make_unique<OnednnBackend>(factors); });
   if (!status.ok()) return absl::UnavailableError(status.message());
   return backend;
 }

@@ -5,14 +5,15 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
+#include "worker/engine/backends/onednn/short_pack.h"
 
 namespace assay {
 namespace {
 
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
+using Type = dnnl::memory::data_type;
 
-constexpr auto kFloat = dnnl::memory::data_type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 dnnl::memory::dims Dims(const std::array<int64_t, 3>& values) {
@@ -20,34 +21,37 @@ dnnl::memory::dims Dims(const std::array<int64_t, 3>& values) {
 }
 
 // oneDNN names dimensions (N, C, D, H, W) whatever the order in memory.
-Desc ActivationDesc(const Shape& shape) {
-  return Desc({shape[0], shape[4], shape[1], shape[2], shape[3]}, kFloat, Tag::ndhwc);
+Desc ActivationDesc(const Shape& shape, Type type) {
+  return Desc({shape[0], shape[4], shape[1], shape[2], shape[3]}, type, Tag::ndhwc);
 }
 
-Desc WeightsDesc(const ConvShape& shape, Tag tag) {
+Desc WeightsDesc(const ConvShape& shape, Type type, Tag tag) {
   const int64_t k = shape.kernel;
-  return Desc({shape.out_channels, shape.in_channels, k, k, k}, kFloat, tag);
+  return Desc({shape.out_channels, shape.in_channels, k, k, k}, type, tag);
 }
 
-OnednnConvolution::Geometry GeometryOf(const ConvShape& shape) {
+OnednnConvolution::Geometry GeometryOf(const ConvShape& shape, Type factor) {
   return {.x_shape = shape.x(),
           .w_shape = shape.w(),
           .y_shape = shape.y(),
-          .x = ActivationDesc(shape.x()),
-          .y = ActivationDesc(shape.y()),
-          .any_w = WeightsDesc(shape, Tag::any),
-          .plain_w = WeightsDesc(shape, Tag::dhwio),
+          .x_factor = ActivationDesc(shape.x(), factor),
+          .y_factor = ActivationDesc(shape.y(), factor),
+          .w_factor = WeightsDesc(shape, factor, Tag::any),
+          .x = ActivationDesc(shape.x(), Type::f32),
+          .y = ActivationDesc(shape.y(), Type::f32),
+          .any_w = WeightsDesc(shape, Type::f32, Tag::any),
+          .plain_w = WeightsDesc(shape, Type::f32, Tag::dhwio),
           .strides = {1, 1, 1},
           .dilates = {0, 0, 0},
           .before = Dims(shape.pad_before),
           .after = Dims(shape.pad_after)};
 }
 
-Desc MapDesc(const Shape& shape) {
-  return Desc({shape[0], shape[3], shape[1], shape[2]}, kFloat, Tag::nhwc);
+Desc MapDesc(const Shape& shape, Type type) {
+  return Desc({shape[0], shape[3], shape[1], shape[2]}, type, Tag::nhwc);
 }
 
-OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape) {
+OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape, Type factor) {
   const int64_t k = shape.kernel, g = shape.groups;
   const int64_t in = shape.in_channels / g, out = shape.out_channels / g;
   const dnnl::memory::dims dims =
@@ -59,66 +63,97 @@ OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape) {
   return {.x_shape = shape.x(),
           .w_shape = shape.w(),
           .y_shape = shape.y(),
-          .x = MapDesc(shape.x()),
-          .y = MapDesc(shape.y()),
-          .any_w = Desc(dims, kFloat, Tag::any),
-          .plain_w = Desc(dims, kFloat, distances),
+          .x_factor = MapDesc(shape.x(), factor),
+          .y_factor = MapDesc(shape.y(), factor),
+          .w_factor = Desc(dims, factor, Tag::any),
+          .x = MapDesc(shape.x(), Type::f32),
+          .y = MapDesc(shape.y(), Type::f32),
+          .any_w = Desc(dims, Type::f32, Tag::any),
+          .plain_w = Desc(dims, Type::f32, distances),
           .strides = {shape.stride, shape.stride},
           .dilates = {shape.dilation - 1, shape.dilation - 1},
           .before = {shape.pad(), shape.pad()},
           .after = {shape.pad(), shape.pad()}};
 }
 
+Type FactorType(const ShortStaging* staging) {
+  return staging == nullptr ? Type::f32 : Type::bf16;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
-    const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream) {
-  return Make(GeometryOf(shape), engine, stream);
+    const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream,
+    ShortStaging* staging) {
+  return Make(GeometryOf(shape, FactorType(staging)), engine, stream, staging);
 }
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
-    const Conv2dShape& shape, const dnnl::engine& engine, const dnnl::stream& stream) {
-  return Make(GeometryOf(shape), engine, stream);
+    const Conv2dShape& shape, const dnnl::engine& engine, const dnnl::stream& stream,
+    ShortStaging* staging) {
+  return Make(GeometryOf(shape, FactorType(staging)), engine, stream, staging);
 }
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
-    const Geometry& geometry, const dnnl::engine& engine, const dnnl::stream& stream) {
+    const Geometry& geometry, const dnnl::engine& engine, const dnnl::stream& stream,
+    ShortStaging* staging) {
   std::unique_ptr<OnednnConvolution> convolution;
-  RETURN_IF_ERROR(CatchOnednn(
-      "convolution", [&] { convolution.reset(new OnednnConvolution(geometry, engine, stream)); }));
+  RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
+    convolution.reset(new OnednnConvolution(geometry, engine, stream, staging));
+  }));
   return convolution;
 }
 
 OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
-                                     const dnnl::stream& stream)
-    : shape_(geometry), stream_(stream) {
-  const Desc &x = geometry.x, &y = geometry.y, &any = geometry.any_w, &plain = geometry.plain_w;
-  const dnnl::memory::dims &strides = geometry.strides, &dilates = geometry.dilates;
-  const dnnl::memory::dims &before = geometry.before, &after = geometry.after;
-
+                                     const dnnl::stream& stream, ShortStaging* staging)
+    : shape_(geometry), stream_(stream), staging_(staging) {
+  const Geometry& g = geometry;
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, x, any, y, strides, dilates, before, after},
+      {dnnl::prop_kind::forward_training, kDirect, g.x_factor, g.w_factor, g.y, g.strides,
+       g.dilates, g.before, g.after},
       engine);
   const dnnl::convolution_backward_data::primitive_desc backward_data(
-      {kDirect, x, any, y, strides, dilates, before, after}, engine, forward);
+      {kDirect, g.x, g.w_factor, g.y_factor, g.strides, g.dilates, g.before, g.after}, engine,
+      forward);
   const dnnl::convolution_backward_weights::primitive_desc backward_weights(
-      {kDirect, x, any, y, strides, dilates, before, after}, engine, forward);
+      {kDirect, g.x_factor, g.any_w, g.y_factor, g.strides, g.dilates, g.before, g.after}, engine,
+      forward);
   forward_ = dnnl::convolution_forward(forward);
   backward_data_ = dnnl::convolution_backward_data(backward_data);
   backward_weights_ = dnnl::convolution_backward_weights(backward_weights);
 
-  x_ = dnnl::memory(x, engine, nullptr);
-  w_ = dnnl::memory(plain, engine, nullptr);
-  y_ = dnnl::memory(y, engine, nullptr);
+  x_factor_ = dnnl::memory(g.x_factor, engine, nullptr);
+  y_factor_ = dnnl::memory(g.y_factor, engine, nullptr);
+  x_ = dnnl::memory(g.x, engine, nullptr);
+  w_ = dnnl::memory(g.plain_w, engine, nullptr);
+  y_ = dnnl::memory(g.y, engine, nullptr);
+  if (staging != nullptr) {
+    staging->Reserve(0, g.x_shape.elements());
+    staging->Reserve(1, g.y_shape.elements());
+  }
   const auto pack = [&](const Desc& packed) {
     return PackedWeights{dnnl::memory(packed, engine),
-                         dnnl::reorder({engine, plain, engine, packed})};
+                         dnnl::reorder({engine, g.plain_w, engine, packed})};
   };
   forward_weights_ = pack(forward.weights_desc());
+  forward_weights_.block = BlockOf(forward.weights_desc());
   backward_data_weights_ = pack(backward_data.weights_desc());
   const Desc gradients = backward_weights.diff_weights_desc();
   weight_gradients_ = {dnnl::memory(gradients, engine),
-                       dnnl::reorder({engine, gradients, engine, plain})};
+                       dnnl::reorder({engine, gradients, engine, g.plain_w})};
+}
+
+// The block of BlockedPacking if `weights` are in its order, else 0. Only three-dimensional kernels
+// are looked for.
+int64_t OnednnConvolution::BlockOf(const Desc& weights) const {
+  const dnnl::memory::dims dims = weights.dims();
+  if (staging_ == nullptr || dims.size() != 5) return 0;
+  constexpr std::pair<int64_t, Tag> kOrders[] = {
+      {16, Tag::AcdeB16a2b}, {32, Tag::AcdeB32a2b}, {48, Tag::AcdeB48a2b}, {64, Tag::AcdeB64a2b}};
+  for (const auto& [block, tag] : kOrders)
+    if (weights == Desc(dims, Type::bf16, tag) && dims[0] % block == 0 && dims[1] % 2 == 0)
+      return block;
+  return 0;
 }
 
 void OnednnConvolution::WeightsChanged() {
@@ -128,20 +163,33 @@ void OnednnConvolution::WeightsChanged() {
 
 void OnednnConvolution::Pack(const Tensor& w, PackedWeights* packed) {
   if (packed->is_current) return;
+  packed->is_current = true;
+  if (packed->block > 0) {
+    const BlockedPacking packing = {w.shape[0] * w.shape[1] * w.shape[2], w.shape[3], w.shape[4],
+                                    packed->block};
+    packing.Run(w.As<float>(), static_cast<Bfloat16*>(packed->memory.get_data_handle()));
+    return;
+  }
   w_.set_data_handle(w.As<float>());
   packed->reorder.execute(stream_, w_, packed->memory);
-  packed->is_current = true;
+}
+
+void OnednnConvolution::SetFactor(const Tensor& tensor, size_t place, dnnl::memory* view) {
+  if (staging_ == nullptr)
+    view->set_data_handle(tensor.As<float>());
+  else
+    view->set_data_handle(staging_->Rounded(place, tensor.Span<float>()));
 }
 
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& y) {
   CHECK(x.shape == shape_.x_shape && w.shape == shape_.w_shape && y.shape == shape_.y_shape);
   MustOnednn("convolution forward", [&] {
     Pack(w, &forward_weights_);
-    x_.set_data_handle(x.As<float>());
+    SetFactor(x, 0, &x_factor_);
     y_.set_data_handle(y.As<float>());
-    forward_.execute(
-        stream_,
-        {{DNNL_ARG_SRC, x_}, {DNNL_ARG_WEIGHTS, forward_weights_.memory}, {DNNL_ARG_DST, y_}});
+    forward_.execute(stream_, {{DNNL_ARG_SRC, x_factor_},
+                               {DNNL_ARG_WEIGHTS, forward_weights_.memory},
+                               {DNNL_ARG_DST, y_}});
   });
 }
 
@@ -150,21 +198,21 @@ void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, const Te
   MustOnednn("convolution backward data", [&] {
     Pack(w, &backward_data_weights_);
     x_.set_data_handle(dx.As<float>());
-    y_.set_data_handle(dy.As<float>());
+    SetFactor(dy, 1, &y_factor_);
     backward_data_.execute(stream_, {{DNNL_ARG_DIFF_SRC, x_},
                                      {DNNL_ARG_WEIGHTS, backward_data_weights_.memory},
-                                     {DNNL_ARG_DIFF_DST, y_}});
+                                     {DNNL_ARG_DIFF_DST, y_factor_}});
   });
 }
 
 void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) {
   CHECK(x.shape == shape_.x_shape && dw.shape == shape_.w_shape && dy.shape == shape_.y_shape);
   MustOnednn("convolution backward weights", [&] {
-    x_.set_data_handle(x.As<float>());
-    y_.set_data_handle(dy.As<float>());
-    backward_weights_.execute(stream_, {{DNNL_ARG_SRC, x_},
+    SetFactor(x, 0, &x_factor_);
+    SetFactor(dy, 1, &y_factor_);
+    backward_weights_.execute(stream_, {{DNNL_ARG_SRC, x_factor_},
                                         {DNNL_ARG_DIFF_WEIGHTS, weight_gradients_.memory},
-                                        {DNNL_ARG_DIFF_DST, y_}});
+                                        {DNNL_ARG_DIFF_DST, y_factor_}});
     w_.set_data_handle(dw.As<float>());
     weight_gradients_.reorder.execute(stream_, weight_gradients_.memory, w_);
   });

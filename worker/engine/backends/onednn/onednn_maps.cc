@@ -36,32 +36,36 @@ std::vector<float> InverseDeviations(const Normalisation& n) {
 // A convolution of kernel 1 and stride 1 is a product of the pixels' matrix with the weights.
 class PointwiseConvolution : public Convolution {
  public:
-  explicit PointwiseConvolution(const Conv2dShape& shape)
-      : shape_(shape), rows_(shape.batch * shape.height * shape.width) {}
+  PointwiseConvolution(const Conv2dShape& shape, ShortProducts* short_products)
+      : shape_(shape),
+        rows_(shape.batch * shape.height * shape.width),
+        short_products_(short_products) {}
 
   void WeightsChanged() override {}
 
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     CHECK(x.shape == shape_.x() && w.shape == shape_.w() && y.shape == shape_.y());
-    Gemm{false, false, rows_, shape_.out_channels, shape_.in_channels}.Run(
-        x.As<float>(), w.As<float>(), y.As<float>());
+    Run({false, false, rows_, shape_.out_channels, shape_.in_channels}, x, w, y);
   }
 
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     CHECK(dx.shape == shape_.x() && w.shape == shape_.w() && dy.shape == shape_.y());
-    Gemm{false, true, rows_, shape_.in_channels, shape_.out_channels}.Run(
-        dy.As<float>(), w.As<float>(), dx.As<float>());
+    Run({false, true, rows_, shape_.in_channels, shape_.out_channels}, dy, w, dx);
   }
 
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     CHECK(x.shape == shape_.x() && dw.shape == shape_.w() && dy.shape == shape_.y());
-    Gemm{true, false, shape_.in_channels, shape_.out_channels, rows_}.Run(
-        x.As<float>(), dy.As<float>(), dw.As<float>());
+    Run({true, false, shape_.in_channels, shape_.out_channels, rows_}, x, dy, dw);
   }
 
  private:
+  void Run(const Gemm& product, const Tensor& a, const Tensor& b, const Tensor& c) {
+    RunProduct(product, short_products_, a, b, c);
+  }
+
   const Conv2dShape shape_;
   const int64_t rows_;
+  ShortProducts* const short_products_;
 };
 
 }  // namespace
@@ -70,9 +74,9 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
     const Conv2dShape& shape) {
   if (DepthwiseConvolution::CanDo(shape)) return std::make_unique<DepthwiseConvolution>(shape);
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
-    return std::make_unique<PointwiseConvolution>(shape);
+    return std::make_unique<PointwiseConvolution>(shape, short_products_);
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
-                   OnednnConvolution::Make(shape, engine_, stream_));
+                   OnednnConvolution::Make(shape, engine_, stream_, StagingOf(short_products_)));
   return convolution;
 }
 

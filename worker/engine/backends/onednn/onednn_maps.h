@@ -1,5 +1,6 @@
 // Maps on CPU cores: dense convolutions by oneDNN, pointwise ones as matrix products, the rest by
 // our own loops.
+// In bfloat16, convolutions round the factors of their products, depthwise ones excepted.
 
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_MAPS_H_
 #define WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_MAPS_H_
@@ -8,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "worker/engine/backends/onednn/short_gemm.h"
 #include "worker/engine/backends/reference/reference_maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -15,8 +17,9 @@ namespace assay {
 
 class OnednnMaps : public ReferenceMaps<float> {
  public:
-  OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream)
-      : engine_(engine), stream_(stream) {}
+  // `short_products`: null for float32; must outlive it.
+  OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream, ShortProducts* short_products)
+      : engine_(engine), stream_(stream), short_products_(short_products) {}
 
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(const Conv2dShape& shape) override;
   void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override;
@@ -38,6 +41,7 @@ class OnednnMaps : public ReferenceMaps<float> {
  private:
   dnnl::engine engine_;
   dnnl::stream stream_;
+  ShortProducts* const short_products_;
 };
 
 }  // namespace assay

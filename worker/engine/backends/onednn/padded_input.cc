@@ -6,11 +6,11 @@ namespace assay {
 namespace {
 
 // Calls visit(sample, padded line within the sample, offset of the line in x or -1 for padding) for
-// every padded line (depth, height) of the batch.
+// every padded line (depth, height) of the batch. x has `channels`.
 template <typename Visit>
-void ForEachLine(const PaddedInput& in, Visit visit) {
+void ForEachLine(const PaddedInput& in, int64_t channels, Visit visit) {
   const int64_t lines = in.depth * in.height;
-  const int64_t line_size = in.conv.input[2] * in.conv.in_channels;
+  const int64_t line_size = in.conv.input[2] * channels;
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < in.conv.batch * lines; ++i) {
     const int64_t sample = i / lines, line = i % lines;
@@ -43,6 +43,28 @@ void SplitFour(const float* line, int64_t width, int64_t stride, float* planes) 
   }
 }
 
+// Pairs the channels of a line; `stride` from one pair's plane to the next.
+void SplitPairs(const float* line, int64_t width, int64_t channels, int64_t stride,
+                ShortPair* planes) {
+  for (int64_t c = 0; c < channels; c += 2)
+    for (int64_t w = 0; w < width; ++w) {
+      const float* voxel = line + w * channels + c;
+      planes[c / 2 * stride + w] = {Bfloat16(voxel[0]),
+                                    Bfloat16(c + 1 < channels ? voxel[1] : 0.0F)};
+    }
+}
+
+// The same for four channels, which needs no shuffles: a voxel is two pairs.
+void SplitTwoPairs(const float* line, int64_t width, int64_t stride, ShortPair* planes) {
+  ShortPair* __restrict first = planes;
+  ShortPair* __restrict second = planes + stride;
+  for (int64_t w = 0; w < width; ++w) {
+    const float* voxel = line + 4 * w;
+    first[w] = {Bfloat16(voxel[0]), Bfloat16(voxel[1])};
+    second[w] = {Bfloat16(voxel[2]), Bfloat16(voxel[3])};
+  }
+}
+
 }  // namespace
 
 PaddedInput::PaddedInput(const ConvShape& of_conv)
@@ -60,10 +82,19 @@ size_t PaddedInput::bytes() const {
   return static_cast<size_t>(conv.batch * sample_stride()) * sizeof(float);
 }
 
+int64_t PaddedInput::short_sample_stride() const {
+  const int64_t elements = depth * height * width * conv.in_channels;
+  return (elements + 3 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
+}
+
+size_t PaddedInput::short_bytes() const {
+  return static_cast<size_t>(conv.batch * short_sample_stride()) * sizeof(Bfloat16);
+}
+
 void PadPlanar(const PaddedInput& input, const float* x, float* planar) {
   const int64_t channels = input.conv.in_channels, before = input.conv.pad_before[2];
   const int64_t volume = input.depth * input.height * input.width, width = input.conv.input[2];
-  ForEachLine(input, [&](int64_t sample, int64_t line, int64_t source) {
+  ForEachLine(input, input.conv.in_channels, [&](int64_t sample, int64_t line, int64_t source) {
     float* target = planar + sample * input.sample_stride() + line * input.width;
     for (int64_t c = 0; c < channels; ++c)
       std::fill_n(target + c * volume, input.width, 0.0F);
@@ -80,7 +111,7 @@ void PadInterleaved(const PaddedInput& input, const float* x, float* interleaved
   const int64_t before = input.conv.pad_before[2] * channels;
   const int64_t count = input.conv.input[2] * channels;
   const int64_t used = input.depth * input.height * line_size;
-  ForEachLine(input, [&](int64_t sample, int64_t line, int64_t source) {
+  ForEachLine(input, input.conv.in_channels, [&](int64_t sample, int64_t line, int64_t source) {
     float* target = interleaved + sample * input.sample_stride() + line * line_size;
     if (source >= 0) {
       std::fill_n(target, before, 0.0F);
@@ -95,10 +126,47 @@ void PadInterleaved(const PaddedInput& input, const float* x, float* interleaved
                 0.0F);
 }
 
+void PadInterleavedShort(const PaddedInput& input, const float* x, Bfloat16* interleaved) {
+  const int64_t channels = input.conv.in_channels, line_size = input.width * channels;
+  const int64_t before = input.conv.pad_before[2] * channels;
+  const int64_t count = input.conv.input[2] * channels;
+  const int64_t used = input.depth * input.height * line_size;
+  const int64_t stride = input.short_sample_stride();
+  const Bfloat16 zero(0.0F);
+  ForEachLine(input, channels, [&](int64_t sample, int64_t line, int64_t source) {
+    Bfloat16* target = interleaved + sample * stride + line * line_size;
+    if (source < 0) {
+      std::fill_n(target, line_size, zero);
+      return;
+    }
+    std::fill_n(target, before, zero);
+    Shorten({x + source, static_cast<size_t>(count)}, target + before);
+    std::fill_n(target + before + count, line_size - before - count, zero);
+  });
+  for (int64_t sample = 0; sample < input.conv.batch; ++sample)
+    std::fill_n(interleaved + sample * stride + used, stride - used, zero);
+}
+
+void PadPairs(const PaddedInput& planes, int64_t channels, const float* x, ShortPair* planar) {
+  const int64_t before = planes.conv.pad_before[2], width = planes.conv.input[2];
+  const int64_t volume = planes.depth * planes.height * planes.width;
+  const ShortPair zero = {Bfloat16(0.0F), Bfloat16(0.0F)};
+  ForEachLine(planes, channels, [&](int64_t sample, int64_t line, int64_t source) {
+    ShortPair* target = planar + sample * planes.sample_stride() + line * planes.width;
+    for (int64_t pair = 0; pair < planes.conv.in_channels; ++pair)
+      std::fill_n(target + pair * volume, planes.width, zero);
+    if (source < 0) return;
+    if (channels == 4)
+      SplitTwoPairs(x + source, width, volume, target + before);
+    else
+      SplitPairs(x + source, width, channels, volume, target + before);
+  });
+}
+
 void CropInterleaved(const PaddedInput& input, const float* interleaved, float* x) {
   const int64_t channels = input.conv.in_channels, line_size = input.width * channels;
   const int64_t before = input.conv.pad_before[2] * channels;
-  ForEachLine(input, [&](int64_t sample, int64_t line, int64_t target) {
+  ForEachLine(input, input.conv.in_channels, [&](int64_t sample, int64_t line, int64_t target) {
     if (target < 0) return;
     std::copy_n(interleaved + sample * input.sample_stride() + line * line_size + before,
                 input.conv.input[2] * channels, x + target);

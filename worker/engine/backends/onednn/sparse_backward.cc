@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "common/log.h"
+#include "worker/engine/backends/onednn/sparse_windows.h"
 
 // Vector code in functions of its own, so that the rest of the program runs on any x86-64.
 #define ASSAY_AVX512 __attribute__((target("avx512f,avx2")))
 
 namespace assay {
-
 namespace {
 
 constexpr int64_t kLanes = PaddedInput::kLanes;
@@ -19,13 +19,7 @@ constexpr int64_t kGroup = 8;     // output channels whose gradients are unpacke
 constexpr int64_t kSlice = 16;    // output channels of one unit of parallel work
 constexpr int64_t kWindows = 16;  // windows between two visits to a channel's weights
 
-// Up to kWindows consecutive windows.
-struct Windows {
-  int64_t first, count;
-  int32_t offset[kWindows];  // of each window's first tap in the padded input
-};
-
-// Their gradients for kGroup channels, and where in the padded input each belongs.
+// The gradients of a few windows for kGroup channels, and where in the padded input each belongs.
 struct alignas(32) Group {
   float gradient[kWindows][kGroup];
   int32_t offset[kWindows][kGroup];
@@ -36,36 +30,9 @@ struct Channels {
   int64_t first, last;
 };
 
-// Elements between neighbours in the padded input.
-struct Steps {
-  explicit Steps(const PaddedInput& in)
-      : voxel(in.conv.in_channels), line(in.width * voxel), plane(in.height * line) {}
-  int64_t voxel, line, plane;
-};
-
-int64_t WindowsPerSample(const ConvShape& conv) {
-  return conv.output(0) / 2 * (conv.output(1) / 2) * (conv.output(2) / 2);
-}
-
-Windows WindowsFrom(const PaddedInput& in, int64_t first, int64_t end) {
-  const Steps steps(in);
-  const int64_t height = in.conv.output(1) / 2, width = in.conv.output(2) / 2;
-  const int64_t per_sample = WindowsPerSample(in.conv);
-  Windows windows;
-  windows.first = first;
-  windows.count = std::min(kWindows, end - first);
-  for (int64_t i = 0; i < windows.count; ++i) {
-    const int64_t sample = (first + i) / per_sample, window = (first + i) % per_sample;
-    const int64_t w = window % width, h = window / width % height, d = window / (width * height);
-    windows.offset[i] = static_cast<int32_t>(sample * in.sample_stride() + 2 * d * steps.plane +
-                                             2 * h * steps.line + 2 * w * steps.voxel);
-  }
-  return windows;
-}
-
 ASSAY_AVX512 void Unpack(const PaddedInput& in, const PooledGradient& pooled,
-                         const Windows& windows, int64_t channel, Group* group) {
-  const Steps steps(in);
+                         const Windows<kWindows>& windows, int64_t channel, Group* group) {
+  const WindowSteps steps(in);
   alignas(32) int32_t positions[8];
   for (int64_t i = 0; i < 8; ++i)
     positions[i] =
@@ -94,14 +61,14 @@ struct Passes {
   static constexpr int64_t kCount = kSegments * kVectors;
 
   // Vector `i` of a pass, in elements from the pass' first.
-  static constexpr int64_t At(int64_t i, const Steps& steps) {
+  static constexpr int64_t At(int64_t i, const WindowSteps& steps) {
     const int64_t segment = i / kVectors;
     return segment / kKernel * steps.plane + segment % kKernel * steps.line + i % kVectors * kLanes;
   }
 
   // Calls visit(offset in a window, offset in the weights of a channel) for every pass.
   template <typename Visit>
-  static void ForEachPass(const Steps& steps, int64_t segment_vectors, Visit visit) {
+  static void ForEachPass(const WindowSteps& steps, int64_t segment_vectors, Visit visit) {
     for (int64_t segment = 0; segment < kKernel * kKernel; segment += kSegments)
       for (int64_t vector = 0; vector < segment_vectors; vector += kVectors)
         visit(segment / kKernel * steps.plane + segment % kKernel * steps.line + vector * kLanes,
@@ -109,7 +76,7 @@ struct Passes {
   }
 
   // dw += sum of g * x over the windows, for channel `c` of the group.
-  ASSAY_AVX512 static void AddWeights(const Steps& steps, const float* x, const Group& group,
+  ASSAY_AVX512 static void AddWeights(const WindowSteps& steps, const float* x, const Group& group,
                                       int64_t c, int64_t count, float* dw) {
     __m512 sum[kCount];
 #pragma GCC unroll 32
@@ -128,7 +95,7 @@ struct Passes {
   }
 
   // dx += g * w at the windows, for channel `c` of the group.
-  ASSAY_AVX512 static void AddData(const Steps& steps, const float* w, const Group& group,
+  ASSAY_AVX512 static void AddData(const WindowSteps& steps, const float* w, const Group& group,
                                    int64_t c, int64_t count, float* dx) {
     __m512 weight[kCount];
 #pragma GCC unroll 32
@@ -148,7 +115,7 @@ struct Passes {
   // Adds one group of windows to the dw of its kGroup channels, which `dw` points to.
   static void AddGroupWeights(const SparseBackward& plan, const float* x, const Group& group,
                               int64_t count, float* dw) {
-    const Steps steps(plan.input());
+    const WindowSteps steps(plan.input());
     for (int64_t c = 0; c < kGroup; ++c, dw += kKernel * kKernel * plan.segment_stride())
       ForEachPass(steps, plan.segment_stride() / kLanes, [&](int64_t x_offset, int64_t w_offset) {
         AddWeights(steps, x + x_offset, group, c, count, dw + w_offset);
@@ -158,7 +125,7 @@ struct Passes {
   // Adds one group of windows, whose kGroup channels' weights `w` points to, to dx.
   static void AddGroupData(const SparseBackward& plan, const float* w, const Group& group,
                            int64_t count, float* dx) {
-    const Steps steps(plan.input());
+    const WindowSteps steps(plan.input());
     for (int64_t c = 0; c < kGroup; ++c, w += kKernel * kKernel * plan.segment_stride())
       ForEachPass(steps, plan.segment_stride() / kLanes, [&](int64_t x_offset, int64_t w_offset) {
         AddData(steps, w + w_offset, group, c, count, dx + x_offset);
@@ -175,7 +142,7 @@ struct Passes {
     double bias_sums[kSlice] = {};
     std::fill(dw + channels.first * size, dw + channels.last * size, 0.0F);
     for (int64_t window = 0; window < end; window += kWindows) {
-      const Windows windows = WindowsFrom(in, window, end);
+      const Windows<kWindows> windows(in, in.sample_stride(), window, end);
       for (int64_t channel = channels.first; channel < channels.last; channel += kGroup) {
         Group group;
         Unpack(in, pooled, windows, channel, &group);
@@ -197,7 +164,7 @@ struct Passes {
     const int64_t end = (sample + 1) * WindowsPerSample(in.conv);
     std::fill_n(dx + sample * in.sample_stride(), in.sample_stride(), 0.0F);
     for (int64_t window = sample * WindowsPerSample(in.conv); window < end; window += kWindows) {
-      const Windows windows = WindowsFrom(in, window, end);
+      const Windows<kWindows> windows(in, in.sample_stride(), window, end);
       for (int64_t channel = 0; channel < in.conv.out_channels; channel += kGroup) {
         Group group;
         Unpack(in, pooled, windows, channel, &group);

@@ -78,12 +78,12 @@ void SparseConvPool::Forward(const ConvPoolTensors& t) {
                              t.y.As<float>(), t.code.As<uint8_t>());
   }
   PadPlanar(backward_.input(), t.x.As<float>(), scratch);
-  RunFusedForward(backward_.input(), {.planar = scratch,
-                                      .w = t.w.As<float>(),
-                                      .bias = t.bias.As<float>(),
-                                      .slope = slope,
-                                      .y = t.y.As<float>(),
-                                      .code = t.code.As<uint8_t>()});
+  RunFusedForward(backward_.input(), FusedForward<float>{.planar = scratch,
+                                                         .w = t.w.As<float>(),
+                                                         .bias = t.bias.As<float>(),
+                                                         .slope = slope,
+                                                         .y = t.y.As<float>(),
+                                                         .code = t.code.As<uint8_t>()});
 }
 
 void SparseConvPool::Backward(const ConvPoolTensors& t, const Tensor& dy,

@@ -1,0 +1,210 @@
+// Training with factors in bfloat16 against training in float32: the same gradients within the
+// rounding, the same quality within the spread of seeds, the same bits for the same seed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/random.h"
+#include "tests/support/status_matchers.h"
+#include "worker/engine/backends/registry.h"
+#include "worker/engine/trainable.h"
+#include "worker/models/registry.h"
+
+namespace assay {
+namespace {
+
+using testing::IsOk;
+
+constexpr char kFloat[] = "onednn";
+constexpr char kShort[] = "onednn-bf16";
+constexpr int64_t kBatch = 4;
+
+struct HostBatch {
+  std::vector<int16_t> voxels;
+  std::vector<float> targets;
+  Batch view() const { return MakeBatch(voxels, targets); }
+};
+
+std::unique_ptr<Trainable> Make(const std::string& backend, const ModelSpec& spec) {
+  auto made = MakeBackend(backend);
+  EXPECT_THAT(made, IsOk());
+  auto model = MakeTrainable(spec, *std::move(made));
+  EXPECT_THAT(model, IsOk());
+  return *std::move(model);
+}
+
+ModelSpec Cosmoflow(uint64_t seed) {
+  return {.name = "cosmoflow",
+          .cosmoflow = {.batch = kBatch, .cube_edge = 32, .base_filters = 8, .dropout = 0},
+          .options = {.seed = seed}};
+}
+
+// Samples whose mean counts tell the targets: channel c of a sample has counts up to 2 + 8 t_c.
+HostBatch DrawBatch(uint32_t salt) {
+  constexpr int64_t kVoxels = 32 * 32 * 32, kChannels = 4;
+  const Stream stream(17, Purpose::kTest, salt);
+  HostBatch batch;
+  for (int64_t i = 0; i < kBatch * kChannels; ++i)
+    batch.targets.push_back(2 * stream.Uniform(static_cast<uint64_t>(i)) - 1);
+  for (int64_t i = 0; i < kBatch * kVoxels * kChannels; ++i) {
+    const int64_t sample = i / (kVoxels * kChannels), channel = i % kChannels;
+    const float target = batch.targets[static_cast<size_t>(sample * kChannels + channel)];
+    const float u = stream.Uniform(static_cast<uint64_t>(i) + 100);
+    batch.voxels.push_back(static_cast<int16_t>(u * (6 + 4 * target)));
+  }
+  return batch;
+}
+
+class ShortTrainingTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto backend = MakeBackend(kShort);
+    if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
+    for (uint32_t i = 0; i < 12; ++i)
+      batches_.push_back(DrawBatch(i));
+  }
+
+  // Losses of `count` steps over the first eight batches.
+  std::vector<float> Train(Trainable* model, uint64_t count) const {
+    std::vector<float> losses;
+    for (uint64_t step = 0; step < count; ++step) {
+      const auto loss = model->TrainStep(batches_[step % 8].view(), {.step = step}, 0.01,
+                                         [](std::span<float>) { return absl::OkStatus(); });
+      EXPECT_THAT(loss, IsOk());
+      losses.push_back(loss.value_or(0));
+    }
+    return losses;
+  }
+
+  // Mean absolute error over the last four, which nobody trained on.
+  double Error(Trainable* model) const {
+    EvalSums sums;
+    for (size_t i = 8; i < 12; ++i) {
+      const auto sum = model->EvalBatch(batches_[i].view());
+      EXPECT_THAT(sum, IsOk());
+      sums += sum.value_or(EvalSums{});
+    }
+    return sums.quality / (4 * kBatch * 4);
+  }
+
+  std::vector<HostBatch> batches_;
+};
+
+struct FirstStep {
+  double loss = 0;
+  std::vector<float> gradients;
+};
+
+FirstStep RunFirstStep(Trainable* model, const Batch& batch) {
+  FirstStep step;
+  const auto keep = [&step](std::span<float> gradients) {
+    step.gradients.assign(gradients.begin(), gradients.end());
+    return absl::OkStatus();
+  };
+  const auto loss = model->TrainStep(batch, {}, 1e-3, keep);
+  EXPECT_THAT(loss, IsOk());
+  step.loss = double{loss.value_or(0)};
+  return step;
+}
+
+// Of each parameter tensor the norm of the difference must stay below `share` of its gradient's.
+void ExpectSameDirection(const Model& model, const FirstStep& actual, const FirstStep& expected,
+                         double share) {
+  size_t offset = 0;
+  for (const Parameter* parameter : model.parameters()) {
+    double squares = 0, errors = 0;
+    for (const size_t end = offset + static_cast<size_t>(parameter->shape.elements()); offset < end;
+         ++offset) {
+      const double value = double{expected.gradients[offset]};
+      squares += value * value;
+      errors += std::pow(double{actual.gradients[offset]} - value, 2);
+    }
+    EXPECT_LE(std::sqrt(errors), share * std::sqrt(squares)) << parameter->name;
+  }
+}
+
+// Rounding moves the maximum of about one in a hundred pooling windows, and its gradient goes
+// another way: in sums of terms of either sign, sqrt(2 * 0.01) = 14 % of the norm, most in the
+// first layers, which five poolings precede on the way back. Blocks by themselves are held to far
+// closer tolerances in engine/conformance_test.cc.
+TEST_F(ShortTrainingTest, CosmoflowsGradientsAreThoseOfFloatWithinAQuarter) {
+  for (const int64_t kernel : {2, 3}) {
+    SCOPED_TRACE(kernel);
+    ModelSpec spec = Cosmoflow(1);
+    spec.cosmoflow.kernel = kernel;
+    const auto model = Make(kShort, spec), oracle = Make("reference", spec);
+
+    const FirstStep actual = RunFirstStep(model.get(), batches_[0].view());
+    const FirstStep expected = RunFirstStep(oracle.get(), batches_[0].view());
+
+    EXPECT_NEAR(actual.loss, expected.loss, 0.01 * expected.loss);
+    ExpectSameDirection(oracle->model(), actual, expected, 0.25);
+  }
+}
+
+TEST_F(ShortTrainingTest, RepeatsItselfBitByBitWithTheSameSeed) {
+  const auto first = Make(kShort, Cosmoflow(5)), second = Make(kShort, Cosmoflow(5));
+
+  EXPECT_EQ(Train(first.get(), 5), Train(second.get(), 5));
+  EXPECT_TRUE(std::ranges::equal(first->parameters(), second->parameters()));
+}
+
+TEST_F(ShortTrainingTest, ReachesTheQualityOfFloatWithinTheSpreadOfSeeds) {
+  std::vector<double> floats, shorts;
+  for (const uint64_t seed : {1, 2, 3}) {
+    for (const char* backend : {kFloat, kShort}) {
+      const auto model = Make(backend, Cosmoflow(seed));
+      const double before = Error(model.get());
+      const std::vector<float> losses = Train(model.get(), 160);
+      const double error = Error(model.get());
+      EXPECT_LT(error, before * 2 / 3) << backend << " seed " << seed;
+      EXPECT_TRUE(std::ranges::all_of(losses, [](float loss) { return std::isfinite(loss); }));
+      EXPECT_TRUE(std::ranges::all_of(model->parameters(),
+                                      [](float value) { return std::isfinite(value); }));
+      (backend == kFloat ? floats : shorts).push_back(error);
+    }
+  }
+  const auto [best, worst] = std::ranges::minmax(floats);
+  const double mean = (shorts[0] + shorts[1] + shorts[2]) / 3;
+  EXPECT_LE(mean, worst + (worst - best));
+}
+
+TEST_F(ShortTrainingTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
+  const DeepcamSpec deepcam = {
+      .batch = 2, .height = 32, .width = 48, .base_filters = 4, .middle_blocks = 1};
+  const Stream stream(3, Purpose::kTest);
+  std::vector<float> input(static_cast<size_t>(2 * 32 * 48 * kDeepcamChannels));
+  std::vector<uint8_t> labels;
+  for (size_t i = 0; i < input.size(); ++i)
+    input[i] = stream.Uniform(i);
+  for (size_t pixel = 0; pixel < input.size() / kDeepcamChannels; ++pixel) {
+    labels.push_back(static_cast<uint8_t>(stream.Below(input.size() + pixel / 64, 3)));
+    input[pixel * kDeepcamChannels] += static_cast<float>(labels.back());
+  }
+  std::vector<float> losses[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const auto model =
+        Make(i == 0 ? kFloat : kShort,
+             {.name = "deepcam",
+              .deepcam = deepcam,
+              .options = {.seed = 5, .optimizer = {.kind = OptimizerOptions::Kind::kAdam}}});
+    for (uint64_t step = 0; step < 20; ++step) {
+      const auto loss = model->TrainStep(MakeBatch(input, labels), {.step = step}, 1e-3,
+                                         [](std::span<float>) { return absl::OkStatus(); });
+      ASSERT_THAT(loss, IsOk());
+      losses[i].push_back(*loss);
+    }
+  }
+  EXPECT_NEAR(losses[1].front(), losses[0].front(), 0.02 * double{losses[0].front()});
+  EXPECT_LT(losses[1].back(), losses[1].front());
+  EXPECT_NEAR(losses[1].back(), losses[0].back(), 0.1 * double{losses[0].front()});
+}
+
+}  // namespace
+}  // namespace assay

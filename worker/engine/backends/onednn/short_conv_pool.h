@@ -1,0 +1,66 @@
+// SparseConvPool with factors in bfloat16, added up in float32.
+//
+// Input, weights and the incoming gradient are rounded as they are brought into the order that the
+// loops want, so rounding costs no pass over memory of its own except before oneDNN's forward
+// kernels. Bias, activation and pooling see the float32 sums.
+
+#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_CONV_POOL_H_
+#define WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_CONV_POOL_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "worker/engine/backend.h"
+#include "worker/engine/backends/onednn/onednn_convolution.h"
+#include "worker/engine/backends/onednn/padded_input.h"
+#include "worker/engine/backends/onednn/short_numbers.h"
+#include "worker/engine/backends/onednn/short_sparse_backward.h"
+#include "worker/engine/backends/onednn/short_staging.h"
+#include "worker/engine/backends/onednn/sparse_conv_pool.h"
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace assay {
+
+class ShortConvPool : public ConvPool {
+ public:
+  // Whether the loops can do `shape`.
+  static bool CanDo(const ConvPoolShape& shape);
+
+  // For shapes that it CanDo. `staging` must outlive it. RESOURCE_EXHAUSTED: no memory.
+  static absl::StatusOr<std::unique_ptr<ShortConvPool>> Make(const ConvPoolShape& shape,
+                                                             const dnnl::engine& engine,
+                                                             const dnnl::stream& stream,
+                                                             ShortStaging* staging);
+
+  size_t scratch_bytes() const override;
+  void WeightsChanged() override;
+  void Forward(const ConvPoolTensors& tensors) override;
+  void Backward(const ConvPoolTensors& tensors, const Tensor& dy,
+                const ConvPoolGradients& gradients) override;
+
+ private:
+  ShortConvPool(const ConvPoolShape& shape, const dnnl::engine& engine, const dnnl::stream& stream);
+  void ForwardFused(const ConvPoolTensors& tensors);
+  size_t short_input_bytes() const;  // to a whole cache line
+
+  const ConvPoolShape shape_;
+  dnnl::stream stream_;
+  const ShortSparseBackward backward_;
+  // Fused: what the planes of pairs are, and the weights in their order, (k, k, k, pairs, out).
+  const PaddedInput planes_;
+  std::vector<ShortPair> pairs_;
+  bool is_paired_ = false;
+  std::unique_ptr<OnednnConvolution> forward_;  // null if the forward pass is fused
+  // As ShortSparseBackward wants them: weights (in memory for half as many floats) and gradients.
+  AlignedFloats weights_, gradients_;
+  bool is_packed_ = false;
+  dnnl::memory packed_gradients_, plain_;
+  dnnl::reorder unpack_;
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_CONV_POOL_H_

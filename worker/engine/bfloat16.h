@@ -1,0 +1,50 @@
+// The upper half of a float32 as a number of its own, for any compiler, on the host and on GPUs.
+
+#ifndef WORKER_ENGINE_BFLOAT16_H_
+#define WORKER_ENGINE_BFLOAT16_H_
+
+#include <bit>
+#include <cstdint>
+
+// Marks what is compiled for the GPU too.
+#ifdef __CUDACC__
+#define ASSAY_DEVICE __host__ __device__
+#else
+#define ASSAY_DEVICE
+#endif
+
+namespace assay {
+
+// Eight bits of mantissa, float32's range. Rounds to the nearest, ties to even.
+struct Bfloat16 {
+  uint16_t bits;
+
+  Bfloat16() = default;
+  ASSAY_DEVICE explicit Bfloat16(float value) {
+    const uint32_t word = Word(value);
+    const bool is_nan = (word & 0x7FFFFFFFU) > 0x7F800000U;
+    const uint32_t rounded = (word + 0x7FFFU + ((word >> 16) & 1U)) >> 16;
+    bits = static_cast<uint16_t>(is_nan ? (word >> 16) | 0x40U : rounded);
+  }
+  ASSAY_DEVICE explicit operator float() const {
+    const uint32_t word = uint32_t{bits} << 16;
+#ifdef __CUDA_ARCH__
+    return __uint_as_float(word);
+#else
+    return std::bit_cast<float>(word);
+#endif
+  }
+
+ private:
+  ASSAY_DEVICE static uint32_t Word(float value) {
+#ifdef __CUDA_ARCH__
+    return __float_as_uint(value);
+#else
+    return std::bit_cast<uint32_t>(value);
+#endif
+  }
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_BFLOAT16_H_
