@@ -21,7 +21,6 @@ using analysis::Characteristics;
 using analysis::Moments;
 using analysis::PublishedNumber;
 
-constexpr double kPercent = 100;
 constexpr char kSpread[] = " ± ";
 constexpr double kTrivialStagingMinutes = 1.0 / 60;
 

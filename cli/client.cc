@@ -3,9 +3,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "cli/stubs.h"
 
 #include "common/file.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_grpc.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -33,6 +35,19 @@ absl::Status AddCredentials(const Environment& env, const Config& config, Endpoi
     endpoint->token = std::string(absl::StripAsciiWhitespace(*text));
   }
   return absl::OkStatus();
+}
+
+template <class Service, class Request, class Response>
+absl::StatusOr<Response> Send(const Client& client, const std::unique_ptr<Service>& stub,
+                              grpc::Status (Service::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                              const Request& request, absl::Duration timeout) {
+  grpc::ClientContext context;
+  PrepareCall(client.endpoint(), timeout, &context);
+  Response response;
+  const grpc::Status status = ((*stub).*method)(&context, request, &response);
+  if (!status.ok()) return client.Explain(FromGrpc(status));
+  return response;
 }
 
 }  // namespace
@@ -65,19 +80,118 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const Environment& environment, const C
       "or name one with --server HOST:PORT --ca FILE (see 'assay help environment')");
 }
 
-Client::Client(Endpoint endpoint, std::shared_ptr<grpc::Channel> channel)
-    : endpoint_(std::move(endpoint)),
-      channel_(std::move(channel)),
-      submissions_(v1::SubmissionService::NewStub(channel_)),
-      admin_(v1::AdminService::NewStub(channel_)) {}
+Client::Client(Endpoint endpoint, std::unique_ptr<Stubs> stubs)
+    : endpoint_(std::move(endpoint)), stubs_(std::move(stubs)) {}
+
+Client::~Client() = default;
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const Endpoint& endpoint) {
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
-  return std::unique_ptr<Client>(new Client(endpoint, std::move(channel)));
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
+  auto stubs = std::make_unique<Stubs>();
+  stubs->channel = channel;
+  stubs->submissions = v1::SubmissionService::NewStub(channel);
+  stubs->admin = v1::AdminService::NewStub(channel);
+  return std::unique_ptr<Client>(new Client(endpoint, std::move(stubs)));
+}
+
+absl::StatusOr<v1::CreateTokenResponse> Client::Call(const v1::CreateTokenRequest& request,
+                                                     absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::CreateToken, request, timeout);
+}
+absl::StatusOr<v1::ListTokensResponse> Client::Call(const v1::ListTokensRequest& request,
+                                                    absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListTokens, request, timeout);
+}
+absl::StatusOr<v1::Token> Client::Call(const v1::RevokeTokenRequest& request,
+                                       absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::RevokeToken, request, timeout);
+}
+absl::StatusOr<v1::ListWorkersResponse> Client::Call(const v1::ListWorkersRequest& request,
+                                                     absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListWorkers, request, timeout);
+}
+absl::StatusOr<v1::Worker> Client::Call(const v1::GetWorkerRequest& request,
+                                        absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetWorker, request, timeout);
+}
+absl::StatusOr<v1::Worker> Client::Call(const v1::DrainWorkerRequest& request,
+                                        absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::DrainWorker, request, timeout);
+}
+absl::StatusOr<v1::Worker> Client::Call(const v1::ResumeWorkerRequest& request,
+                                        absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ResumeWorker, request, timeout);
+}
+absl::StatusOr<v1::Dataset> Client::Call(const v1::AddDatasetRequest& request,
+                                         absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::AddDataset, request, timeout);
+}
+absl::StatusOr<v1::ListDatasetsResponse> Client::Call(const v1::ListDatasetsRequest& request,
+                                                      absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListDatasets, request, timeout);
+}
+absl::StatusOr<v1::Dataset> Client::Call(const v1::RemoveDatasetRequest& request,
+                                         absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::RemoveDataset, request, timeout);
+}
+absl::StatusOr<v1::ListRoundsResponse> Client::Call(const v1::ListRoundsRequest& request,
+                                                    absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListRounds, request, timeout);
+}
+absl::StatusOr<v1::ServerInfo> Client::Call(const v1::GetServerInfoRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetServerInfo, request, timeout);
+}
+absl::StatusOr<v1::ListAuditResponse> Client::Call(const v1::ListAuditRequest& request,
+                                                   absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListAudit, request, timeout);
+}
+absl::StatusOr<v1::Submission> Client::Call(const v1::CreateSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::CreateSubmission, request,
+              timeout);
+}
+absl::StatusOr<v1::PlanSubmissionResponse> Client::Call(const v1::PlanSubmissionRequest& request,
+                                                        absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::PlanSubmission, request,
+              timeout);
+}
+absl::StatusOr<v1::Submission> Client::Call(const v1::GetSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::GetSubmission, request,
+              timeout);
+}
+absl::StatusOr<v1::ListSubmissionsResponse> Client::Call(const v1::ListSubmissionsRequest& request,
+                                                         absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ListSubmissions, request,
+              timeout);
+}
+absl::StatusOr<v1::Submission> Client::Call(const v1::CancelSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::CancelSubmission, request,
+              timeout);
+}
+absl::StatusOr<v1::ExplainSubmissionResponse> Client::Call(
+    const v1::ExplainSubmissionRequest& request, absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ExplainSubmission, request,
+              timeout);
+}
+absl::StatusOr<v1::Run> Client::Call(const v1::GetRunRequest& request,
+                                     absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::GetRun, request, timeout);
+}
+absl::StatusOr<v1::ListRunsResponse> Client::Call(const v1::ListRunsRequest& request,
+                                                  absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ListRuns, request, timeout);
+}
+absl::StatusOr<v1::Submission> Client::Call(const v1::ImportSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ImportSubmission, request,
+              timeout);
 }
 
 bool Client::WaitUntilReachable(absl::Time deadline) const {
-  return channel_->WaitForConnected(absl::ToChronoTime(deadline));
+  return stubs_->channel->WaitForConnected(absl::ToChronoTime(deadline));
 }
 
 absl::Status Client::Explain(const absl::Status& status) const {

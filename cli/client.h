@@ -4,24 +4,20 @@
 #ifndef CLI_CLIENT_H_
 #define CLI_CLIENT_H_
 
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/config.h"
 #include "cli/environment.h"
 
-#include "assay/v1/admin_service.grpc.pb.h"
-#include "assay/v1/submission_service.grpc.pb.h"
+#include "assay/v1/admin_service.pb.h"
+#include "assay/v1/submission_service.pb.h"
 
-#include "common/rpc/channel.h"
-#include "common/rpc/status_grpc.h"
+#include "common/rpc/endpoint.h"
 
 namespace assay::cli {
 
@@ -29,40 +25,78 @@ namespace assay::cli {
 // the socket of a running `assay dev`, then the system's. UNAVAILABLE if there is none of them.
 absl::StatusOr<Endpoint> ResolveEndpoint(const Environment& environment, const Config& config);
 
+// What gRPC gives to talk with (cli/stubs.h), for the commands that read streams. The others need
+// messages only.
+struct Stubs;
+
 // Thread-safe.
 class Client {
  public:
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const Endpoint& endpoint);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
 
-  v1::SubmissionService::Stub* submissions() const { return submissions_.get(); }
-  v1::AdminService::Stub* admin() const { return admin_.get(); }
+  const Stubs& stubs() const { return *stubs_; }
   const Endpoint& endpoint() const { return endpoint_; }
 
-  // One call. The status has a message for people; UNAVAILABLE names the endpoint and the remedy.
-  template <class Service, class Request, class Response>
-  absl::StatusOr<Response> Call(Service* stub,
-                                grpc::Status (Service::*method)(grpc::ClientContext*,
-                                                                const Request&, Response*),
-                                const Request& request,
-                                absl::Duration timeout = kCallTimeout) const {
-    grpc::ClientContext context;
-    PrepareCall(endpoint_, timeout, &context);
-    Response response;
-    const grpc::Status status = (stub->*method)(&context, request, &response);
-    if (!status.ok()) return Explain(FromGrpc(status));
-    return response;
-  }
+  static constexpr absl::Duration kCallTimeout = absl::Seconds(30);
+  static constexpr absl::Duration kRetryFor = absl::Seconds(10);
+
+  // One call; its request says which. The status has a message for people; UNAVAILABLE names the
+  // endpoint and the remedy.
+  absl::StatusOr<v1::CreateTokenResponse> Call(const v1::CreateTokenRequest& request,
+                                               absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListTokensResponse> Call(const v1::ListTokensRequest& request,
+                                              absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Token> Call(const v1::RevokeTokenRequest& request,
+                                 absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListWorkersResponse> Call(const v1::ListWorkersRequest& request,
+                                               absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Worker> Call(const v1::GetWorkerRequest& request,
+                                  absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Worker> Call(const v1::DrainWorkerRequest& request,
+                                  absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Worker> Call(const v1::ResumeWorkerRequest& request,
+                                  absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Dataset> Call(const v1::AddDatasetRequest& request,
+                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListDatasetsResponse> Call(const v1::ListDatasetsRequest& request,
+                                                absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Dataset> Call(const v1::RemoveDatasetRequest& request,
+                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListRoundsResponse> Call(const v1::ListRoundsRequest& request,
+                                              absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ServerInfo> Call(const v1::GetServerInfoRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListAuditResponse> Call(const v1::ListAuditRequest& request,
+                                             absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::CreateSubmissionRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::PlanSubmissionResponse> Call(const v1::PlanSubmissionRequest& request,
+                                                  absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::GetSubmissionRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListSubmissionsResponse> Call(const v1::ListSubmissionsRequest& request,
+                                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::CancelSubmissionRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ExplainSubmissionResponse> Call(const v1::ExplainSubmissionRequest& request,
+                                                     absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Run> Call(const v1::GetRunRequest& request,
+                               absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListRunsResponse> Call(const v1::ListRunsRequest& request,
+                                            absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::ImportSubmissionRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
 
   // As Call, but while the coordinator is away it is tried again for up to kRetryFor. Only for
   // requests that may arrive twice: reads, and those with a request_id.
-  template <class Service, class Request, class Response>
-  absl::StatusOr<Response> CallRetrying(Service* stub,
-                                        grpc::Status (Service::*method)(grpc::ClientContext*,
-                                                                        const Request&, Response*),
-                                        const Request& request) const {
+  template <class Request>
+  auto CallRetrying(const Request& request) const {
     const absl::Time deadline = absl::Now() + kRetryFor;
     while (true) {
-      absl::StatusOr<Response> response = Call(stub, method, request);
+      auto response = Call(request);
       if (!absl::IsUnavailable(response.status()) || !WaitUntilReachable(deadline)) return response;
     }
   }
@@ -73,16 +107,11 @@ class Client {
   // `status` with what people need to know.
   absl::Status Explain(const absl::Status& status) const;
 
-  static constexpr absl::Duration kCallTimeout = absl::Seconds(30);
-  static constexpr absl::Duration kRetryFor = absl::Seconds(10);
-
  private:
-  Client(Endpoint endpoint, std::shared_ptr<grpc::Channel> channel);
+  Client(Endpoint endpoint, std::unique_ptr<Stubs> stubs);
 
   const Endpoint endpoint_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<v1::SubmissionService::Stub> submissions_;
-  const std::unique_ptr<v1::AdminService::Stub> admin_;
+  const std::unique_ptr<Stubs> stubs_;
 };
 
 }  // namespace assay::cli

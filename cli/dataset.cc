@@ -148,8 +148,7 @@ absl::StatusOr<ExitStatus> RunAdd(Context* context, const Arguments& arguments) 
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   v1::AddDatasetRequest request;
   *request.mutable_dataset() = DatasetResource(ShortId(name), directory, manifest);
-  ASSIGN_OR_RETURN(const v1::Dataset added,
-                   client->Call(client->admin(), &v1::AdminService::Stub::AddDataset, request));
+  ASSIGN_OR_RETURN(const v1::Dataset added, client->Call(request));
   if (context->printer().IsJson()) {
     RETURN_IF_ERROR(
         context->printer().Show({.schema = "assay.dataset/v1", .value = DatasetJson(added)}));
@@ -163,9 +162,7 @@ absl::StatusOr<ExitStatus> RunAdd(Context* context, const Arguments& arguments) 
 }
 
 absl::StatusOr<std::vector<v1::Dataset>> ListAll(const Client& client) {
-  ASSIGN_OR_RETURN(const v1::ListDatasetsResponse response,
-                   client.Call(client.admin(), &v1::AdminService::Stub::ListDatasets,
-                               v1::ListDatasetsRequest()));
+  ASSIGN_OR_RETURN(const v1::ListDatasetsResponse response, client.Call(v1::ListDatasetsRequest()));
   return std::vector<v1::Dataset>(response.datasets().begin(), response.datasets().end());
 }
 
@@ -207,8 +204,7 @@ absl::StatusOr<ExitStatus> RunDatasetRemove(Context* context, const Arguments& a
   v1::RemoveDatasetRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), DatasetName(arguments.Get("ID")));
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Dataset removed,
-                   client->Call(client->admin(), &v1::AdminService::Stub::RemoveDataset, request));
+  ASSIGN_OR_RETURN(const v1::Dataset removed, client->Call(request));
   context->out() << "removed " << ShortId(request.name()) << " from the coordinator; its files at "
                  << removed.path() << " are left alone\n";
   return ExitStatus::kDone;

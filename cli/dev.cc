@@ -15,9 +15,7 @@ namespace assay::cli {
 namespace {
 
 absl::StatusOr<std::string> RoundsLine(const Client& client) {
-  ASSIGN_OR_RETURN(
-      const v1::ListRoundsResponse response,
-      client.Call(client.admin(), &v1::AdminService::Stub::ListRounds, v1::ListRoundsRequest()));
+  ASSIGN_OR_RETURN(const v1::ListRoundsResponse response, client.Call(v1::ListRoundsRequest()));
   std::vector<std::string> own;
   int built_in = 0;
   for (const v1::Round& round : response.rounds()) {
@@ -32,9 +30,7 @@ absl::StatusOr<std::string> RoundsLine(const Client& client) {
 }
 
 absl::StatusOr<std::string> WorkersLine(const Client& client) {
-  ASSIGN_OR_RETURN(
-      const v1::ListWorkersResponse response,
-      client.Call(client.admin(), &v1::AdminService::Stub::ListWorkers, v1::ListWorkersRequest()));
+  ASSIGN_OR_RETURN(const v1::ListWorkersResponse response, client.Call(v1::ListWorkersRequest()));
   std::vector<std::string> names;
   for (const v1::Worker& worker : response.workers())
     names.push_back(ShortId(worker.name()));

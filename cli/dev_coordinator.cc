@@ -149,8 +149,7 @@ absl::Status DevCoordinator::WaitUntilReady(Context* context, int worker_count) 
   EntryWatcher watcher(client_.get(), context->env().interrupt, "");
   while (true) {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse workers,
-                     client_->Call(client_->admin(), &v1::AdminService::Stub::ListWorkers,
-                                   v1::ListWorkersRequest()));
+                     client_->Call(v1::ListWorkersRequest()));
     const auto alive =
         std::count_if(workers.workers().begin(), workers.workers().end(),
                       [](const v1::Worker& worker) { return worker.state() == v1::Worker::ALIVE; });

@@ -14,7 +14,7 @@
 
 #include "common/file.h"
 #include "common/process.h"
-#include "common/rpc/channel.h"
+#include "common/rpc/endpoint.h"
 
 namespace assay::cli {
 

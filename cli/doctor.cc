@@ -68,8 +68,7 @@ Check CheckCertificate(const Environment& env, const Endpoint& endpoint) {
 }
 
 Check CheckWorkerClocks(const Client& client) {
-  const absl::StatusOr<v1::ListWorkersResponse> workers =
-      client.Call(client.admin(), &v1::AdminService::Stub::ListWorkers, v1::ListWorkersRequest());
+  const absl::StatusOr<v1::ListWorkersResponse> workers = client.Call(v1::ListWorkersRequest());
   if (!workers.ok()) return {"node clocks", "warn", std::string(workers.status().message()), ""};
   double worst_ms = 0;
   std::string worst;
@@ -102,8 +101,7 @@ void CheckConnection(Context* context, std::vector<Check>* checks) {
   if (!absl::StartsWith(endpoint.target, "unix:"))
     checks->push_back(CheckCertificate(context->env(), endpoint));
   const absl::StatusOr<v1::ServerInfo> info =
-      (*client)->Call((*client)->admin(), &v1::AdminService::Stub::GetServerInfo,
-                      v1::GetServerInfoRequest(), absl::Seconds(5));
+      (*client)->Call(v1::GetServerInfoRequest(), absl::Seconds(5));
   if (!info.ok()) {
     checks->push_back({"connection", "fail", std::string(info.status().message()),
                        "check address, CA and token: assay config list --origin"});

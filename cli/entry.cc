@@ -198,9 +198,7 @@ absl::StatusOr<std::vector<v1::Submission>> ListEntries(const Client& client,
   while (static_cast<int64_t>(entries.size()) < limit) {
     request.set_page_size(static_cast<int32_t>(
         std::min<int64_t>(kPageSize, limit - static_cast<int64_t>(entries.size()))));
-    ASSIGN_OR_RETURN(
-        v1::ListSubmissionsResponse page,
-        client.Call(client.submissions(), &v1::SubmissionService::Stub::ListSubmissions, request));
+    ASSIGN_OR_RETURN(v1::ListSubmissionsResponse page, client.Call(request));
     for (v1::Submission& entry : *page.mutable_submissions())
       entries.push_back(std::move(entry));
     if (page.next_page_token().empty()) break;
@@ -218,9 +216,7 @@ absl::StatusOr<std::vector<v1::Run>> ListRunsOf(const Client& client, const std:
   while (static_cast<int64_t>(runs.size()) < limit) {
     request.set_page_size(static_cast<int32_t>(
         std::min<int64_t>(kPageSize, limit - static_cast<int64_t>(runs.size()))));
-    ASSIGN_OR_RETURN(
-        v1::ListRunsResponse page,
-        client.Call(client.submissions(), &v1::SubmissionService::Stub::ListRuns, request));
+    ASSIGN_OR_RETURN(v1::ListRunsResponse page, client.Call(request));
     for (v1::Run& run : *page.mutable_runs())
       runs.push_back(std::move(run));
     if (page.next_page_token().empty()) break;
@@ -236,7 +232,7 @@ absl::StatusOr<std::vector<v1::Run>> AllRunsOf(const Client& client, const std::
 absl::StatusOr<v1::Submission> GetEntry(const Client& client, const std::string& id) {
   v1::GetSubmissionRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), EntryName(client, id));
-  return client.Call(client.submissions(), &v1::SubmissionService::Stub::GetSubmission, request);
+  return client.Call(request);
 }
 
 std::vector<Command> EntryCommands() {

@@ -11,9 +11,12 @@
 #include "cli/entry_score.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
+#include "cli/stubs.h"
 
 #include "common/file.h"
 #include "common/package/system_description.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_grpc.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
@@ -138,8 +141,7 @@ class Exporter {
       if (run.workers().empty()) continue;
       v1::GetWorkerRequest request;
       request.set_name(run.workers(0));
-      const absl::StatusOr<v1::Worker> worker =
-          client_->Call(client_->admin(), &v1::AdminService::Stub::GetWorker, request);
+      const absl::StatusOr<v1::Worker> worker = client_->Call(request);
       if (absl::IsNotFound(worker.status())) continue;
       RETURN_IF_ERROR(worker.status());
       Json json = Json::parse(worker->system_description_json(), nullptr, false);
@@ -213,7 +215,7 @@ absl::StatusOr<std::string> DownloadArtifact(const Client& client,
   PrepareCall(client.endpoint(), kDownloadTimeout, &context);
   v1::DownloadArtifactRequest request;
   request.set_sha256(artifact.sha256());
-  const auto reader = client.submissions()->DownloadArtifact(&context, request);
+  const auto reader = client.stubs().submissions->DownloadArtifact(&context, request);
   std::string bytes;
   v1::ArtifactChunk chunk;
   while (reader->Read(&chunk))

@@ -32,7 +32,6 @@ constexpr Phase kPhases[] = {{"staging", "#009e73", &analysis::Breakdown::stagin
                              {"evaluation", "#e69f00", &analysis::Breakdown::evaluation},
                              {"training", "#0072b2", &analysis::Breakdown::training},
                              {"other", "#999999", &analysis::Breakdown::extra}};
-constexpr double kPercent = 100;
 constexpr double kBarHalf = 0.36;      // of the distance between two bars
 constexpr double kLabelledFrom = 4.0;  // per cent: a number has room from here on
 

@@ -12,7 +12,10 @@
 #include "cli/log_line.h"
 #include "cli/resource_json.h"
 #include "cli/score.h"
+#include "cli/stubs.h"
 
+#include "common/rpc/channel.h"
+#include "common/rpc/status_grpc.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -66,7 +69,7 @@ absl::Status ForEachRunEvent(const Client& client, Interrupt* interrupt, RunEven
     request.set_node_rank(query.node_rank);
     request.set_after_seq(query.after_seq);
     request.set_follow(query.follow);
-    const auto reader = client.submissions()->WatchRunEvents(context, request);
+    const auto reader = client.stubs().submissions->WatchRunEvents(context, request);
     v1::RunEvent event;
     while (reader->Read(&event)) {
       query.after_seq = event.seq();
@@ -102,7 +105,7 @@ void EntryWatcher::WatchEntry() {
         request.set_submission(entry_);
         request.set_after_seq(after_seq);
         request.set_follow(true);
-        const auto reader = client_->submissions()->WatchEvents(context, request);
+        const auto reader = client_->stubs().submissions->WatchEvents(context, request);
         v1::Event event;
         while (reader->Read(&event)) {
           after_seq = event.seq();
@@ -250,9 +253,7 @@ absl::StatusOr<EntryView> ReadEntry(const Client& client, const std::string& nam
   EntryView view;
   v1::GetSubmissionRequest request;
   request.set_name(name);
-  ASSIGN_OR_RETURN(view.entry,
-                   client.CallRetrying(client.submissions(),
-                                       &v1::SubmissionService::Stub::GetSubmission, request));
+  ASSIGN_OR_RETURN(view.entry, client.CallRetrying(request));
   ASSIGN_OR_RETURN(view.runs, AllRunsOf(client, name));
   return view;
 }

@@ -3,8 +3,6 @@
 #ifndef CLI_FOLLOW_H_
 #define CLI_FOLLOW_H_
 
-#include <grpcpp/client_context.h>
-
 #include <deque>
 #include <functional>
 #include <map>

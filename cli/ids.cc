@@ -26,9 +26,7 @@ bool IsPlainName(absl::string_view id) {
 absl::StatusOr<v1::Submission> LastEntry(const Client& client) {
   v1::ListSubmissionsRequest request;
   request.set_page_size(1);
-  ASSIGN_OR_RETURN(
-      const v1::ListSubmissionsResponse response,
-      client.Call(client.submissions(), &v1::SubmissionService::Stub::ListSubmissions, request));
+  ASSIGN_OR_RETURN(const v1::ListSubmissionsResponse response, client.Call(request));
   if (response.submissions().empty())
     return absl::NotFoundError("@last: there is no entry yet; 'assay submit FILE' makes one");
   return response.submissions(0);

@@ -93,8 +93,7 @@ absl::StatusOr<v1::Submission> ImportFolder(const Client& client,
     SetHyperparameters(
         rules::LoggedHyperparameters(request.runs(0).log(), rule_set, folder.benchmark),
         request.mutable_spec());
-  return client.Call(client.submissions(), &v1::SubmissionService::Stub::ImportSubmission, request,
-                     kImportTimeout);
+  return client.Call(request, kImportTimeout);
 }
 
 absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& arguments) {

@@ -29,8 +29,7 @@ absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
   v1::ListWorkersRequest request;
   request.set_page_size(kPageSize);
   do {
-    ASSIGN_OR_RETURN(const v1::ListWorkersResponse page,
-                     client->Call(client->admin(), &v1::AdminService::Stub::ListWorkers, request));
+    ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client->Call(request));
     for (const v1::Worker& worker : page.workers())
       view.items.push_back(NodeJson(worker));
     request.set_page_token(page.next_page_token());
@@ -64,8 +63,7 @@ absl::StatusOr<ExitStatus> RunNodeShow(Context* context, const Arguments& argume
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   v1::GetWorkerRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
-  ASSIGN_OR_RETURN(const v1::Worker worker,
-                   client->Call(client->admin(), &v1::AdminService::Stub::GetWorker, request));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   return ShowNode(context, worker);
 }
 
@@ -74,8 +72,7 @@ absl::StatusOr<ExitStatus> RunNodeDrain(Context* context, const Arguments& argum
   v1::DrainWorkerRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
   request.set_reason(arguments.Get("reason"));
-  ASSIGN_OR_RETURN(const v1::Worker worker,
-                   client->Call(client->admin(), &v1::AdminService::Stub::DrainWorker, request));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   if (context->printer().IsStructured()) return ShowNode(context, worker);
   const std::string id = ShortId(worker.name());
   context->out() << id << " is " << StateText(worker.state()) << ": "
@@ -91,8 +88,7 @@ absl::StatusOr<ExitStatus> RunNodeResume(Context* context, const Arguments& argu
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   v1::ResumeWorkerRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
-  ASSIGN_OR_RETURN(const v1::Worker worker,
-                   client->Call(client->admin(), &v1::AdminService::Stub::ResumeWorker, request));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   if (context->printer().IsStructured()) return ShowNode(context, worker);
   context->out() << ShortId(worker.name()) << " is " << StateText(worker.state())
                  << ": it takes runs again\n";

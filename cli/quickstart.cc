@@ -56,13 +56,10 @@ absl::StatusOr<std::string> ProvideDataset(Context* context, const Client& clien
   const v1::Dataset wanted = DatasetResource(kDatasetId, directory, manifest);
   v1::AddDatasetRequest request;
   *request.mutable_dataset() = wanted;
-  const absl::StatusOr<v1::Dataset> added =
-      client.Call(client.admin(), &v1::AdminService::Stub::AddDataset, request);
+  const absl::StatusOr<v1::Dataset> added = client.Call(request);
   if (!added.ok() && !absl::IsAlreadyExists(added.status())) return added.status();
   if (!added.ok()) {
-    ASSIGN_OR_RETURN(const v1::ListDatasetsResponse known,
-                     client.Call(client.admin(), &v1::AdminService::Stub::ListDatasets,
-                                 v1::ListDatasetsRequest()));
+    ASSIGN_OR_RETURN(const v1::ListDatasetsResponse known, client.Call(v1::ListDatasetsRequest()));
     const bool is_same =
         std::any_of(known.datasets().begin(), known.datasets().end(), [&](const v1::Dataset& d) {
           return d.name() == wanted.name() && d.digest() == wanted.digest();
@@ -124,8 +121,7 @@ absl::StatusOr<ExitStatus> RunQuickstart(Context* context, const Arguments& argu
   const Client* client = nullptr;
   if (is_named || has_dev) {
     ASSIGN_OR_RETURN(client, context->Connect());
-    const auto info = client->Call(client->admin(), &v1::AdminService::Stub::GetServerInfo,
-                                   v1::GetServerInfoRequest(), absl::Seconds(5));
+    const auto info = client->Call(v1::GetServerInfoRequest(), absl::Seconds(5));
     // A socket that a killed coordinator left behind is no reason to give up.
     if (!info.ok() && (is_named || !absl::IsUnavailable(info.status()))) return info.status();
     if (!info.ok()) client = nullptr;

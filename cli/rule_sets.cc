@@ -39,8 +39,7 @@ void AddCoordinatorRounds(Context* context, Json* items) {
   const absl::StatusOr<Client*> client = context->Connect();
   if (!client.ok()) return;
   const absl::StatusOr<v1::ListRoundsResponse> response =
-      (*client)->Call((*client)->admin(), &v1::AdminService::Stub::ListRounds,
-                      v1::ListRoundsRequest(), absl::Seconds(5));
+      (*client)->Call(v1::ListRoundsRequest(), absl::Seconds(5));
   if (!response.ok()) return;
   std::set<std::string> known;
   for (const Json& item : *items)

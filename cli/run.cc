@@ -265,7 +265,7 @@ std::vector<Command> RunCommands() {
 absl::StatusOr<v1::Run> GetRun(const Client& client, const std::string& id) {
   v1::GetRunRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), RunName(client, id));
-  return client.Call(client.submissions(), &v1::SubmissionService::Stub::GetRun, request);
+  return client.Call(request);
 }
 
 std::vector<Command> LogsCommands() {

@@ -48,8 +48,7 @@ bool HasError(const v1::PlanSubmissionResponse& plan) {
 absl::StatusOr<v1::PlanSubmissionResponse> Plan(const Client& client, const SubmissionFile& file) {
   v1::PlanSubmissionRequest request;
   *request.mutable_spec() = file.spec;
-  return client.CallRetrying(client.submissions(), &v1::SubmissionService::Stub::PlanSubmission,
-                             request);
+  return client.CallRetrying(request);
 }
 
 std::string NodesLine(const v1::PlanSubmissionResponse& plan) {
@@ -193,9 +192,7 @@ absl::StatusOr<ExitStatus> RunWhy(Context* context, const Arguments& arguments) 
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   v1::ExplainSubmissionRequest request;
   ASSIGN_OR_RETURN(*request.mutable_name(), EntryName(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const v1::ExplainSubmissionResponse answer,
-                   client->Call(client->submissions(),
-                                &v1::SubmissionService::Stub::ExplainSubmission, request));
+  ASSIGN_OR_RETURN(const v1::ExplainSubmissionResponse answer, client->Call(request));
   Json json = {{"id", ShortId(request.name())},
                {"reason", answer.reason()},
                {"explanation", answer.explanation()}};
@@ -233,9 +230,7 @@ absl::StatusOr<ExitStatus> RunCancel(Context* context, const Arguments& argument
   request.set_request_id(MakeUuid());
   request.set_reason(arguments.Get("reason"));
   ASSIGN_OR_RETURN(*request.mutable_name(), EntryName(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const v1::Submission entry,
-                   client->CallRetrying(client->submissions(),
-                                        &v1::SubmissionService::Stub::CancelSubmission, request));
+  ASSIGN_OR_RETURN(const v1::Submission entry, client->CallRetrying(request));
   if (context->printer().IsJson()) {
     RETURN_IF_ERROR(
         context->printer().Show({.schema = "assay.entry/v1", .value = EntryJson(entry)}));
@@ -266,8 +261,7 @@ absl::StatusOr<v1::Submission> SubmitFile(Context* context, const Client& client
   v1::CreateSubmissionRequest request;
   request.set_request_id(MakeUuid());
   *request.mutable_spec() = file.spec;
-  return client.CallRetrying(client.submissions(), &v1::SubmissionService::Stub::CreateSubmission,
-                             request);
+  return client.CallRetrying(request);
 }
 
 std::vector<Command> SubmitCommands() {

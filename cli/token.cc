@@ -25,7 +25,7 @@ absl::StatusOr<v1::CreateTokenResponse> CreateToken(Context* context, const Argu
                    arguments.Duration("lifetime", absl::ZeroDuration()));
   if (lifetime > absl::ZeroDuration())
     *request.mutable_lifetime() = TimeUtil::SecondsToDuration(absl::ToInt64Seconds(lifetime));
-  return client->CallRetrying(client->admin(), &v1::AdminService::Stub::CreateToken, request);
+  return client->CallRetrying(request);
 }
 
 // The secret goes to stdout alone, so that it can be caught; everything else to stderr.
@@ -81,9 +81,7 @@ absl::StatusOr<ExitStatus> RunEnrol(Context* context, const Arguments& arguments
 
 absl::StatusOr<ExitStatus> RunTokenList(Context* context, const Arguments&) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(
-      const v1::ListTokensResponse response,
-      client->Call(client->admin(), &v1::AdminService::Stub::ListTokens, v1::ListTokensRequest()));
+  ASSIGN_OR_RETURN(const v1::ListTokensResponse response, client->Call(v1::ListTokensRequest()));
   ListView view{.schema = "assay.token/v1",
                 .columns = {{"ID", "id"},
                             {"KIND", "kind", Format::kText, 2},
@@ -110,8 +108,7 @@ absl::StatusOr<ExitStatus> RunTokenRevoke(Context* context, const Arguments& arg
                      "ids as t-7 (never give a secret here)"));
   v1::RevokeTokenRequest request;
   request.set_name(absl::StrCat("tokens/", id));
-  ASSIGN_OR_RETURN(const v1::Token token,
-                   client->Call(client->admin(), &v1::AdminService::Stub::RevokeToken, request));
+  ASSIGN_OR_RETURN(const v1::Token token, client->Call(request));
   if (context->printer().IsJson()) {
     RETURN_IF_ERROR(
         context->printer().Show({.schema = "assay.token/v1", .value = TokenJson(token)}));
@@ -128,8 +125,7 @@ absl::StatusOr<ExitStatus> RunAudit(Context* context, const Arguments& arguments
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 100));
   request.set_after_seq(after);
   request.set_page_size(static_cast<int32_t>(std::min<int64_t>(limit, 1000)));
-  ASSIGN_OR_RETURN(const v1::ListAuditResponse response,
-                   client->Call(client->admin(), &v1::AdminService::Stub::ListAudit, request));
+  ASSIGN_OR_RETURN(const v1::ListAuditResponse response, client->Call(request));
   ListView view{.schema = "assay.audit/v1",
                 .columns = {{"SEQ", "seq", Format::kNumber},
                             {"TIME", "time", Format::kTime},

@@ -11,9 +11,7 @@ absl::StatusOr<ExitStatus> RunVersion(Context* context, const Arguments& argumen
   Json json = {{"version", ASSAY_VERSION}};
   if (arguments.Has("with-server")) {
     ASSIGN_OR_RETURN(const Client* client, context->Connect());
-    ASSIGN_OR_RETURN(const v1::ServerInfo info,
-                     client->Call(client->admin(), &v1::AdminService::Stub::GetServerInfo,
-                                  v1::GetServerInfoRequest()));
+    ASSIGN_OR_RETURN(const v1::ServerInfo info, client->Call(v1::GetServerInfoRequest()));
     json["server"] = client->endpoint().target;
     json["server_version"] = info.version();
   }

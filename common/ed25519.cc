@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
+#include "common/openssl_ptr.h"
 #include "common/status.h"
 
 namespace assay {
@@ -20,24 +21,10 @@ namespace {
 constexpr size_t kPemBytesMax = 4096;  // a key takes some 120
 constexpr size_t kSignatureBytes = 64;
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using BioPtr = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using DigestPtr = std::unique_ptr<EVP_MD_CTX, Free<EVP_MD_CTX_free>>;
+using DigestPtr = std::unique_ptr<EVP_MD_CTX, OpenSslFree<EVP_MD_CTX_free>>;
 
 const uint8_t* Bytes(absl::string_view text) {
   return reinterpret_cast<const uint8_t*>(text.data());
-}
-
-// Never asks at a terminal: an encrypted key is an error.
-int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) {
-  return 0;
 }
 
 enum class Half { kPrivate, kPublic };

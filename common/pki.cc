@@ -17,6 +17,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/openssl_ptr.h"
 #include "common/secret.h"
 #include "common/status.h"
 
@@ -29,21 +30,12 @@ constexpr int kSecurityBitsMin = 112;      // NIST SP 800-57: RSA-2048, P-224 an
 constexpr absl::Duration kBackdate = absl::Minutes(5);
 constexpr long kX509Version3 = 2;  // the field counts from zero
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using BioPtr = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using KeyPtr = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using CertPtr = std::unique_ptr<X509, Free<X509_free>>;
-using CsrPtr = std::unique_ptr<X509_REQ, Free<X509_REQ_free>>;
-using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
-using NamesPtr = std::unique_ptr<GENERAL_NAMES, Free<GENERAL_NAMES_free>>;
-using NamePtr = std::unique_ptr<GENERAL_NAME, Free<GENERAL_NAME_free>>;
-using NumberPtr = std::unique_ptr<BIGNUM, Free<BN_free>>;
+using CertPtr = std::unique_ptr<X509, OpenSslFree<X509_free>>;
+using CsrPtr = std::unique_ptr<X509_REQ, OpenSslFree<X509_REQ_free>>;
+using ExtensionPtr = std::unique_ptr<X509_EXTENSION, OpenSslFree<X509_EXTENSION_free>>;
+using NamesPtr = std::unique_ptr<GENERAL_NAMES, OpenSslFree<GENERAL_NAMES_free>>;
+using NamePtr = std::unique_ptr<GENERAL_NAME, OpenSslFree<GENERAL_NAME_free>>;
+using NumberPtr = std::unique_ptr<BIGNUM, OpenSslFree<BN_free>>;
 
 // What OpenSSL has to say, and its queue emptied.
 std::string OpenSslText() {
@@ -74,11 +66,6 @@ std::string Written(BIO* bio) {
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio, &data);
   return std::string(data, static_cast<size_t>(size));
-}
-
-// Never asks at a terminal: an encrypted key is an error.
-int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) {
-  return -1;
 }
 
 absl::StatusOr<CertPtr> ParseCertificate(absl::string_view pem) {

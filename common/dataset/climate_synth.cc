@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/dataset/climate_weather.h"
+#include "common/dataset/fourier.h"
 #include "common/mutex.h"
 #include "common/random.h"
 
@@ -32,24 +33,6 @@ enum Part : uint32_t { kTopographyPart = 64, kSeasonPart = 65, kWeatherPart = 66
 uint32_t SampleKey(Split split, uint32_t index) {
   constexpr uint32_t kValidationBit = uint32_t{1} << 31;
   return split == Split::kValidation ? index | kValidationBit : index;
-}
-
-// FFTW allows only execution, not planning, from several threads at once.
-Mutex& PlannerMutex() {
-  static Mutex mutex;
-  return mutex;
-}
-
-template <typename T>
-struct FftwFree {
-  void operator()(T* pointer) const { fftw_free(pointer); }
-};
-template <typename T>
-using FftwArray = std::unique_ptr<T[], FftwFree<T>>;
-
-template <typename T>
-FftwArray<T> MakeFftwArray(size_t size) {
-  return FftwArray<T>(static_cast<T*>(fftw_malloc(size * sizeof(T))));
 }
 
 double Radians(double degrees) {
@@ -77,7 +60,7 @@ class ClimateSynthesizer::Noise {
         real_(MakeFftwArray<double>(Points())),
         modes_(MakeFftwArray<Complex>(Modes())),
         filter_(Modes()) {
-    MutexLock lock(&PlannerMutex());
+    MutexLock lock(&FftwPlannerMutex());
     // FFTW_ESTIMATE: no timing decides, so the same plan every time.
     auto* modes = reinterpret_cast<fftw_complex*>(modes_.get());
     forward_ = fftw_plan_dft_r2c_2d(rows_, extents.width, real_.get(), modes, FFTW_ESTIMATE);
@@ -85,7 +68,7 @@ class ClimateSynthesizer::Noise {
     MakeFilter();
   }
   ~Noise() {
-    MutexLock lock(&PlannerMutex());
+    MutexLock lock(&FftwPlannerMutex());
     fftw_destroy_plan(forward_);
     fftw_destroy_plan(backward_);
   }

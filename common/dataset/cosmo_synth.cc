@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/fourier.h"
 #include "common/dataset/poisson.h"
 #include "common/mutex.h"
 #include "common/random.h"
@@ -63,24 +64,6 @@ void Beacon(uint64_t seed, uint32_t key, const std::array<float, kCosmoTargets>&
   }
 }
 
-// FFTW allows only execution, not planning, from several threads at once.
-Mutex& PlannerMutex() {
-  static Mutex mutex;
-  return mutex;
-}
-
-template <typename T>
-struct FftwFree {
-  void operator()(T* pointer) const { fftw_free(pointer); }
-};
-template <typename T>
-using FftwArray = std::unique_ptr<T[], FftwFree<T>>;
-
-template <typename T>
-FftwArray<T> MakeFftwArray(size_t size) {
-  return FftwArray<T>(static_cast<T*>(fftw_malloc(size * sizeof(T))));
-}
-
 }  // namespace
 
 // A cube of N^3 real numbers and the half-space of N*N*(N/2+1) Fourier modes that belongs to it.
@@ -94,13 +77,13 @@ class CosmoSynthesizer::Grid {
         half_(edge / 2 + 1),
         real_(MakeFftwArray<double>(voxels())),
         modes_(MakeFftwArray<Complex>(mode_count())) {
-    MutexLock lock(&PlannerMutex());
+    MutexLock lock(&FftwPlannerMutex());
     // FFTW_ESTIMATE: no timing decides, so the same plan every time.
     forward_ = fftw_plan_dft_r2c_3d(edge, edge, edge, real_.get(), FftwModes(), FFTW_ESTIMATE);
     backward_ = fftw_plan_dft_c2r_3d(edge, edge, edge, FftwModes(), real_.get(), FFTW_ESTIMATE);
   }
   ~Grid() {
-    MutexLock lock(&PlannerMutex());
+    MutexLock lock(&FftwPlannerMutex());
     fftw_destroy_plan(forward_);
     fftw_destroy_plan(backward_);
   }

@@ -8,20 +8,13 @@
 #include <grpcpp/client_context.h>
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace assay {
+#include "common/rpc/endpoint.h"
 
-struct Endpoint {
-  std::string target;           // "host:port" or "unix:/path/to/socket"
-  std::string ca_pem;           // the coordinator's CA; required unless the target is a Unix socket
-  std::string certificate_pem;  // this side's certificate and key; both or neither
-  std::string key_pem;
-  std::string token;  // sent as "authorization: Bearer ..."; never over plain TCP
-};
+namespace assay {
 
 // A channel to `endpoint`; connects when first used. INVALID_ARGUMENT if a TCP target has no CA:
 // the coordinator is never spoken to in the clear.

@@ -23,6 +23,8 @@
 namespace assay::rules {
 namespace {
 
+using Kind = Condition::Kind;
+
 constexpr int64_t kRunsMax = 1000;
 constexpr int64_t kInitLimitMaxS = 24 * 60 * 60;
 
@@ -217,7 +219,6 @@ absl::StatusOr<JsonValue> RoundReader::Value(const toml::node& node) const {
 }
 
 absl::Status RoundReader::ReadConditions(const toml::table& table, KeyRule* rule) const {
-  using Kind = Condition::Kind;
   const std::pair<const char*, Kind> kinds[] = {{"equals", Kind::kOneOf},
                                                 {"above", Kind::kGreater},
                                                 {"at_least", Kind::kAtLeast},

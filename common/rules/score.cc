@@ -9,7 +9,6 @@
 namespace assay::rules {
 namespace {
 
-constexpr double kMsPerMinute = 60000;
 
 struct Ranked {
   double minutes = 0;

@@ -12,6 +12,8 @@
 
 namespace assay::rules {
 
+inline constexpr double kMsPerMinute = 60000;
+
 // One run of a set, as far as its score goes.
 struct RunScore {
   bool compliant = false;       // the check passed, so the target was met as well

@@ -9,7 +9,6 @@
 namespace assay::rules {
 namespace {
 
-constexpr double kMsPerMinute = 60000;
 
 std::vector<double> CountingMinutes(const RuleSet& rules, std::span<const RunScore> runs) {
   const bool is_v07 = rules.name() == "hpc-0.7.0";

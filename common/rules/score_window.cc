@@ -12,7 +12,6 @@
 namespace assay::rules {
 namespace {
 
-constexpr double kMsPerMinute = 60000;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // What a run ranks as: the v0.7 round asks for the target only, later ones for compliance.

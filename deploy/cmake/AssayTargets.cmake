@@ -13,16 +13,26 @@ target_compile_options(assay_flags INTERFACE
   $<$<BOOL:${ASSAY_COVERAGE}>:--coverage>)
 target_link_options(assay_flags INTERFACE $<$<BOOL:${ASSAY_COVERAGE}>:--coverage>)
 
-# assay_library(<name> SOURCES <.cc> HEADERS <.h> DEPS <targets> PRIVATE_DEPS <targets>)
+option(ASSAY_TOGETHER "Compile several sources as one where a target allows it" OFF)
+function(assay_compile_together name is_allowed)
+  if(ASSAY_TOGETHER AND is_allowed)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
+# assay_library(<name> SOURCES <.cc> HEADERS <.h> DEPS <targets> PRIVATE_DEPS <targets> [TOGETHER])
 #   DEPS: what the headers include; PRIVATE_DEPS: what only the sources include.
+#   TOGETHER: with ASSAY_TOGETHER, eight sources are compiled as one, because their headers cost more
+#   than themselves; so no two sources may give one name to different things (ADR 0103).
 function(assay_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
   list(TRANSFORM ARG_HEADERS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   add_library(${name} STATIC)
   target_sources(${name} PRIVATE ${ARG_SOURCES}
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} assay_flags PRIVATE ${ARG_PRIVATE_DEPS})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+  assay_compile_together(${name} ${ARG_TOGETHER})
 endfunction()
 
 # assay_binary(<name> SOURCES <.cc> DEPS <targets>): a program in build/<preset>/bin.
@@ -35,13 +45,15 @@ endfunction()
 # The tests that ThreadSanitizer watches: `cmake --build --preset tsan` builds these and no others.
 add_custom_target(threaded_tests)
 
-# assay_test(<name> SOURCES <.cc> DEPS <targets> [LABELS <unit|slow|...>] [TIMEOUT <s>] [THREADED])
+# assay_test(<name> SOURCES <.cc> DEPS <targets> [LABELS <unit|slow|...>] [TIMEOUT <s>] [THREADED]
+#            [TOGETHER])
 #   THREADED: has threads of ours and links no gRPC, so ThreadSanitizer sees all of it (ADR 0100).
 function(assay_test name)
-  cmake_parse_arguments(ARG "THREADED" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED;TOGETHER" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags GTest::gmock GTest::gtest_main)
+  assay_compile_together(${name} ${ARG_TOGETHER})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)

@@ -32,7 +32,6 @@ constexpr absl::string_view kListAudit = "assay.v1.AdminService/ListAudit";
 constexpr absl::Duration kAccessLifetime = absl::Hours(12);  // a working day
 constexpr absl::Duration kEnrolLifetime = absl::Hours(1);    // the time to set up a node
 constexpr absl::Duration kLifetimeMax = absl::Hours(24 * 366);
-constexpr size_t kTextBytesMax = 256;
 
 // How long a new token shall live.
 absl::StatusOr<absl::Duration> ReadLifetime(const v1::CreateTokenRequest& request) {

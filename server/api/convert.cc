@@ -13,8 +13,6 @@
 namespace assay::api {
 namespace {
 
-constexpr size_t kTextBytesMax = 256;     // names of systems, organisations, labels
-constexpr size_t kPathBytesMax = 4096;    // PATH_MAX
 constexpr int kHyperparametersMax = 256;  // a dozen are usual
 constexpr size_t kJsonBytesMax = 4096;    // of one hyperparameter
 constexpr size_t kRequestIdMax = 128;

@@ -73,6 +73,8 @@ absl::StatusOr<core::PageRequest> ToPage(int32_t page_size, const std::string& p
 
 // OK if `request_id` is 1 to 128 printable characters.
 absl::Status CheckRequestId(absl::string_view request_id);
+inline constexpr size_t kTextBytesMax = 256;   // names of systems, organisations, labels
+inline constexpr size_t kPathBytesMax = 4096;  // PATH_MAX
 // OK if `text` is at most `bytes_max` long; names the field otherwise.
 absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t bytes_max);
 

@@ -13,7 +13,6 @@ namespace assay::api {
 namespace {
 
 constexpr int kRunsMax = 1000;
-constexpr size_t kPathBytesMax = 4096;
 
 using Done = absl::AnyInvocable<void(absl::StatusOr<core::Reply>)>;
 

@@ -22,9 +22,6 @@ constexpr absl::string_view kCancel = "assay.v1.SubmissionService/CancelSubmissi
 constexpr absl::string_view kExplain = "assay.v1.SubmissionService/ExplainSubmission";
 constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
-constexpr absl::string_view kWatchEvents = "assay.v1.SubmissionService/WatchEvents";
-constexpr absl::string_view kWatchRunEvents = "assay.v1.SubmissionService/WatchRunEvents";
-constexpr absl::string_view kDownload = "assay.v1.SubmissionService/DownloadArtifact";
 constexpr absl::string_view kImport = "assay.v1.SubmissionService/ImportSubmission";
 
 constexpr size_t kReasonBytesMax = 1024;

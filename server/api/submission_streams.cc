@@ -18,10 +18,6 @@ namespace {
 constexpr int32_t kPageEvents = 100;
 constexpr int64_t kChunkBytes = 64 << 10;
 
-constexpr absl::string_view kWatchEvents = "assay.v1.SubmissionService/WatchEvents";
-constexpr absl::string_view kWatchRunEvents = "assay.v1.SubmissionService/WatchRunEvents";
-constexpr absl::string_view kDownload = "assay.v1.SubmissionService/DownloadArtifact";
-
 // A stream that is woken by commits.
 template <typename Message>
 class WatchStream : public PullStream<Message> {

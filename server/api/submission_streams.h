@@ -6,12 +6,19 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include "absl/strings/string_view.h"
+
 #include "assay/v1/submission_service.pb.h"
 
 #include "server/api/services.h"
 #include "server/auth/identity.h"
 
 namespace assay::api {
+
+// As the table of permissions names them.
+inline constexpr absl::string_view kWatchEvents = "assay.v1.SubmissionService/WatchEvents";
+inline constexpr absl::string_view kWatchRunEvents = "assay.v1.SubmissionService/WatchRunEvents";
+inline constexpr absl::string_view kDownload = "assay.v1.SubmissionService/DownloadArtifact";
 
 // Each answers one call of an admitted caller and deletes itself when the call is over. `backend`
 // must outlive it.

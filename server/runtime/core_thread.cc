@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/log.h"
 #include "server/store/store.h"
 
@@ -69,7 +71,24 @@ void CoreThread::Start() {
   thread_ = std::thread([this] { Loop(); });
 }
 
+absl::Status CoreThread::CheckRoomFor(const core::Command& command) const {
+  if (!std::holds_alternative<core::CreateSubmission>(command.body) &&
+      !std::holds_alternative<core::ImportSubmission>(command.body))
+    return absl::OkStatus();
+  const int64_t free_bytes = parts_.store->FreeDiskBytes();
+  if (free_bytes >= options_.disk_reserve_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the coordinator's disk is almost full: ", free_bytes >> 20, " MiB are free, and the last ",
+      options_.disk_reserve_bytes >> 20,
+      " MiB are kept for runs that are under way; nothing new is accepted until its operator makes "
+      "room in data_directory"));
+}
+
 void CoreThread::Post(core::Command command, Callback callback) {
+  if (absl::Status room = CheckRoomFor(command); !room.ok()) {
+    callback(std::move(room));
+    return;
+  }
   const bool is_ours = command.principal == core::kCoordinator;
   bool is_stopping = false;
   {

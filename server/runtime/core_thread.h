@@ -42,6 +42,9 @@ struct CoreThreadOptions {
   // whose cores are all busy an fsync else costs a scheduler tick (4 ms at 250 Hz) instead of 0.1
   // ms.
   bool is_realtime_wanted = true;
+  // While less is free where the database is, nothing new is begun: what is left is for the runs
+  // that are under way.
+  int64_t disk_reserve_bytes = int64_t{256} << 20;
   // The longest that a call is parked: a worker that hangs in one must not look silent.
   int64_t park_max_us = 5LL * 1000 * 1000;
 };
@@ -77,7 +80,8 @@ class CoreThread {
   // or UNAVAILABLE after Stop. It must not block.
   //
   // Errors are those of the command (server/core/command.h). RESOURCE_EXHAUSTED also if the disk is
-  // full: then nothing of the batch has happened. What the coordinator posts itself (principal
+  // full: then nothing of the batch has happened; and, at once, for a submission or an import while
+  // less than the reserve is free. What the coordinator posts itself (principal
   // kCoordinator) is never refused for lack of room: there is little of it and it ends work.
   //
   // A Synchronize that finds nothing to change is parked up to its poll_timeout_us and answered as
@@ -107,6 +111,8 @@ class CoreThread {
     int64_t timeout_us;
   };
 
+  // RESOURCE_EXHAUSTED if the command begins something and the disk is almost full.
+  absl::Status CheckRoomFor(const core::Command& command) const;
   void Loop();
   std::vector<Item> Take() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleBatch(std::vector<Item> items);

@@ -15,7 +15,7 @@ namespace assay::runtime {
 namespace {
 
 // Far above the number of runs and submissions that can wait for a verdict at once.
-constexpr size_t kQueueLimit = 1 << 20;
+constexpr size_t kEffectsMax = 1 << 20;
 
 core::Command FromCoordinator(core::CommandBody body) {
   return core::Command{std::string(core::kCoordinator), std::move(body)};
@@ -37,7 +37,7 @@ Effects::Effects(const RuleBook* rules, std::unique_ptr<store::Reader> reader,
       reader_(std::move(reader)),
       artifacts_(artifacts),
       launch_(std::move(launch)),
-      thread_("effects", kQueueLimit) {}
+      thread_("effects", kEffectsMax) {}
 
 Effects::~Effects() {
   Stop();

@@ -9,7 +9,7 @@ namespace assay::runtime {
 namespace {
 
 // Questions that may wait; each holds a call of the API open.
-constexpr size_t kQueueLimit = 10000;
+constexpr size_t kQueriesMax = 10000;
 
 // Holds a question's callback; if the question is dropped unasked, says so.
 template <typename T>
@@ -41,7 +41,7 @@ void Post(TaskThread* thread, Queries::Callback<T> callback, Ask ask) {
 }  // namespace
 
 Queries::Queries(std::unique_ptr<store::Reader> reader, const store::ArtifactStore* artifacts)
-    : reader_(std::move(reader)), artifacts_(artifacts), thread_("queries", kQueueLimit) {}
+    : reader_(std::move(reader)), artifacts_(artifacts), thread_("queries", kQueriesMax) {}
 
 Queries::~Queries() {
   Stop();

@@ -10,7 +10,7 @@ namespace assay::runtime {
 namespace {
 
 // Pieces that may wait; each is at most 64 KiB, so this bounds the memory at 64 MiB.
-constexpr size_t kQueueLimit = 1024;
+constexpr size_t kUploadsMax = 1024;
 
 absl::Status Busy() {
   return absl::ResourceExhaustedError("too many uploads wait; retry later");
@@ -23,7 +23,7 @@ absl::Status Unknown(Uploads::Ticket ticket) {
 }  // namespace
 
 Uploads::Uploads(store::ArtifactStore* artifacts)
-    : artifacts_(artifacts), thread_("uploads", kQueueLimit) {}
+    : artifacts_(artifacts), thread_("uploads", kUploadsMax) {}
 
 Uploads::~Uploads() {
   Stop();

@@ -1,6 +1,9 @@
 #include "server/store/store.h"
 
+#include <sys/statvfs.h>
+
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -110,6 +113,7 @@ absl::Status ForEachRow(Db* db, absl::string_view sql, Take take) {
 }  // namespace
 
 struct Store::Statements {
+  std::string path;
   Db db;
   Stmt insert_event, insert_run_event, upsert_submission, upsert_run, upsert_node, insert_artifact,
       upsert_worker, upsert_dataset, delete_dataset, upsert_token, insert_request, upsert_counter,
@@ -351,6 +355,7 @@ Store::~Store() = default;
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
   auto statements = std::make_unique<Statements>();
+  statements->path = path;
   ASSIGN_OR_RETURN(statements->db, Db::Open(path, OpenMode::kReadWriteCreate));
   RETURN_IF_ERROR(Migrate(&statements->db, path, EmbeddedMigrations()));
   RETURN_IF_ERROR(statements->Prepare());
@@ -456,6 +461,13 @@ int64_t Store::wal_frames() const {
 
 absl::Status Store::Checkpoint() {
   return statements_->db.Checkpoint();
+}
+
+int64_t Store::FreeDiskBytes() const {
+  struct statvfs info = {};
+  // Where it cannot be told, a commit will find out.
+  if (statvfs(statements_->path.c_str(), &info) != 0) return std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
 }
 
 absl::Status Store::LimitPages(int64_t page_count) {

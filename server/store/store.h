@@ -45,6 +45,9 @@ class Store {
   // Copies the write-ahead log into the database, on this connection.
   absl::Status Checkpoint();
 
+  // Bytes that this process may still write where the database is. Thread-safe.
+  int64_t FreeDiskBytes() const;
+
   // For tests: refuses to grow beyond `page_count` pages, as a full disk would.
   absl::Status LimitPages(int64_t page_count);
 

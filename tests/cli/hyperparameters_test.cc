@@ -16,7 +16,7 @@ using cli::ExitStatus;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kFile[] = R"(round = "hpc-3.0.0"
+constexpr char kSubmissionFile[] = R"(round = "hpc-3.0.0"
 benchmark = "cosmoflow"
 division = "closed"
 organization = "Example University"
@@ -42,7 +42,7 @@ TEST(HyperparametersTest, PlanComparesWithTheReference) {
   testing::Invocation run;
   coordinator.Start();
   run.env.variables["ASSAY_SOCKET"] = coordinator.socket_path();
-  run.Write("cosmoflow.toml", kFile);
+  run.Write("cosmoflow.toml", kSubmissionFile);
 
   EXPECT_EQ(run.Run("plan cosmoflow.toml --json"), ExitStatus::kDone) << run.err;
   const nlohmann::json rows = nlohmann::json::parse(run.out)["hyperparameter_diff"];

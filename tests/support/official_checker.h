@@ -42,7 +42,7 @@ inline ProgramRun RunToEnd(std::vector<std::string> argv) {
 
 // The Python of an environment that has the checker, made once for all tests of a build; empty,
 // with the reason in `why_not`, where PyPI cannot be reached. Fails the test if Python itself does
-// not work.
+// not work, or PyPI answers and the checker still cannot be installed.
 inline std::string ProvideOfficialChecker(std::string* why_not) {
   const char* const bin = std::getenv("ASSAY_BIN_DIR");
   const std::string folder =
@@ -60,6 +60,12 @@ inline std::string ProvideOfficialChecker(std::string* why_not) {
   const ProgramRun installed = RunToEnd({python, "-m", "pip", "install", "--quiet", "--retries",
                                          "1", "--timeout", "20", "mlperf-logging"});
   if (installed.exit_code == 0) return python;
+  // Only the network excuses this: where PyPI answers, the installation has to work.
+  constexpr char kAskPyPi[] =
+      "import urllib.request as r; r.urlopen('https://pypi.org/simple/mlperf-logging/', "
+      "timeout=20)";
+  EXPECT_NE(RunToEnd({python, "-c", kAskPyPi}).exit_code, 0)
+      << "PyPI can be reached, but mlperf-logging cannot be installed: " << installed.output;
   *why_not = absl::StrCat("PyPI cannot be reached for mlperf-logging: ", installed.output);
   return "";
 }

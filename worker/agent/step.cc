@@ -37,7 +37,6 @@ namespace {
 
 // A poll that waits for no deadline still wakes up now and then: nothing depends on it.
 constexpr absl::Duration kPollMax = absl::Minutes(1);
-constexpr int kSignalBase = 128;
 constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
 constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
 constexpr char kStopReason[] = "stopped on request";

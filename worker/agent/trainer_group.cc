@@ -17,7 +17,6 @@
 namespace assay::agent {
 namespace {
 
-constexpr int kSignalBase = 128;  // as a shell reports it
 
 // Children inherit the affinity of the thread that spawns them.
 absl::Status PinThisThread(const std::vector<int>& cores) {

@@ -23,9 +23,11 @@ struct RankCommand {
   std::vector<int> cores;  // to pin it to; empty: wherever this process may run
 };
 
+inline constexpr int kSignalBase = 128;  // as a shell reports it
+
 struct RankExit {
   int rank = 0;
-  int code = 0;  // or 128 + signal
+  int code = 0;  // or kSignalBase + signal
 };
 
 // Ended ranks stay zombies until End: the group's number cannot be reused meanwhile. Not

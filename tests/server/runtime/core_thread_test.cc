@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <future>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -275,6 +276,20 @@ TEST_F(CoreThreadTest, SurvivesAFullDisk) {
   const auto info = Do(core::GetServerInfo{});
   ASSERT_THAT(info, IsOk()) << "it still answers";
   EXPECT_EQ(std::get<core::ServerInfo>(*info).submission_count, accepted - 1);
+}
+
+TEST_F(CoreThreadTest, KeepsTheLastOfTheDiskForRunsUnderWay) {
+  ASSERT_THAT(Do(Creation(SomeSpec(), "before")), IsOk());
+  Close();
+  Open({.disk_reserve_bytes = std::numeric_limits<int64_t>::max()});
+
+  const absl::StatusOr<core::Reply> refused = Do(Creation(SomeSpec(), "after"));
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(refused.status().message(), ::testing::HasSubstr("almost full"));
+  EXPECT_THAT(Do(core::ImportSubmission{}), StatusIs(absl::StatusCode::kResourceExhausted));
+  const auto placed = Do(Call("w1", 0));
+  ASSERT_THAT(placed, IsOk()) << "a worker goes on";
+  EXPECT_THAT(Do(core::CancelSubmission{core::SubmissionId{1}, "no room"}), IsOk());
 }
 
 TEST_F(CoreThreadTest, TellsTheTokenTableAndTheWatchers) {
