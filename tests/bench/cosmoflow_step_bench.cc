@@ -1,10 +1,6 @@
 // Time of one CosmoFlow training step and one evaluation batch, as a share of the machine's peak.
 //
 //   OMP_NUM_THREADS=1 cosmoflow_step_bench --benchmark_filter='train/edge:32/.*'
-//   OMP_NUM_THREADS=1 cosmoflow_step_bench --benchmark_filter='bf16-speedup/.*'
-//
-// `bf16-speedup` takes steps of the float32 and the bfloat16 backend in turn, so that whatever else
-// the machine does disturbs both alike, and compares the medians and the fastest steps.
 //
 // `of_peak` divides the model's multiply-adds (counted twice, without padding or optimizer) per
 // second by what a 2048-cubed oneDNN matrix product reaches in this process on the same threads
@@ -94,9 +90,8 @@ HostBatch DrawBatch(const Trainable& model) {
   return batch;
 }
 
-std::unique_ptr<Trainable> MakeModel(const CosmoflowSpec& spec,
-                                     absl::string_view backend_name = "onednn") {
-  auto backend = MakeBackend(backend_name);
+std::unique_ptr<Trainable> MakeModel(const CosmoflowSpec& spec) {
+  auto backend = MakeBackend("onednn");
   CHECK_OK(backend.status());
   auto model = MakeTrainable({.cosmoflow = spec}, *std::move(backend));
   CHECK_OK(model.status());
@@ -129,52 +124,6 @@ void Train(benchmark::State& state) {
   Report(state, spec.batch, FlopsOf(spec).training);
 }
 
-// Milliseconds of each of a backend's steps, and what there is to say about them.
-class StepTimes {
- public:
-  void Add(double seconds) { milliseconds_.push_back(seconds * 1e3); }
-  double fastest() const { return *std::min_element(milliseconds_.begin(), milliseconds_.end()); }
-  double median() const {
-    std::vector<double> sorted = milliseconds_;
-    const auto middle = sorted.begin() + std::ssize(sorted) / 2;
-    std::nth_element(sorted.begin(), middle, sorted.end());
-    return *middle;
-  }
-
- private:
-  std::vector<double> milliseconds_;
-};
-
-void CompareShort(benchmark::State& state) {
-  if (const auto backend = MakeBackend("onednn-bf16"); !backend.ok())
-    return state.SkipWithError(backend.status().ToString().c_str());
-  const CosmoflowSpec spec = SpecOf(state);
-  const std::unique_ptr<Trainable> models[] = {MakeModel(spec), MakeModel(spec, "onednn-bf16")};
-  const HostBatch batch = DrawBatch(*models[0]);
-  const auto keep = [](std::span<float>) { return absl::OkStatus(); };
-  StepTimes times[2];
-  uint64_t step = 0;
-  const auto take = [&](size_t i) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto loss =
-        models[i]->TrainStep(MakeBatch(batch.voxels, batch.targets), {.step = step}, 1e-4, keep);
-    CHECK_OK(loss.status());
-    return SecondsSince(start);
-  };
-  take(0), take(1);  // the first steps plan and touch memory
-  for (auto _ : state) {
-    ++step;
-    for (size_t i = 0; i < 2; ++i)
-      times[i].Add(take(i));
-  }
-  state.counters["float_ms"] = times[0].median();
-  state.counters["short_ms"] = times[1].median();
-  state.counters["speedup"] = times[0].median() / times[1].median();
-  state.counters["float_best_ms"] = times[0].fastest();
-  state.counters["short_best_ms"] = times[1].fastest();
-  state.counters["speedup_best"] = times[0].fastest() / times[1].fastest();
-}
-
 void Evaluate(benchmark::State& state) {
   const CosmoflowSpec spec = SpecOf(state);
   const std::unique_ptr<Trainable> model = MakeModel(spec);
@@ -194,7 +143,6 @@ void Sizes(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK(Train)->Name("train")->Apply(Sizes);
 BENCHMARK(Evaluate)->Name("eval")->Apply(Sizes);
-BENCHMARK(CompareShort)->Name("bf16-speedup")->Apply(Sizes);
 
 }  // namespace
 }  // namespace assay

@@ -143,16 +143,23 @@ OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engin
                        dnnl::reorder({engine, gradients, engine, g.plain_w})};
 }
 
-// The block of BlockedPacking if `weights` are in its order, else 0. Only three-dimensional kernels
-// are looked for.
+// The block of BlockedPacking if `weights` are in its order, else 0.
 int64_t OnednnConvolution::BlockOf(const Desc& weights) const {
+  struct Order {
+    int64_t block;
+    Tag maps, volumes;
+  };
+  constexpr Order kOrders[] = {{16, Tag::AcdB16a2b, Tag::AcdeB16a2b},
+                               {32, Tag::AcdB32a2b, Tag::AcdeB32a2b},
+                               {48, Tag::AcdB48a2b, Tag::AcdeB48a2b},
+                               {64, Tag::AcdB64a2b, Tag::AcdeB64a2b}};
   const dnnl::memory::dims dims = weights.dims();
-  if (staging_ == nullptr || dims.size() != 5) return 0;
-  constexpr std::pair<int64_t, Tag> kOrders[] = {
-      {16, Tag::AcdeB16a2b}, {32, Tag::AcdeB32a2b}, {48, Tag::AcdeB48a2b}, {64, Tag::AcdeB64a2b}};
-  for (const auto& [block, tag] : kOrders)
-    if (weights == Desc(dims, Type::bf16, tag) && dims[0] % block == 0 && dims[1] % 2 == 0)
-      return block;
+  const bool is_grouped = dims.size() != shape_.w_shape.rank();
+  if (staging_ == nullptr || is_grouped || dims[1] % 2 != 0) return 0;
+  for (const Order& order : kOrders) {
+    const Tag tag = dims.size() == 4 ? order.maps : order.volumes;
+    if (dims[0] % order.block == 0 && weights == Desc(dims, Type::bf16, tag)) return order.block;
+  }
   return 0;
 }
 
@@ -165,9 +172,10 @@ void OnednnConvolution::Pack(const Tensor& w, PackedWeights* packed) {
   if (packed->is_current) return;
   packed->is_current = true;
   if (packed->block > 0) {
-    const BlockedPacking packing = {w.shape[0] * w.shape[1] * w.shape[2], w.shape[3], w.shape[4],
-                                    packed->block};
-    packing.Run(w.As<float>(), static_cast<Bfloat16*>(packed->memory.get_data_handle()));
+    const size_t rank = w.shape.rank();
+    const int64_t in = w.shape[rank - 2], out = w.shape[rank - 1];
+    BlockedPacking{w.elements() / (in * out), in, out, packed->block}.Run(
+        w.As<float>(), static_cast<Bfloat16*>(packed->memory.get_data_handle()));
     return;
   }
   w_.set_data_handle(w.As<float>());
