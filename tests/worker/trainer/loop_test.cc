@@ -17,6 +17,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/trainer/run_specs.h"
+#include "worker/engine/backends/registry.h"
 #include "worker/trainer/failure.h"
 
 namespace assay {
@@ -117,6 +118,27 @@ TEST_F(TrainingLoopTest, TheSameSeedGivesTheSameBits) {
 
   EXPECT_EQ(Errors(), first);
   EXPECT_FALSE(first.empty());
+}
+
+TEST_F(TrainingLoopTest, ErrorsInBfloat16RepeatAndAreNearThoseOfFloat) {
+  const auto backend = MakeBackend("onednn-bf16");
+  if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
+  v1::RunSpec run = Run();
+  run.set_quality_target(1e-6);
+  ASSERT_THAT(Train(run), IsOk());
+  run.set_backend("onednn-bf16");
+  ASSERT_THAT(Train(run), IsOk());
+  ASSERT_THAT(Train(run), IsOk());
+
+  const std::vector<std::string> errors = Errors();  // of three runs, two epochs each
+  ASSERT_EQ(errors.size(), 6U);
+  for (size_t epoch = 0; epoch < 2; ++epoch) {
+    SCOPED_TRACE(epoch);
+    const double in_float = std::stod(errors[epoch]);
+    EXPECT_NEAR(std::stod(errors[2 + epoch]), in_float, 0.05 * in_float);
+    EXPECT_NE(errors[2 + epoch], errors[epoch]);
+    EXPECT_EQ(errors[4 + epoch], errors[2 + epoch]);
+  }
 }
 
 // Staged bytes are the same bytes, so training is the same training.
