@@ -157,7 +157,7 @@ TEST_F(ShortTrainingTest, RepeatsItselfBitByBitWithTheSameSeed) {
 
 TEST_F(ShortTrainingTest, ReachesTheQualityOfFloatWithinTheSpreadOfSeeds) {
   std::vector<double> floats, shorts;
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (const uint64_t seed : {1U, 2U, 3U}) {
     for (const char* backend : {kFloat, kShort}) {
       const auto model = Make(backend, Cosmoflow(seed));
       const double before = Error(model.get());
