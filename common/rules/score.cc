@@ -9,7 +9,6 @@
 namespace assay::rules {
 namespace {
 
-
 struct Ranked {
   double minutes = 0;
   int position = 0;

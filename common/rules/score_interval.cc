@@ -9,7 +9,6 @@
 namespace assay::rules {
 namespace {
 
-
 std::vector<double> CountingMinutes(const RuleSet& rules, std::span<const RunScore> runs) {
   const bool is_v07 = rules.name() == "hpc-0.7.0";
   std::vector<double> minutes;

@@ -11,7 +11,6 @@
 namespace assay::rules {
 namespace {
 
-
 // Python compares the numbers, so 4.0 nodes are 4.
 std::optional<int64_t> WholeNumber(const std::optional<JsonValue>& value) {
   if (!value) return std::nullopt;

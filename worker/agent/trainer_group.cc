@@ -17,7 +17,6 @@
 namespace assay::agent {
 namespace {
 
-
 // Children inherit the affinity of the thread that spawns them.
 absl::Status PinThisThread(const std::vector<int>& cores) {
   cpu_set_t set;

@@ -1,10 +1,9 @@
 // Every backend against the reference, operation by operation, on random input.
 //
-// Tolerance: the largest difference, divided by the largest value of the reference's result (which
-// sums in double), must stay below 2e-6 times the root of the number of terms in a sum: float
-// rounding errors add up like a random walk. Backends that round factors to bfloat16 get factors
-// that are so already, and must keep the same tolerance but where said; what rounding costs is in
-// short_factors_test.cc.
+// Tolerance: ExpectClose. Backends that round factors to bfloat16 get factors that are so already,
+// and must keep the same tolerance but where said; what rounding costs is in short_factors_test.cc.
+
+#include "tests/worker/engine/conformance.h"
 
 #include <gtest/gtest.h>
 
@@ -14,11 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/status_matchers.h"
-#include "tests/worker/engine/backends_under_test.h"
-#include "tests/worker/engine/host_tensor.h"
-#include "worker/engine/backend.h"
-#include "worker/engine/backends/reference/reference_backend.h"
 #include "worker/engine/backends/registry.h"
 
 namespace assay {
@@ -26,31 +20,7 @@ namespace {
 
 using testing::IsOk;
 
-using Floats = HostTensor<float>;
-
-void ExpectClose(const Floats& actual, const Floats& expected, int64_t terms, double more = 0) {
-  double scale = 0, difference = 0;
-  for (size_t i = 0; i < expected.values.size(); ++i) {
-    scale = std::max(scale, std::abs(double{expected.values[i]}));
-    difference =
-        std::max(difference, std::abs(double{actual.values[i]} - double{expected.values[i]}));
-  }
-  EXPECT_LE(difference / scale, more + 2e-6 * std::sqrt(static_cast<double>(terms)));
-  EXPECT_GT(scale, 0);
-}
-
-class ConformanceTest : public ::testing::TestWithParam<std::string> {
- protected:
-  void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackendUnderTest(GetParam());
-    if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
-    ASSERT_THAT(backend, IsOk());
-    backend_ = *std::move(backend);
-  }
-
-  std::unique_ptr<Backend> backend_;
-  ReferenceBackend<float> reference_;
-};
+class ConformanceTest : public BackendTest {};
 
 struct ConvResult {
   Floats y, dx, dw;

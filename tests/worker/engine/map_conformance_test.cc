@@ -1,7 +1,6 @@
 // Operations on maps and optimizers: every backend against the reference.
 //
-// Tolerance and factors as in conformance_test.cc: 2e-6 times the root of the number of terms in a
-// sum, of the largest value.
+// Tolerance and factors as in conformance_test.cc.
 
 #include <gtest/gtest.h>
 
@@ -11,12 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/status_matchers.h"
-#include "tests/worker/engine/backends_under_test.h"
-#include "tests/worker/engine/host_tensor.h"
+#include "tests/worker/engine/conformance.h"
 #include "worker/engine/adaptive.h"
-#include "worker/engine/backend.h"
-#include "worker/engine/backends/reference/reference_backend.h"
 #include "worker/engine/maps.h"
 
 namespace assay {
@@ -24,31 +19,13 @@ namespace {
 
 using testing::IsOk;
 
-using Floats = HostTensor<float>;
-
-void ExpectClose(const Floats& actual, const Floats& expected, int64_t terms) {
-  double scale = 0, difference = 0;
-  for (size_t i = 0; i < expected.values.size(); ++i) {
-    scale = std::max(scale, std::abs(double{expected.values[i]}));
-    difference =
-        std::max(difference, std::abs(double{actual.values[i]} - double{expected.values[i]}));
-  }
-  EXPECT_LE(difference / scale, 2e-6 * std::sqrt(static_cast<double>(terms)));
-  EXPECT_GT(scale, 0);
-}
-
-class MapConformanceTest : public ::testing::TestWithParam<std::string> {
+class MapConformanceTest : public BackendTest {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackendUnderTest(GetParam());
-    if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
-    ASSERT_THAT(backend, IsOk());
-    backend_ = *std::move(backend);
+    BackendTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     if (backend_->maps() == nullptr) GTEST_SKIP() << GetParam() << " has no maps yet";
   }
-
-  std::unique_ptr<Backend> backend_;
-  ReferenceBackend<float> reference_;
 };
 
 struct ConvResult {
