@@ -11,6 +11,7 @@
 #include "worker/engine/backends/onednn/gemm.h"
 #include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
+#include "worker/engine/backends/onednn/strided_convolution.h"
 
 namespace assay {
 namespace {
@@ -77,6 +78,9 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
     return std::make_unique<PointwiseConvolution>(shape, short_products_);
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                    OnednnConvolution::Make(shape, engine_, stream_, StagingOf(short_products_)));
+  // Float32 only: short factors stay with oneDNN's convolution.
+  if (short_products_ == nullptr && StridedConvolution::CanDo(shape))
+    return std::make_unique<StridedConvolution>(shape, std::move(convolution));
   return convolution;
 }
 
