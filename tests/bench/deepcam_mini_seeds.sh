@@ -7,6 +7,7 @@ set -euo pipefail
 dataset=${1:?usage: deepcam_mini_seeds.sh DATASET [SEED_COUNT]}
 count=${2:-5}
 trainer=${TRAINER:-$(cd "$(dirname "$0")/../.." && pwd)/build/release/bin/assay-train}
+epochs=${EPOCHS:-12}
 work=$(mktemp --directory)
 trap 'rm -rf "$work"' EXIT
 
@@ -16,7 +17,7 @@ for ((seed = 301; seed < 301 + count; ++seed)); do
     cat <<SPEC
 run: "runs/r-$seed" run_number: $seed organization: "bench" system: "host" division: "closed"
 status: "research" benchmark: "deepcam" round: "deepcam-mini" backend: "onednn"
-seed: $seed epoch_count_max: 12 quality_target: 0.99 quality_key: "eval_accuracy"
+seed: $seed epoch_count_max: $epochs quality_target: 0.99 quality_key: "eval_accuracy"
 node_count: 1 ranks_per_node: 1 log_path: "$work/$seed.txt"
 dataset { path: "$dataset" train_sample_count: 256 eval_sample_count: 32 }
 SPEC

@@ -5,7 +5,8 @@
 set -euo pipefail
 dataset=${1:?usage: mini_seeds.sh DATASET [SEED_COUNT]}
 count=${2:-20}
-trainer=$(cd "$(dirname "$0")/../.." && pwd)/build/release/bin/assay-train
+trainer=${TRAINER:-$(cd "$(dirname "$0")/../.." && pwd)/build/release/bin/assay-train}
+epochs=${EPOCHS:-8}
 work=$(mktemp --directory)
 trap 'rm -rf "$work"' EXIT
 
@@ -15,7 +16,7 @@ for ((seed = 201; seed < 201 + count; ++seed)); do
     cat <<SPEC
 run: "runs/r-$seed" run_number: $seed organization: "bench" system: "host" division: "closed"
 status: "research" benchmark: "cosmoflow" round: "cosmoflow-mini" backend: "onednn"
-seed: $seed epoch_count_max: 8 quality_target: 0.30 quality_key: "eval_error"
+seed: $seed epoch_count_max: $epochs quality_target: 0.30 quality_key: "eval_error"
 node_count: 1 ranks_per_node: 1 log_path: "$work/$seed.txt"
 model { cube_edge: 32 base_filter_count: 8 }
 dataset { path: "$dataset" train_sample_count: 2048 eval_sample_count: 256 }

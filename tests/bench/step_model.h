@@ -1,0 +1,44 @@
+// A model beside one batch of random samples in host memory: what benchmarks of its steps drive.
+
+#ifndef TESTS_BENCH_STEP_MODEL_H_
+#define TESTS_BENCH_STEP_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "worker/engine/trainable.h"
+#include "worker/models/registry.h"
+
+namespace assay {
+
+// Not thread-safe.
+class StepModel {
+ public:
+  // The model of `spec`, alone on its backend; samples are drawn from a fixed stream.
+  // NOT_FOUND, INVALID_ARGUMENT, RESOURCE_EXHAUSTED as MakeBackend and MakeTrainable.
+  static absl::StatusOr<std::unique_ptr<StepModel>> Make(const ModelSpec& spec,
+                                                         const std::string& backend);
+
+  // The input copied in, both passes, the optimizer, the loss read back. Errors of TrainStep.
+  absl::Status Train();
+  // The input copied in, forward, the quality. Errors of EvalBatch.
+  absl::Status Evaluate();
+
+ private:
+  StepModel(const ModelSpec& spec, std::unique_ptr<Trainable> model);
+  Batch batch() const { return MakeBatch(input_, targets_); }
+
+  const std::unique_ptr<Trainable> model_;
+  std::vector<std::byte> input_, targets_;
+  uint64_t step_ = 0;
+};
+
+}  // namespace assay
+
+#endif  // TESTS_BENCH_STEP_MODEL_H_
