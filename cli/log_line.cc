@@ -55,6 +55,7 @@ std::optional<TrainerProgress> ParseProgress(absl::string_view text) {
   if (!json.is_object()) return std::nullopt;
   TrainerProgress progress;
   progress.phase = TextMember(json, "phase");
+  if (progress.phase.empty()) return std::nullopt;  // another kind of record
   progress.epoch = IntegerMember(json, "epoch");
   progress.done = IntegerMember(json, "done");
   progress.total = IntegerMember(json, "total");

@@ -22,7 +22,7 @@ struct LogLine {
 std::optional<LogLine> ParseLogLine(absl::string_view text);
 
 // What the trainer says of its progress: {"phase": "training", "epoch": 3, "done": 12, "total":
-// 128, "loss": 0.28}.
+// 128, "loss": 0.28}. nullopt for its other records, such as profiles (run_profile.h).
 struct TrainerProgress {
   std::string phase;
   int64_t epoch = 0;

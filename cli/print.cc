@@ -24,9 +24,15 @@ namespace {
 
 constexpr int kGap = 2;  // blanks between a label and its value
 
+// The member of an object; "a.b" is the member b of its member a.
 const Json* Member(const Json& object, const std::string& field) {
   const auto found = object.find(field);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
+  if (found != object.end()) return found->is_null() ? nullptr : &*found;
+  const size_t dot = field.find('.');
+  if (dot == std::string::npos) return nullptr;
+  const auto outer = object.find(field.substr(0, dot));
+  return outer == object.end() || !outer->is_object() ? nullptr
+                                                      : Member(*outer, field.substr(dot + 1));
 }
 
 std::string CsvField(const std::string& text) {

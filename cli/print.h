@@ -34,7 +34,7 @@ enum class Format {
 
 struct Column {
   std::string title;
-  std::string field;  // member of the JSON object
+  std::string field;  // member of the JSON object; "a.b": b of its member a
   Format format = Format::kText;
   int priority = 0;  // where the width does not suffice, the highest goes first; 0 always stays
 };

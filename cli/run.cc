@@ -12,6 +12,7 @@
 #include "cli/ids.h"
 #include "cli/log_line.h"
 #include "cli/resource_json.h"
+#include "cli/run_profile.h"
 
 #include "common/status.h"
 
@@ -39,16 +40,25 @@ absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& argumen
 absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Run run, GetRun(*client, arguments.Get("ID")));
-  RETURN_IF_ERROR(
-      context->printer().Show({.schema = "assay.run/v1",
-                               .value = RunJson(run),
-                               .fields = RunFields(),
-                               .sections = {{"Findings", "findings", FindingColumns()},
-                                            {"Artifacts",
-                                             "artifacts",
-                                             {{"FILE", "file"},
-                                              {"SIZE", "bytes", Format::kBytes},
-                                              {"SHA-256", "sha256", Format::kText, 1}}}}}));
+  ShowView view{.schema = "assay.run/v1",
+                .value = RunJson(run),
+                .fields = RunFields(),
+                .sections = {{"Findings", "findings", FindingColumns()},
+                             {"Artifacts",
+                              "artifacts",
+                              {{"FILE", "file"},
+                               {"SIZE", "bytes", Format::kBytes},
+                               {"SHA-256", "sha256", Format::kText, 1}}}}};
+  if (arguments.Has("profile")) {
+    ASSIGN_OR_RETURN(const Json profile, LatestProfile(*client, context->env().interrupt, run));
+    if (!profile.is_null()) {
+      AddProfile(profile, &view);
+    } else {
+      context->Note(absl::StrCat(ShortId(run.name()), " has no profile yet: it has trained no ",
+                                 "epoch to its end, or another program than ours trained it"));
+    }
+  }
+  RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }
 
@@ -111,7 +121,10 @@ class EventPrinter {
 
   std::string DescribeProgress(const std::string& text) const {
     const std::optional<TrainerProgress> progress = ParseProgress(text);
-    return context_->style().Paint(progress.has_value() ? FormatProgress(*progress) : text,
+    const Json profile = ParseProfile(text);
+    return context_->style().Paint(progress.has_value() ? FormatProgress(*progress)
+                                   : profile.is_null()  ? text
+                                                        : FormatProfile(profile),
                                    Tone::kFaint);
   }
 
@@ -251,7 +264,11 @@ std::vector<Command> RunCommands() {
       {.path = "run show",
        .summary = "show a run with its verdict and files",
        .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
-       .examples = {{"assay run show r-901", ""}},
+       .options = {{.name = "profile",
+                    .help = "what it did with the machine so far: arithmetic, reading, "
+                            "collectives, memory"}},
+       .examples = {{"assay run show r-901", ""},
+                    {"assay run show @last --profile", "share of the peak, waits, memory"}},
        .run = RunRunShow},
       LogsCommand("run logs"),
       {.path = "run events",

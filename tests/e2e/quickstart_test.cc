@@ -127,6 +127,26 @@ TEST_F(QuickstartTest, PrintsTheLogByteForByte) {
   }
 }
 
+// The network on cubes of 32 with 4 first filters takes 41,615,872 operations forward, layer by
+// layer, and 96,536,064 in training.
+TEST_F(QuickstartTest, ProfilesEachRun) {
+  for (const Json& run : Runs()) {
+    const Json shown = site_->AssayJson({"run", "show", run["id"], "--profile"});
+    ASSERT_TRUE(shown.contains("profile")) << shown;
+    const Json& profile = shown["profile"];
+    const double epochs = run["epochs"];
+    EXPECT_EQ(profile["epoch"], epochs) << profile;
+    EXPECT_EQ(profile["is_final"], true) << profile;
+    EXPECT_EQ(profile["ranks"], 2) << profile;
+    EXPECT_EQ(profile["train_samples"], 256 * epochs) << profile;
+    EXPECT_NEAR(profile["train_gflop"], epochs * 256 * 0.096536064, 1e-6) << profile;
+    EXPECT_NEAR(profile["eval_gflop"], epochs * 32 * 0.041615872, 1e-6) << profile;
+    EXPECT_GT(profile["peak_share"], 0) << profile;
+    EXPECT_GT(profile["collective_exposed_s"], 0) << profile;
+    EXPECT_GT(profile["memory_peak_bytes"], 1 << 20) << profile;
+  }
+}
+
 TEST_F(QuickstartTest, GivesEachRunASeedOfItsOwn) {
   std::vector<int64_t> seeds;
   for (const Json& run : Runs())

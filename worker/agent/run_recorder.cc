@@ -135,18 +135,17 @@ void RunRecorder::AddLine(const TailLine& line) {
 }
 
 absl::Status RunRecorder::ReadProgress(bool is_final) {
-  if (!progress_.has_value()) return absl::OkStatus();
-  absl::StatusOr<std::vector<TailLine>> lines = progress_->Read(is_final);
-  if (!lines.ok() || lines->empty()) {
+  while (progress_.has_value()) {
+    absl::StatusOr<std::vector<TailLine>> lines = progress_->Read(is_final);
     if (!lines.ok()) progress_.reset();  // for people only: no reason to stop
-    return absl::OkStatus();
-  }
-  for (TailLine& line : *lines) {
-    position_.progress_offset = line.end_offset;
-    v1::RunEvent event;
-    event.set_kind(v1::RunEvent::PROGRESS);
-    event.set_text(std::move(line.text));
-    Append(std::move(event));
+    if (!lines.ok() || lines->empty()) return absl::OkStatus();
+    for (TailLine& line : *lines) {
+      position_.progress_offset = line.end_offset;
+      v1::RunEvent event;
+      event.set_kind(v1::RunEvent::PROGRESS);
+      event.set_text(std::move(line.text));
+      Append(std::move(event));
+    }
   }
   return absl::OkStatus();
 }

@@ -77,6 +77,11 @@ class Collective {
   // A second call does nothing.
   absl::Status Close(MonoTime deadline);
 
+  // An operation made of messages says when it begins and ends (Operation, below), so that whoever
+  // stands between can count it (worker/comm/counting.h). `bytes`: what it is about.
+  virtual void OperationBegins(size_t bytes) { static_cast<void>(bytes); }
+  virtual void OperationEnds() {}
+
   // OK, or the failure that ended this communicator.
   const absl::Status& failure() const { return failure_; }
 
@@ -112,6 +117,18 @@ class Collective {
   };
   std::unique_ptr<std::byte[], FreeAligned> scratch_;
   size_t scratch_size_ = 0;
+};
+
+// Says that an operation begins, and with its life that it ends.
+class Operation {
+ public:
+  Operation(Collective* comm, size_t bytes) : comm_(comm) { comm_->OperationBegins(bytes); }
+  ~Operation() { comm_->OperationEnds(); }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+ private:
+  Collective* const comm_;
 };
 
 // StartSend and Wait in one.

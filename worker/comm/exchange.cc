@@ -10,6 +10,10 @@ namespace assay::comm {
 absl::Status ExchangeMessages(Collective* comm, std::span<const PeerMessages> messages, Tag tag,
                               MonoTime deadline) {
   CHECK(tag < kFirstCollectiveTag) << "tag=" << tag;
+  size_t bytes = 0;
+  for (const PeerMessages& message : messages)
+    bytes += message.sent.size();
+  const Operation operation(comm, bytes);
   std::vector<Request> requests;
   requests.reserve(2 * messages.size());
   for (const PeerMessages& message : messages)

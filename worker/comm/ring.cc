@@ -219,6 +219,7 @@ template <typename T>
 absl::Status AllReduce(Collective* comm, std::span<T> values, Reduce reduce, MonoTime deadline) {
   if (comm->world_size() == 1) return comm->failure();
   if (values.empty()) return comm->failure();
+  const Operation operation(comm, values.size_bytes());
   if (values.size_bytes() <= kDirectBytesMax) {
     return DirectAllReduce(comm, values, reduce, deadline);
   }
@@ -256,12 +257,14 @@ absl::Status AllGather(Collective* comm, std::span<const std::byte> mine, std::s
                 mine.size());
   }
   if (n == 1) return comm->failure();
+  const Operation operation(comm, all.size());
   return ExchangeWithAll(comm, mine, all, deadline);
 }
 
 absl::Status BroadcastFromZero(Collective* comm, std::span<std::byte> bytes, MonoTime deadline) {
   const int n = comm->world_size();
   if (n == 1 || bytes.empty()) return comm->failure();
+  const Operation operation(comm, bytes.size());
   // Along the ring: each rank passes a slice on while it waits for the next.
   const Tag tag = comm->NextTag();
   const bool has_next = comm->rank() + 1 < n;
@@ -282,6 +285,7 @@ absl::Status BroadcastFromZero(Collective* comm, std::span<std::byte> bytes, Mon
 
 absl::Status Barrier(Collective* comm, MonoTime deadline) {
   if (comm->world_size() == 1) return comm->failure();
+  const Operation operation(comm, 0);
   return ExchangeWithAll(comm, {}, {}, deadline);
 }
 

@@ -57,6 +57,13 @@ absl::Status SequenceLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
+LayerFlops SequenceLayer::flops() const {
+  LayerFlops sum;
+  for (const std::unique_ptr<Layer>& layer : layers_)
+    sum += layer->flops();
+  return sum;
+}
+
 void SequenceLayer::ParametersChanged() {
   for (const std::unique_ptr<Layer>& layer : layers_)
     layer->ParametersChanged();
@@ -115,6 +122,13 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   memory.activations->Reserve(output_, real, &y_);
   if (wants_dx) memory.activations->Reserve(input_, real, &dx_);
   return absl::OkStatus();
+}
+
+LayerFlops BranchLayer::flops() const {
+  LayerFlops sum;
+  for (const std::unique_ptr<SequenceLayer>& branch : branches_)
+    sum += branch->flops();
+  return sum;
 }
 
 void BranchLayer::ParametersChanged() {

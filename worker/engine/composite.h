@@ -31,6 +31,7 @@ class SequenceLayer : public Layer {
   std::vector<Parameter*> parameters() override;
   std::vector<Buffer*> buffers() override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  LayerFlops flops() const override;
   void ParametersChanged() override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -58,6 +59,7 @@ class BranchLayer : public Layer {
   std::vector<Parameter*> parameters() override;
   std::vector<Buffer*> buffers() override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  LayerFlops flops() const override;
   void ParametersChanged() override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;

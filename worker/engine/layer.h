@@ -71,6 +71,27 @@ struct Pass {
   GroupMean* group = nullptr;                     // null: each rank normalises by itself
 };
 
+// Floating point operations of one batch, as the model defines them: those of convolutions and
+// matrix products, a multiply-add counted as two, padding counted as work. What a backend leaves
+// out because it is zero counts; what it computes twice does not.
+struct LayerFlops {
+  double forward = 0;
+  double backward = 0;
+
+  LayerFlops& operator+=(const LayerFlops& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
+};
+
+// Of a product with so many multiply-adds. Its gradients of weights and of inputs cost as much
+// each.
+inline LayerFlops ProductFlops(int64_t multiply_adds, bool has_input_gradient) {
+  const double forward = 2 * static_cast<double>(multiply_adds);
+  return {.forward = forward, .backward = has_input_gradient ? 2 * forward : forward};
+}
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -83,6 +104,8 @@ class Layer {
   virtual std::vector<Buffer*> buffers() { return {}; }
   // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx.
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
+  // Once the model has its memory.
+  virtual LayerFlops flops() const { return {}; }
   // The numbers in the parameters changed.
   virtual void ParametersChanged() {}
 

@@ -60,6 +60,12 @@ absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
+LayerFlops ConvPoolLayer::flops() const {
+  const ConvShape& conv = shape_.conv;
+  return ProductFlops(conv.y().elements() * (conv.w().elements() / conv.out_channels),
+                      dx_.data != nullptr);
+}
+
 ConvPoolTensors ConvPoolLayer::Tensors(const Tensor& x, const Pass& pass) const {
   return {x, kernel_.value, bias_.value, y_, code_, pass.scratch};
 }
@@ -95,6 +101,10 @@ absl::Status DenseLayer::Plan(LayerMemory memory, bool wants_dx) {
   }
   if (wants_dx) memory.activations->Reserve({batch_, inputs_}, real, &dx_);
   return absl::OkStatus();
+}
+
+LayerFlops DenseLayer::flops() const {
+  return ProductFlops(batch_ * inputs_ * options_.units, dx_.data != nullptr);
 }
 
 DropoutMask DenseLayer::MaskOf(const Pass& pass) const {

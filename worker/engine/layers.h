@@ -55,6 +55,7 @@ class ConvPoolLayer : public Layer {
   Shape output() const override { return shape_.y(); }
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  LayerFlops flops() const override;
   void ParametersChanged() override { block_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -90,6 +91,7 @@ class DenseLayer : public Layer {
   Shape output() const override { return {batch_, options_.units}; }
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  LayerFlops flops() const override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 

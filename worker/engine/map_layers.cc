@@ -45,6 +45,11 @@ void SetInit(KernelInit init, int64_t fan_in, Parameter* kernel) {
   }
 }
 
+LayerFlops FlopsOf(const Conv2dShape& shape, bool has_input_gradient) {
+  return ProductFlops(shape.y().elements() * (shape.w().elements() / shape.out_channels),
+                      has_input_gradient);
+}
+
 }  // namespace
 
 Conv2dLayer::Conv2dLayer(Backend* backend, const Shape& input, const Options& options)
@@ -61,6 +66,10 @@ absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   memory.activations->Reserve(shape_.y(), backend_->real(), &y_);
   if (wants_dx) memory.activations->Reserve(shape_.x(), backend_->real(), &dx_);
   return absl::OkStatus();
+}
+
+LayerFlops Conv2dLayer::flops() const {
+  return FlopsOf(shape_, dx_.data != nullptr);
 }
 
 Tensor Conv2dLayer::Forward(const Tensor& x, const Pass&) {
@@ -96,6 +105,10 @@ absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   memory.activations->Reserve(shape_.x(), backend_->real(), &y_);
   if (wants_dx) memory.activations->Reserve(shape_.y(), backend_->real(), &dx_);
   return absl::OkStatus();
+}
+
+LayerFlops Deconv2dLayer::flops() const {
+  return FlopsOf(shape_, dx_.data != nullptr);
 }
 
 Tensor Deconv2dLayer::Forward(const Tensor& x, const Pass&) {

@@ -42,6 +42,7 @@ class Conv2dLayer : public Layer {
   Shape output() const override { return shape_.y(); }
   std::vector<Parameter*> parameters() override { return {&kernel_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  LayerFlops flops() const override;
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -65,6 +66,7 @@ class Deconv2dLayer : public Layer {
   Shape output() const override { return shape_.x(); }
   std::vector<Parameter*> parameters() override { return {&kernel_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  LayerFlops flops() const override;
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;

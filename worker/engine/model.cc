@@ -121,6 +121,13 @@ int64_t Model::parameter_count() const {
   return count;
 }
 
+LayerFlops Model::flops() const {
+  LayerFlops sum;
+  for (const std::unique_ptr<Layer>& layer : layers_)
+    sum += layer->flops();
+  return sum;
+}
+
 int64_t Model::buffer_elements() const {
   int64_t count = 0;
   for (const Buffer* buffer : buffers_)

@@ -52,6 +52,8 @@ class Model {
   Tensor flat_gradients() const { return gradients_.Flat(backend_->real()); }
   // All buffers without gaps; only where there are any.
   Tensor flat_buffers() const { return buffer_values_.Flat(backend_->real()); }
+  // Of one batch, after Commit.
+  LayerFlops flops() const;
   // Of activations and scratch, without what the backend keeps for its operations.
   size_t activation_bytes() const { return activations_.bytes(); }
 

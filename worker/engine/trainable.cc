@@ -83,8 +83,10 @@ int64_t Trainable::CopyIn(const Batch& batch) {
         std::ssize(batch.input) == samples * BytesPerSample(input_))
       << "target_bytes=" << batch.targets.size() << " input_bytes=" << batch.input.size()
       << " input=" << input_.shape.ToString();
+  const MonoTime begin = clock_ == nullptr ? MonoTime() : clock_->Mono();
   backend_->CopyIn(batch.input.data(), FirstSamples(input_, samples));
   backend_->CopyIn(batch.targets.data(), FirstSamples(targets_, samples));
+  if (clock_ != nullptr) input_copy_time_ += clock_->Mono() - begin;
   return samples;
 }
 

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/clock.h"
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/host_mirror.h"
@@ -133,6 +134,12 @@ class Trainable {
   void set_group(GroupMean* group) { group_ = group; }
 
   const Model& model() const { return *model_; }
+  // From now on the time that batches take to get to the backend is measured; null: it is not.
+  // `clock` must outlive its use.
+  void set_clock(const Clock* clock) { clock_ = clock; }
+  // Of all batches so far: what TrainStep and EvalBatch spent copying them in.
+  absl::Duration input_copy_time() const { return input_copy_time_; }
+
   // The backend's own averages over ranks, or null. Once its ranks have joined, TrainStep takes the
   // gradients' means there and does not call `reduce`.
   RankAverage* rank_average() { return backend_->rank_average(); }
@@ -154,6 +161,8 @@ class Trainable {
   const TrainableOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
   GroupMean* group_ = nullptr;
+  const Clock* clock_ = nullptr;
+  absl::Duration input_copy_time_;
   Arena buffers_;
   Tensor input_;                    // one batch
   Tensor targets_;                  // one batch

@@ -68,7 +68,8 @@ TrainingLoop::TrainingLoop(const TrainerSpec& spec, const Clock* clock,
       workload_(WorkloadOf(spec)),
       clock_(clock),
       stop_(stop),
-      progress_(spec.rank == 0 ? spec.run.progress_path() : "", clock) {}
+      progress_(spec.rank == 0 ? spec.run.progress_path() : "", clock),
+      profile_(clock) {}
 
 TrainingLoop::~TrainingLoop() = default;
 
@@ -95,6 +96,7 @@ absl::Status TrainingLoop::Run() {
     return status;
   }
   RETURN_IF_ERROR(WithExitCode(log_->status(), ExitCode::kDisk));
+  RETURN_IF_ERROR(ReportProfile(/*is_final=*/true));
   LOG(INFO) << "run=" << spec_.run.run() << " rank=" << spec_.rank
             << " clock_drift=" << log_->ClockDrift();
   progress_.Report({.phase = "done"},
@@ -107,6 +109,7 @@ absl::Status TrainingLoop::BuildModel() {
       std::unique_ptr<Backend> backend,
       WithExitCode(MakeBackend(spec_.run.backend(), {.device = spec_.run.local_rank()}),
                    ExitCode::kBackend));
+  if (backend->is_host_memory()) profile_.ProbePeak();
   if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
   ModelSpec model = {.name = spec_.run.benchmark(),
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
@@ -116,6 +119,8 @@ absl::Status TrainingLoop::BuildModel() {
   workload_->Describe(&model);
   ASSIGN_OR_RETURN(model_,
                    WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
+  model_->set_clock(clock_);
+  profile_.set_flops(model_->model().flops(), model_->batch_size());
   return absl::OkStatus();
 }
 
@@ -135,6 +140,7 @@ absl::Status TrainingLoop::MeetRanks() {
                                             .token = spec_.run.rendezvous_token()},
                                            clock_, clock_->Mono() + kMeetTimeout),
                                        ExitCode::kCommLost));
+  comm_ = profile_.Watch(std::move(comm_));
   if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });
   if (workload_->normalisation_group() > 1) {
     group_ = std::make_unique<RankGroup>(comm_.get(), workload_->normalisation_group(),
@@ -247,6 +253,7 @@ absl::Status TrainingLoop::Stage() {
                                    {{"bytes", JsonValue(p.bytes)}});
                              }),
             ExitCode::kDisk));
+    profile_.counts().staged_bytes += staged.bytes;
     LOG(INFO) << "staged files=" << staged.files << " bytes=" << staged.bytes;
   }
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
@@ -263,6 +270,7 @@ absl::Status TrainingLoop::RunEpochs() {
   for (; epoch < spec_.run.epoch_count_max() && !is_target_reached; ++epoch) {
     const int64_t first_step = epoch == start.epoch ? start.step : 0;
     EpochResult result = {.epoch = epoch, .step = steps_done_};
+    epochs_done_ = epoch + 1;
     if (first_step == 0) workload_->LogEpochStart(log_.get(), result);
     RETURN_IF_ERROR(TrainEpoch(first_step, &result));
     workload_->LogTrained(log_.get(), result);
@@ -272,6 +280,9 @@ absl::Status TrainingLoop::RunEpochs() {
     is_target_reached = result.is_reached = workload_->IsReached(result.quality);
     workload_->LogEpochEnd(log_.get(), result);
     ReportEpoch(result);
+    // The last one comes after run_stop: it is not to be on the clock.
+    if (!is_target_reached && epoch + 1 < spec_.run.epoch_count_max())
+      RETURN_IF_ERROR(ReportProfile(/*is_final=*/false));
     if (!is_target_reached) RETURN_IF_ERROR(SaveIfDue({.epoch = epoch + 1}));
   }
   log_->RunStop(is_target_reached ? "success" : "aborted");
@@ -296,7 +307,29 @@ void TrainingLoop::ReportEpoch(const EpochResult& result) {
                     {"target", JsonValue(spec_.run.quality_target())}});
 }
 
+// Waits for the next batch of a split to be read.
+absl::StatusOr<const data::Batch*> TrainingLoop::NextBatch(Split* split) {
+  const Profile::Span wait(&profile_, &ProfileCounts::input_wait_s);
+  return WithExitCode(split->source->Next(), ExitCode::kBadData);
+}
+
+// Collective: rank 0 writes down what all ranks have done so far.
+absl::Status TrainingLoop::ReportProfile(bool is_final) {
+  ProfileCounts& counts = profile_.counts();
+  counts.read_bytes = train_.source->stored_bytes() + validation_.source->stored_bytes();
+  counts.input_copy_s = absl::ToDoubleSeconds(model_->input_copy_time());
+  ASSIGN_OR_RETURN(const std::vector<ProfileCounts> ranks,
+                   WithExitCode(profile_.Gather(Deadline()), ExitCode::kCommLost));
+  progress_.ReportProfile(ProfileRecord({.epoch = epochs_done_,
+                                         .is_final = is_final,
+                                         .backend = spec_.run.backend(),
+                                         .ranks_per_sample = spec_.grid.size()},
+                                        ranks));
+  return absl::OkStatus();
+}
+
 absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
+  const Profile::Span span(&profile_, &ProfileCounts::train_s);
   for (int64_t step = first_step; step < train_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Step(step, result));
@@ -312,22 +345,26 @@ absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
 }
 
 absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
-  ASSIGN_OR_RETURN(const data::Batch* const batch,
-                   WithExitCode(train_.source->Next(), ExitCode::kBadData));
+  ASSIGN_OR_RETURN(const data::Batch* const batch, NextBatch(&train_));
   const StepPosition position = {.epoch = static_cast<uint32_t>(result->epoch),
                                  .step = static_cast<uint64_t>(step)};
   const int64_t optimizer_step = steps_done_++ / model_->accumulation() + 1;
   result->learning_rate = workload_->LearningRate(result->epoch, optimizer_step);
+  bool is_reduced_here = false;
   ASSIGN_OR_RETURN(
       const float loss,
       WithExitCode(model_->TrainStep(View(*batch, batch->size), position, result->learning_rate,
-                                     [this](std::span<float> gradients) {
+                                     [this, &is_reduced_here](std::span<float> gradients) {
+                                       is_reduced_here = true;
                                        return WithExitCode(
                                            comm::AllReduceMean(comm_.get(), gradients, Deadline()),
                                            ExitCode::kCommLost);
                                      }),
                    ExitCode::kNumeric));
   result->train_loss = double{loss};
+  profile_.Trained(batch->size);
+  if (!is_reduced_here && spec_.world_size > 1 && steps_done_ % model_->accumulation() == 0)
+    profile_.AveragedOnDevice(model_->model().parameter_count() * int64_t{sizeof(float)});
   if (workload_->judges_training() && step + 1 == train_.steps) {
     ASSIGN_OR_RETURN(
         result->train_quality,
@@ -353,17 +390,17 @@ absl::Status TrainingLoop::JudgeTraining(EpochResult* result) {
 }
 
 absl::Status TrainingLoop::Evaluate(EpochResult* result) {
+  const Profile::Span span(&profile_, &ProfileCounts::eval_s);
   EvalSums sums;
   for (int64_t step = 0; step < validation_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
-    ASSIGN_OR_RETURN(const data::Batch* const batch,
-                     WithExitCode(validation_.source->Next(), ExitCode::kBadData));
+    ASSIGN_OR_RETURN(const data::Batch* const batch, NextBatch(&validation_));
     const int64_t left = validation_.samples - step * spec_.local_batch_size;
-    ASSIGN_OR_RETURN(
-        const EvalSums part,
-        WithExitCode(model_->EvalBatch(View(*batch, std::min<int64_t>(batch->size, left))),
-                     ExitCode::kNumeric));
+    const int64_t samples = std::min<int64_t>(batch->size, left);
+    ASSIGN_OR_RETURN(const EvalSums part,
+                     WithExitCode(model_->EvalBatch(View(*batch, samples)), ExitCode::kNumeric));
     sums += part;
+    profile_.Evaluated(samples);
     // A lost neighbour shows only here: this pass has no collective operation of its own.
     RETURN_IF_ERROR(WithExitCode(comm_->failure(), ExitCode::kCommLost));
     progress_.Report({.phase = "evaluation",

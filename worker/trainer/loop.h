@@ -24,6 +24,7 @@
 #include "worker/data/sampler.h"
 #include "worker/engine/trainable.h"
 #include "worker/trainer/checkpoints.h"
+#include "worker/trainer/profile.h"
 #include "worker/trainer/progress.h"
 #include "worker/trainer/rank_group.h"
 #include "worker/trainer/run_log.h"
@@ -65,7 +66,9 @@ class TrainingLoop {
   absl::Status JudgeTraining(EpochResult* result);
   absl::Status Evaluate(EpochResult* result);
   absl::Status Step(int64_t step, EpochResult* result);
+  absl::StatusOr<const data::Batch*> NextBatch(Split* split);
   void ReportEpoch(const EpochResult& result);
+  absl::Status ReportProfile(bool is_final);
   absl::Status MeetRanks();
   absl::Status CheckStop() const;
   MonoTime Deadline() const;
@@ -82,8 +85,10 @@ class TrainingLoop {
   std::unique_ptr<Checkpoints> checkpoints_;
   std::optional<TrainingPosition> resumed_at_;  // none: the run began with this process
   Progress progress_;
+  Profile profile_;
   Split train_;
   Split validation_;
+  int epochs_done_ = 0;     // the one at hand included
   int64_t steps_done_ = 0;  // batches trained on, of this rank
 };
 

@@ -32,6 +32,15 @@ void Progress::Report(const ProgressPoint& point, JsonObject extra) {
                        {"total", JsonValue(point.total)}};
   for (auto& member : extra)
     record.push_back(std::move(member));
+  Write(std::move(record));
+}
+
+void Progress::ReportProfile(JsonObject profile) {
+  if (!file_.is_open()) return;
+  Write({{"profile", JsonValue(std::move(profile))}});
+}
+
+void Progress::Write(JsonObject record) {
   if (!WriteAll(file_.get(), DumpJson(JsonValue(std::move(record))) + "\n").ok()) file_.Reset();
 }
 

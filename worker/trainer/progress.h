@@ -31,8 +31,12 @@ class Progress {
 
   // Writes the record if the last one is half a second old, or if it completes its phase.
   void Report(const ProgressPoint& point, JsonObject extra = {});
+  // Writes {"profile": `profile`} (worker/trainer/profile.h), whenever it comes.
+  void ReportProfile(JsonObject profile);
 
  private:
+  void Write(JsonObject record);
+
   const Clock* const clock_;
   UniqueFd file_;
   MonoTime last_;

@@ -14,6 +14,7 @@ absl::Status AverageOverGroup(comm::Collective* comm, int size, std::span<float>
   CHECK(size >= 1 && comm->world_size() % size == 0) << "size=" << size;
   const comm::Tag tag = comm->NextTag();
   if (size == 1) return absl::OkStatus();
+  const comm::Operation operation(comm, values.size_bytes());
   const size_t count = values.size(), members = static_cast<size_t>(size);
   const int first = comm->rank() - comm->rank() % size;
   std::vector<float> received(count * members);

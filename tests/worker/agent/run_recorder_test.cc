@@ -153,6 +153,25 @@ TEST_F(RunRecorderTest, ProgressAndTouchAreInTheSameSequence) {
   EXPECT_EQ((*events)[0].mono_ns(), 88);
 }
 
+// The last record is the profile of the whole run; it counts even if much came at once.
+TEST_F(RunRecorderTest, NothingOfALongProgressFileIsLeftOutAtTheEnd) {
+  Open();
+  constexpr int kRecords = 40'000;
+  std::string records;
+  for (int i = 0; i < kRecords; ++i)
+    absl::StrAppend(&records, R"({"phase": "training", "done": )", i, "}\n");
+  ASSERT_GT(records.size(), size_t{1} << 20);
+  AppendTo(directory_.ProgressPath(), records + R"({"profile": {"is_final": true}})");
+
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+
+  const absl::StatusOr<std::vector<v1::RunEvent>> last = recorder_->spool()->Read(kRecords + 1, {});
+  ASSERT_THAT(last, IsOk());
+  ASSERT_EQ(last->size(), 1U);
+  EXPECT_EQ(last->front().text(), R"({"profile": {"is_final": true}})");
+}
+
 TEST_F(RunRecorderTest, ALineThatBreaksARuleBringsItsFinding) {
   Open();
   Log(Record("POINT_IN_TIME", "submission_division", "\"neither\""));

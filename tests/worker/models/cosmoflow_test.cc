@@ -77,6 +77,27 @@ TEST(CosmoflowTest, HasThePublishedNumberOfParameters) {
   }
 }
 
+// Counted layer by layer from the reference network, in GFLOP a sample; to the digits given.
+TEST(CosmoflowTest, CostsWhatTheReferenceNetworkCosts) {
+  const struct {
+    CosmoflowSpec spec;
+    double forward, training, tolerance;
+  } rows[] = {{{.batch = 1, .cube_edge = 64, .kernel = 3}, 8.608, 24.011, 0.0005},
+              {{.batch = 1, .cube_edge = 32, .kernel = 3}, 1.076, 3.0015, 0.0005},
+              {{.batch = 2, .cube_edge = 32, .kernel = 3}, 2 * 1.076, 2 * 3.0015, 0.001},
+              {{.batch = 1, .cube_edge = 128, .kernel = 2}, 20.410, 56.93, 0.005}};
+
+  for (const auto& row : rows) {
+    auto backend = MakeBackend("onednn");
+    ASSERT_THAT(backend, IsOk());
+    const auto model = MakeCosmoflow(row.spec, backend->get());
+    ASSERT_THAT(model, IsOk());
+    const LayerFlops flops = (*model)->flops();
+    EXPECT_NEAR(flops.forward / 1e9, row.forward, row.tolerance);
+    EXPECT_NEAR((flops.forward + flops.backward) / 1e9, row.training, row.tolerance);
+  }
+}
+
 TEST(CosmoflowTest, DrawsKernelsFromGlorotsRangeAndLeavesBiasesZero) {
   const auto model = MakeModel({.batch = 1, .cube_edge = 32}, "reference");
   const struct {

@@ -75,6 +75,14 @@ TEST(DeepcamTest, HasTheReferencesParameters) {
   EXPECT_EQ((*model)->buffers().size(), 2 * 76U);
   EXPECT_EQ((*model)->buffer_elements(), 97'760);
   EXPECT_EQ((*model)->output(), Shape({1, 16, 16, 3}));
+  // Traced at 768 x 1152: 655.34 and, with backward, 1963.97 GFLOP. All of it goes with the area
+  // but the convolution of the map's mean, from 2048 to 256 channels, which has its input's
+  // gradient.
+  constexpr double kMean = 2.0 * 2048 * 256, kAreas = 768.0 * 1152 / (16 * 16);
+  const LayerFlops flops = (*model)->flops();
+  EXPECT_NEAR(flops.forward, (655.34e9 - kMean) / kAreas + kMean, 0.005e9 / kAreas);
+  EXPECT_NEAR(flops.forward + flops.backward, (1963.97e9 - 3 * kMean) / kAreas + 3 * kMean,
+              0.005e9 / kAreas);
   std::map<std::string, int64_t> parts;
   for (const Parameter* parameter : (*model)->parameters())
     parts[parameter->name.substr(0, parameter->name.find('/'))] += parameter->shape.elements();

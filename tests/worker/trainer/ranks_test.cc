@@ -161,8 +161,10 @@ class RanksTest : public ::testing::Test {
 TEST_F(RanksTest, TwoRanksLearnWhatOneRankLearns) {
   for (const int world_size : {1, 2}) {
     std::vector<ProcessId> ranks;
+    v1::RunSpec run = Run(world_size);
+    run.set_progress_path(dir_.Path(absl::StrCat("progress_", world_size)));
     for (int rank = 0; rank < world_size; ++rank) {
-      const absl::StatusOr<ProcessId> process = Start(Run(world_size), rank);
+      const absl::StatusOr<ProcessId> process = Start(run, rank);
       ASSERT_THAT(process, IsOk());
       ranks.push_back(*process);
     }
@@ -178,6 +180,13 @@ TEST_F(RanksTest, TwoRanksLearnWhatOneRankLearns) {
   constexpr double kTolerance = 2e-3;  // float rounding, amplified by 24 steps
   EXPECT_NEAR(one[0], two[0], kTolerance);
   EXPECT_NEAR(one[1], two[1], kTolerance);
+  // Of two ranks each sends as much as it has: 24 gradients of 31,378 parameters, the sum of this
+  // model's layers; and rank 0 alone its parameters once.
+  constexpr int kBytes = 4 * 31'378;
+  EXPECT_THAT(ReadFile(dir_.Path("progress_2")).value_or(""),
+              ::testing::HasSubstr(
+                  absl::StrCat(R"("size": "up to 128 KiB", "operations": 25, "bytes": )",
+                               2 * 25 * kBytes, R"(, "sent_bytes": )", (2 * 24 + 1) * kBytes)));
 }
 
 // Four nodes of one rank that share each sample, each with a staged copy of its own, against one

@@ -1,0 +1,96 @@
+#include "worker/engine/peak_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/log.h"
+
+// The machine's best instructions, chosen when the program loads; sanitizers cannot run that
+// choice.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define ASSAY_MULTIPLY_ADD_CLONES __attribute__((target_clones("avx512f", "fma", "default")))
+#else
+#define ASSAY_MULTIPLY_ADD_CLONES
+#endif
+
+namespace assay {
+namespace {
+
+using Narrow = float __attribute__((vector_size(32)));
+using Wide = float __attribute__((vector_size(64)));
+
+constexpr int64_t kVectorOperations = 9'000'000;  // of each thread in one trial: some milliseconds
+constexpr int kTrials = 5;
+
+// Independent chains of multiply-adds: enough to keep two units busy, few enough for 16 registers.
+constexpr int kChains = 12;
+
+// The two differ in the width of a register only; a wider one than the machine's is slow.
+ASSAY_MULTIPLY_ADD_CLONES float RunNarrow(int64_t rounds, float factor) {
+  Narrow chains[kChains] = {};
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i)
+    chains[i] += static_cast<float>(i);  // or they would all be one
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i)
+      chains[i] = chains[i] * factor + factor;
+  }
+  float sum = 0;
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i)
+    sum += chains[i][0];
+  return sum;
+}
+
+ASSAY_MULTIPLY_ADD_CLONES float RunWide(int64_t rounds, float factor) {
+  Wide chains[kChains] = {};
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i)
+    chains[i] += static_cast<float>(i);  // or they would all be one
+  for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kChains; ++i)
+      chains[i] = chains[i] * factor + factor;
+  }
+  float sum = 0;
+#pragma GCC unroll 12
+  for (int i = 0; i < kChains; ++i)
+    sum += chains[i][0];
+  return sum;
+}
+
+PeakRate RunTrial(const Clock* clock, float (*run)(int64_t, float), size_t vector_bytes) {
+  float sum = 0;
+  int threads = 0;
+  const MonoTime begin = clock->Mono();
+#pragma omp parallel reduction(+ : sum, threads)
+  {
+    sum += run(kVectorOperations / kChains, 0.5F);
+    ++threads;
+  }
+  const double seconds = absl::ToDoubleSeconds(clock->Mono() - begin);
+  CHECK(std::isfinite(sum)) << "the chains converge";
+  if (seconds <= 0) return {.threads = threads};
+  const double lanes = static_cast<double>(vector_bytes / sizeof(float));
+  const double flops = 2 * lanes * static_cast<double>(kVectorOperations);
+  return {.flops_per_s = flops * threads / seconds, .threads = threads};
+}
+
+}  // namespace
+
+PeakRate MeasurePeakRate(const Clock* clock) {
+  PeakRate best;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    for (const PeakRate& rate :
+         {RunTrial(clock, RunNarrow, sizeof(Narrow)), RunTrial(clock, RunWide, sizeof(Wide))}) {
+      best.flops_per_s = std::max(best.flops_per_s, rate.flops_per_s);
+      best.threads = std::max(best.threads, rate.threads);
+    }
+  }
+  return best;
+}
+
+}  // namespace assay
