@@ -6,8 +6,9 @@
 For each model, size and batch one process of Assay (step_probe, backend onednn) and one of PyTorch
 (and one more with torch.compile) hold the model at the same time and take turns, so that what else
 the machine does hits both. Of each the least time over all its steps counts. Both are float32; both
-copy the input in and read the loss back; PyTorch's tensors are channels last, and its optimizers
-fused (SGD for CosmoFlow, AdamW for DeepCAM). With several --threads each side gets its best.
+copy the input in and read the loss back. PyTorch's tensors are channels last, its optimizers fused
+(SGD for CosmoFlow, AdamW for DeepCAM), its allocator told to keep what is freed. With several
+--threads each side gets its best.
 
 Prints tables in Markdown. `ratio`: PyTorch's best time over Assay's. `of floor`: the multiply-adds
 (counted twice) over the machine's peak, over Assay's time. MiB: the peak resident memory.
@@ -211,9 +212,9 @@ def take_turns(sides, seconds):
 
 
 def measure(case, threads, is_compiled, arguments):
-    makers = {"torch": lambda: TorchSide(case, threads, False, arguments.keep_memory)}
+    makers = {"torch": lambda: TorchSide(case, threads, False, not arguments.plain_allocator)}
     if is_compiled:
-        makers["compiled"] = lambda: TorchSide(case, threads, True, arguments.keep_memory)
+        makers["compiled"] = lambda: TorchSide(case, threads, True, not arguments.plain_allocator)
     # Last: a process forked after it would hold its standard input open.
     makers["assay"] = lambda: AssaySide(case, threads, arguments.probe, arguments.backend)
     sides = {}
@@ -292,8 +293,8 @@ def parse_arguments():
                         help="numbers of threads to try, default: one for each core")
     parser.add_argument("--compiled", choices=("none", "quick", "all"), default="all",
                         help="which cases also run with torch.compile")
-    parser.add_argument("--keep-memory", action="store_true",
-                        help="PyTorch's allocator (glibc) keeps large blocks that are freed")
+    parser.add_argument("--plain-allocator", action="store_true",
+                        help="leave PyTorch's allocator (glibc) as it is installed")
     parser.add_argument("--seconds", type=float, default=4, help="turns of one case, default 4")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no case after these")
     parser.add_argument("--peak-gflops", type=float,
