@@ -84,7 +84,13 @@ const std::vector<std::string>& HyperparameterKeys() {
       // How ranks divide each sample: parts along depth and height.
       "spatial_grid",
       // How often the state is saved.
-      "checkpoint_interval_steps"};
+      "checkpoint_interval_steps",
+      // Samples that a rank evaluates at once.
+      "local_eval_batch_size",
+      // Beyond the reference: not in the closed division.
+      "data_augmentation", "gradient_skip_layer", "gradient_skip_after_epochs",
+      "opt_learning_rate_decay_epochs", "opt_learning_rate_decay_end_factor",
+      "opt_learning_rate_decay_poly_power", "scheduler_power"};
   return *kKeys;
 }
 

@@ -40,7 +40,8 @@ enum class Purpose : uint32_t {
   kDataset = 4,  // synthetic samples
   kSeed = 5,     // seeds issued to runs
   kTest = 6,
-  kBootstrap = 7,  // resampling of runs for the interval of a score
+  kBootstrap = 7,     // resampling of runs for the interval of a score
+  kAugmentation = 8,  // how training samples are turned
 };
 
 // One stream of values, addressed by index. A value type; thread-safe.

@@ -1,12 +1,15 @@
 #include "common/rules/hyperparameters.h"
 
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include "common/rules/condition.h"
+#include "common/rules/extensions.h"
 
 namespace assay::rules {
 namespace {
@@ -16,7 +19,8 @@ constexpr char kRunsSection[] = "HPC rules, Run Results";
 
 // How the work is done, as the number of ranks: it changes no result, so every division is free.
 bool IsOfImplementation(absl::string_view key) {
-  return key == "spatial_grid" || key == "checkpoint_interval_steps";
+  return key == "spatial_grid" || key == "checkpoint_interval_steps" ||
+         key == "local_eval_batch_size";
 }
 
 std::string BenchmarkNames(const RuleSet& rules) {
@@ -143,6 +147,11 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
   JudgeByDocument(*known_benchmark, values, &known, &findings);
   for (const auto& [key, value] : values) {
     if (known.count(key) > 0 || IsOfImplementation(key)) continue;
+    if (IsExtension(key)) {
+      if (std::optional<Finding> finding = CheckExtension(key, value))
+        findings.push_back(*std::move(finding));
+      continue;
+    }
     findings.push_back({.rule_id = "R-HP-000",
                         .severity = Severity::kWarning,
                         .error_class = absl::StrCat("unknown_hyperparameter:", key),

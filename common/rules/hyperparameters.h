@@ -18,8 +18,9 @@ namespace assay::rules {
 using Hyperparameters = std::map<std::string, JsonValue>;  // by log key
 
 // What the round says against these values of `benchmark` in `division` ("closed" or "open"): an
-// error for a value that the log check would refuse or the document forbids, a warning for a name
-// that is no hyperparameter of the closed benchmark. Values left out are not judged: the log shows
+// error for a value that the log check would refuse or the document forbids and for an extension
+// (extensions.h) that no rule of the round is about, a warning for a name that is no hyperparameter
+// of the closed benchmark. Values left out are not judged: the log shows
 // what was used. An unknown benchmark or division is an error as well.
 std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_view benchmark,
                                           absl::string_view division,

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/rules/score.h"
+
 namespace assay::rules {
 namespace {
 

@@ -6,7 +6,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/rules/facility_round.h"
 #include "common/rules/registry.h"
+#include "tests/support/status_matchers.h"
 
 namespace assay::rules {
 namespace {
@@ -106,6 +108,71 @@ TEST(HyperparametersTest, HowTheWorkIsDividedIsNoBusinessOfTheRules) {
       CheckHyperparameters(V3(), "cosmoflow", "closed",
                            {{"spatial_grid", JsonList{4, 4}}, {"checkpoint_interval_steps", 100}}),
       IsEmpty());
+}
+
+TEST(HyperparametersTest, ClosedRefusesWhatTheReferenceDoesNotDo) {
+  const struct {
+    const char* benchmark;
+    const char* key;
+    JsonValue value;
+    const char* rule_id;
+  } rows[] = {{"cosmoflow", "data_augmentation", "flips", "R-EXT-001"},
+              {"cosmoflow", "gradient_skip_layer", "conv3", "R-EXT-002"},
+              {"deepcam", "gradient_skip_layer", "block3", "R-EXT-002"},
+              {"deepcam", "gradient_skip_after_epochs", 10, "R-EXT-002"},
+              {"cosmoflow", "opt_learning_rate_decay_epochs", 170, "R-EXT-003"},
+              {"cosmoflow", "opt_learning_rate_decay_end_factor", 0.01, "R-EXT-003"},
+              {"cosmoflow", "opt_learning_rate_decay_poly_power", 1, "R-EXT-003"},
+              {"deepcam", "scheduler_power", 1, "R-EXT-003"}};
+  for (const auto& row : rows) {
+    const std::vector<Finding> findings =
+        CheckHyperparameters(V3(), row.benchmark, "closed", {{row.key, row.value}});
+
+    ASSERT_THAT(findings, SizeIs(1)) << row.key;
+    EXPECT_EQ(findings[0].rule_id, row.rule_id) << row.key;
+    EXPECT_EQ(findings[0].severity, Severity::kError) << row.key;
+    EXPECT_EQ(findings[0].key, row.key);
+    EXPECT_THAT(findings[0].remedy, HasSubstr("or submit to the open division"));
+    EXPECT_THAT(CheckHyperparameters(V3(), row.benchmark, "open", {{row.key, row.value}}),
+                IsEmpty());
+  }
+  EXPECT_EQ(CheckHyperparameters(V3(), "deepcam", "closed", {{"scheduler_type", "polynomial"}})[0]
+                .rule_id,
+            "R-HP-109");
+}
+
+TEST(HyperparametersTest, ClosedAllowsAnExtensionThatIsOffAndALargerEvaluationBatch) {
+  EXPECT_THAT(CheckHyperparameters(V3(), "cosmoflow", "closed",
+                                   {{"data_augmentation", "none"}, {"local_eval_batch_size", 16}}),
+              IsEmpty());
+}
+
+// A facility's own round decides for itself.
+TEST(HyperparametersTest, ARoundMayAllowAnExtensionInItsClosedDivision) {
+  const auto round = ParseFacilityRound(R"([round]
+name = "augmented"
+base = "hpc-3.0.0"
+label = "Facility round"
+[benchmark]
+name = "cosmoflow"
+runs = 3
+target = 0.4
+[[rule]]
+id = "R-FAC-001"
+key = "data_augmentation"
+occurrence = "optional"
+one_of = ["none", "flips"]
+hyperparameter = true
+)",
+                                        "augmented.toml");
+  ASSERT_THAT(round, ::assay::testing::IsOk());
+
+  EXPECT_THAT(
+      CheckHyperparameters(**round, "cosmoflow", "closed", {{"data_augmentation", "flips"}}),
+      IsEmpty());
+  EXPECT_THAT(CheckHyperparameters(**round, "cosmoflow", "closed",
+                                   {{"data_augmentation", "flips_and_permutations"}}),
+              ElementsAre(Field(&Finding::rule_id, "R-FAC-001")));
 }
 
 TEST(HyperparametersTest, UnknownBenchmarkAndDivisionAreErrors) {

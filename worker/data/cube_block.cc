@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "common/dataset/example.h"
 #include "common/log.h"
 
 namespace assay::data {
-namespace {
-
-constexpr int64_t kVoxelBytes = int64_t{dataset::kCosmoChannels} * int64_t{sizeof(int16_t)};
-
-}  // namespace
 
 size_t BlockBytes(const CubeBlock& block, int64_t edge) {
   return static_cast<size_t>(block.depth * block.height * edge * kVoxelBytes);

@@ -9,7 +9,12 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/dataset/example.h"
+
 namespace assay::data {
+
+// The counts of all channels of one place in a cube.
+inline constexpr int64_t kVoxelBytes = int64_t{dataset::kCosmoChannels} * int64_t{sizeof(int16_t)};
 
 // Part of a cube along its first two axes; the third and the channels are whole. It may reach
 // beyond the cube on any side.

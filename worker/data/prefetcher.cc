@@ -34,10 +34,10 @@ EpochOrder OrderOf(const Sampler& sampler, std::string dir, std::vector<std::str
   CHECK(static_cast<int64_t>(names.size()) >= sampler.options().samples)
       << "names=" << names.size() << " samples=" << sampler.options().samples;
   return [sampler, dir = std::move(dir), names = std::move(names)](int epoch) {
-    std::vector<std::string> paths;
+    std::vector<SampleToRead> samples;
     for (const uint32_t sample : sampler.Order(epoch))
-      paths.push_back(JoinPath(dir, names[sample]));
-    return paths;
+      samples.push_back({.path = JoinPath(dir, names[sample])});
+    return samples;
   };
 }
 
@@ -96,19 +96,19 @@ bool Prefetcher::CanTake() const {
   return next_ticket_ / options_.batch_size < released_ + options_.depth;
 }
 
-// Makes epoch_paths_[epoch_position_] the next sample; false if there is none or an epoch is bad.
+// Makes epoch_samples_[epoch_position_] the next sample; false if there is none or an epoch is bad.
 bool Prefetcher::HasMoreTickets() {
-  if (epoch_position_ < epoch_paths_.size()) return true;
+  if (epoch_position_ < epoch_samples_.size()) return true;
   if (next_epoch_ == options_.first_epoch + options_.epochs) {
     is_exhausted_ = true;
     return false;
   }
-  epoch_paths_ = order_(next_epoch_++);
+  epoch_samples_ = order_(next_epoch_++);
   epoch_position_ = 0;
   const size_t batch = static_cast<size_t>(options_.batch_size);
-  if (!epoch_paths_.empty() && epoch_paths_.size() % batch == 0) return true;
+  if (!epoch_samples_.empty() && epoch_samples_.size() % batch == 0) return true;
   Fail(next_ticket_, absl::InvalidArgumentError(
-                         absl::StrCat("epoch ", next_epoch_ - 1, " has ", epoch_paths_.size(),
+                         absl::StrCat("epoch ", next_epoch_ - 1, " has ", epoch_samples_.size(),
                                       " samples for this rank, not a "
                                       "positive multiple of the local batch ",
                                       batch)));
@@ -124,7 +124,7 @@ std::optional<Prefetcher::Ticket> Prefetcher::TakeTicket() {
     batch_ready_.NotifyAll();  // Next may wait for a batch that will not come
     return std::nullopt;
   }
-  return Ticket{next_ticket_++, std::move(epoch_paths_[epoch_position_++])};
+  return Ticket{next_ticket_++, std::move(epoch_samples_[epoch_position_++])};
 }
 
 // Reads the file into its place in its slot.
@@ -132,8 +132,8 @@ absl::Status Prefetcher::ReadSample(const Ticket& ticket, SampleReader* reader) 
   Batch& batch = SlotOf(ticket.number / options_.batch_size)->batch;
   const size_t place = static_cast<size_t>(ticket.number % options_.batch_size);
   const size_t input = format_.input_bytes, targets = format_.target_bytes;
-  return reader->Read(ticket.path, {std::span(batch.input).subspan(place * input, input),
-                                    std::span(batch.targets).subspan(place * targets, targets)});
+  return reader->Read(ticket.sample, {std::span(batch.input).subspan(place * input, input),
+                                      std::span(batch.targets).subspan(place * targets, targets)});
 }
 
 void Prefetcher::Fail(int64_t ticket, const absl::Status& status) {

@@ -39,10 +39,10 @@ struct PrefetchOptions {
   int epochs = 1;       // batches run on from one epoch into the next without a pause
 };
 
-// The paths of the files of an epoch in reading order: a multiple of the batch size. Called once
+// The samples of an epoch in reading order: a multiple of the batch size. Called once
 // per epoch, in order, one call at a time, from the reading threads; it must not call the
 // prefetcher.
-using EpochOrder = absl::AnyInvocable<std::vector<std::string>(int epoch)>;
+using EpochOrder = absl::AnyInvocable<std::vector<SampleToRead>(int epoch)>;
 
 // The order that `sampler` gives: sample i is the file dir/names[i]. Opens nothing.
 //   dir: the dataset, or with staging the directory that it was staged to.
@@ -83,7 +83,7 @@ class Prefetcher final : public BatchSource {
   // A sample to read, and where to put it.
   struct Ticket {
     int64_t number = 0;
-    std::string path;
+    SampleToRead sample;
   };
 
   Prefetcher(const PrefetchOptions& options, const SampleFormat& format, EpochOrder order);
@@ -110,8 +110,8 @@ class Prefetcher final : public BatchSource {
   CondVar slot_freed_;
   CondVar batch_ready_;
   EpochOrder order_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> epoch_paths_ ABSL_GUARDED_BY(mutex_);
-  size_t epoch_position_ ABSL_GUARDED_BY(mutex_) = 0;  // next of epoch_paths_
+  std::vector<SampleToRead> epoch_samples_ ABSL_GUARDED_BY(mutex_);
+  size_t epoch_position_ ABSL_GUARDED_BY(mutex_) = 0;  // next of epoch_samples_
   int next_epoch_ ABSL_GUARDED_BY(mutex_);
   int64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_exhausted_ ABSL_GUARDED_BY(mutex_) = false;  // next_ticket_ will not grow

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "worker/data/cube_symmetry.h"
 
 namespace assay::data {
 namespace {
@@ -21,14 +22,14 @@ class CosmoflowReader : public SampleReader {
   CosmoflowReader(int cube_edge, dataset::Compression compression, const CubeBlock& block)
       : cube_edge_(cube_edge), block_(block), file_(compression) {}
 
-  absl::Status Read(const std::string& path, const SamplePlace& place) override {
-    ASSIGN_OR_RETURN(const absl::string_view payload, file_.ReadOnly(path));
-    const absl::StatusOr<dataset::CosmoSampleView> sample =
+  absl::Status Read(const SampleToRead& sample, const SamplePlace& place) override {
+    ASSIGN_OR_RETURN(const absl::string_view payload, file_.ReadOnly(sample.path));
+    const absl::StatusOr<dataset::CosmoSampleView> found =
         dataset::ParseCosmoSample(payload, cube_edge_);
-    if (!sample.ok()) return Annotate(sample.status(), path);
-    CHECK(sizeof(sample->targets) == place.targets.size());
-    CutBlock(sample->voxels, cube_edge_, block_, place.input);
-    std::memcpy(place.targets.data(), sample->targets.data(), place.targets.size());
+    if (!found.ok()) return Annotate(found.status(), sample.path);
+    CHECK(sizeof(found->targets) == place.targets.size());
+    CutTurnedBlock(found->voxels, cube_edge_, block_, CubeSymmetryOf(sample.symmetry), place.input);
+    std::memcpy(place.targets.data(), found->targets.data(), place.targets.size());
     return absl::OkStatus();
   }
   int64_t stored_bytes() const override { return static_cast<int64_t>(file_.stored().size()); }
@@ -71,7 +72,9 @@ class DeepcamReader : public SampleReader {
                 std::shared_ptr<SharedStatistics> statistics)
       : extents_(extents), statistics_(std::move(statistics)) {}
 
-  absl::Status Read(const std::string& path, const SamplePlace& place) override {
+  absl::Status Read(const SampleToRead& sample, const SamplePlace& place) override {
+    CHECK(sample.symmetry == 0) << "maps are not turned";
+    const std::string& path = sample.path;
     ASSIGN_OR_RETURN(const dataset::ClimateStatistics statistics, statistics_->Get());
     ASSIGN_OR_RETURN(bytes_, ReadFile(path));
     const std::span<float> data(reinterpret_cast<float*>(place.input.data()),

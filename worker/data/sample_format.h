@@ -19,6 +19,12 @@
 
 namespace assay::data {
 
+// One sample, and how it is wanted.
+struct SampleToRead {
+  std::string path;
+  int symmetry = 0;  // of a cube, by number (cube_symmetry.h); 0: as it is
+};
+
 // Where one sample goes; as large as its format says, and aligned for any type of number.
 struct SamplePlace {
   std::span<std::byte> input;
@@ -30,9 +36,9 @@ class SampleReader {
  public:
   virtual ~SampleReader() = default;
 
-  // Reads the file at `path`. NOT_FOUND: there is none. DATA_LOSS: it is not a sample of this
+  // Reads the file of `sample`. NOT_FOUND: there is none. DATA_LOSS: it is not a sample of this
   // format. Other codes: reading failed. Every message names the file.
-  virtual absl::Status Read(const std::string& path, const SamplePlace& place) = 0;
+  virtual absl::Status Read(const SampleToRead& sample, const SamplePlace& place) = 0;
   // Size on disk of what the last Read read.
   virtual int64_t stored_bytes() const = 0;
 };
@@ -45,7 +51,7 @@ struct SampleFormat {
 };
 
 // CosmoFlow: input int16 [D, H, edge, 4], raw counts (ln(1 + n) comes later); targets float32 [4].
-// `block`: what is kept of each cube; none: all of it.
+// `block`: what is kept of each cube, once it is turned; none: all of it.
 SampleFormat CosmoflowFormat(int cube_edge, dataset::Compression compression,
                              std::optional<CubeBlock> block = std::nullopt);
 

@@ -52,7 +52,7 @@ absl::Status SequenceLayer::Plan(LayerMemory memory, bool wants_dx) {
   inputs_.resize(layers_.size());
   for (const std::unique_ptr<Layer>& layer : layers_) {
     RETURN_IF_ERROR(layer->Plan(memory, wants_dx));
-    wants_dx = wants_dx || !layer->parameters().empty();
+    wants_dx = memory.has_backward && (wants_dx || !layer->parameters().empty());
   }
   return absl::OkStatus();
 }
@@ -80,7 +80,7 @@ Tensor SequenceLayer::Forward(const Tensor& x, const Pass& pass) {
 
 Tensor SequenceLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass) {
   Tensor gradient = dy;
-  for (size_t i = layers_.size(); i-- > 0 && gradient.data != nullptr;)
+  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;)
     gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
   return gradient;
 }
@@ -93,7 +93,8 @@ BranchLayer::BranchLayer(Backend* backend, const Shape& input, Join join, bool r
       relu_(relu),
       branches_(std::move(branches)),
       output_(Joined(join, branches_)),
-      parts_(branches_.size()) {}
+      parts_(branches_.size()),
+      is_needless_(branches_.size()) {}
 
 std::vector<Parameter*> BranchLayer::parameters() {
   std::vector<Parameter*> all;
@@ -116,7 +117,7 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   const DType real = backend_->real();
   for (size_t i = 0; i < branches_.size(); ++i) {
     RETURN_IF_ERROR(branches_[i]->Plan(memory, wants_dx));
-    if (!branches_[i]->is_identity() || join_ == Join::kConcat)
+    if (memory.has_backward && (!branches_[i]->is_identity() || join_ == Join::kConcat))
       memory.activations->Reserve(branches_[i]->output(), real, &parts_[i]);
   }
   memory.activations->Reserve(output_, real, &y_);
@@ -129,6 +130,14 @@ LayerFlops BranchLayer::flops() const {
   for (const std::unique_ptr<SequenceLayer>& branch : branches_)
     sum += branch->flops();
   return sum;
+}
+
+void BranchLayer::LimitBackward(bool wants_dx) {
+  if (!wants_dx) dx_ = {};
+  for (size_t i = 0; i < branches_.size(); ++i) {
+    branches_[i]->LimitBackward(wants_dx);
+    is_needless_[i] = !wants_dx && !IsTrained(branches_[i].get());
+  }
 }
 
 void BranchLayer::ParametersChanged() {
@@ -168,8 +177,10 @@ Tensor BranchLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass
   if (relu_) maps->ReluBackward(y_, dy);
   int64_t first_channel = 0;
   for (size_t i = 0; i < branches_.size(); ++i) {
-    const Tensor part = PartOf(dy, i, first_channel);
+    const int64_t channel = first_channel;
     first_channel += branches_[i]->output()[3];
+    if (is_needless_[i]) continue;
+    const Tensor part = PartOf(dy, i, channel);
     const Tensor gradient = branches_[i]->Backward(x, part, pass);
     if (dx_.data != nullptr) maps->Combine(1, gradient, i == 0 ? 0 : 1, dx_);
   }

@@ -6,6 +6,7 @@
 #ifndef WORKER_ENGINE_COMPOSITE_H_
 #define WORKER_ENGINE_COMPOSITE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -32,6 +33,7 @@ class SequenceLayer : public Layer {
   std::vector<Buffer*> buffers() override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  void LimitBackward(bool wants_dx) override { needless_ = LimitSequence(layers_, wants_dx); }
   void ParametersChanged() override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -40,6 +42,7 @@ class SequenceLayer : public Layer {
   const Shape input_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<Tensor> inputs_;  // of each layer in the last Forward
+  size_t needless_ = 0;         // so many of the first layers need no Backward
 };
 
 // y = join(branch 0 (x), branch 1 (x), ...), then ReLU if asked. No branch may begin with a layer
@@ -60,6 +63,7 @@ class BranchLayer : public Layer {
   std::vector<Buffer*> buffers() override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  void LimitBackward(bool wants_dx) override;
   void ParametersChanged() override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -76,6 +80,7 @@ class BranchLayer : public Layer {
   Tensor y_;                   // output_
   Tensor dx_;                  // input_; empty if nobody wants it
   std::vector<Tensor> parts_;  // the gradient that each branch may overwrite: shape of its result
+  std::vector<bool> is_needless_;  // of each branch: it needs no Backward
 };
 
 }  // namespace assay

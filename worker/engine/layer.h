@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct Parameter {
   double init_stddev = 0;  // or, if this is not 0, normal with this standard deviation,
   double init_value = 0;   // added to this
   double l2 = 0;           // the loss includes l2 * sum(value^2)
+  bool is_frozen = false;  // training changes it no more (Model::FreezeThrough)
   Tensor value, gradient;  // set when the model commits
 };
 
@@ -45,7 +48,8 @@ double GlorotLimit(int64_t fan_in, int64_t fan_out);
 // Where a layer reserves memory while its model is put together.
 struct LayerMemory {
   Arena* activations;
-  size_t* scratch_bytes;  // the largest wish of any layer
+  size_t* scratch_bytes;     // the largest wish of any layer
+  bool has_backward = true;  // false: Backward is never called, no gradient needs memory
 
   // Asks for memory that is this layer's own only during each call of Forward or Backward.
   void WantScratch(size_t bytes) { *scratch_bytes = std::max(*scratch_bytes, bytes); }
@@ -106,6 +110,10 @@ class Layer {
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
   // Once the model has its memory.
   virtual LayerFlops flops() const { return {}; }
+  // Parameters were frozen (Parameter::is_frozen), none of them behind one that is not. From now on
+  // Backward is called only where there is a parameter that is not, in this layer or before it, and
+  // asked for dx only if `wants_dx`; never again otherwise.
+  virtual void LimitBackward(bool wants_dx) { static_cast<void>(wants_dx); }
   // The numbers in the parameters changed.
   virtual void ParametersChanged() {}
 
@@ -116,6 +124,13 @@ class Layer {
   // the gradient of `x`, or an empty Tensor if it was planned without.
   virtual Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) = 0;
 };
+
+// Whether training changes any parameter of a layer.
+bool IsTrained(Layer* layer);
+
+// Layer::LimitBackward for layers one after the other, of which the first is asked for dx if
+// `wants_dx`. Returns how many of the first need no Backward any more.
+size_t LimitSequence(std::span<const std::unique_ptr<Layer>> layers, bool wants_dx);
 
 }  // namespace assay
 

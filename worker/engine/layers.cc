@@ -1,5 +1,6 @@
 #include "worker/engine/layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,22 @@ namespace assay {
 
 double GlorotLimit(int64_t fan_in, int64_t fan_out) {
   return std::sqrt(6.0 / static_cast<double>(fan_in + fan_out));
+}
+
+bool IsTrained(Layer* layer) {
+  const std::vector<Parameter*> parameters = layer->parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter* parameter) { return !parameter->is_frozen; });
+}
+
+size_t LimitSequence(std::span<const std::unique_ptr<Layer>> layers, bool wants_dx) {
+  size_t needless = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i]->LimitBackward(wants_dx);
+    wants_dx = wants_dx || IsTrained(layers[i].get());
+    if (!wants_dx) needless = i + 1;
+  }
+  return needless;
 }
 
 absl::Status Log1pLayer::Plan(LayerMemory memory, bool wants_dx) {

@@ -56,6 +56,9 @@ class ConvPoolLayer : public Layer {
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  void LimitBackward(bool wants_dx) override {
+    if (!wants_dx) dx_ = {};
+  }
   void ParametersChanged() override { block_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -92,6 +95,9 @@ class DenseLayer : public Layer {
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  void LimitBackward(bool wants_dx) override {
+    if (!wants_dx) dx_ = {};
+  }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 

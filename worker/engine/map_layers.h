@@ -43,6 +43,9 @@ class Conv2dLayer : public Layer {
   std::vector<Parameter*> parameters() override { return {&kernel_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  void LimitBackward(bool wants_dx) override {
+    if (!wants_dx) dx_ = {};
+  }
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -67,6 +70,9 @@ class Deconv2dLayer : public Layer {
   std::vector<Parameter*> parameters() override { return {&kernel_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  void LimitBackward(bool wants_dx) override {
+    if (!wants_dx) dx_ = {};
+  }
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;

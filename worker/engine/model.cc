@@ -1,6 +1,12 @@
 #include "worker/engine/model.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/log.h"
 #include "common/random.h"
@@ -45,28 +51,50 @@ void Model::Add(std::unique_ptr<Layer> layer) {
   layers_.push_back(std::move(layer));
 }
 
-absl::Status Model::Commit() {
+// What both ways of committing have in common: activations, and the lists of what layers own.
+absl::Status Model::Plan(bool has_backward) {
   CHECK(!layers_.empty());
   size_t scratch_bytes = 1;
   for (const std::unique_ptr<Layer>& layer : layers_) {
     // Nobody asks for the gradient of what no parameter precedes.
-    RETURN_IF_ERROR(layer->Plan({&activations_, &scratch_bytes}, !parameters_.empty()));
-    for (Parameter* parameter : layer->parameters()) {
-      values_.Reserve(parameter->shape, backend_->real(), &parameter->value);
-      gradients_.Reserve(parameter->shape, backend_->real(), &parameter->gradient);
+    RETURN_IF_ERROR(layer->Plan({&activations_, &scratch_bytes, has_backward},
+                                has_backward && !parameters_.empty()));
+    for (Parameter* parameter : layer->parameters())
       parameters_.push_back(parameter);
-    }
-    for (Buffer* buffer : layer->buffers()) {
-      buffer_values_.Reserve(buffer->shape, backend_->real(), &buffer->value);
+    for (Buffer* buffer : layer->buffers())
       buffers_.push_back(buffer);
-    }
   }
   activations_.Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
   inputs_.resize(layers_.size());
+  return absl::OkStatus();
+}
+
+absl::Status Model::Commit() {
+  RETURN_IF_ERROR(Plan(/*has_backward=*/true));
+  for (Parameter* parameter : parameters_) {
+    values_.Reserve(parameter->shape, backend_->real(), &parameter->value);
+    gradients_.Reserve(parameter->shape, backend_->real(), &parameter->gradient);
+  }
+  for (Buffer* buffer : buffers_)
+    buffer_values_.Reserve(buffer->shape, backend_->real(), &buffer->value);
   RETURN_IF_ERROR(Annotate(values_.Commit(), "parameters"));
   RETURN_IF_ERROR(Annotate(gradients_.Commit(), "gradients"));
   RETURN_IF_ERROR(Annotate(buffer_values_.Commit(), "buffers"));
   return Annotate(activations_.Commit(), "activations");
+}
+
+absl::Status Model::CommitForEvaluation(const Model& trained) {
+  RETURN_IF_ERROR(Plan(/*has_backward=*/false));
+  CHECK(parameters_.size() == trained.parameters_.size() &&
+        buffers_.size() == trained.buffers_.size())
+      << "other layers: " << parameters_.size() << " and " << trained.parameters_.size();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    CHECK(parameters_[i]->shape == trained.parameters_[i]->shape) << parameters_[i]->name;
+    parameters_[i]->value = trained.parameters_[i]->value;
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    buffers_[i]->value = trained.buffers_[i]->value;
+  return Annotate(activations_.Commit(), "activations of the evaluation");
 }
 
 void Model::Initialize(uint64_t seed) {
@@ -106,8 +134,44 @@ Tensor Model::Forward(const Tensor& input, Pass pass) {
 void Model::Backward(const Tensor& dy, Pass pass) {
   pass.scratch = scratch_.data;
   Tensor gradient = dy;
-  for (size_t i = layers_.size(); i-- > 0 && gradient.data != nullptr;)
+  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;)
     gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
+}
+
+// How many parameters there are from the input on up to the last of `layer`.
+absl::StatusOr<size_t> Model::ParametersThrough(absl::string_view layer) const {
+  const std::string prefix = absl::StrCat(layer, "/");
+  size_t count = 0;
+  std::vector<std::string> names;  // of whole layers, in order
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const std::string& name = parameters_[i]->name;
+    if (absl::StartsWith(name, prefix)) count = i + 1;
+    const std::string top = name.substr(0, name.find('/'));
+    if (std::find(names.begin(), names.end(), top) == names.end()) names.push_back(top);
+  }
+  if (count > 0 && count < parameters_.size()) return count;
+  return absl::InvalidArgumentError(
+      absl::StrCat(count == 0 ? "there is no layer \"" : "nothing would be left to train behind \"",
+                   layer, "\"; the layers are ", absl::StrJoin(names, ", ")));
+}
+
+absl::Status Model::FreezeThrough(absl::string_view layer) {
+  ASSIGN_OR_RETURN(const size_t count, ParametersThrough(layer));
+  int64_t elements = 0;
+  for (size_t i = 0; i < count; ++i) {
+    parameters_[i]->is_frozen = true;
+    elements += parameters_[i]->shape.elements();
+  }
+  frozen_elements_ = std::max(frozen_elements_, elements);
+  needless_ = LimitSequence(layers_, /*wants_dx=*/false);
+  return absl::OkStatus();
+}
+
+Tensor Model::Trained(const Tensor& flat) const {
+  CHECK(flat.elements() == parameter_count()) << "flat=" << flat.shape.ToString();
+  const size_t offset = static_cast<size_t>(frozen_elements_) * SizeOf(flat.dtype);
+  return {static_cast<std::byte*>(flat.data) + offset, Shape{flat.elements() - frozen_elements_},
+          flat.dtype};
 }
 
 Shape Model::output() const {

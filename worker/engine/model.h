@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
@@ -28,6 +30,10 @@ class Model {
 
   // Allocates everything. Afterwards parameters are zero. RESOURCE_EXHAUSTED: no memory.
   absl::Status Commit();
+  // As Commit, for evaluation only: forward passes with the parameters and buffers of `trained`, a
+  // committed model of the same layers for any batch, which must outlive this one. There are no
+  // gradients, nor memory for them. Call ParametersChanged() when those of `trained` changed.
+  absl::Status CommitForEvaluation(const Model& trained);
 
   // Draws all parameters from Stream(seed, Purpose::kInit): equal for equal seeds, whatever the
   // backend or rank.
@@ -35,9 +41,21 @@ class Model {
   // Must be called after the numbers in the parameters changed.
   void ParametersChanged();
 
+  // Freezes all parameters from the input on up to the last of `layer`, which is how their names
+  // begin: "conv3", "block2/conv1". From now on Backward goes only as far as the others need it and
+  // leaves the gradients of the frozen ones alone, and no optimizer moves them. Forward is as
+  // before: running statistics go on. Cannot be taken back; again for the same layer is nothing.
+  // INVALID_ARGUMENT: no layer of that name, or nothing would be left to train; lists the layers.
+  absl::Status FreezeThrough(absl::string_view layer);
+  // What FreezeThrough would return.
+  absl::Status CheckFreezeThrough(absl::string_view layer) const {
+    return ParametersThrough(layer).status();
+  }
+
   // The last layer's result, batch first, valid until the next Forward.
   Tensor Forward(const Tensor& input, Pass pass);
-  // After Forward on the same input: fills all gradients. May overwrite `dy`.
+  // After Forward on the same input: fills all gradients but those of frozen parameters. May
+  // overwrite `dy`.
   void Backward(const Tensor& dy, Pass pass);
 
   const Shape& input() const { return input_; }
@@ -50,6 +68,10 @@ class Model {
   int64_t buffer_elements() const;
   Tensor flat_parameters() const { return values_.Flat(backend_->real()); }
   Tensor flat_gradients() const { return gradients_.Flat(backend_->real()); }
+  // The part of a tensor that is laid out like those that belongs to parameters that are not
+  // frozen: frozen ones lie in front.
+  Tensor Trained(const Tensor& flat) const;
+  int64_t frozen_elements() const { return frozen_elements_; }
   // All buffers without gaps; only where there are any.
   Tensor flat_buffers() const { return buffer_values_.Flat(backend_->real()); }
   // Of one batch, after Commit.
@@ -58,6 +80,9 @@ class Model {
   size_t activation_bytes() const { return activations_.bytes(); }
 
  private:
+  absl::Status Plan(bool has_backward);
+  absl::StatusOr<size_t> ParametersThrough(absl::string_view layer) const;
+
   Backend* const backend_;
   const Shape input_;
   const DType input_type_;
@@ -70,6 +95,8 @@ class Model {
   Arena activations_;
   Tensor scratch_;
   std::vector<Tensor> inputs_;  // of each layer in the last Forward
+  size_t needless_ = 0;         // so many of the first layers need no Backward
+  int64_t frozen_elements_ = 0;
 };
 
 }  // namespace assay

@@ -70,10 +70,11 @@ absl::Status SgdOptimizer::Commit() {
 void SgdOptimizer::Step(double learning_rate) {
   int64_t offset = 0;
   for (const Parameter* parameter : model_->parameters()) {
-    backend_->Sgd({.learning_rate = learning_rate, .momentum = momentum_, .l2 = parameter->l2},
-                  parameter->value, parameter->gradient,
-                  PartAt(velocity_, offset, parameter->shape));
+    const Tensor velocity = PartAt(velocity_, offset, parameter->shape);
     offset += parameter->shape.elements();
+    if (parameter->is_frozen) continue;
+    backend_->Sgd({.learning_rate = learning_rate, .momentum = momentum_, .l2 = parameter->l2},
+                  parameter->value, parameter->gradient, velocity);
   }
   model_->ParametersChanged();
 }
@@ -110,7 +111,7 @@ double AdaptiveOptimizer::Norm(const Tensor& x) {
 
 double AdaptiveOptimizer::GradientScale() {
   if (options_.kind != Kind::kLamb || !(options_.max_grad_norm > 0)) return 1;
-  const double norm = Norm(model_->flat_gradients());
+  const double norm = Norm(model_->Trained(model_->flat_gradients()));
   return norm > options_.max_grad_norm ? options_.max_grad_norm / norm : 1;
 }
 
@@ -141,6 +142,7 @@ void AdaptiveOptimizer::Step(double learning_rate) {
     const Tensor m = PartAt(m_, offset, parameter->shape);
     const Tensor v = PartAt(v_, offset, parameter->shape);
     offset += parameter->shape.elements();
+    if (parameter->is_frozen) continue;
     switch (options_.kind) {
       case Kind::kSgd:
         break;  // is another class

@@ -25,7 +25,7 @@ class Optimizer {
   // Allocates the state, zeroed. RESOURCE_EXHAUSTED: no memory.
   virtual absl::Status Commit() = 0;
   // One step from the model's gradients, which it may overwrite; tells the model that its
-  // parameters changed.
+  // parameters changed. Leaves frozen parameters and what it remembers of them alone.
   virtual void Step(double learning_rate) = 0;
   // Everything it remembers in numbers, laid out as Model::flat_parameters(), once per moment.
   virtual Tensor state() const = 0;
@@ -77,8 +77,8 @@ class SgdOptimizer : public Optimizer {
 // Adam, AdamW and LAMB (adaptive.h). Weight decay acts on all parameters, biases included.
 //
 // LAMB is APEX's FusedLAMB with bias correction, gradient averaging and `use_nvlamb` off: gradients
-// are divided by max(1, norm over all parameters / max_grad_norm); each tensor then moves by
-// lr * |p| / |u| * u, where a zero length, or no weight decay at all, makes the ratio 1.
+// are divided by max(1, norm over all parameters not frozen / max_grad_norm); each tensor then
+// moves by lr * |p| / |u| * u, where a zero length, or no weight decay at all, makes the ratio 1.
 class AdaptiveOptimizer : public Optimizer {
  public:
   // `options.kind` is not kSgd; `backend->adaptive()` is there.

@@ -29,6 +29,12 @@ double CosineRate(const StepSchedule& schedule, double start, int64_t e) {
   return schedule.least + (from - schedule.least) * (1 + std::cos(angle)) / 2;
 }
 
+double PolynomialRate(const StepSchedule& schedule, double start, int64_t e) {
+  const double part =
+      std::max(0.0, 1 - static_cast<double>(e) / static_cast<double>(schedule.period));
+  return schedule.least + (start - schedule.least) * std::pow(part, schedule.power);
+}
+
 }  // namespace
 
 absl::string_view StepScheduleName(StepSchedule::Kind kind) {
@@ -37,16 +43,18 @@ absl::string_view StepScheduleName(StepSchedule::Kind kind) {
       return "multistep";
     case StepSchedule::Kind::kCosine:
       return "cosine_annealing";
+    case StepSchedule::Kind::kPolynomial:
+      return "polynomial";
   }
   return "";
 }
 
 absl::StatusOr<StepSchedule::Kind> ParseStepSchedule(absl::string_view name) {
-  for (const StepSchedule::Kind kind :
-       {StepSchedule::Kind::kMultistep, StepSchedule::Kind::kCosine})
+  for (const StepSchedule::Kind kind : {StepSchedule::Kind::kMultistep, StepSchedule::Kind::kCosine,
+                                        StepSchedule::Kind::kPolynomial})
     if (name == StepScheduleName(kind)) return kind;
-  return absl::InvalidArgumentError(
-      absl::StrCat("no schedule named \"", name, "\"; there are multistep, cosine_annealing"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "no schedule named \"", name, "\"; there are multistep, cosine_annealing, polynomial"));
 }
 
 absl::Status Validate(const StepSchedule& schedule) {
@@ -61,7 +69,9 @@ absl::Status Validate(const StepSchedule& schedule) {
         "schedule: one step of warm-up leaves the rate at 0; use none, or two");
   RETURN_IF_ERROR(Demand(schedule.decay > 0 && std::isfinite(schedule.decay),
                          "the decay rate must be positive", schedule.decay));
-  if (schedule.kind == StepSchedule::Kind::kCosine) {
+  if (schedule.kind != StepSchedule::Kind::kMultistep) {
+    RETURN_IF_ERROR(Demand(schedule.power > 0 && std::isfinite(schedule.power),
+                           "the power must be positive", schedule.power));
     RETURN_IF_ERROR(Demand(schedule.period >= 1, "t_max must be at least 1",
                            static_cast<double>(schedule.period)));
     return Demand(schedule.least >= 0 && schedule.least <= schedule.base,
@@ -76,8 +86,10 @@ double LearningRateAtStep(const StepSchedule& schedule, int64_t s) {
   const int64_t warmup = schedule.warmup_steps;
   if (s < warmup) return WarmupRate(schedule, s);
   const double start = warmup > 0 ? WarmupRate(schedule, warmup - 1) : schedule.base;
-  if (schedule.kind == StepSchedule::Kind::kCosine)
-    return CosineRate(schedule, start, warmup > 0 ? s - warmup : s - 1);
+  const int64_t since = warmup > 0 ? s - warmup : s - 1;
+  if (schedule.kind == StepSchedule::Kind::kCosine) return CosineRate(schedule, start, since);
+  if (schedule.kind == StepSchedule::Kind::kPolynomial)
+    return PolynomialRate(schedule, start, since);
   const int64_t index = warmup > 0 ? s - warmup - 1 : s;
   const auto passed = std::count_if(schedule.milestones.begin(), schedule.milestones.end(),
                                     [index](int64_t milestone) { return milestone <= index; });

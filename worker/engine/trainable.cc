@@ -26,21 +26,21 @@ int64_t BytesPerSample(const Tensor& tensor) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Trainable>> Trainable::Make(std::unique_ptr<Backend> backend,
-                                                           std::unique_ptr<Model> model,
-                                                           std::unique_ptr<Objective> objective,
+                                                           ModelParts training,
+                                                           ModelParts evaluation,
                                                            const TrainableOptions& options) {
   std::unique_ptr<Trainable> trainable(
-      new Trainable(std::move(backend), std::move(model), std::move(objective), options));
+      new Trainable(std::move(backend), std::move(training), std::move(evaluation), options));
   RETURN_IF_ERROR(trainable->Commit());
-  trainable->model_->Initialize(options.seed);
+  trainable->training_.model->Initialize(options.seed);
   return trainable;
 }
 
-Trainable::Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> model,
-                     std::unique_ptr<Objective> objective, const TrainableOptions& options)
+Trainable::Trainable(std::unique_ptr<Backend> backend, ModelParts training, ModelParts evaluation,
+                     const TrainableOptions& options)
     : backend_(std::move(backend)),
-      model_(std::move(model)),
-      objective_(std::move(objective)),
+      training_{std::move(training), {}, {}, {}, {}, {}},
+      evaluation_{std::move(evaluation), {}, {}, {}, {}, {}},
       options_(options),
       buffers_(backend_.get(), kBufferAlignment),
       parameters_(backend_.get()),
@@ -51,7 +51,8 @@ Trainable::Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> mo
 }
 
 absl::Status Trainable::Commit() {
-  ASSIGN_OR_RETURN(optimizer_, MakeOptimizer(options_.optimizer, backend_.get(), model_.get()));
+  ASSIGN_OR_RETURN(optimizer_,
+                   MakeOptimizer(options_.optimizer, backend_.get(), training_.model.get()));
   RETURN_IF_ERROR(Annotate(optimizer_->Commit(), "optimizer state"));
   if (options_.accumulation < 1)
     return absl::InvalidArgumentError(
@@ -60,32 +61,38 @@ absl::Status Trainable::Commit() {
     if (backend_->adaptive() == nullptr)
       return absl::InvalidArgumentError(
           absl::StrCat("backend ", backend_->name(), " cannot accumulate gradients"));
-    buffers_.Reserve(Shape{model_->parameter_count()}, DType::kFloat32, &accumulated_);
+    buffers_.Reserve(Shape{model().parameter_count()}, DType::kFloat32, &accumulated_);
   }
-  const Shape output = model_->output();
-  buffers_.Reserve(model_->input(), model_->input_type(), &input_);
-  buffers_.Reserve(objective_->target_shape(), objective_->target_type(), &targets_);
-  buffers_.Reserve(output, DType::kFloat32, &output_gradient_);
   buffers_.Reserve(Shape{1}, DType::kFloat32, &loss_);
   buffers_.Reserve(Shape{1}, DType::kFloat32, &square_sum_);
-  RETURN_IF_ERROR(objective_->Plan(&buffers_));
-  predictions_.resize(static_cast<size_t>(output.elements()));
+  RETURN_IF_ERROR(Reserve(&training_));
+  if (evaluation_.model != nullptr) RETURN_IF_ERROR(Reserve(&evaluation_));
   RETURN_IF_ERROR(Annotate(buffers_.Commit(), "input buffers"));
-  objective_->Start();
+  training_.objective->Start();
+  if (evaluation_.model != nullptr) evaluation_.objective->Start();
   return absl::OkStatus();
 }
 
+absl::Status Trainable::Reserve(Lane* lane) {
+  const Shape output = lane->model->output();
+  buffers_.Reserve(lane->model->input(), lane->model->input_type(), &lane->input);
+  buffers_.Reserve(lane->objective->target_shape(), lane->objective->target_type(), &lane->targets);
+  buffers_.Reserve(output, DType::kFloat32, &lane->output_gradient);
+  lane->predictions.resize(static_cast<size_t>(output.elements()));
+  return lane->objective->Plan(&buffers_);
+}
+
 // Copies a batch in and returns its samples; those that a short batch lacks keep older values.
-int64_t Trainable::CopyIn(const Batch& batch) {
-  const int64_t samples = std::ssize(batch.targets) / BytesPerSample(targets_);
-  CHECK(samples >= 1 && samples <= batch_size() &&
-        std::ssize(batch.targets) == samples * BytesPerSample(targets_) &&
-        std::ssize(batch.input) == samples * BytesPerSample(input_))
+int64_t Trainable::CopyIn(const Batch& batch, const Lane& lane) {
+  const int64_t samples = std::ssize(batch.targets) / BytesPerSample(lane.targets);
+  CHECK(samples >= 1 && samples <= lane.batch() &&
+        std::ssize(batch.targets) == samples * BytesPerSample(lane.targets) &&
+        std::ssize(batch.input) == samples * BytesPerSample(lane.input))
       << "target_bytes=" << batch.targets.size() << " input_bytes=" << batch.input.size()
-      << " input=" << input_.shape.ToString();
+      << " input=" << lane.input.shape.ToString();
   const MonoTime begin = clock_ == nullptr ? MonoTime() : clock_->Mono();
-  backend_->CopyIn(batch.input.data(), FirstSamples(input_, samples));
-  backend_->CopyIn(batch.targets.data(), FirstSamples(targets_, samples));
+  backend_->CopyIn(batch.input.data(), FirstSamples(lane.input, samples));
+  backend_->CopyIn(batch.targets.data(), FirstSamples(lane.targets, samples));
   if (clock_ != nullptr) input_copy_time_ += clock_->Mono() - begin;
   return samples;
 }
@@ -99,42 +106,45 @@ Tensor Trainable::FirstSamples(const Tensor& tensor, int64_t samples) const {
 // the model's gradients are the mean.
 bool Trainable::Accumulate() {
   if (options_.accumulation == 1) return true;
+  const Tensor gradients = model().Trained(model().flat_gradients());
+  const Tensor sums = model().Trained(accumulated_);
   const bool is_first = accumulated_batches_ == 0;
   if (is_first) {
-    backend_->Copy(model_->flat_gradients(), accumulated_);
+    backend_->Copy(gradients, sums);
   } else {
-    backend_->adaptive()->AddScaled(1, model_->flat_gradients(), accumulated_);
+    backend_->adaptive()->AddScaled(1, gradients, sums);
   }
   if (++accumulated_batches_ < options_.accumulation) return false;
   accumulated_batches_ = 0;
-  backend_->Copy(accumulated_, model_->flat_gradients());
-  backend_->adaptive()->AddScaled(1.0 / options_.accumulation - 1, accumulated_,
-                                  model_->flat_gradients());
+  backend_->Copy(sums, gradients);
+  backend_->adaptive()->AddScaled(1.0 / options_.accumulation - 1, sums, gradients);
   return true;
 }
 
 absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPosition& position,
                                            double learning_rate, ReduceGradients reduce) {
-  CHECK(CopyIn(batch) == batch_size()) << "a short batch in training";
+  CHECK(CopyIn(batch, training_) == batch_size()) << "a short batch in training";
   const Pass pass = {
       .is_training = true,
       .step = position.step,
       .dropout = Stream(options_.seed, Purpose::kDropout, options_.rank, position.epoch),
       .group = group_};
   backend_->BeginSection(kGradientSection);
-  prediction_ = model_->Forward(input_, pass);
-  objective_->Loss(prediction_, targets_, output_gradient_, loss_);
-  model_->Backward(output_gradient_, pass);
+  training_.prediction = training_.model->Forward(training_.input, pass);
+  training_.objective->Loss(training_.prediction, training_.targets, training_.output_gradient,
+                            loss_);
+  training_.model->Backward(training_.output_gradient, pass);
   backend_->EndSection();
   const float loss = Loss();
-  backend_->CopyOut(prediction_, predictions_.data());
+  Fetch(&training_);
   if (Accumulate()) {
     RETURN_IF_ERROR(Reduce(reduce));
     parameters_.Forget();
     optimizer_state_.Forget();
     backend_->BeginSection(kUpdateSection);
-    if (AveragesOnDevice()) rank_average()->Average(model_->flat_gradients());
+    if (AveragesOnDevice()) rank_average()->Average(model().Trained(model().flat_gradients()));
     optimizer_->Step(learning_rate);
+    is_evaluation_old_ = true;
     backend_->EndSection();
   }
   if (!std::isfinite(loss))
@@ -142,6 +152,12 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
                                               ", step ", position.step,
                                               "; lower the learning rate or check the data"));
   return loss;
+}
+
+// Copies the predictions of a lane to the host.
+void Trainable::Fetch(Lane* lane) {
+  backend_->CopyOut(lane->prediction, lane->predictions.data());
+  last_ = lane;
 }
 
 bool Trainable::AveragesOnDevice() const {
@@ -152,7 +168,7 @@ bool Trainable::AveragesOnDevice() const {
 absl::Status Trainable::Reduce(ReduceGradients reduce) {
   if (AveragesOnDevice() || (options_.is_alone && !backend_->is_host_memory()))
     return absl::OkStatus();
-  RETURN_IF_ERROR(reduce(gradients_.Pull(model_->flat_gradients())));
+  RETURN_IF_ERROR(reduce(gradients_.Pull(model().Trained(model().flat_gradients()))));
   gradients_.Push();
   return absl::OkStatus();
 }
@@ -161,7 +177,7 @@ absl::Status Trainable::Reduce(ReduceGradients reduce) {
 float Trainable::Loss() {
   float loss = 0;
   backend_->CopyOut(loss_, &loss);
-  for (const Parameter* parameter : model_->parameters()) {
+  for (const Parameter* parameter : model().parameters()) {
     if (parameter->l2 == 0) continue;
     float squares = 0;
     backend_->SumOfSquares(parameter->value, square_sum_);
@@ -172,49 +188,50 @@ float Trainable::Loss() {
 }
 
 absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch) {
-  const int64_t samples = CopyIn(batch);
+  Lane& lane = evaluation_.model == nullptr ? training_ : evaluation_;
+  if (evaluation_.model != nullptr && std::exchange(is_evaluation_old_, false))
+    evaluation_.model->ParametersChanged();
+  const int64_t samples = CopyIn(batch, lane);
   backend_->BeginSection(kEvaluationSection);
-  prediction_ = model_->Forward(input_, {.is_training = false});
+  lane.prediction = lane.model->Forward(lane.input, {.is_training = false});
   backend_->EndSection();
-  backend_->CopyOut(prediction_, predictions_.data());
+  Fetch(&lane);
   const auto first = [samples](const Tensor& tensor) {
     return Tensor{tensor.data, tensor.shape.WithFirst(samples), tensor.dtype};
   };
-  objective_->Loss(first(prediction_), first(targets_), first(output_gradient_), loss_);
+  lane.objective->Loss(first(lane.prediction), first(lane.targets), first(lane.output_gradient),
+                       loss_);
   float loss = 0;
   backend_->CopyOut(loss_, &loss);
   EvalSums sums = {.loss = static_cast<double>(samples) * double{loss}};
-  ASSIGN_OR_RETURN(sums.quality, objective_->QualitySum(prediction_, batch.targets, samples));
+  ASSIGN_OR_RETURN(sums.quality,
+                   lane.objective->QualitySum(lane.prediction, batch.targets, samples));
   if (!std::isfinite(loss))
     return absl::OutOfRangeError("a prediction of the evaluation is not finite");
   return sums;
 }
 
 absl::StatusOr<double> Trainable::TrainQuality(const Batch& batch) {
-  CHECK(prediction_.data != nullptr) << "before the first step";
-  ASSIGN_OR_RETURN(const double sum,
-                   objective_->QualitySum(prediction_, batch.targets, batch_size()));
+  CHECK(training_.prediction.data != nullptr) << "before the first step";
+  ASSIGN_OR_RETURN(const double sum, training_.objective->QualitySum(training_.prediction,
+                                                                     batch.targets, batch_size()));
   return sum / static_cast<double>(batch_size() * terms_per_sample());
 }
 
 std::span<const float> Trainable::predictions() const {
-  return predictions_;
-}
-
-int64_t Trainable::batch_size() const {
-  return model_->input()[0];
+  return last_->predictions;
 }
 
 int64_t Trainable::input_elements() const {
-  return model_->input().elements() / batch_size();
+  return model().input().elements() / batch_size();
 }
 
 int64_t Trainable::outputs() const {
-  return model_->output().elements() / batch_size();
+  return model().output().elements() / batch_size();
 }
 
 std::span<float> Trainable::parameters() {
-  return parameters_.Pull(model_->flat_parameters());
+  return parameters_.Pull(model().flat_parameters());
 }
 
 std::span<float> Trainable::optimizer_state() {
@@ -224,7 +241,8 @@ std::span<float> Trainable::optimizer_state() {
 void Trainable::ParametersChanged() {
   parameters_.Push();
   optimizer_state_.Push();
-  model_->ParametersChanged();
+  training_.model->ParametersChanged();
+  is_evaluation_old_ = true;
 }
 
 void Trainable::BuffersChanged() {
@@ -232,8 +250,8 @@ void Trainable::BuffersChanged() {
 }
 
 std::span<float> Trainable::buffers() {
-  if (model_->buffer_elements() == 0) return {};
-  return layer_buffers_.Pull(model_->flat_buffers());
+  if (model().buffer_elements() == 0) return {};
+  return layer_buffers_.Pull(model().flat_buffers());
 }
 
 }  // namespace assay

@@ -23,6 +23,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "common/clock.h"
 #include "worker/engine/arena.h"
@@ -45,6 +46,12 @@ template <typename Input, typename Target>
 Batch MakeBatch(const Input& input, const Target& targets) {
   return {std::as_bytes(std::span(input)), std::as_bytes(std::span(targets))};
 }
+
+// A committed model and what it is trained for; both belong to one backend.
+struct ModelParts {
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Objective> objective;
+};
 
 // Where in the run a step is: addresses the random numbers of that step.
 struct StepPosition {
@@ -80,10 +87,11 @@ struct EvalSums {
 class Trainable {
  public:
   // Takes over a committed model; draws the initial weights. `backend` computes in float32.
+  // `evaluation`: the same layers for batches of another size, committed for evaluation
+  // (Model::CommitForEvaluation); empty: evaluation has the batches of training.
   // RESOURCE_EXHAUSTED: no memory. INVALID_ARGUMENT: the backend lacks an operation.
   static absl::StatusOr<std::unique_ptr<Trainable>> Make(std::unique_ptr<Backend> backend,
-                                                         std::unique_ptr<Model> model,
-                                                         std::unique_ptr<Objective> objective,
+                                                         ModelParts training, ModelParts evaluation,
                                                          const TrainableOptions& options);
   Trainable(const Trainable&) = delete;
   Trainable& operator=(const Trainable&) = delete;
@@ -95,8 +103,14 @@ class Trainable {
   absl::StatusOr<float> TrainStep(const Batch& batch, const StepPosition& position,
                                   double learning_rate, ReduceGradients reduce);
 
-  // Quality and loss of up to batch_size() samples, without dropout and with running statistics.
-  // OUT_OF_RANGE: a prediction is not finite.
+  // Of the layers up to `layer` (Model::FreezeThrough): their gradients are no longer computed nor
+  // given to `reduce`, which gets the others' alone, and their parameters stay as they are.
+  absl::Status FreezeThrough(absl::string_view layer) {
+    return training_.model->FreezeThrough(layer);
+  }
+
+  // Quality and loss of up to eval_batch_size() samples, without dropout and with running
+  // statistics. OUT_OF_RANGE: a prediction is not finite.
   absl::StatusOr<EvalSums> EvalBatch(const Batch& batch);
 
   // The objective's quality of the last TrainStep's predictions, divided by samples and terms;
@@ -106,11 +120,12 @@ class Trainable {
   // Predictions (b, outputs) of the last TrainStep or EvalBatch.
   std::span<const float> predictions() const;
 
-  int64_t batch_size() const;
+  int64_t batch_size() const { return training_.batch(); }
+  int64_t eval_batch_size() const { return evaluation().batch(); }
   int64_t input_elements() const;  // numbers in one sample
   int64_t outputs() const;         // predictions per sample
   int accumulation() const { return options_.accumulation; }
-  int64_t terms_per_sample() const { return objective_->terms_per_sample(); }
+  int64_t terms_per_sample() const { return training_.objective->terms_per_sample(); }
 
   // All parameters as one flat vector, in order of layers, without gaps; Model describes the parts.
   // Call ParametersChanged() after writing to it; valid until the next step. Together with the
@@ -133,7 +148,7 @@ class Trainable {
   // The ranks that normalise batches together; null: each by itself. `group` must outlive its use.
   void set_group(GroupMean* group) { group_ = group; }
 
-  const Model& model() const { return *model_; }
+  const Model& model() const { return *training_.model; }
   // From now on the time that batches take to get to the backend is measured; null: it is not.
   // `clock` must outlive its use.
   void set_clock(const Clock* clock) { clock_ = clock; }
@@ -145,10 +160,24 @@ class Trainable {
   RankAverage* rank_average() { return backend_->rank_average(); }
 
  private:
-  Trainable(std::unique_ptr<Backend> backend, std::unique_ptr<Model> model,
-            std::unique_ptr<Objective> objective, const TrainableOptions& options);
+  // A model with room for one batch.
+  struct Lane : ModelParts {
+    Tensor input;
+    Tensor targets;
+    Tensor output_gradient;          // (b, outputs)
+    Tensor prediction;               // of the last pass
+    std::vector<float> predictions;  // (b, outputs), on the host
+
+    int64_t batch() const { return model->input()[0]; }
+  };
+
+  Trainable(std::unique_ptr<Backend> backend, ModelParts training, ModelParts evaluation,
+            const TrainableOptions& options);
   absl::Status Commit();
-  int64_t CopyIn(const Batch& batch);
+  absl::Status Reserve(Lane* lane);
+  const Lane& evaluation() const { return evaluation_.model == nullptr ? training_ : evaluation_; }
+  void Fetch(Lane* lane);
+  int64_t CopyIn(const Batch& batch, const Lane& lane);
   bool Accumulate();
   Tensor FirstSamples(const Tensor& tensor, int64_t samples) const;
   float Loss();
@@ -156,23 +185,20 @@ class Trainable {
   absl::Status Reduce(ReduceGradients reduce);
 
   const std::unique_ptr<Backend> backend_;
-  const std::unique_ptr<Model> model_;
-  const std::unique_ptr<Objective> objective_;
+  Lane training_;
+  Lane evaluation_;                // without model: that is `training_` too
+  bool is_evaluation_old_ = true;  // its parameters changed
+  const Lane* last_ = &training_;  // where the last predictions are
   const TrainableOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
   GroupMean* group_ = nullptr;
   const Clock* clock_ = nullptr;
   absl::Duration input_copy_time_;
   Arena buffers_;
-  Tensor input_;                    // one batch
-  Tensor targets_;                  // one batch
-  Tensor output_gradient_;          // (b, outputs)
-  Tensor loss_;                     // (1)
-  Tensor square_sum_;               // (1)
-  Tensor accumulated_;              // as Model::flat_gradients(); only with accumulation
-  int accumulated_batches_ = 0;     // since the last optimizer step
-  Tensor prediction_;               // of the last pass
-  std::vector<float> predictions_;  // (b, outputs), on the host
+  Tensor loss_;                  // (1)
+  Tensor square_sum_;            // (1)
+  Tensor accumulated_;           // as Model::flat_gradients(); only with accumulation
+  int accumulated_batches_ = 0;  // since the last optimizer step
   HostMirror parameters_, optimizer_state_, gradients_, layer_buffers_;
 };
 

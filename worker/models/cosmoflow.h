@@ -46,9 +46,12 @@ Interval CosmoflowBlock(const CosmoflowSpec& spec, const SpatialPlace& place, si
 // `group`: null unless the spec has a grid, which is the group's; must outlive the model. All
 // members of a group get the same output for the same samples; the gradients of the convolutions
 // are such that the plain mean over all ranks is right (GatherLayer).
-// Errors of Validate; RESOURCE_EXHAUSTED: not enough memory.
+// `trained`: null, or the model whose parameters this one evaluates (Model::CommitForEvaluation):
+// of a spec that differs in the batch only. Errors of Validate; RESOURCE_EXHAUSTED: not enough
+// memory.
 absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend,
-                                                     SpatialGroup* group = nullptr);
+                                                     SpatialGroup* group = nullptr,
+                                                     const Model* trained = nullptr);
 
 }  // namespace assay
 

@@ -227,7 +227,8 @@ absl::Status Validate(const DeepcamSpec& spec) {
   return DemandRange("middle_block_count", spec.middle_blocks, 0, kMaxBlocks);
 }
 
-absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Backend* backend) {
+absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Backend* backend,
+                                                   const Model* trained) {
   RETURN_IF_ERROR(Validate(spec));
   const Shape input = {spec.batch, spec.height, spec.width, kDeepcamChannels};
   Builder net(backend, spec, input);
@@ -244,7 +245,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Back
   AddDecoder(&net);
   auto model = std::make_unique<Model>(backend, input, backend->real());
   model->Add(net.Take());
-  RETURN_IF_ERROR(model->Commit());
+  RETURN_IF_ERROR(trained == nullptr ? model->Commit() : model->CommitForEvaluation(*trained));
   return model;
 }
 

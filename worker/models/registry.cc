@@ -11,22 +11,23 @@
 namespace assay {
 namespace {
 
-// A model and what it is trained for; both belong to the backend.
-struct Parts {
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Objective> objective;
-};
-
-absl::StatusOr<Parts> MakeCosmoflowParts(const ModelSpec& spec, Backend* backend) {
-  Parts parts;
-  ASSIGN_OR_RETURN(parts.model, MakeCosmoflow(spec.cosmoflow, backend, spec.group));
+// For training, or if there is `trained`, for evaluating that.
+absl::StatusOr<ModelParts> MakeCosmoflowParts(const ModelSpec& spec, Backend* backend,
+                                              const Model* trained) {
+  CosmoflowSpec cosmoflow = spec.cosmoflow;
+  if (trained != nullptr) cosmoflow.batch = spec.eval_batch;
+  ModelParts parts;
+  ASSIGN_OR_RETURN(parts.model, MakeCosmoflow(cosmoflow, backend, spec.group, trained));
   parts.objective = std::make_unique<SquaredErrorObjective>(backend, parts.model->output());
   return parts;
 }
 
-absl::StatusOr<Parts> MakeDeepcamParts(const ModelSpec& spec, Backend* backend) {
-  Parts parts;
-  ASSIGN_OR_RETURN(parts.model, MakeDeepcam(spec.deepcam, backend));
+absl::StatusOr<ModelParts> MakeDeepcamParts(const ModelSpec& spec, Backend* backend,
+                                            const Model* trained) {
+  DeepcamSpec deepcam = spec.deepcam;
+  if (trained != nullptr) deepcam.batch = spec.eval_batch;
+  ModelParts parts;
+  ASSIGN_OR_RETURN(parts.model, MakeDeepcam(deepcam, backend, trained));
   parts.objective = std::make_unique<SegmentationObjective>(backend, parts.model->output(),
                                                             DeepcamClassWeights());
   return parts;
@@ -34,7 +35,7 @@ absl::StatusOr<Parts> MakeDeepcamParts(const ModelSpec& spec, Backend* backend) 
 
 struct Entry {
   absl::string_view name;
-  absl::StatusOr<Parts> (*make)(const ModelSpec& spec, Backend* backend);
+  absl::StatusOr<ModelParts> (*make)(const ModelSpec& spec, Backend* backend, const Model* trained);
 };
 
 constexpr Entry kModels[] = {
@@ -48,8 +49,12 @@ absl::StatusOr<std::unique_ptr<Trainable>> MakeTrainable(const ModelSpec& spec,
                                                          std::unique_ptr<Backend> backend) {
   for (const Entry& entry : kModels) {
     if (entry.name != spec.name) continue;
-    ASSIGN_OR_RETURN(Parts parts, entry.make(spec, backend.get()));
-    return Trainable::Make(std::move(backend), std::move(parts.model), std::move(parts.objective),
+    ASSIGN_OR_RETURN(ModelParts training, entry.make(spec, backend.get(), nullptr));
+    ModelParts evaluation;
+    if (spec.eval_batch != 0 && spec.eval_batch != training.model->input()[0]) {
+      ASSIGN_OR_RETURN(evaluation, entry.make(spec, backend.get(), training.model.get()));
+    }
+    return Trainable::Make(std::move(backend), std::move(training), std::move(evaluation),
                            spec.options);
   }
   return absl::NotFoundError(absl::StrCat(

@@ -3,6 +3,7 @@
 #ifndef WORKER_MODELS_REGISTRY_H_
 #define WORKER_MODELS_REGISTRY_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,7 @@ struct ModelSpec {
   CosmoflowSpec cosmoflow;   // read if the name is "cosmoflow"
   DeepcamSpec deepcam;       // read if the name is "deepcam"
   TrainableOptions options;  // seed, rank, optimizer
+  int64_t eval_batch = 0;    // samples of a batch in evaluation; 0: as in training
   // The ranks that share this one's samples; null: none do. Must outlive the model. Its members
   // have equal `options.rank`: they must drop out the same.
   SpatialGroup* group = nullptr;

@@ -36,6 +36,15 @@ absl::StatusOr<std::vector<LrDecay>> Decays(const Hyperparameters& parameters) {
   return decays;
 }
 
+// The decay over epochs that the reference lacks.
+absl::StatusOr<LrFade> Fade(const Hyperparameters& parameters) {
+  LrFade fade;
+  ASSIGN_OR_RETURN(fade.epochs, parameters.Integer(kFadeEpochsKey, fade.epochs));
+  ASSIGN_OR_RETURN(fade.end_factor, parameters.Number(kFadeEndKey, fade.end_factor));
+  ASSIGN_OR_RETURN(fade.power, parameters.Number(kFadePowerKey, fade.power));
+  return fade;
+}
+
 absl::Status FillSchedule(const Hyperparameters& parameters, TrainerSpec* spec) {
   constexpr double kReferencePeak = 1e-3;
   constexpr int64_t kReferenceWarmupEpochs = 4;
@@ -53,6 +62,7 @@ absl::Status FillSchedule(const Hyperparameters& parameters, TrainerSpec* spec) 
   spec->schedule.scale = warmup_factor > 0 ? warmup_factor : 1;
   spec->schedule.base = peak / spec->schedule.scale;
   ASSIGN_OR_RETURN(spec->schedule.decays, Decays(parameters));
+  ASSIGN_OR_RETURN(spec->schedule.fade, Fade(parameters));
   JsonList boundaries;
   for (const LrDecay& decay : spec->schedule.decays)
     boundaries.emplace_back(decay.boundary_epoch);
@@ -121,7 +131,10 @@ class CosmoflowWorkload : public Workload {
     log->Identity();
   }
   void LogStart(RunLog* log) const override { log->Samples(); }
-  void LogSettings(RunLog* log) const override { log->HyperparametersOfRun(); }
+  void LogSettings(RunLog* log) const override {
+    log->HyperparametersOfRun();
+    log->ExtensionsOfRun();
+  }
   void LogEpochStart(RunLog* log, const EpochResult& result) const override {
     log->EpochStart(result.epoch);
   }

@@ -51,6 +51,7 @@ absl::Status FillSchedule(const Hyperparameters& parameters, StepSchedule* sched
   ASSIGN_OR_RETURN(schedule->decay, parameters.Number("scheduler_decay_rate", 0.1));
   ASSIGN_OR_RETURN(schedule->period, parameters.Integer("scheduler_t_max", 1));
   ASSIGN_OR_RETURN(schedule->least, parameters.Number("scheduler_eta_min", 0));
+  ASSIGN_OR_RETURN(schedule->power, parameters.Number("scheduler_power", 1));
   return Validate(*schedule);
 }
 
@@ -142,6 +143,7 @@ class DeepcamWorkload : public Workload {
     LogOptimizer(log);
     LogSchedule(log);
     LogModel(log);
+    log->ExtensionsOfRun();
     log->Event("train_samples", JsonValue(spec_.run.dataset().train_sample_count()));
     log->Event("eval_samples", JsonValue(spec_.run.dataset().eval_sample_count()));
   }
@@ -206,6 +208,8 @@ class DeepcamWorkload : public Workload {
     } else {
       log->Event("scheduler_t_max", JsonValue(schedule.period));
       log->Event("scheduler_eta_min", schedule.least);
+      if (schedule.kind == StepSchedule::Kind::kPolynomial)
+        log->Event("scheduler_power", schedule.power);
     }
     log->Event("scheduler_lr_warmup_steps", JsonValue(schedule.warmup_steps));
     log->Event("scheduler_lr_warmup_factor", schedule.warmup_factor);
@@ -228,6 +232,8 @@ class DeepcamWorkload : public Workload {
 absl::Status FillDeepcam(const Hyperparameters& parameters, TrainerSpec* spec) {
   if (spec->grid.IsSplit())
     return InvalidField("spatial_grid", "deepcam's ranks cannot share samples");
+  if (spec->extensions.augmentation != data::Augmentation::kNone)
+    return InvalidField(kAugmentationKey, "deepcam's maps are not turned; leave it out");
   RETURN_IF_ERROR(FillOptimizer(parameters, &spec->deepcam.optimizer));
   RETURN_IF_ERROR(FillSchedule(parameters, &spec->deepcam.schedule));
   RETURN_IF_ERROR(FillGroups(parameters, spec));

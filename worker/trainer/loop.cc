@@ -115,13 +115,18 @@ absl::Status TrainingLoop::BuildModel() {
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
                                  .rank = static_cast<uint32_t>(spec_.group()),
                                  .is_alone = spec_.world_size == 1},
+                     .eval_batch = spec_.eval_batch_size(),
                      .group = spatial_.get()};
   workload_->Describe(&model);
   ASSIGN_OR_RETURN(model_,
                    WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
   model_->set_clock(clock_);
   profile_.set_flops(model_->model().flops(), model_->batch_size());
-  return absl::OkStatus();
+  const GradientSkip& skip = spec_.extensions.gradient_skip;
+  if (!skip.IsUsed()) return absl::OkStatus();
+  return WithExitCode(
+      Annotate(model_->model().CheckFreezeThrough(skip.layer), kGradientSkipLayerKey),
+      ExitCode::kBadSpec);
 }
 
 absl::Status TrainingLoop::Initialise() {
@@ -170,8 +175,10 @@ absl::Status TrainingLoop::OpenSplits() {
     const data::SamplerOptions options = SamplerFor(spec_, plan, kind);
     ASSIGN_OR_RETURN(data::Sampler sampler, data::Sampler::Create(options));
     split.sampler = std::make_unique<data::Sampler>(std::move(sampler));
-    split.steps = split.sampler->steps_per_epoch();
     split.samples = split.sampler->samples_per_rank();
+    // Samples are dealt as always; only how many are evaluated at once differs.
+    split.batch = &split == &train_ ? spec_.local_batch_size : spec_.eval_batch_size();
+    split.steps = (split.samples + split.batch - 1) / split.batch;
     ASSIGN_OR_RETURN(split.files, dataset::ListSamples(spec_.run.dataset().path(), kind,
                                                        options.samples, plan.suffix));
   }
@@ -185,26 +192,37 @@ absl::Status TrainingLoop::OpenSource(Split* split) {
   const int64_t done = split == &train_ ? start.step : 0;
   const int64_t first_epoch = done < split->steps ? start.epoch : start.epoch + 1;
   const data::PrefetchOptions options = {
-      .batch_size = spec_.local_batch_size,
+      .batch_size = split->batch,
       .threads = kReaderThreads,
       .depth = kPrefetchDepth,
       .first_epoch = static_cast<int>(first_epoch),
       .epochs = static_cast<int>(std::max<int64_t>(spec_.run.epoch_count_max() - first_epoch, 0))};
   const auto order = [this, split, epoch_in_part = start.epoch,
-                      skipped = done * spec_.local_batch_size](int epoch) {
-    std::vector<uint32_t> samples = split->sampler->Order(epoch);
+                      skipped = done * split->batch](int epoch) {
+    std::vector<data::SampleToRead> samples = SamplesOf(*split, epoch);
     if (epoch == epoch_in_part) samples.erase(samples.begin(), samples.begin() + skipped);
-    std::vector<std::string> paths;
-    for (const uint32_t index : samples)
-      paths.push_back(JoinPath(spec_.data_directory, split->files[index]));
     // The reader knows full batches only; what fills up the last is never looked at.
-    while (!paths.empty() && paths.size() % static_cast<size_t>(spec_.local_batch_size) != 0)
-      paths.push_back(paths.back());
-    return paths;
+    while (!samples.empty() && samples.size() % static_cast<size_t>(split->batch) != 0)
+      samples.push_back(samples.back());
+    return samples;
   };
   ASSIGN_OR_RETURN(split->source,
                    data::Prefetcher::Create(options, workload_->data().format, order));
   return absl::OkStatus();
+}
+
+// What this rank reads of a split in an epoch, in order.
+std::vector<data::SampleToRead> TrainingLoop::SamplesOf(const Split& split, int epoch) const {
+  const data::Augmentation augmentation =
+      &split == &train_ ? spec_.extensions.augmentation : data::Augmentation::kNone;
+  std::vector<data::SampleToRead> samples;
+  for (const uint32_t index : split.sampler->Order(epoch)) {
+    const int symmetry = data::DrawSymmetry(augmentation, static_cast<uint64_t>(spec_.run.seed()),
+                                            static_cast<uint32_t>(epoch), index);
+    samples.push_back(
+        {.path = JoinPath(spec_.data_directory, split.files[index]), .symmetry = symmetry});
+  }
+  return samples;
 }
 
 absl::Status TrainingLoop::StartClock() {
@@ -330,6 +348,9 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
 
 absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
   const Profile::Span span(&profile_, &ProfileCounts::train_s);
+  const GradientSkip& skip = spec_.extensions.gradient_skip;
+  if (skip.IsOn(result->epoch))
+    RETURN_IF_ERROR(WithExitCode(model_->FreezeThrough(skip.layer), ExitCode::kBadSpec));
   for (int64_t step = first_step; step < train_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Step(step, result));
@@ -364,7 +385,9 @@ absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
   result->train_loss = double{loss};
   profile_.Trained(batch->size);
   if (!is_reduced_here && spec_.world_size > 1 && steps_done_ % model_->accumulation() == 0)
-    profile_.AveragedOnDevice(model_->model().parameter_count() * int64_t{sizeof(float)});
+    profile_.AveragedOnDevice(
+        (model_->model().parameter_count() - model_->model().frozen_elements()) *
+        int64_t{sizeof(float)});
   if (workload_->judges_training() && step + 1 == train_.steps) {
     ASSIGN_OR_RETURN(
         result->train_quality,
@@ -395,7 +418,7 @@ absl::Status TrainingLoop::Evaluate(EpochResult* result) {
   for (int64_t step = 0; step < validation_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     ASSIGN_OR_RETURN(const data::Batch* const batch, NextBatch(&validation_));
-    const int64_t left = validation_.samples - step * spec_.local_batch_size;
+    const int64_t left = validation_.samples - step * validation_.batch;
     const int64_t samples = std::min<int64_t>(batch->size, left);
     ASSIGN_OR_RETURN(const EvalSums part,
                      WithExitCode(model_->EvalBatch(View(*batch, samples)), ExitCode::kNumeric));

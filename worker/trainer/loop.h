@@ -50,6 +50,7 @@ class TrainingLoop {
     std::vector<std::string> files;  // relative to the dataset, sorted
     std::unique_ptr<data::Sampler> sampler;
     std::unique_ptr<data::Prefetcher> source;
+    int batch = 0;        // samples of this rank at once
     int64_t steps = 0;    // per epoch
     int64_t samples = 0;  // of this rank, per epoch
   };
@@ -58,6 +59,7 @@ class TrainingLoop {
   absl::Status BuildModel();
   absl::Status OpenSplits();
   absl::Status OpenSource(Split* split);
+  std::vector<data::SampleToRead> SamplesOf(const Split& split, int epoch) const;
   absl::Status StartClock();
   absl::Status Stage();
   absl::Status RunEpochs();

@@ -118,6 +118,23 @@ void RunLog::HyperparametersOfRun() {
   writer_.Event("base_filter_count", JsonValue(spec_.model.base_filters));
 }
 
+void RunLog::ExtensionsOfRun() {
+  const Extensions& extensions = spec_.extensions;
+  if (extensions.eval_batch > 0)
+    writer_.Event(kEvalBatchKey, JsonValue(int64_t{extensions.eval_batch}));
+  if (extensions.augmentation != data::Augmentation::kNone)
+    writer_.Event(kAugmentationKey, JsonValue(data::AugmentationName(extensions.augmentation)));
+  if (extensions.gradient_skip.IsUsed()) {
+    writer_.Event(kGradientSkipLayerKey, JsonValue(extensions.gradient_skip.layer));
+    writer_.Event(kGradientSkipEpochsKey, JsonValue(extensions.gradient_skip.after_epochs));
+  }
+  const LrFade& fade = spec_.schedule.fade;
+  if (fade.epochs == 0) return;
+  writer_.Event(kFadeEpochsKey, JsonValue(fade.epochs));
+  writer_.Event(kFadeEndKey, fade.end_factor);
+  writer_.Event(kFadePowerKey, fade.power);
+}
+
 void RunLog::EpochStart(int epoch, JsonObject more) {
   writer_.Start("epoch_start", {}, EpochNumber(epoch, std::move(more)));
 }

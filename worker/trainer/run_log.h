@@ -38,6 +38,8 @@ class RunLog {
   void StagingStart();
   void StagingStop();
   void HyperparametersOfRun();
+  // Those that are on.
+  void ExtensionsOfRun();
   // `epoch` is 0-based here; the log's numbering is the round's.
   void EpochStart(int epoch, JsonObject more = {});
   void EvalStart(int epoch);

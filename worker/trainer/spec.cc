@@ -120,6 +120,7 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
   ASSIGN_OR_RETURN(const WorkloadEntry* const workload, FindWorkload(run.benchmark()));
   RETURN_IF_ERROR(FillCheckpoints(parameters, &spec));
+  ASSIGN_OR_RETURN(spec.extensions, ReadExtensions(parameters, run));
   RETURN_IF_ERROR(workload->fill(parameters, &spec));
   const std::string& compression = run.dataset().compression();
   ASSIGN_OR_RETURN(spec.compression,

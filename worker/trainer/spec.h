@@ -18,6 +18,7 @@
 #include "worker/engine/step_schedule.h"
 #include "worker/models/cosmoflow.h"
 #include "worker/models/deepcam.h"
+#include "worker/trainer/extensions.h"
 
 namespace assay {
 
@@ -63,6 +64,12 @@ struct TrainerSpec {
   CosmoflowSpec model;
 
   DeepcamSettings deepcam;  // if the benchmark is that
+
+  Extensions extensions;
+  // Samples that a group evaluates at once.
+  int eval_batch_size() const {
+    return extensions.eval_batch == 0 ? local_batch_size : extensions.eval_batch;
+  }
 
   dataset::Compression compression = dataset::Compression::kNone;
   // Where samples are read from: the dataset itself, or this node's staging area.

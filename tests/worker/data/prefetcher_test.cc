@@ -1,6 +1,7 @@
 #include "worker/data/prefetcher.h"
 
 #include <atomic>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,10 +61,10 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
     return Prefetcher::Create(options_, CosmoflowFormat(kEdge, compression_),
                               [this](int epoch) {
                                 ++order_calls_;
-                                std::vector<std::string> paths;
+                                std::vector<SampleToRead> samples;
                                 for (const uint32_t i : Order(epoch))
-                                  paths.push_back(Path(i));
-                                return paths;
+                                  samples.push_back({.path = Path(i)});
+                                return samples;
                               })
         .value();
   }
@@ -110,6 +111,33 @@ TEST_P(PrefetcherTest, DeliversTheOrderAskedFor) {
       ExpectEpoch(prefetcher.get(), epoch);
     EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kOutOfRange));
     EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kOutOfRange));
+  }
+}
+
+// One file, wanted as it is and flipped along W: the two voxels of each row change places.
+TEST_P(PrefetcherTest, TurnsSamplesAsAskedFor) {
+  std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kEdge)));
+  for (size_t i = 0; i < counts.size(); ++i)
+    counts[i] = static_cast<int16_t>(i);
+  WriteFile(Path(0), dataset::FrameRecord(dataset::EncodeCosmoSample(counts, {1, 2, 3, 4})));
+  constexpr int kFlipW = 4;
+  const auto order = [this](int) {
+    return std::vector<SampleToRead>{{.path = Path(0)}, {.path = Path(0), .symmetry = kFlipW}};
+  };
+  options_.batch_size = 2;
+  const auto prefetcher =
+      Prefetcher::Create(options_, CosmoflowFormat(kEdge, dataset::Compression::kNone), order);
+  ASSERT_THAT(prefetcher, IsOk());
+  (*prefetcher)->Start();
+
+  const absl::StatusOr<const Batch*> batch = (*prefetcher)->Next();
+
+  ASSERT_THAT(batch, IsOk());
+  const std::span<const int16_t> read = (*batch)->Input<int16_t>();
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const size_t in_row = i % 8, neighbour = in_row < 4 ? i + 4 : i - 4;
+    EXPECT_EQ(read[i], counts[i]);
+    EXPECT_EQ(read[counts.size() + i], counts[neighbour]);
   }
 }
 
@@ -200,7 +228,7 @@ TEST_P(PrefetcherTest, StopsInTheMiddle) {
 TEST(PrefetchOptionsTest, AreChecked) {
   const auto create = [](const PrefetchOptions& options) {
     return Prefetcher::Create(options, CosmoflowFormat(kEdge, dataset::Compression::kNone),
-                              [](int) { return std::vector<std::string>(); })
+                              [](int) { return std::vector<SampleToRead>(); })
         .status();
   };
 

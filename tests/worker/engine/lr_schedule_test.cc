@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+
 #include "tests/support/status_matchers.h"
 
 namespace assay {
@@ -54,6 +56,32 @@ TEST(LrScaleTest, IsLinearRootOrOne) {
   EXPECT_DOUBLE_EQ(LrScale(LrScaling::kSqrt, 256, 64), 2);
 }
 
+// Peak 0.008; from 0-based epoch 4 on over 170 epochs to 1 % of it, as ABCI's open entry of v0.7.
+// Halfway: 0.008 * (0.01 + 0.99 / 2).
+TEST(LrScheduleTest, FadesLinearlyToAFractionOfThePeak) {
+  LrSchedule schedule = Cosmoflow512();
+  schedule.decays.clear();
+  schedule.fade = {.epochs = 170, .end_factor = 0.01};
+  const struct {
+    int64_t epoch;
+    double rate;
+  } rows[] = {{0, 0.001},    {3, 0.00625},   {4, 0.008},     {5, 0.0079534117647058824},
+              {89, 0.00404}, {174, 0.00008}, {175, 0.00008}, {1000, 0.00008}};
+
+  EXPECT_THAT(Validate(schedule), IsOk());
+  for (const auto& row : rows)
+    EXPECT_NEAR(LearningRateAt(schedule, row.epoch), row.rate, 1e-15) << "epoch " << row.epoch;
+}
+
+// (1 - 1/4)^2 = 9/16, (1/2)^2 = 1/4, (1/4)^2 = 1/16 of what lies between 2 and 0.5.
+TEST(LrScheduleTest, FadesWithAPower) {
+  const LrSchedule schedule = {.base = 2, .fade = {.epochs = 4, .end_factor = 0.25, .power = 2}};
+  const double rates[] = {2, 1.34375, 0.875, 0.59375, 0.5, 0.5};
+
+  for (int64_t epoch = 0; epoch < std::ssize(rates); ++epoch)
+    EXPECT_DOUBLE_EQ(LearningRateAt(schedule, epoch), rates[epoch]) << "epoch " << epoch;
+}
+
 TEST(LrScheduleTest, RefusesNonsense) {
   EXPECT_THAT(Validate(Cosmoflow512()), IsOk());
   const struct {
@@ -64,7 +92,11 @@ TEST(LrScheduleTest, RefusesNonsense) {
               {"negative warm-up", {.warmup_epochs = -1}},
               {"boundary twice", {.decays = {{4, 0.5}, {4, 0.25}}}},
               {"negative boundary", {.decays = {{-1, 0.5}}}},
-              {"factor of zero", {.decays = {{4, 0}}}}};
+              {"factor of zero", {.decays = {{4, 0}}}},
+              {"negative fade", {.fade = {.epochs = -1}}},
+              {"fade to more than the peak", {.fade = {.epochs = 1, .end_factor = 1.5}}},
+              {"fade without power", {.fade = {.epochs = 1, .power = 0}}},
+              {"fade beside boundaries", {.decays = {{4, 0.5}}, .fade = {.epochs = 1}}}};
 
   for (const auto& row : rows)
     EXPECT_THAT(Validate(row.schedule), StatusIs(absl::StatusCode::kInvalidArgument)) << row.name;

@@ -49,6 +49,20 @@ TEST(StepScheduleTest, CosineAfterWarmupRisesToTheFullBase) {
               {.25, .5, .75, .75, .69976, .5625, .375, .1875, .05024, 0, .06699, .25});
 }
 
+// With power 1 a straight line from 1 to 0.2 over 4 steps, and no further; then the same line after
+// warm-up, which leaves the rate at 0.75.
+TEST(StepScheduleTest, PolynomialOfPowerOneIsALine) {
+  ExpectRates({.kind = Kind::kPolynomial, .base = 1, .period = 4, .least = 0.2},
+              {1, .8, .6, .4, .2, .2, .2});
+  ExpectRates({.kind = Kind::kPolynomial, .base = 1, .warmup_steps = 4, .period = 3},
+              {.25, .5, .75, .75, .5, .25, 0, 0});
+}
+
+TEST(StepScheduleTest, PolynomialOfPowerTwoIsAParabola) {
+  ExpectRates({.kind = Kind::kPolynomial, .base = 1, .period = 4, .power = 2},
+              {1, .5625, .25, .0625, 0, 0});
+}
+
 TEST(StepScheduleTest, RefusesWhatWouldNotTrain) {
   const auto refused = [](const StepSchedule& schedule, const char* message) {
     EXPECT_THAT(Validate(schedule),
@@ -61,6 +75,7 @@ TEST(StepScheduleTest, RefusesWhatWouldNotTrain) {
   refused({.milestones = {5, 3}}, "ascend");
   refused({.kind = Kind::kCosine, .period = 0}, "t_max");
   refused({.kind = Kind::kCosine, .least = 1}, "eta_min");
+  refused({.kind = Kind::kPolynomial, .power = 0}, "power");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -70,14 +71,22 @@ class TrainingLoopTest : public ::testing::Test {
   std::string Log() const { return ReadFile(dir_.Path("result_1.txt")).value_or(""); }
 
   // The text from the first eval_error on, without time stamps: what training computed.
-  std::vector<std::string> Errors() const {
+  std::vector<std::string> Errors() const { return ErrorsIn(Log()); }
+
+  static std::vector<std::string> ErrorsIn(const std::string& log) {
     std::vector<std::string> values;
-    const std::string log = Log();
     const std::string key = "\"key\": \"eval_error\", \"value\": ";
     for (size_t at = log.find(key); at != std::string::npos; at = log.find(key, at + 1))
       values.push_back(
           log.substr(at + key.size(), log.find(',', at + key.size()) - at - key.size()));
     return values;
+  }
+
+  static std::vector<double> Numbers(const std::vector<std::string>& texts) {
+    std::vector<double> numbers(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i)
+      EXPECT_TRUE(absl::SimpleAtod(texts[i], &numbers[i])) << texts[i];
+    return numbers;
   }
 
   static TempDir* dataset_;
@@ -139,6 +148,80 @@ TEST_F(TrainingLoopTest, ErrorsInBfloat16RepeatAndAreNearThoseOfFloat) {
     EXPECT_NE(errors[2 + epoch], errors[epoch]);
     EXPECT_EQ(errors[4 + epoch], errors[2 + epoch]);
   }
+}
+
+// What is evaluated at once does not show in the result, nor in the training. 5 does not divide the
+// 16 samples.
+TEST_F(TrainingLoopTest, TheEvaluationBatchDoesNotShow) {
+  std::vector<double> expected;
+  for (const int batch : {0, 1, 5, 16}) {
+    SCOPED_TRACE(batch);
+    v1::RunSpec run = Run();
+    run.set_log_path(dir_.Path(absl::StrCat("batch_", batch)));
+    if (batch > 0) SetHyperparameter(&run, "local_eval_batch_size", absl::StrCat(batch));
+
+    ASSERT_THAT(Train(run), IsOk());
+
+    const std::string log = ReadFile(run.log_path()).value_or("");
+    const std::vector<double> errors = Numbers(ErrorsIn(log));
+    ASSERT_EQ(errors.size(), 2U);
+    if (batch == 0) expected = errors;
+    EXPECT_THAT(errors, ::testing::Pointwise(::testing::DoubleNear(1e-6), expected));
+    EXPECT_EQ(batch > 0,
+              log.find("\"key\": \"local_eval_batch_size\", \"value\": ") != std::string::npos);
+  }
+}
+
+TEST_F(TrainingLoopTest, AugmentationIsAnotherTrainingThatRepeatsItself) {
+  std::vector<std::vector<std::string>> errors;
+  for (const char* augmentation : {"none", "flips", "flips_and_permutations", "flips"}) {
+    v1::RunSpec run = Run();
+    run.set_log_path(dir_.Path(absl::StrCat(augmentation, errors.size())));
+    SetHyperparameter(&run, "data_augmentation", absl::StrCat("\"", augmentation, "\""));
+    ASSERT_THAT(Train(run), IsOk());
+    const std::string log = ReadFile(run.log_path()).value_or("");
+    errors.push_back(ErrorsIn(log));
+    EXPECT_EQ(errors.size() > 1,
+              log.find(absl::StrCat("\"key\": \"data_augmentation\", \"value\": \"", augmentation,
+                                    "\"")) != std::string::npos);
+  }
+  ASSERT_EQ(errors[0].size(), 2U);
+  EXPECT_NE(errors[0], errors[1]);
+  EXPECT_NE(errors[0], errors[2]);
+  EXPECT_NE(errors[1], errors[2]);
+  EXPECT_EQ(errors[1], errors[3]);
+}
+
+// The first epoch is that of any run, the second is not.
+TEST_F(TrainingLoopTest, GradientSkippingBeginsAfterTheEpochsAskedFor) {
+  ASSERT_THAT(Train(Run()), IsOk());
+  const std::vector<std::string> expected = Errors();
+  ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt")), IsOk());
+  v1::RunSpec run = Run();
+  SetHyperparameter(&run, "gradient_skip_layer", "\"conv5\"");
+  SetHyperparameter(&run, "gradient_skip_after_epochs", "1");
+
+  ASSERT_THAT(Train(run), IsOk());
+
+  const std::vector<std::string> skipped = Errors();
+  ASSERT_EQ(skipped.size(), 2U);
+  EXPECT_EQ(skipped[0], expected[0]);
+  EXPECT_NE(skipped[1], expected[1]);
+  EXPECT_THAT(Log(), HasSubstr("\"key\": \"gradient_skip_layer\", \"value\": \"conv5\""));
+  EXPECT_THAT(Log(), HasSubstr("\"key\": \"gradient_skip_after_epochs\", \"value\": 1"));
+}
+
+TEST_F(TrainingLoopTest, ALayerThatTheModelLacksEndsTheRunBeforeItStarts) {
+  v1::RunSpec run = Run();
+  SetHyperparameter(&run, "gradient_skip_layer", "\"conv7\"");
+  SetHyperparameter(&run, "gradient_skip_after_epochs", "1");
+
+  const absl::Status status = Train(run);
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadSpec);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("gradient_skip_layer: there is no layer \"conv7\""));
+  EXPECT_THAT(Log(), ::testing::Not(HasSubstr("run_start")));
 }
 
 // Staged bytes are the same bytes, so training is the same training.

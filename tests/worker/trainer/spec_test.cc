@@ -45,6 +45,82 @@ TEST(TrainerSpecTest, LoggedLearningRateIsThePeak) {
   EXPECT_DOUBLE_EQ(spec->logged_decay_factor, 0.25);
 }
 
+TEST(TrainerSpecTest, ExtensionsAreOffUnlessAskedFor) {
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(SmallRun());
+
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->eval_batch_size(), spec->local_batch_size);
+  EXPECT_EQ(spec->extensions.augmentation, data::Augmentation::kNone);
+  EXPECT_FALSE(spec->extensions.gradient_skip.IsOn(1000));
+  EXPECT_EQ(spec->schedule.fade.epochs, 0);
+}
+
+TEST(TrainerSpecTest, ExtensionsAreReadInTheOpenDivision) {
+  v1::RunSpec run = SmallRun();
+  SetHyperparameter(&run, "local_eval_batch_size", "16");
+  SetHyperparameter(&run, "data_augmentation", "\"flips\"");
+  SetHyperparameter(&run, "gradient_skip_layer", "\"conv3\"");
+  SetHyperparameter(&run, "gradient_skip_after_epochs", "10");
+  SetHyperparameter(&run, "opt_learning_rate_decay_epochs", "170");
+  SetHyperparameter(&run, "opt_learning_rate_decay_end_factor", "0.02");
+
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_EQ(spec->local_batch_size, 4);
+  EXPECT_EQ(spec->eval_batch_size(), 16);
+  EXPECT_EQ(spec->extensions.augmentation, data::Augmentation::kFlips);
+  EXPECT_FALSE(spec->extensions.gradient_skip.IsOn(9));
+  EXPECT_TRUE(spec->extensions.gradient_skip.IsOn(10));
+  EXPECT_EQ(spec->schedule.fade.epochs, 170);
+  EXPECT_EQ(spec->schedule.fade.end_factor, 0.02);
+}
+
+TEST(TrainerSpecTest, DeepcamHasAPolynomialDecay) {
+  v1::RunSpec run = SmallRun();
+  run.set_benchmark("deepcam");
+  SetHyperparameter(&run, "scheduler_type", "\"polynomial\"");
+  SetHyperparameter(&run, "scheduler_t_max", "100");
+  SetHyperparameter(&run, "scheduler_power", "2");
+
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+
+  ASSERT_THAT(spec, IsOk());
+  EXPECT_DOUBLE_EQ(LearningRateAtStep(spec->deepcam.schedule, 51), 0.00025);
+}
+
+// A run of the closed division, but for what a test adds.
+v1::RunSpec ClosedRun() {
+  v1::RunSpec run = SmallRun();
+  run.set_division("closed");
+  run.mutable_model()->set_base_filter_count(32);
+  return run;
+}
+
+TEST(TrainerSpecTest, TheClosedDivisionAllowsTheEvaluationBatchOnly) {
+  v1::RunSpec run = ClosedRun();
+  SetHyperparameter(&run, "local_eval_batch_size", "16");
+  EXPECT_THAT(MakeTrainerSpec(run), IsOk());
+  SetHyperparameter(&run, "data_augmentation", "\"none\"");
+  EXPECT_THAT(MakeTrainerSpec(run), IsOk());
+
+  const struct {
+    const char* key;
+    const char* value;
+    const char* rule;
+  } rows[] = {{"data_augmentation", "\"flips\"", "R-EXT-001"},
+              {"gradient_skip_layer", "\"conv3\"", "R-EXT-002"},
+              {"opt_learning_rate_decay_epochs", "170", "R-EXT-003"}};
+  for (const auto& row : rows) {
+    v1::RunSpec closed = ClosedRun();
+    SetHyperparameter(&closed, row.key, row.value);
+    EXPECT_THAT(MakeTrainerSpec(closed),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         ::testing::AllOf(HasSubstr(row.key), HasSubstr(row.rule),
+                                          HasSubstr("or submit to the open division"))));
+  }
+}
+
 TEST(TrainerSpecTest, OneDecayFactorAppliesAgainAtEachBoundary) {
   v1::RunSpec run = SmallRun();
   SetHyperparameter(&run, "opt_learning_rate_decay_boundary_epochs", "[1, 2, 3]");
@@ -155,6 +231,31 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"Checkpoints",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "checkpoint_interval_steps", "-1"); },
                 "checkpoint_interval_steps: want 0"},
+        BadCase{"EvalBatch",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "local_eval_batch_size", "-1"); },
+                "local_eval_batch_size: want 0"},
+        BadCase{"Augmentation",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "data_augmentation", "\"mirror\""); },
+                "data_augmentation: want none, flips or flips_and_permutations"},
+        BadCase{"AugmentedMaps",
+                [](v1::RunSpec* r) {
+                  r->set_benchmark("deepcam");
+                  SetHyperparameter(r, "data_augmentation", "\"flips\"");
+                },
+                "data_augmentation: deepcam's maps are not turned"},
+        BadCase{"SkipWithoutLayer",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "gradient_skip_after_epochs", "3"); },
+                "gradient_skip_after_epochs: say with gradient_skip_layer"},
+        BadCase{"SkipFromTheStart",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "gradient_skip_layer", "\"conv1\""); },
+                "gradient_skip_after_epochs: want the number of epochs"},
+        BadCase{"FadeAndBoundaries",
+                [](v1::RunSpec* r) {
+                  SetHyperparameter(r, "opt_learning_rate_decay_boundary_epochs", "[1]");
+                  SetHyperparameter(r, "opt_learning_rate_decay_factor", "0.5");
+                  SetHyperparameter(r, "opt_learning_rate_decay_epochs", "10");
+                },
+                "choose one of them"},
         BadCase{"GridType", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[2, 0.5]"); },
                 "spatial_grid: want two whole numbers"},
         BadCase{"GridRanks", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[3, 1]"); },

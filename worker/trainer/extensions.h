@@ -1,0 +1,53 @@
+// What a run may do beyond the reference: hyperparameters of ours, all off by default. The closed
+// division allows the evaluation batch only (common/rules/extensions.h).
+
+#ifndef WORKER_TRAINER_EXTENSIONS_H_
+#define WORKER_TRAINER_EXTENSIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "assay/v1/run_spec.pb.h"
+
+#include "worker/data/augmentation.h"
+#include "worker/trainer/hyperparameters.h"
+
+namespace assay {
+
+// Hyperparameters, as logged.
+inline constexpr char kEvalBatchKey[] = "local_eval_batch_size";
+inline constexpr char kAugmentationKey[] = "data_augmentation";
+inline constexpr char kGradientSkipLayerKey[] = "gradient_skip_layer";
+inline constexpr char kGradientSkipEpochsKey[] = "gradient_skip_after_epochs";
+// Of CosmoFlow's schedule (LrFade).
+inline constexpr char kFadeEpochsKey[] = "opt_learning_rate_decay_epochs";
+inline constexpr char kFadeEndKey[] = "opt_learning_rate_decay_end_factor";
+inline constexpr char kFadePowerKey[] = "opt_learning_rate_decay_poly_power";
+
+// The layers up to `layer` are trained for so many epochs and then frozen (Model::FreezeThrough).
+struct GradientSkip {
+  std::string layer;  // empty: none ever is
+  int64_t after_epochs = 0;
+
+  bool IsUsed() const { return !layer.empty(); }
+  // In 0-based `epoch`.
+  bool IsOn(int64_t epoch) const { return IsUsed() && epoch >= after_epochs; }
+};
+
+struct Extensions {
+  int eval_batch = 0;  // samples that a rank, or a group that shares them, evaluates at once; 0:
+                       // as many as it trains on
+  data::Augmentation augmentation = data::Augmentation::kNone;
+  GradientSkip gradient_skip;
+};
+
+// INVALID_ARGUMENT names the field, what it holds and what is allowed; in the closed division of an
+// MLPerf round also the rule that refuses it. Whether the model has the layer is not known here.
+absl::StatusOr<Extensions> ReadExtensions(const Hyperparameters& parameters,
+                                          const v1::RunSpec& run);
+
+}  // namespace assay
+
+#endif  // WORKER_TRAINER_EXTENSIONS_H_
