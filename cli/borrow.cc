@@ -17,6 +17,7 @@
 
 #include "common/file.h"
 #include "common/json_reader.h"
+#include "common/rpc/finding_proto.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -38,9 +39,12 @@ absl::Status SetBatchSize(const std::string& text, rules::Hyperparameters* value
 }
 
 // The borrower's entry with the borrowed hyperparameters.
-v1::SubmissionSpec Proposed(const v1::Submission& own, const rules::Hyperparameters& values) {
+v1::SubmissionSpec Proposed(const v1::Submission& own, const v1::Submission& lender,
+                            const rules::Hyperparameters& values) {
   v1::SubmissionSpec spec = own.spec();
   SetHyperparameters(values, &spec);
+  spec.mutable_borrowing()->set_own_entry(own.name());
+  spec.mutable_borrowing()->set_lender_entry(lender.name());
   return spec;
 }
 
@@ -69,7 +73,7 @@ Json BorrowingJson(const v1::Submission& own, const v1::Submission& lender,
   }
   json["findings"] = Json::array();
   for (const rules::Finding& finding : findings)
-    json["findings"].push_back(FindingJson(ToProto(finding)));
+    json["findings"].push_back(FindingJson(FindingToProto(finding)));
   return json;
 }
 
@@ -86,7 +90,7 @@ std::vector<rules::Finding> Judge(const Context& context, const v1::Submission& 
   return findings;
 }
 
-// The record of a borrowing, as comments of the submission file: lender, dates, each change.
+// What changes, for those who read the submission file; the coordinator keeps a record of its own.
 std::string RecordOf(const Context& context, const Json& borrowing) {
   const auto text = [&](const char* field) { return RawText(borrowing[field]); };
   std::string record = absl::StrCat(
@@ -113,7 +117,10 @@ absl::Status WriteSubmission(const Context& context, const v1::Submission& own,
     return absl::AlreadyExistsError(absl::StrCat(path, " is there already; name another file"));
   v1::Submission entry = own;
   *entry.mutable_spec() = proposed;
-  return WriteFileAtomic(full, absl::StrCat(record, SubmissionToml(entry)));
+  return WriteFileAtomic(full,
+                         absl::StrCat(record, SubmissionToml(entry), "\n[borrowing]\nfrom = \"",
+                                      ShortId(proposed.borrowing().lender_entry()), "\"\nown = \"",
+                                      ShortId(proposed.borrowing().own_entry()), "\"\n"));
 }
 
 absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& arguments) {
@@ -124,7 +131,7 @@ absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& argument
       rules::BorrowValues(HyperparametersOf(own.spec()), HyperparametersOf(lender.spec()));
   for (const std::string& text : arguments.All("set"))
     RETURN_IF_ERROR(SetBatchSize(text, &values));
-  const v1::SubmissionSpec proposed = Proposed(own, values);
+  const v1::SubmissionSpec proposed = Proposed(own, lender, values);
   const std::vector<rules::Finding> findings = Judge(*context, own, lender, proposed);
   const Json json = BorrowingJson(own, lender, values, findings);
   RETURN_IF_ERROR(
@@ -158,17 +165,20 @@ absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& argument
 }  // namespace
 
 rules::BorrowingEntry BorrowingEntryOf(const v1::SubmissionSpec& spec) {
+  rules::BorrowingConfiguration configuration = {.system = spec.system(),
+                                                 .dataset = spec.dataset(),
+                                                 .nodes = spec.node_count(),
+                                                 .ranks_per_node = spec.ranks_per_node(),
+                                                 .backend = spec.backend(),
+                                                 .staging = spec.staging()};
+  configuration.labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());
   return {.organization = spec.organization(),
           .round = spec.round(),
           .benchmark = spec.benchmark(),
           .division = spec.division(),
-          .configuration = {{"system", spec.system()},
-                            {"dataset", spec.dataset()},
-                            {"nodes", absl::StrCat(spec.node_count())},
-                            {"ranks_per_node", absl::StrCat(std::max(1, spec.ranks_per_node()))},
-                            {"backend", spec.backend()},
-                            {"staging", spec.staging()}},
-          .values = HyperparametersOf(spec)};
+          .configuration = std::move(configuration),
+          .values = HyperparametersOf(spec),
+          .is_borrowed = spec.has_borrowing()};
 }
 
 std::vector<Command> BorrowCommands() {
@@ -179,7 +189,8 @@ std::vector<Command> BorrowCommands() {
                "submitter's for the same benchmark: as a group, with batch sizes of one's own, on "
                "the same system with the same configuration. Shows where each value comes from "
                "and what a rule says against it; with --file it writes the submission file, which "
-               "records lender, dates and every change.",
+               "names both entries. The coordinator checks it again and keeps lender, dates and "
+               "every change with the new entry.",
            .positionals = {{.name = "ID", .help = "your entry, as e-42"}},
            .options = {{.name = "from",
                         .kind = Option::Kind::kText,

@@ -109,7 +109,8 @@ absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& argum
   ShowView view{.schema = "assay.entry/v1",
                 .value = EntryJson(entry),
                 .fields = EntryFields(),
-                .sections = {{"Runs", "run_details", RunColumns()},
+                .sections = {{"Borrowed hyperparameters", "borrowed_values", BorrowedColumns()},
+                             {"Runs", "run_details", RunColumns()},
                              {"Findings", "findings", FindingColumns()}}};
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)

@@ -9,6 +9,7 @@
 #include "cli/resource_json.h"
 #include "cli/score_parts.h"
 
+#include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 
 namespace assay::cli {
@@ -44,13 +45,26 @@ rules::WindowScore WindowOf(const v1::Submission& entry,
   return rules::ScoreWindows(RulesOf(entry), scores, size);
 }
 
-// OpenFold counts in samples, which the coordinator does not know.
-std::optional<rules::ConvergenceVerdict> ConvergenceOf(const v1::Submission& entry,
-                                                       const std::vector<v1::Run>& runs) {
+v1::ReferenceConvergence ToMessage(const rules::ConvergenceVerdict& verdict) {
+  v1::ReferenceConvergence message;
+  message.set_error(verdict.exception);
+  if (!verdict.exception.empty()) return message;
+  message.set_is_passed(verdict.passed);
+  message.set_verdict(rules::SummaryWord(verdict));
+  message.set_message(verdict.message);
+  message.set_normalization(verdict.normalization);
+  if (std::isfinite(verdict.olympic_mean)) message.set_mean_epochs(verdict.olympic_mean);
+  if (verdict.reference) message.set_min_epochs(verdict.reference->min_epochs);
+  if (verdict.p_value && std::isfinite(*verdict.p_value)) message.set_p_value(*verdict.p_value);
+  return message;
+}
+
+std::optional<v1::ReferenceConvergence> ConvergenceOf(const v1::Submission& entry,
+                                                      const std::vector<v1::Run>& runs) {
+  if (entry.has_reference()) return entry.reference();
   const v1::SubmissionSpec& spec = entry.spec();
   const rules::RuleSet* round = rules::FindRuleSet(spec.round());
-  if (round == nullptr || runs.empty() || spec.benchmark() == "openfold") return std::nullopt;
-  if (rules::ReferencePoints(round->name(), spec.benchmark()).empty()) return std::nullopt;
+  if (round == nullptr || spec.division() == "open") return std::nullopt;
   std::vector<rules::ConvergenceRun> converged;
   for (const v1::Run& run : runs) {
     rules::ConvergenceRun& one = converged.emplace_back();
@@ -58,8 +72,10 @@ std::optional<rules::ConvergenceVerdict> ConvergenceOf(const v1::Submission& ent
     if (run.global_batch_size() > 0) one.batch_size = run.global_batch_size();
     if (run.is_converged()) one.epochs = static_cast<double>(run.epoch_count());
   }
-  return rules::CheckConvergence(round->name(), rules::SubmissionOf(converged),
-                                 rules::ReferenceMode::kPruned);
+  const std::optional<rules::ConvergenceVerdict> verdict =
+      rules::JudgeConvergence(round->name(), spec.benchmark(), converged);
+  if (!verdict) return std::nullopt;
+  return ToMessage(*verdict);
 }
 
 void CountAttempts(const std::vector<v1::Run>& runs, EntryScore* score) {
@@ -101,28 +117,22 @@ std::string PreviewText(const rules::ScorePreview& preview) {
   return text;
 }
 
-std::string ConvergenceText(const rules::ConvergenceVerdict& verdict) {
-  if (!verdict.exception.empty()) return verdict.exception;
-  std::string text = absl::StrCat(rules::SummaryWord(verdict), ": ", verdict.message);
-  if (verdict.reference) {
-    absl::StrAppendFormat(&text, "; mean %.2f epochs, at least %.2f, p = %.3f",
-                          verdict.olympic_mean, verdict.reference->min_epochs,
-                          verdict.p_value.value_or(1));
+std::string ConvergenceText(const v1::ReferenceConvergence& reference) {
+  if (!reference.error().empty()) return reference.error();
+  std::string text = absl::StrCat(reference.verdict(), ": ", reference.message());
+  if (reference.has_min_epochs() && reference.has_mean_epochs())
+    absl::StrAppendFormat(&text, "; mean %.2f epochs, at least %.2f", reference.mean_epochs(),
+                          reference.min_epochs());
+  if (reference.has_p_value()) absl::StrAppendFormat(&text, ", p = %.3f", reference.p_value());
+  if (!reference.is_passed() || reference.normalization() <= 1) return text;
+  if (!reference.has_normalized_score_minutes()) {
+    absl::StrAppendFormat(&text, "; the score is to be multiplied with %.4f",
+                          reference.normalization());
+  } else {
+    absl::StrAppendFormat(&text, "; the score is to be multiplied with %.4f: %.2f min",
+                          reference.normalization(), reference.normalized_score_minutes());
   }
-  if (const auto factor = verdict.scaling_factor(); factor)
-    absl::StrAppendFormat(&text, "; the score is to be multiplied with %.4f", *factor);
   return text;
-}
-
-Json ConvergenceJson(const rules::ConvergenceVerdict& verdict) {
-  if (!verdict.exception.empty()) return {{"error", verdict.exception}};
-  Json json = {{"passed", verdict.passed},
-               {"message", verdict.message},
-               {"normalization", verdict.normalization}};
-  if (std::isfinite(verdict.olympic_mean)) json["mean_epochs"] = verdict.olympic_mean;
-  if (verdict.reference) json["min_epochs"] = verdict.reference->min_epochs;
-  if (verdict.p_value && std::isfinite(*verdict.p_value)) json["p_value"] = *verdict.p_value;
-  return json;
 }
 
 }  // namespace
@@ -193,7 +203,7 @@ void AddScore(const EntryScore& score, Json* json) {
         {"note", preview.note}};
   }
   if (score.window.windows > 0) (*json)["window"] = WindowJson(score.window);
-  if (score.convergence) (*json)["convergence"] = ConvergenceJson(*score.convergence);
+  if (score.convergence) (*json)["convergence"] = ReferenceJson(*score.convergence);
 }
 
 void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) {

@@ -12,7 +12,6 @@
 
 #include "assay/v1/resources.pb.h"
 
-#include "common/rules/rcp.h"
 #include "common/rules/score_interval.h"
 #include "common/rules/score_preview.h"
 #include "common/rules/score_window.h"
@@ -30,7 +29,8 @@ struct EntryScore {
   rules::WindowScore window;  // of the set; its positions count the set's runs only
   std::optional<rules::ScoreInterval> interval;
   std::optional<rules::ScorePreview> preview;  // while runs are still to end
-  std::optional<rules::ConvergenceVerdict> convergence;
+  // As the coordinator found it, or of the runs so far while it has found nothing.
+  std::optional<v1::ReferenceConvergence> convergence;
   std::vector<std::string> parts;  // of each run, in the order given
 };
 

@@ -50,6 +50,10 @@ std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& 
       "| | |\n|---|---|\n", "| entry | ", ShortId(entry.name()), " |\n", "| round | ", spec.round(),
       " |\n", "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ", spec.division(),
       " |\n", "| dataset | ", spec.dataset(), " |\n");
+  if (spec.has_borrowing())
+    absl::StrAppend(&text, "| hyperparameters | borrowed from ",
+                    ShortId(spec.borrowing().lender_entry()), " in place of those of ",
+                    ShortId(spec.borrowing().own_entry()), " |\n");
   if (entry.has_score_minutes())
     absl::StrAppend(&text, "| score | ", entry.score_minutes(), " min (olympic mean) |\n");
   absl::StrAppend(&text, "\n| run | seed | result file | sha256 |\n|---|---|---|---|\n");

@@ -15,6 +15,8 @@
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
 
+#include "common/package/seeds.h"
+#include "common/rpc/finding_proto.h"
 #include "common/rules/reference_values.h"
 #include "common/status.h"
 
@@ -42,7 +44,7 @@ void SetFacts(const rules::CheckResult& result, v1::Run* run) {
     run->set_global_batch_size(*size);
   run->set_instance_scale(rules::InstanceScale(facts).value_or(0));
   for (const rules::Finding& finding : result.findings)
-    *run->add_findings() = ToProto(finding);
+    *run->add_findings() = FindingToProto(finding);
 }
 
 int32_t NodeCount(const package::JudgedFolder& judged) {
@@ -64,6 +66,20 @@ v1::Finding Oddity(const std::string& text) {
   finding.set_error_class("package");
   finding.set_found(text);
   return finding;
+}
+
+// Equal or missing seeds, told once. Warnings: history is scored as it was.
+void AddSeedFindings(const package::JudgedFolder& judged, v1::ImportSubmissionRequest* request) {
+  package::SeedCheck seeds;
+  for (const package::JudgedRun& run : judged.runs)
+    seeds.AddLog(run.file_name, run.log);
+  for (const package::SeedFinding& seed :
+       seeds.OfSet(judged.division() == "closed", judged.folder.scaling == "weak")) {
+    v1::Finding* finding = request->add_findings();
+    *finding = FindingToProto(seed.finding);
+    finding->set_severity(v1::Finding::WARNING);
+    finding->set_found(absl::StrCat(seed.file, ": ", finding->found()));
+  }
 }
 
 struct Tally {
@@ -166,6 +182,7 @@ v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
   if (judged.score.minutes.has_value()) request.set_score_minutes(*judged.score.minutes);
   for (const std::string& oddity : judged.folder.oddities)
     *request.add_findings() = Oddity(oddity);
+  AddSeedFindings(judged, &request);
   int number = 0;
   for (package::JudgedRun& run : judged.runs) {
     v1::ImportedRun* imported = request.add_runs();

@@ -52,6 +52,39 @@ Json HyperparametersJson(const v1::SubmissionSpec& spec) {
   return object;
 }
 
+void PutJsonText(Json* json, const char* field, const std::string& text) {
+  if (text.empty()) return;
+  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  (*json)[field] = value.is_discarded() ? Json(text) : value;
+}
+
+void PutBorrowing(Json* json, const v1::Submission& submission) {
+  const v1::HyperparameterBorrowing& borrowing = submission.spec().borrowing();
+  const v1::BorrowingRecord& record = submission.borrowing();
+  Put(json, "borrowed_from", ShortId(borrowing.lender_entry()));
+  Put(json, "borrowed_from_created", record.lender_create_time());
+  Put(json, "borrowed_for", ShortId(borrowing.own_entry()));
+  Put(json, "borrowed_for_created", record.own_create_time());
+  Put(json, "borrowed", submission.create_time());
+  Json values = Json::array();
+  for (const v1::BorrowedHyperparameter& change : record.changes()) {
+    Json value = {{"key", change.key()}};
+    PutJsonText(&value, "own", change.own_json());
+    PutJsonText(&value, "value", change.json_value());
+    Put(&value, "standing", change.standing());
+    values.push_back(std::move(value));
+  }
+  (*json)["borrowed_values"] = std::move(values);
+}
+
+void PutReference(Json* json, const v1::ReferenceConvergence& reference) {
+  (*json)["reference_verdict"] =
+      reference.error().empty() ? reference.verdict() : absl::StrCat("none: ", reference.error());
+  if (reference.has_normalized_score_minutes())
+    (*json)["normalized_score_minutes"] = reference.normalized_score_minutes();
+  (*json)["convergence"] = ReferenceJson(reference);
+}
+
 // "s-42" for submissions/e-42.
 std::string SetId(const v1::Submission& submission) {
   const std::string id = ShortId(submission.name());
@@ -111,6 +144,7 @@ Json EntryJson(const v1::Submission& submission) {
   Put(&json, "round", spec.round());
   Put(&json, "scaling", submission.scaling());
   if (submission.has_score_minutes()) json["score_minutes"] = submission.score_minutes();
+  if (submission.has_reference()) PutReference(&json, submission.reference());
   if (submission.has_throughput()) {
     const v1::Throughput& throughput = submission.throughput();
     json["models_per_minute"] = throughput.models_per_minute();
@@ -128,6 +162,7 @@ Json EntryJson(const v1::Submission& submission) {
   Put(&json, "backend", spec.backend());
   Put(&json, "status", spec.status());
   if (spec.hyperparameters_size() > 0) json["hyperparameters"] = HyperparametersJson(spec);
+  if (spec.has_borrowing()) PutBorrowing(&json, submission);
   PutMap(&json, "labels", spec.worker_labels());
   Put(&json, "submitter", submission.submitter());
   Put(&json, "created", submission.create_time());
@@ -136,6 +171,18 @@ Json EntryJson(const v1::Submission& submission) {
   Put(&json, "source_path", submission.source_path());
   PutIds(&json, "runs", submission.runs());
   PutFindings(&json, submission.findings());
+  return json;
+}
+
+Json ReferenceJson(const v1::ReferenceConvergence& reference) {
+  if (!reference.error().empty()) return {{"error", reference.error()}};
+  Json json = {{"passed", reference.is_passed()},
+               {"verdict", reference.verdict()},
+               {"message", reference.message()},
+               {"normalization", reference.normalization()}};
+  if (reference.has_mean_epochs()) json["mean_epochs"] = reference.mean_epochs();
+  if (reference.has_min_epochs()) json["min_epochs"] = reference.min_epochs();
+  if (reference.has_p_value()) json["p_value"] = reference.p_value();
   return json;
 }
 
@@ -314,12 +361,19 @@ const std::vector<Column>& EntryFields() {
                               {"round", "round"},
                               {"scaling", "scaling"},
                               {"score", "score_minutes", Format::kMinutes},
+                              {"normalized score", "normalized_score_minutes", Format::kMinutes},
+                              {"reference", "reference_verdict"},
                               {"MLPerf result", "is_mlperf_result", Format::kYesNo},
                               {"dataset", "dataset"},
                               {"nodes", "nodes"},
                               {"ranks per node", "ranks_per_node"},
                               {"backend", "backend"},
                               {"hyperparameters", "hyperparameters"},
+                              {"borrowed from", "borrowed_from"},
+                              {"submitted", "borrowed_from_created", Format::kTime},
+                              {"in place of", "borrowed_for"},
+                              {"submitted", "borrowed_for_created", Format::kTime},
+                              {"borrowed", "borrowed", Format::kTime},
                               {"labels", "labels"},
                               {"submitter", "submitter"},
                               {"created", "created", Format::kTime},
@@ -368,6 +422,15 @@ const std::vector<Column>& RunFields() {
                               {"staging ms", "staging_ms"},
                               {"events", "events"}};
   return *kFields;
+}
+
+const std::vector<Column>& BorrowedColumns() {
+  static const auto* const kColumns =
+      new std::vector<Column>{{"HYPERPARAMETER", "key"},
+                              {"OWN", "own"},
+                              {"BORROWED", "value"},
+                              {"STANDING", "standing", Format::kState}};
+  return *kColumns;
 }
 
 const std::vector<Column>& FindingColumns() {

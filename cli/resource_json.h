@@ -23,13 +23,15 @@ Json DatasetJson(const v1::Dataset& dataset);      // assay.dataset/v1
 Json TokenJson(const v1::Token& token);            // assay.token/v1
 Json RoundJson(const v1::Round& round);            // assay.round/v1
 Json FindingJson(const v1::Finding& finding);
-Json AuditJson(const v1::AuditEntry& entry);   // assay.audit/v1
-Json RunEventJson(const v1::RunEvent& event);  // assay.run_event/v1
+Json ReferenceJson(const v1::ReferenceConvergence& reference);  // an entry's member convergence
+Json AuditJson(const v1::AuditEntry& entry);                    // assay.audit/v1
+Json RunEventJson(const v1::RunEvent& event);                   // assay.run_event/v1
 
 const std::vector<Column>& EntryColumns();
 const std::vector<Column>& EntryFields();
 const std::vector<Column>& RunColumns();
 const std::vector<Column>& RunFields();
+const std::vector<Column>& BorrowedColumns();  // of the entry's member borrowed_values
 const std::vector<Column>& FindingColumns();
 
 // "valid", "running": lower case, or "unknown" for a state newer than this program.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -16,6 +17,7 @@
 
 #include "common/file.h"
 #include "common/package/findings.h"
+#include "common/rules/borrowing.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/log_rules.h"
 #include "common/rules/registry.h"
@@ -134,6 +136,8 @@ std::vector<std::string> AllRuleIds() {
   std::set<std::string> ids;
   for (const rules::LogRule& rule : rules::LogRules())
     ids.insert(rule.id);
+  for (const rules::LogRule& rule : rules::BorrowingRules())
+    ids.insert(rule.id);
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
     for (const rules::Config& config : rule_set->data().configs)
       for (const rules::KeyRule& rule : config.rules)
@@ -160,9 +164,9 @@ Json PackageRuleJson(const std::string& id) {
   return nullptr;
 }
 
-// A rule about the log as a whole, which every round has; null if `id` is none.
-Json LogRuleJson(const std::string& id) {
-  for (const rules::LogRule& rule : rules::LogRules()) {
+// A rule of `rules`, which every round has; null if `id` is none.
+Json LogRuleJson(std::span<const rules::LogRule> rules, const std::string& id) {
+  for (const rules::LogRule& rule : rules) {
     if (rule.id != id) continue;
     Json json = {{"id", id}};
     if (*rule.key != '\0') json["key"] = rule.key;
@@ -192,7 +196,8 @@ Json KeyRuleJson(const std::string& id) {
 
 absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
   const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
-  Json json = LogRuleJson(id);
+  Json json = LogRuleJson(rules::LogRules(), id);
+  if (json.is_null()) json = LogRuleJson(rules::BorrowingRules(), id);
   if (json.is_null()) json = PackageRuleJson(id);
   if (json.is_null()) json = KeyRuleJson(id);
   if (json.is_null()) {
@@ -240,20 +245,6 @@ std::optional<std::string> ShippedRound(const Environment& environment, absl::st
 std::string CanonicalRound(const std::string& name) {
   const rules::RuleSet* built_in = rules::FindRuleSet(name);
   return built_in == nullptr ? name : built_in->name();
-}
-
-v1::Finding ToProto(const rules::Finding& finding) {
-  v1::Finding proto;
-  proto.set_rule(finding.rule_id);
-  proto.set_severity(finding.severity == rules::Severity::kError ? v1::Finding::ERROR
-                                                                 : v1::Finding::WARNING);
-  proto.set_error_class(finding.error_class);
-  proto.set_key(finding.key);
-  proto.set_line(finding.line);
-  proto.set_expected(finding.expected);
-  proto.set_found(finding.found);
-  proto.set_remedy(finding.remedy);
-  return proto;
 }
 
 Option PublicKeyOption() {

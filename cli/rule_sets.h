@@ -12,9 +12,6 @@
 #include "cli/command.h"
 #include "cli/environment.h"
 
-#include "assay/v1/resources.pb.h"
-
-#include "common/rules/finding.h"
 #include "common/rules/ruleset.h"
 
 namespace assay::cli {
@@ -36,8 +33,6 @@ Option PublicKeyOption();
 // The name under which the coordinator knows a round: "hpc-1.0.0" for v1.0; `name` itself if it is
 // no built-in round.
 std::string CanonicalRound(const std::string& name);
-
-v1::Finding ToProto(const rules::Finding& finding);
 
 std::vector<Command> RulesCommands();
 

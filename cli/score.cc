@@ -53,7 +53,9 @@ std::vector<Column> ScoreListColumns() {
           {"RUNS", "run_count", Format::kNumber, 3},
           {"STATE", "state", Format::kState, 3},
           {"ENTRY", "id", Format::kText, 1},
-          {"MODELS/MIN", "models_per_minute", Format::kNumber, 2}};
+          {"MODELS/MIN", "models_per_minute", Format::kNumber, 2},
+          {"REFERENCE", "reference_verdict", Format::kText, 5},
+          {"NORMALIZED", "normalized_score_minutes", Format::kMinutes, 5}};
 }
 
 absl::StatusOr<ExitStatus> ScoreAll(Context* context, const Arguments& arguments) {

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -96,18 +98,14 @@ const std::vector<std::string>& HyperparameterKeys() {
 
 // Other names under which findings speak of a key of the file.
 const std::map<std::string, std::string>& Aliases() {
-  static const auto* const kAliases =
-      new std::map<std::string, std::string>{{"submission_benchmark", "benchmark"},
-                                             {"submission_division", "division"},
-                                             {"submission_org", "organization"},
-                                             {"submission_platform", "system"},
-                                             {"submission_status", "status"},
-                                             {"node_count", "nodes"},
-                                             {"number_of_nodes", "nodes"},
-                                             {"run_count", "runs"},
-                                             {"epoch_count_max", "epochs_max"},
-                                             {"replacement_count_max", "replacements"},
-                                             {"worker_labels", "labels"}};
+  static const auto* const kAliases = new std::map<std::string, std::string>{
+      {"submission_benchmark", "benchmark"}, {"submission_division", "division"},
+      {"submission_org", "organization"},    {"submission_platform", "system"},
+      {"submission_status", "status"},       {"node_count", "nodes"},
+      {"number_of_nodes", "nodes"},          {"run_count", "runs"},
+      {"epoch_count_max", "epochs_max"},     {"replacement_count_max", "replacements"},
+      {"worker_labels", "labels"},           {"own_entry", "borrowing.own"},
+      {"lender_entry", "borrowing.from"}};
   return *kAliases;
 }
 
@@ -163,23 +161,8 @@ class Reader {
 
   void ReadTopLevel(const std::string& name, Position key_at, const toml::node& node) {
     file_.positions[name] = PositionOf(node.source());
-    if (name == "hyperparameters" || name == "labels") {
-      const toml::table* table = node.as_table();
-      if (table == nullptr) {
-        Problem(PositionOf(node.source()), absl::StrCat("'", name, "' must be a table"),
-                absl::StrCat("write [", name, "] on a line of its own and the values below it"));
-        return;
-      }
-      file_.positions[name] = key_at;
-      for (const auto& [key, value] : *table) {
-        if (name == "labels") {
-          ReadLabel(std::string(key.str()), value);
-        } else {
-          ReadHyperparameter(std::string(key.str()), PositionOf(key.source()), value);
-        }
-      }
-      return;
-    }
+    if (name == "hyperparameters" || name == "labels" || name == "borrowing")
+      return ReadTable(name, key_at, node);
     if (name == "run_timeout") return ReadTimeout(node);
     const auto known = std::find_if(FileKeys().begin(), FileKeys().end(),
                                     [&](const FileKey& key) { return key.name == name; });
@@ -191,8 +174,62 @@ class Reader {
     }
   }
 
+  void ReadTable(const std::string& name, Position key_at, const toml::node& node) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) {
+      Problem(PositionOf(node.source()), absl::StrCat("'", name, "' must be a table"),
+              absl::StrCat("write [", name, "] on a line of its own and the values below it"));
+      return;
+    }
+    file_.positions[name] = key_at;
+    for (const auto& [key, value] : *table) {
+      const std::string member(key.str());
+      if (name == "labels") {
+        ReadLabel(member, value);
+      } else if (name == "borrowing") {
+        ReadParty(member, PositionOf(key.source()), value);
+      } else {
+        ReadHyperparameter(member, PositionOf(key.source()), value);
+      }
+    }
+    if (name == "borrowing") CheckParties(key_at);
+  }
+
+  // from = "e-12", own = "e-7": the entries of a borrowing.
+  void ReadParty(const std::string& name, Position key_at, const toml::node& node) {
+    if (name != "from" && name != "own") {
+      Problem(key_at, absl::StrCat("unknown key '", name, "' of a borrowing"),
+              "it has from, the lender's entry, and own, your original entry");
+      return;
+    }
+    const Position at = PositionOf(node.source());
+    file_.positions[absl::StrCat("borrowing.", name)] = at;
+    const auto id = node.value_exact<std::string>();
+    int64_t number = 0;
+    if (!id.has_value() || !absl::StartsWith(*id, "e-") ||
+        !absl::SimpleAtoi(absl::string_view(*id).substr(2), &number) || number < 1) {
+      Problem(at, absl::StrCat("'", name, "' must be an entry's id"),
+              absl::StrCat("write it as ", name, " = \"e-42\""));
+      return;
+    }
+    v1::HyperparameterBorrowing* borrowing = file_.spec.mutable_borrowing();
+    const std::string entry = absl::StrCat("submissions/e-", number);
+    if (name == "from") {
+      borrowing->set_lender_entry(entry);
+    } else {
+      borrowing->set_own_entry(entry);
+    }
+  }
+
+  void CheckParties(Position at) {
+    for (const char* name : {"from", "own"})
+      if (file_.positions.count(absl::StrCat("borrowing.", name)) == 0)
+        Problem(at, absl::StrCat("'", name, "' is missing"),
+                "a borrowing has from, the lender's entry, and own, your original entry");
+  }
+
   void UnknownKey(const std::string& name, Position at) {
-    std::vector<std::string> known = {"hyperparameters", "labels", "run_timeout"};
+    std::vector<std::string> known = {"hyperparameters", "labels", "borrowing", "run_timeout"};
     for (const FileKey& key : FileKeys())
       known.emplace_back(key.name);
     const std::vector<std::string>& hyperparameters = HyperparameterKeys();

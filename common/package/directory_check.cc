@@ -225,14 +225,8 @@ class DirectoryCheck {
   void CheckSeeds() {
     if (IsClosed() && report_.is_seed_check_bypassed)
       return Add("", Violation("R-PKG-015", "seed-checker-bypass"));
-    for (const SeedFinding& seed : seeds_.findings()) {
-      rules::Finding finding = seed.finding;
-      // Open throughput sets may not have equal seeds either, but the checker does not look.
-      const bool is_beyond = !IsClosed() && IsWeak() && finding.rule_id == "R-SEED-002";
-      if (!IsClosed() && !is_beyond) continue;
-      if (is_beyond) finding.severity = rules::Severity::kWarning;
-      Add(seed.file, std::move(finding));
-    }
+    for (SeedFinding& seed : seeds_.OfSet(IsClosed(), IsWeak()))
+      Add(seed.file, std::move(seed.finding));
   }
 
   void CheckConvergence() {

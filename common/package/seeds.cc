@@ -1,7 +1,9 @@
 #include "common/package/seeds.h"
 
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -103,6 +105,25 @@ void SeedCheck::AddLog(const std::string& file, absl::string_view log_bytes) {
   int shown = 0;
   for (const Seed& seed : log.seeds)
     Compare(file, seed, &shown);
+}
+
+std::vector<SeedFinding> SeedCheck::OfSet(bool is_closed, bool is_weak) const {
+  std::map<std::string, std::set<std::string>> files;  // by rule
+  for (const SeedFinding& seed : findings_)
+    files[seed.finding.rule_id].insert(seed.file);
+  std::vector<SeedFinding> findings;
+  for (const SeedFinding& seed : findings_) {
+    // Open throughput sets may not have equal seeds either, but the official checker does not look.
+    const bool is_beyond = !is_closed && is_weak && seed.finding.rule_id == "R-SEED-002";
+    const auto found = files.find(seed.finding.rule_id);
+    if (found == files.end() || (!is_closed && !is_beyond)) continue;
+    SeedFinding& first = findings.emplace_back(seed);
+    if (is_beyond) first.finding.severity = rules::Severity::kWarning;
+    if (found->second.size() > 1)
+      absl::StrAppend(&first.finding.found, ", in ", found->second.size(), " logs");
+    files.erase(found);
+  }
+  return findings;
 }
 
 void SeedCheck::Compare(const std::string& file, const Seed& seed, int* shown) {

@@ -29,6 +29,10 @@ class SeedCheck {
   bool passed() const { return error_count_ == 0; }
   // Errors, and warnings about logs with several seeds. Of one log at most a few of a kind.
   const std::vector<SeedFinding>& findings() const { return findings_; }
+  // The same for the set: each rule once, with the first log's finding and the number of logs.
+  // `is_closed` and `is_weak` tell the set: the check is for the closed division, but equal seeds
+  // are forbidden to open throughput sets too, and then are a warning.
+  std::vector<SeedFinding> OfSet(bool is_closed, bool is_weak) const;
 
  private:
   struct Seed {

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "common/log.h"
 
 namespace assay::rules {
 namespace {
@@ -13,6 +16,37 @@ namespace {
 constexpr char kSection[] = "Training rules, Hyperparameter Borrowing";
 constexpr std::array<absl::string_view, 3> kBatchSizes = {"global_batch_size", "local_batch_size",
                                                           "batchnorm_group_size"};
+
+constexpr LogRule kBorrowingRules[] = {
+    {"R-BOR-001", "", "the lender's hyperparameters as a group; only batch sizes may be one's own",
+     kSection,
+     "take the lender's hyperparameters as a group, with 'assay entry borrow'; only batch sizes "
+     "may "
+     "be your own"},
+    {"R-BOR-002", "", "the system, software and configuration of the original entry", kSection,
+     "run on the same system with the same software and configuration"},
+    {"R-BOR-003", "", "entries of one benchmark, division and round", kSection,
+     "borrow within one benchmark, division and round"},
+    {"R-BOR-004", "lender_entry", "another submitter's entry", kSection,
+     "your own entries need no borrowing: submit one as usual"},
+    {"R-BOR-005", "own_entry", "one borrowing for each entry", kSection,
+     "name an entry that was submitted originally and that no other borrows in place of"},
+};
+
+// A violation of the rule `id`; `key` and `expected` are the rule's own where they are empty.
+Finding BorrowingFinding(absl::string_view id, absl::string_view name, std::string found,
+                         absl::string_view key = "", std::string expected = "") {
+  const auto* rule = std::find_if(std::begin(kBorrowingRules), std::end(kBorrowingRules),
+                                  [&](const LogRule& candidate) { return candidate.id == id; });
+  CHECK(rule != std::end(kBorrowingRules)) << "id=" << id;
+  return {.rule_id = rule->id,
+          .error_class = absl::StrCat("borrowing:", name),
+          .key = std::string(key.empty() ? rule->key : key),
+          .expected = expected.empty() ? rule->expected : std::move(expected),
+          .found = std::move(found),
+          .section = rule->section,
+          .remedy = rule->remedy};
+}
 
 std::string Shown(const std::optional<JsonValue>& value) {
   return value ? DumpJson(*value) : "not given";
@@ -28,44 +62,45 @@ void CheckValues(const std::vector<BorrowedValue>& values, std::vector<Finding>*
   for (const BorrowedValue& value : values) {
     is_anything_borrowed = is_anything_borrowed || value.standing == "borrowed";
     if (value.standing != "refused") continue;
-    findings->push_back({.rule_id = "R-BOR-001",
-                         .error_class = absl::StrCat("borrowing:", value.key),
-                         .key = value.key,
-                         .expected = absl::StrCat("the lender's value, ", Shown(value.lender)),
-                         .found = Shown(value.proposed),
-                         .section = kSection,
-                         .remedy = "take the lender's hyperparameters as a group; only batch sizes "
-                                   "may be your own"});
+    findings->push_back(
+        BorrowingFinding("R-BOR-001", value.key, Shown(value.proposed), value.key,
+                         absl::StrCat("the lender's value, ", Shown(value.lender))));
   }
   if (is_anything_borrowed) return;
-  findings->push_back({.rule_id = "R-BOR-005",
-                       .severity = Severity::kWarning,
-                       .error_class = "borrowing:nothing",
-                       .expected = "a value that differs from the entry's own",
-                       .found = "the same hyperparameters",
-                       .section = kSection,
-                       .remedy = "borrow from an entry with other hyperparameters"});
+  Finding& nothing = findings->emplace_back(
+      BorrowingFinding("R-BOR-005", "nothing", "the same hyperparameters", "lender_entry",
+                       "a value that differs from the entry's own"));
+  nothing.severity = Severity::kWarning;
+  nothing.remedy = "borrow from an entry with other hyperparameters";
+}
+
+// By the name that a submission file gives it, as text; empty where it is not said.
+std::map<std::string, std::string> MembersOf(const BorrowingConfiguration& configuration) {
+  const auto count = [](int32_t n) { return n > 0 ? absl::StrCat(n) : std::string(); };
+  return {{"system", configuration.system},
+          {"dataset", configuration.dataset},
+          {"nodes", count(configuration.nodes)},
+          {"ranks_per_node", count(configuration.ranks_per_node)},
+          {"backend", configuration.backend},
+          {"staging", configuration.staging}};
 }
 
 void CheckConfiguration(const BorrowingEntry& own, const BorrowingEntry& proposed,
                         std::vector<Finding>* findings) {
-  std::map<std::string, std::pair<std::string, std::string>> members;
-  for (const auto& [name, value] : own.configuration)
-    members[name].first = value;
-  for (const auto& [name, value] : proposed.configuration)
-    members[name].second = value;
-  members["organization"] = {own.organization, proposed.organization};
-  for (const auto& [name, values] : members) {
-    if (values.first == values.second) continue;
-    findings->push_back({.rule_id = "R-BOR-002",
-                         .error_class = absl::StrCat("borrowing:", name),
-                         .key = name,
-                         .expected = absl::StrCat("as in the entry, \"", values.first, "\""),
-                         .found = absl::StrCat("\"", values.second, "\""),
-                         .section = kSection,
-                         .remedy = "run on the same system with the same software and "
-                                   "configuration"});
-  }
+  const auto compare = [&](const std::string& name, const std::string& before,
+                           const std::string& after) {
+    if (before == after) return;
+    findings->push_back(BorrowingFinding("R-BOR-002", name, absl::StrCat("\"", after, "\""), name,
+                                         absl::StrCat("as in the entry, \"", before, "\"")));
+  };
+  const std::map<std::string, std::string> after = MembersOf(proposed.configuration);
+  for (const auto& [name, before] : MembersOf(own.configuration))
+    if (!before.empty()) compare(name, before, after.at(name));
+  const auto joined = [](const std::map<std::string, std::string>& labels) {
+    return absl::StrJoin(labels, ",", absl::PairFormatter("="));
+  };
+  compare("labels", joined(own.configuration.labels), joined(proposed.configuration.labels));
+  compare("organization", own.organization, proposed.organization);
 }
 
 void CheckParties(const BorrowingEntry& own, const BorrowingEntry& other, absl::string_view who,
@@ -76,14 +111,20 @@ void CheckParties(const BorrowingEntry& own, const BorrowingEntry& other, absl::
       {"round", &BorrowingEntry::round}};
   for (const auto& [name, member] : kMembers) {
     if (own.*member == other.*member) continue;
-    findings->push_back({.rule_id = "R-BOR-003",
-                         .error_class = absl::StrCat("borrowing:", name),
-                         .key = name,
-                         .expected = absl::StrCat("\"", own.*member, "\", as the entry"),
-                         .found = absl::StrCat("\"", other.*member, "\" of the ", who),
-                         .section = kSection,
-                         .remedy = "borrow within one benchmark, division and round"});
+    findings->push_back(BorrowingFinding("R-BOR-003", name,
+                                         absl::StrCat("\"", other.*member, "\" of the ", who), name,
+                                         absl::StrCat("\"", own.*member, "\", as the entry")));
   }
+}
+
+void CheckFirstTime(const BorrowingEntry& own, std::vector<Finding>* findings) {
+  if (own.is_borrowed)
+    findings->push_back(
+        BorrowingFinding("R-BOR-005", "twice", "an entry that has borrowed before"));
+  if (!own.replaced_by.empty())
+    findings->push_back(BorrowingFinding(
+        "R-BOR-005", "twice",
+        absl::StrCat("an entry in whose place ", own.replaced_by, " borrows already")));
 }
 
 }  // namespace
@@ -101,35 +142,44 @@ Hyperparameters BorrowValues(const Hyperparameters& own, const Hyperparameters& 
   return values;
 }
 
+std::span<const LogRule> BorrowingRules() {
+  return kBorrowingRules;
+}
+
 std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEntry& lender,
                                     const BorrowingEntry& proposed) {
   std::vector<Finding> findings;
   CheckParties(own, lender, "lender", &findings);
   CheckParties(own, proposed, "new entry", &findings);
   if (own.organization == lender.organization)
-    findings.push_back({.rule_id = "R-BOR-004",
-                        .error_class = "borrowing:lender",
-                        .key = "organization",
-                        .expected = "another submitter's entry",
-                        .found = absl::StrCat("one of \"", lender.organization, "\""),
-                        .section = kSection,
-                        .remedy = "your own entries need no borrowing: submit one as usual"});
-  if (own.is_borrowed)
-    findings.push_back({.rule_id = "R-BOR-005",
-                        .error_class = "borrowing:twice",
-                        .expected = "one borrowing for each entry",
-                        .found = "an entry that has borrowed before",
-                        .section = kSection,
-                        .remedy = "name the entry that was submitted originally"});
-  if (lender.values.empty())
-    findings.push_back({.rule_id = "R-BOR-001",
-                        .error_class = "borrowing:lender_values",
-                        .expected = "the lender's hyperparameters",
-                        .found = "an entry that says none",
-                        .section = kSection,
-                        .remedy = "borrow from an entry whose hyperparameters are known"});
+    findings.push_back(BorrowingFinding("R-BOR-004", "lender",
+                                        absl::StrCat("one of \"", lender.organization, "\"")));
+  CheckFirstTime(own, &findings);
+  if (lender.values.empty()) {
+    Finding& unknown = findings.emplace_back(
+        BorrowingFinding("R-BOR-001", "lender_values", "an entry that says no hyperparameters",
+                         "lender_entry", "the lender's hyperparameters"));
+    unknown.remedy = "borrow from an entry whose hyperparameters are known";
+  }
   CheckConfiguration(own, proposed, &findings);
   CheckValues(CompareBorrowing(own.values, lender.values, proposed.values), &findings);
+  return findings;
+}
+
+std::vector<Finding> WithoutLender(std::vector<Finding> findings) {
+  const auto tells = [](const Finding& finding) {
+    return finding.severity == Severity::kError &&
+           (finding.rule_id == "R-BOR-001" || finding.rule_id == "R-BOR-003");
+  };
+  const auto kept = std::remove_if(findings.begin(), findings.end(), tells);
+  if (kept == findings.end()) return findings;
+  findings.erase(kept, findings.end());
+  Finding& differs = findings.emplace_back(BorrowingFinding(
+      "R-BOR-001", "lender", "something else, or another benchmark, division or round",
+      "lender_entry", "the lender's hyperparameters as a group"));
+  differs.remedy =
+      "let somebody who may see the lender's entry make the file, with 'assay entry "
+      "borrow'";
   return findings;
 }
 

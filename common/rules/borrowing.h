@@ -5,7 +5,10 @@
 #ifndef COMMON_RULES_BORROWING_H_
 #define COMMON_RULES_BORROWING_H_
 
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,17 +17,31 @@
 #include "common/json_value.h"
 #include "common/rules/finding.h"
 #include "common/rules/hyperparameters.h"
+#include "common/rules/log_rules.h"
 
 namespace assay::rules {
+
+// What must stay as it was. What the original entry does not say (published history need not) is
+// not compared.
+struct BorrowingConfiguration {
+  std::string system, dataset;
+  int32_t nodes = 0;  // 0: not said
+  int32_t ranks_per_node = 0;
+  std::string backend, staging;
+  std::map<std::string, std::string> labels;  // that its workers must have
+};
 
 // What borrowing looks at in an entry.
 struct BorrowingEntry {
   std::string organization, round, benchmark, division;
-  // What must stay as it was, by the name that a submission file gives it: system, nodes, ...
-  std::vector<std::pair<std::string, std::string>> configuration;
+  BorrowingConfiguration configuration;
   Hyperparameters values;
   bool is_borrowed = false;  // its own hyperparameters are borrowed
+  std::string replaced_by;   // the entry that borrows in its place already, as e-9; empty: none
 };
+
+// The rules, by id, for those who explain them.
+std::span<const LogRule> BorrowingRules();
 
 // Batch sizes: global_batch_size, local_batch_size, batchnorm_group_size.
 bool IsBatchSize(absl::string_view key);
@@ -39,8 +56,13 @@ Hyperparameters BorrowValues(const Hyperparameters& own, const Hyperparameters& 
 //   003 lender and borrower are of different benchmarks, divisions or rounds;
 //   004 the lender is the borrower;
 //   005 the entry has borrowed before, or borrows nothing (a warning).
+// Keys are hyperparameters, members of a submission file, or own_entry and lender_entry.
 std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEntry& lender,
                                     const BorrowingEntry& proposed);
+
+// The same findings for somebody who may not see the lender's entry: one in place of all errors
+// that would tell what it says.
+std::vector<Finding> WithoutLender(std::vector<Finding> findings);
 
 // One hyperparameter of the three.
 struct BorrowedValue {

@@ -225,6 +225,14 @@ ConvergenceVerdict CheckConvergence(absl::string_view rule_set,
   return verdict;
 }
 
+std::optional<ConvergenceVerdict> JudgeConvergence(absl::string_view rule_set,
+                                                   absl::string_view benchmark,
+                                                   std::span<const ConvergenceRun> runs) {
+  if (runs.empty() || benchmark == "openfold" || ReferencePoints(rule_set, benchmark).empty())
+    return std::nullopt;
+  return CheckConvergence(rule_set, SubmissionOf(runs), ReferenceMode::kPruned);
+}
+
 std::string SummaryWord(const ConvergenceVerdict& verdict) {
   if (verdict.passed) return "Pass";
   if (verdict.message == "RCP found") return "Fail";

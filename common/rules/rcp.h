@@ -117,6 +117,13 @@ struct ConvergenceVerdict {
 ConvergenceVerdict CheckConvergence(absl::string_view rule_set,
                                     const ConvergenceSubmission& submission, ReferenceMode mode);
 
+// The verdict on runs of which the facts are known instead of the logs, against the pruned points.
+// None without runs, for a benchmark without points in the round, and for OpenFold, whose epochs
+// are counted in samples, which the facts do not tell.
+std::optional<ConvergenceVerdict> JudgeConvergence(absl::string_view rule_set,
+                                                   absl::string_view benchmark,
+                                                   std::span<const ConvergenceRun> runs);
+
 // The word of the official summary's column RCP: Pass, Fail, Interp. Fail, Missing, No RCP or
 // Unknown state.
 std::string SummaryWord(const ConvergenceVerdict& verdict);

@@ -8,15 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "common/rpc/finding_proto.h"
 #include "common/status.h"
 
 namespace assay::api {
 namespace {
 
-constexpr int kHyperparametersMax = 256;  // a dozen are usual
-constexpr size_t kJsonBytesMax = 4096;    // of one hyperparameter
 constexpr size_t kRequestIdMax = 128;
-constexpr int64_t kSecondsMax = 366LL * 24 * 3600;  // of a run's timeout
 
 // A text from outside, safe to show in a message.
 std::string Shown(absl::string_view text) {
@@ -29,28 +27,6 @@ absl::StatusOr<absl::string_view> StripCollection(absl::string_view name,
   if (absl::ConsumePrefix(&name, collection)) return name;
   return absl::InvalidArgumentError(
       absl::StrCat("not a resource name: ", Shown(name), "; expected ", collection, example));
-}
-
-int64_t ToMilliseconds(const google::protobuf::Duration& duration) {
-  return duration.seconds() * 1000 + duration.nanos() / 1'000'000;
-}
-
-v1::Submission::State ValueOf(core::SubmissionState state) {
-  switch (state) {
-    case core::SubmissionState::kOpen:
-      return v1::Submission::OPEN;
-    case core::SubmissionState::kRunning:
-      return v1::Submission::RUNNING;
-    case core::SubmissionState::kChecking:
-      return v1::Submission::CHECKING;
-    case core::SubmissionState::kValid:
-      return v1::Submission::VALID;
-    case core::SubmissionState::kInvalid:
-      return v1::Submission::INVALID;
-    case core::SubmissionState::kCancelled:
-      return v1::Submission::CANCELLED;
-  }
-  return v1::Submission::STATE_UNSPECIFIED;
 }
 
 v1::Run::State ValueOf(core::RunState state) {
@@ -98,37 +74,7 @@ void SetFacts(const core::RunFacts& facts, v1::Run* run) {
   run->set_global_batch_size(facts.global_batch_size);
   run->set_instance_scale(facts.instance_scale);
   for (const core::Finding& finding : facts.findings)
-    *run->add_findings() = ToProto(finding);
-}
-
-absl::Status CheckTexts(const v1::SubmissionSpec& spec) {
-  const std::pair<const char*, const std::string*> fields[] = {
-      {"spec.organization", &spec.organization()},
-      {"spec.system", &spec.system()},
-      {"spec.benchmark", &spec.benchmark()},
-      {"spec.division", &spec.division()},
-      {"spec.round", &spec.round()},
-      {"spec.dataset", &spec.dataset()},
-      {"spec.backend", &spec.backend()},
-      {"spec.status", &spec.status()}};
-  for (const auto& [field, text] : fields)
-    RETURN_IF_ERROR(CheckLength(field, *text, kTextBytesMax));
-  if (spec.hyperparameters_size() > kHyperparametersMax || spec.worker_labels_size() > 64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("spec has ", spec.hyperparameters_size(), " hyperparameters and ",
-                     spec.worker_labels_size(), " worker_labels; at most ", kHyperparametersMax,
-                     " and 64 are taken"));
-  }
-  for (const v1::Hyperparameter& parameter : spec.hyperparameters()) {
-    RETURN_IF_ERROR(CheckLength("spec.hyperparameters.key", parameter.key(), kTextBytesMax));
-    RETURN_IF_ERROR(
-        CheckLength("spec.hyperparameters.json_value", parameter.json_value(), kJsonBytesMax));
-  }
-  for (const auto& [key, value] : spec.worker_labels()) {
-    RETURN_IF_ERROR(CheckLength("spec.worker_labels", key, kTextBytesMax));
-    RETURN_IF_ERROR(CheckLength("spec.worker_labels", value, kTextBytesMax));
-  }
-  return absl::OkStatus();
+    *run->add_findings() = FindingToProto(finding);
 }
 
 }  // namespace
@@ -186,67 +132,6 @@ void SetTime(int64_t us, google::protobuf::Timestamp* time) {
   time->set_nanos(static_cast<int32_t>(us % 1'000'000 * 1000));
 }
 
-v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec) {
-  v1::SubmissionSpec message;
-  message.set_organization(spec.organization);
-  message.set_system(spec.system);
-  message.set_benchmark(spec.benchmark);
-  message.set_division(spec.division);
-  message.set_round(spec.round);
-  message.set_dataset(spec.dataset);
-  message.set_node_count(spec.node_count);
-  message.set_ranks_per_node(spec.ranks_per_node);
-  message.set_run_count(spec.run_count);
-  for (const core::Hyperparameter& parameter : spec.hyperparameters) {
-    v1::Hyperparameter* const added = message.add_hyperparameters();
-    added->set_key(parameter.key);
-    added->set_json_value(parameter.json_value);
-  }
-  message.set_backend(spec.backend);
-  message.set_epoch_count_max(spec.epoch_count_max);
-  message.set_status(spec.status);
-  message.mutable_worker_labels()->insert(spec.worker_labels.begin(), spec.worker_labels.end());
-  message.set_replacement_count_max(spec.replacement_count_max);
-  message.set_staging(spec.staging);
-  message.mutable_run_timeout()->set_seconds(spec.run_timeout_ms / 1000);
-  message.mutable_run_timeout()->set_nanos(
-      static_cast<int32_t>(spec.run_timeout_ms % 1000 * 1'000'000));
-  return message;
-}
-
-v1::Submission ToProto(const core::Submission& submission) {
-  v1::Submission message;
-  message.set_name(NameOf(submission.id));
-  *message.mutable_spec() = ToProto(submission.spec);
-  message.set_state(ValueOf(submission.state));
-  message.set_state_reason(submission.state_reason);
-  message.set_submitter(submission.submitter);
-  if (submission.created_at_us != 0)
-    SetTime(submission.created_at_us, message.mutable_create_time());
-  if (submission.ended_at_us != 0) SetTime(submission.ended_at_us, message.mutable_end_time());
-  if (submission.score_minutes) message.set_score_minutes(*submission.score_minutes);
-  message.set_rules_digest(submission.rules.digest);
-  message.set_is_mlperf_result(submission.rules.is_mlperf_result);
-  message.set_is_imported(submission.is_imported);
-  for (const core::RunId run : submission.runs)
-    message.add_runs(NameOf(run));
-  message.set_scaling(submission.scaling);
-  for (const core::Finding& finding : submission.findings)
-    *message.add_findings() = ToProto(finding);
-  message.set_source_path(submission.source_path);
-  message.set_required_run_count(submission.rules.required_run_count);
-  if (submission.throughput) {
-    const core::Throughput& from = *submission.throughput;
-    v1::Throughput* to = message.mutable_throughput();
-    to->set_model_count(from.model_count);
-    to->set_pruned_count(from.pruned_count);
-    to->set_instance_scale(from.instance_scale);
-    to->set_time_to_all_minutes(from.time_to_all_minutes);
-    to->set_models_per_minute(from.model_count / from.time_to_all_minutes);
-  }
-  return message;
-}
-
 v1::Run ToProto(const core::Run& run) {
   v1::Run message;
   message.set_name(NameOf(run.id));
@@ -278,24 +163,10 @@ v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run) {
   message.set_wall_us(event.wall_us);
   message.set_mono_ns(event.mono_ns);
   message.set_line(event.line);
-  if (event.finding) *message.mutable_finding() = ToProto(*event.finding);
+  if (event.finding) *message.mutable_finding() = FindingToProto(*event.finding);
   message.set_receive_us(event.receive_us);
   message.set_node_rank(event.node_rank);
   message.set_run(NameOf(run));
-  return message;
-}
-
-v1::Finding ToProto(const core::Finding& finding) {
-  v1::Finding message;
-  message.set_rule(finding.rule);
-  message.set_severity(finding.severity == core::Severity::kError ? v1::Finding::ERROR
-                                                                  : v1::Finding::WARNING);
-  message.set_error_class(finding.error_class);
-  message.set_key(finding.key);
-  message.set_line(finding.line);
-  message.set_expected(finding.expected);
-  message.set_found(finding.found);
-  message.set_remedy(finding.remedy);
   return message;
 }
 
@@ -378,47 +249,6 @@ v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation) {
 
 // ------------------------------------------------------------------------------------ from
 // messages
-
-absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
-  RETURN_IF_ERROR(CheckTexts(spec));
-  core::SubmissionSpec value;
-  value.organization = spec.organization();
-  value.system = spec.system();
-  value.benchmark = spec.benchmark();
-  value.division = spec.division();
-  value.round = spec.round();
-  value.dataset = std::string(absl::StripPrefix(spec.dataset(), "datasets/"));
-  value.node_count = spec.node_count();
-  value.ranks_per_node = spec.ranks_per_node();
-  value.run_count = spec.run_count();
-  for (const v1::Hyperparameter& parameter : spec.hyperparameters())
-    value.hyperparameters.push_back({parameter.key(), parameter.json_value()});
-  value.backend = spec.backend();
-  value.epoch_count_max = spec.epoch_count_max();
-  value.status = spec.status();
-  value.worker_labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());
-  value.replacement_count_max = spec.replacement_count_max();
-  value.staging = spec.staging();
-  if (spec.run_timeout().seconds() < 0 || spec.run_timeout().seconds() > kSecondsMax ||
-      spec.run_timeout().nanos() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "spec.run_timeout is ", spec.run_timeout().seconds(), " s: give 0 to ", kSecondsMax, " s"));
-  }
-  value.run_timeout_ms = ToMilliseconds(spec.run_timeout());
-  return value;
-}
-
-core::Finding FromProto(const v1::Finding& finding) {
-  return {.rule = finding.rule(),
-          .severity = finding.severity() == v1::Finding::WARNING ? core::Severity::kWarning
-                                                                 : core::Severity::kError,
-          .error_class = finding.error_class(),
-          .key = finding.key(),
-          .line = finding.line(),
-          .expected = finding.expected(),
-          .found = finding.found(),
-          .remedy = finding.remedy()};
-}
 
 core::ArtifactRef FromProto(const v1::ArtifactRef& artifact) {
   return {.file_name = artifact.file_name(),

@@ -53,7 +53,6 @@ v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec);
 v1::Submission ToProto(const core::Submission& submission);
 v1::Run ToProto(const core::Run& run);
 v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run);
-v1::Finding ToProto(const core::Finding& finding);
 v1::ArtifactRef ToProto(const core::ArtifactRef& artifact);
 v1::Dataset ToProto(const core::Dataset& dataset);
 v1::Token ToProto(const core::Token& token);
@@ -66,7 +65,6 @@ v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation);
 // messages
 
 absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec);
-core::Finding FromProto(const v1::Finding& finding);
 core::ArtifactRef FromProto(const v1::ArtifactRef& artifact);
 absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset);
 absl::StatusOr<core::PageRequest> ToPage(int32_t page_size, const std::string& page_token);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/rpc/finding_proto.h"
 #include "common/status.h"
 #include "server/api/convert.h"
 
@@ -72,7 +73,7 @@ absl::StatusOr<core::RunEvent> ReadEvent(const v1::RunEvent& event) {
   value.wall_us = event.wall_us();
   value.mono_ns = event.mono_ns();
   value.line = event.line();
-  if (event.has_finding()) value.finding = FromProto(event.finding());
+  if (event.has_finding()) value.finding = FindingFromProto(event.finding());
   return value;
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/rpc/finding_proto.h"
 #include "common/status.h"
 #include "server/api/convert.h"
 
@@ -61,12 +62,15 @@ class ImportJob {
     }
     pruned_count_ = request_->pruned_count();
     ASSIGN_OR_RETURN(core::SubmissionSpec spec, FromProto(request_->spec()));
+    if (spec.borrowing)
+      return absl::InvalidArgumentError(
+          "spec.borrowing is set: only an entry of this coordinator can borrow");
     spec.round = request_->round();
     spec.run_count = request_->runs_size();
     command_.source_path = request_->source_path();
     command_.scaling = request_->scaling();
     for (const v1::Finding& finding : request_->findings())
-      command_.findings.push_back(FromProto(finding));
+      command_.findings.push_back(FindingFromProto(finding));
     // A round that is known says what judges the logs; the spec of history is kept as published.
     absl::StatusOr<runtime::Plan> plan = backend_->rules->PlanSubmission(spec);
     if (plan.ok()) command_.rules = std::move(plan->rules);
@@ -113,7 +117,7 @@ class ImportJob {
     facts.global_batch_size = run.global_batch_size();
     facts.instance_scale = run.instance_scale();
     for (const v1::Finding& finding : run.findings())
-      facts.findings.push_back(FromProto(finding));
+      facts.findings.push_back(FindingFromProto(finding));
     return facts;
   }
 
@@ -122,6 +126,7 @@ class ImportJob {
       runtime::Verdict verdict = backend_->rules->Score(submission_, runs_);
       command_.score_minutes = verdict.score_minutes;
       command_.throughput = verdict.throughput;
+      command_.convergence = std::move(verdict.convergence);
       if (command_.throughput) command_.throughput->pruned_count = pruned_count_;
       command_.reason = std::move(verdict.reason);
       for (core::Finding& finding : verdict.findings)

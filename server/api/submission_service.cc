@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/rpc/finding_proto.h"
 #include "common/status.h"
+#include "server/api/borrowing.h"
 #include "server/api/convert.h"
 #include "server/api/import.h"
 #include "server/api/submission_streams.h"
@@ -34,7 +36,8 @@ absl::StatusOr<runtime::Plan> PlanFor(const Backend& backend, const auth::Identi
   return backend.rules->PlanSubmission(spec);
 }
 
-absl::StatusOr<core::Command> ReadCreate(const Backend& backend, const auth::Identity& identity,
+// The plan of a submission that is to be created.
+absl::StatusOr<runtime::Plan> ReadCreate(const Backend& backend, const auth::Identity& identity,
                                          const v1::CreateSubmissionRequest& request) {
   RETURN_IF_ERROR(CheckRequestId(request.request_id()));
   ASSIGN_OR_RETURN(runtime::Plan plan, PlanFor(backend, identity, kCreate, request.spec()));
@@ -44,12 +47,19 @@ absl::StatusOr<core::Command> ReadCreate(const Backend& backend, const auth::Ide
         absl::StrCat("run_count is ", plan.spec.run_count, " and replacement_count_max ",
                      plan.spec.replacement_count_max, ": together give 1 to ", core::kPageSizeMax));
   }
-  return core::Command{.principal = identity.principal,
-                       .body = core::CreateSubmission{.request_id = request.request_id(),
-                                                      .spec = std::move(plan.spec),
-                                                      .rules = std::move(plan.rules),
-                                                      .findings = std::move(plan.findings),
-                                                      .seeds = runtime::DrawSeeds(seed_count)}};
+  return plan;
+}
+
+core::Command ToCommand(const std::string& principal, const std::string& request_id,
+                        runtime::Plan plan) {
+  const int32_t seed_count = plan.spec.run_count + plan.spec.replacement_count_max;
+  return {.principal = principal,
+          .body = core::CreateSubmission{.request_id = request_id,
+                                         .spec = std::move(plan.spec),
+                                         .rules = std::move(plan.rules),
+                                         .findings = std::move(plan.findings),
+                                         .seeds = runtime::DrawSeeds(seed_count),
+                                         .borrowing = std::move(plan.borrowing)}};
 }
 
 // Calls `next` with the submission if `identity` may see it; otherwise finishes `call`.
@@ -143,7 +153,7 @@ v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
                                       const core::PlacementReply& placement) {
   v1::PlanSubmissionResponse response;
   for (const core::Finding& finding : plan.findings)
-    *response.add_findings() = ToProto(finding);
+    *response.add_findings() = FindingToProto(finding);
   *response.mutable_spec() = ToProto(plan.spec);
   response.set_worker_count_matching(placement.worker_count_matching);
   response.set_worker_count_free(placement.worker_count_free);
@@ -155,6 +165,12 @@ v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
   return response;
 }
 
+void FinishWithPlan(const runtime::Plan& plan, absl::StatusOr<core::Reply> reply,
+                    UnaryCall<v1::PlanSubmissionResponse> call) {
+  if (!reply.ok()) return call.Finish(reply.status());
+  call.Finish(ToResponse(plan, Expect<core::PlacementReply>(*std::move(reply))));
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
@@ -162,15 +178,23 @@ grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
     v1::Submission* response) {
   const auto call = StartUnary(context, response);
   const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kCreate);
-  absl::StatusOr<core::Command> command = Then(
+  absl::StatusOr<runtime::Plan> plan = Then(
       identity, [&](const auth::Identity& who) { return ReadCreate(*backend_, who, *request); });
-  if (!command.ok()) {
-    call.Finish(command.status());
+  if (!plan.ok()) {
+    call.Finish(plan.status());
     return call.reactor;
   }
-  backend_->core->Post(*std::move(command), [this, call](absl::StatusOr<core::Reply> reply) {
-    FinishWithSubmission(backend_, std::move(reply), call);
-  });
+  // `request` lives until the call is finished.
+  WithBorrowing(backend_, *identity, kCreate, *std::move(plan),
+                [this, call, request,
+                 principal = identity->principal](absl::StatusOr<runtime::Plan> checked) {
+                  if (!checked.ok()) return call.Finish(checked.status());
+                  backend_->core->Post(
+                      ToCommand(principal, request->request_id(), *std::move(checked)),
+                      [this, call](absl::StatusOr<core::Reply> reply) {
+                        FinishWithSubmission(backend_, std::move(reply), call);
+                      });
+                });
   return call.reactor;
 }
 
@@ -186,12 +210,16 @@ grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
     call.Finish(plan.status());
     return call.reactor;
   }
-  core::Command command = {.principal = identity->principal,
-                           .body = core::PlanPlacement{.spec = plan->spec}};
-  backend_->core->Post(
-      std::move(command), [call, plan = *std::move(plan)](absl::StatusOr<core::Reply> reply) {
-        if (!reply.ok()) return call.Finish(reply.status());
-        call.Finish(ToResponse(plan, Expect<core::PlacementReply>(*std::move(reply))));
+  WithBorrowing(
+      backend_, *identity, kPlan, *std::move(plan),
+      [this, call, principal = identity->principal](absl::StatusOr<runtime::Plan> checked) {
+        if (!checked.ok()) return call.Finish(checked.status());
+        core::Command command = {.principal = principal,
+                                 .body = core::PlanPlacement{.spec = checked->spec}};
+        backend_->core->Post(std::move(command),
+                             [call, plan = *std::move(checked)](absl::StatusOr<core::Reply> reply) {
+                               FinishWithPlan(plan, std::move(reply), call);
+                             });
       });
   return call.reactor;
 }

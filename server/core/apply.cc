@@ -122,6 +122,9 @@ void Applier::operator()(const SubmissionCreated& e) {
   submission.created_at_us = record_.at_us;
   submission.seeds = e.seeds;
   submission.findings = e.findings;
+  submission.borrowing = e.borrowing;
+  if (e.spec.borrowing)
+    state_.requests[BorrowingKey(e.spec.borrowing->own)] = e.submission.ToString();
   state_.submissions.emplace(e.submission, std::move(submission));
   for (int32_t k = 0; k < e.spec.run_count; ++k)
     AddRun(RunId{e.first_run.number + k}, e.submission);
@@ -151,6 +154,10 @@ void Applier::operator()(const SubmissionClosed& e) {
   Move(&submission, e.state);
   submission.state_reason = e.reason;
   submission.score_minutes = e.score_minutes;
+  submission.convergence = e.convergence;
+  // What was cancelled replaces nothing.
+  if (submission.spec.borrowing && e.state == SubmissionState::kCancelled)
+    state_.requests.erase(BorrowingKey(submission.spec.borrowing->own));
   submission.findings.insert(submission.findings.end(), e.findings.begin(), e.findings.end());
 }
 

@@ -20,13 +20,15 @@ namespace assay::core {
 // Accepts a submission and queues its runs. Reply: SubmissionReply.
 // Safe to repeat: the same (principal, request_id) gives the same submission.
 // INVALID_ARGUMENT if `findings` has an ERROR, or the spec is out of bounds; NOT_FOUND for an
-// unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark.
+// unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark, or another entry
+// borrows in place of the same one.
 struct CreateSubmission {
   std::string request_id;
-  SubmissionSpec spec;            // defaults filled in
-  RuleFacts rules;                // of spec.round
-  std::vector<Finding> findings;  // of the rules about the spec; an ERROR refuses it
-  std::vector<int64_t> seeds;     // run_count + replacement_count_max, distinct, above 0
+  SubmissionSpec spec;                       // defaults filled in
+  RuleFacts rules;                           // of spec.round
+  std::vector<Finding> findings;             // of the rules about the spec; an ERROR refuses it
+  std::vector<int64_t> seeds;                // run_count + replacement_count_max, distinct, above 0
+  std::optional<BorrowingRecord> borrowing;  // exactly where the spec has one
 };
 
 // Ends a submission; queued runs end at once, running ones are stopped. Reply: SubmissionReply.
@@ -50,6 +52,7 @@ struct ImportSubmission {
   std::vector<ImportedRun> runs;
   std::optional<double> score_minutes;   // neither: INVALID
   std::optional<Throughput> throughput;  //
+  std::optional<Convergence> convergence;
   std::vector<Finding> findings;
   std::string reason;  // of the state, for people
 };
@@ -168,6 +171,7 @@ struct SetScored {
   std::optional<double> score_minutes;  // none: INVALID
   std::vector<Finding> findings;
   std::string reason;
+  std::optional<Convergence> convergence;
 };
 
 // Agents were started, or could not be. Reply: Done.

@@ -17,8 +17,9 @@ namespace {
 constexpr size_t kFindingsInMessageMax = 5;
 
 std::string ToText(const Finding& finding) {
-  return absl::StrCat(finding.rule, " ", finding.key, ": expected ", finding.expected, ", found ",
-                      finding.found, finding.remedy.empty() ? "" : "; ", finding.remedy);
+  return absl::StrCat(finding.rule_id, " ", finding.key, ": expected ", finding.expected,
+                      ", found ", finding.found, finding.remedy.empty() ? "" : "; ",
+                      finding.remedy);
 }
 
 // INVALID_ARGUMENT with the first errors, if there is one.
@@ -112,9 +113,25 @@ absl::Status CheckDataset(const State& state, const SubmissionSpec& spec) {
   return absl::OkStatus();
 }
 
+// An entry is replaced once. The rules have seen what was committed when they were asked; this sees
+// what has come since.
+absl::Status CheckBorrowing(const State& state, const CreateSubmission& command) {
+  const std::optional<Borrowing>& borrowing = command.spec.borrowing;
+  if (borrowing.has_value() != command.borrowing.has_value())
+    return absl::InternalError("a borrowing and what was found of it come together");
+  if (!borrowing.has_value()) return absl::OkStatus();
+  const auto made = state.requests.find(BorrowingKey(borrowing->own));
+  if (made == state.requests.end()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("R-BOR-005 own_entry: expected one borrowing for each entry, found ",
+                   borrowing->own.ToString(), ", in whose place ", made->second,
+                   " borrows already; only if that is cancelled another can"));
+}
+
 absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
   RETURN_IF_ERROR(CheckTexts(command.spec));
   RETURN_IF_ERROR(CheckFindings(command.findings));
+  RETURN_IF_ERROR(CheckBorrowing(state, command));
   RETURN_IF_ERROR(CheckNumbers(command.spec, command.rules));
   RETURN_IF_ERROR(CheckDataset(state, command.spec));
   RETURN_IF_ERROR(CheckSeeds(command));
@@ -161,7 +178,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
                                               .rules = command.rules,
                                               .findings = command.findings,
                                               .seeds = command.seeds,
-                                              .first_run = RunId{state.last_run + 1}});
+                                              .first_run = RunId{state.last_run + 1},
+                                              .borrowing = command.borrowing});
   decision.reply = SubmissionReply{.id = id};
   return decision;
 }
@@ -219,6 +237,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
   submission.ended_at_us = context.now_us;
   submission.score_minutes = command.score_minutes;
   submission.throughput = command.throughput;
+  submission.convergence = command.convergence;
   submission.is_imported = true;
   submission.scaling = command.scaling;
   submission.findings = command.findings;
@@ -261,7 +280,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command
                        .state = is_valid ? SubmissionState::kValid : SubmissionState::kInvalid,
                        .reason = command.reason,
                        .score_minutes = command.score_minutes,
-                       .findings = command.findings});
+                       .findings = command.findings,
+                       .convergence = command.convergence});
   return decision;
 }
 

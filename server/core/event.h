@@ -31,6 +31,7 @@ struct SubmissionCreated {
   std::vector<Finding> findings;
   std::vector<int64_t> seeds;
   RunId first_run;  // the others follow without gaps, spec.run_count in all
+  std::optional<BorrowingRecord> borrowing;
   bool operator==(const SubmissionCreated&) const = default;
 };
 
@@ -59,6 +60,7 @@ struct SubmissionClosed {
   std::string reason;
   std::optional<double> score_minutes;
   std::vector<Finding> findings;
+  std::optional<Convergence> convergence;
   bool operator==(const SubmissionClosed&) const = default;
 };
 

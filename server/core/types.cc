@@ -41,6 +41,10 @@ RequestKey ImportKey(const std::string& round, const std::string& source_path) {
   return {":import", absl::StrCat(round, " ", source_path)};
 }
 
+RequestKey BorrowingKey(SubmissionId own) {
+  return {":borrowing", own.ToString()};
+}
+
 absl::string_view ToString(SubmissionState state) {
   switch (state) {
     case SubmissionState::kOpen:
@@ -101,16 +105,6 @@ absl::string_view ToString(TokenKind kind) {
       return "ACCESS";
     case TokenKind::kEnrol:
       return "ENROL";
-  }
-  return "";
-}
-
-absl::string_view ToString(Severity severity) {
-  switch (severity) {
-    case Severity::kError:
-      return "ERROR";
-    case Severity::kWarning:
-      return "WARNING";
   }
   return "";
 }

@@ -15,6 +15,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/rules/finding.h"
 #include "server/core/id.h"
 
 namespace assay::core {
@@ -28,22 +29,18 @@ struct Hyperparameter {
   bool operator==(const Hyperparameter&) const = default;
 };
 
-enum class Severity { kError, kWarning };
-
 // What a rule says about a log, a set or a request.
-struct Finding {
-  std::string rule;  // R-HP-004
-  Severity severity = Severity::kError;
-  std::string error_class;
-  std::string key;
-  int64_t line = 0;  // 1-based; 0: none
-  std::string expected;
-  std::string found;
-  std::string remedy;
-  bool operator==(const Finding&) const = default;
-};
+using rules::Finding;
+using rules::Severity;
 
 // ------------------------------------------------------------------------------------ submissions
+
+// Says that the hyperparameters are another submitter's.
+struct Borrowing {
+  SubmissionId own;     // the entry in whose place they are used
+  SubmissionId lender;  // whose they are
+  bool operator==(const Borrowing&) const = default;
+};
 
 // What a submitter asks for, with all defaults filled in. Immutable once accepted.
 struct SubmissionSpec {
@@ -64,6 +61,7 @@ struct SubmissionSpec {
   int32_t replacement_count_max = 0;
   int64_t run_timeout_ms = 24LL * 3600 * 1000;
   std::string staging = "node";  // node | none: whether nodes copy the dataset before reading it
+  std::optional<Borrowing> borrowing;  // none: the hyperparameters are the submitter's own
   bool operator==(const SubmissionSpec&) const = default;
 };
 
@@ -92,6 +90,39 @@ struct Throughput {
   bool operator==(const Throughput&) const = default;
 };
 
+// A hyperparameter that a borrowing changed.
+struct BorrowedHyperparameter {
+  std::string key;
+  std::string own_json;    // in the original entry; empty: not given
+  std::string json_value;  // in this one; empty: not given any more
+  std::string standing;    // "borrowed", "batch size"
+  bool operator==(const BorrowedHyperparameter&) const = default;
+};
+
+// What was found when an entry with borrowed hyperparameters was accepted; that was when it was
+// borrowed.
+struct BorrowingRecord {
+  int64_t own_created_at_us = 0;
+  int64_t lender_created_at_us = 0;
+  std::vector<BorrowedHyperparameter> changes;
+  bool operator==(const BorrowingRecord&) const = default;
+};
+
+// How the runs of a set converged beside the reference's (rules specification, 4.5); see
+// ReferenceConvergence in resources.proto.
+struct Convergence {
+  bool is_passed = false;
+  std::string verdict;  // the word of the official summary: Pass, Fail, ...
+  std::string message;  // the official checker's
+  double normalization = 1;
+  std::optional<double> mean_epochs;
+  std::optional<double> min_epochs;
+  std::optional<double> p_value;
+  std::optional<double> normalized_minutes;  // the score times the normalization, where it passed
+  std::string error;                         // not empty: why there is no verdict
+  bool operator==(const Convergence&) const = default;
+};
+
 enum class SubmissionState { kOpen, kRunning, kChecking, kValid, kInvalid, kCancelled };
 
 struct Submission {
@@ -112,6 +143,8 @@ struct Submission {
   std::string scaling;                   // strong | weak, in imported rounds that tell them apart
   std::vector<Finding> findings;         // of the set as a whole
   std::string source_path;               // folder of an imported entry
+  std::optional<BorrowingRecord> borrowing;  // where spec has one
+  std::optional<Convergence> convergence;    // of a set that has been scored, where there is one
   bool operator==(const Submission&) const = default;
 };
 
@@ -341,6 +374,10 @@ using RequestKey = std::pair<std::string, std::string>;
 // Under which an import is remembered: (round, source_path) is imported once, whoever asks.
 RequestKey ImportKey(const std::string& round, const std::string& source_path);
 
+// Under which it is remembered that an entry borrows in place of `own`, until it is cancelled: an
+// entry is replaced once.
+RequestKey BorrowingKey(SubmissionId own);
+
 // All that is alive. Closed submissions and their runs live in the store alone, once no worker
 // holds one of the runs. Written by Apply only.
 struct State {
@@ -366,7 +403,6 @@ absl::string_view ToString(SubmissionState state);
 absl::string_view ToString(RunState state);
 absl::string_view ToString(WorkerState state);
 absl::string_view ToString(TokenKind kind);
-absl::string_view ToString(Severity severity);
 absl::string_view ToString(RunEventKind kind);
 absl::string_view ToString(NodePhase phase);
 

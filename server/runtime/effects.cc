@@ -88,7 +88,8 @@ void Effects::Do(const core::ScoreSubmission& effect) {
   post_(FromCoordinator(core::SetScored{.submission = effect.submission,
                                         .score_minutes = verdict.score_minutes,
                                         .findings = std::move(verdict.findings),
-                                        .reason = std::move(verdict.reason)}));
+                                        .reason = std::move(verdict.reason),
+                                        .convergence = std::move(verdict.convergence)}));
 }
 
 void Effects::Do(const core::LaunchAgents& effect) {

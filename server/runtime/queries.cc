@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/status.h"
 #include "server/store/artifacts.h"
 #include "server/store/reader.h"
 
@@ -53,6 +54,16 @@ void Queries::Stop() {
 
 void Queries::GetSubmission(core::SubmissionId id, Callback<core::Submission> callback) {
   Post(&thread_, std::move(callback), [this, id] { return reader_->GetSubmission(id); });
+}
+
+void Queries::GetBorrowingParties(core::Borrowing borrowing, Callback<BorrowingParties> callback) {
+  Post(&thread_, std::move(callback), [this, borrowing]() -> absl::StatusOr<BorrowingParties> {
+    BorrowingParties parties;
+    ASSIGN_OR_RETURN(parties.own, reader_->GetSubmission(borrowing.own));
+    ASSIGN_OR_RETURN(parties.lender, reader_->GetSubmission(borrowing.lender));
+    ASSIGN_OR_RETURN(parties.borrower, reader_->BorrowerOf(borrowing.own));
+    return parties;
+  });
 }
 
 void Queries::ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,

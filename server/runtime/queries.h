@@ -36,6 +36,13 @@ class Queries {
 
   // NOT_FOUND.
   void GetSubmission(core::SubmissionId id, Callback<core::Submission> callback);
+  // Whom a borrowing is about. NOT_FOUND names the entry that does not exist.
+  struct BorrowingParties {
+    core::Submission own;
+    core::Submission lender;
+    core::SubmissionId borrower;  // that borrows in place of `own` already; none if none does
+  };
+  void GetBorrowingParties(core::Borrowing borrowing, Callback<BorrowingParties> callback);
   // Newest first. INVALID_ARGUMENT for a page token that is not ours.
   void ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,
                        Callback<core::Page<core::Submission>> callback);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -17,9 +18,11 @@
 #include "common/file.h"
 #include "common/json_reader.h"
 #include "common/log.h"
+#include "common/rules/borrowing.h"
 #include "common/rules/check.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/hyperparameters.h"
+#include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 #include "common/rules/score.h"
 #include "common/rules/score_window.h"
@@ -32,22 +35,8 @@ namespace {
 // The log stamps milliseconds, cut off.
 constexpr int64_t kTouchToleranceMs = 1;
 
-core::Finding ToCore(const rules::Finding& finding) {
-  return core::Finding{.rule = finding.rule_id,
-                       .severity = finding.severity == rules::Severity::kError
-                                       ? core::Severity::kError
-                                       : core::Severity::kWarning,
-                       .error_class = finding.error_class,
-                       .key = finding.key,
-                       .line = finding.line,
-                       .expected = finding.expected,
-                       .found = finding.found,
-                       .remedy = finding.remedy};
-}
-
 void Append(const std::vector<rules::Finding>& findings, std::vector<core::Finding>* out) {
-  for (const rules::Finding& finding : findings)
-    out->push_back(ToCore(finding));
+  out->insert(out->end(), findings.begin(), findings.end());
 }
 
 bool HasError(const std::vector<core::Finding>& findings) {
@@ -76,6 +65,37 @@ absl::StatusOr<rules::Hyperparameters> ToValues(
   return values;
 }
 
+// The values of an entry that was accepted; what is no JSON, as history may have it, is left out.
+rules::Hyperparameters ValuesOf(const core::SubmissionSpec& spec) {
+  rules::Hyperparameters values;
+  for (const core::Hyperparameter& hyperparameter : spec.hyperparameters) {
+    JsonResult parsed = ParseJson(hyperparameter.json_value);
+    if (parsed.error == JsonError::kNone)
+      values.emplace(hyperparameter.key, std::move(parsed.value));
+  }
+  return values;
+}
+
+rules::BorrowingEntry BorrowingEntryOf(const core::SubmissionSpec& spec) {
+  return {.organization = spec.organization,
+          .round = spec.round,
+          .benchmark = spec.benchmark,
+          .division = spec.division,
+          .configuration = {.system = spec.system,
+                            .dataset = spec.dataset,
+                            .nodes = spec.node_count,
+                            .ranks_per_node = spec.ranks_per_node,
+                            .backend = spec.backend,
+                            .staging = spec.staging,
+                            .labels = spec.worker_labels},
+          .values = ValuesOf(spec),
+          .is_borrowed = spec.borrowing.has_value()};
+}
+
+std::string JsonOf(const std::optional<JsonValue>& value) {
+  return value ? DumpJson(*value) : "";
+}
+
 rules::RunScore ToScore(const core::Run& run) {
   rules::RunScore score;
   score.compliant = run.facts.is_compliant.value_or(false);
@@ -92,6 +112,30 @@ rules::ModelRun ToModel(const core::Run& run) {
   if (run.facts.run_stop_ms) model.run_stop_ms = static_cast<double>(*run.facts.run_stop_ms);
   if (run.facts.instance_scale > 0) model.instance_scale = run.facts.instance_scale;
   return model;
+}
+
+rules::ConvergenceRun ToConvergence(const core::Run& run, const std::string& benchmark) {
+  rules::ConvergenceRun converged{.benchmark = benchmark};
+  if (run.facts.global_batch_size > 0) converged.batch_size = run.facts.global_batch_size;
+  if (run.facts.is_converged.value_or(false) && run.facts.epoch_count)
+    converged.epochs = static_cast<double>(*run.facts.epoch_count);
+  return converged;
+}
+
+std::optional<double> Finite(std::optional<double> value) {
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+core::Convergence ToCore(const rules::ConvergenceVerdict& verdict) {
+  if (!verdict.exception.empty()) return {.error = verdict.exception};
+  core::Convergence convergence = {.is_passed = verdict.passed,
+                                   .verdict = rules::SummaryWord(verdict),
+                                   .message = verdict.message,
+                                   .normalization = verdict.normalization,
+                                   .mean_epochs = Finite(verdict.olympic_mean),
+                                   .p_value = Finite(verdict.p_value)};
+  if (verdict.reference) convergence.min_epochs = Finite(verdict.reference->min_epochs);
+  return convergence;
 }
 
 template <typename T>
@@ -168,6 +212,28 @@ class RoundBook final : public RuleBook {
     return plan;
   }
 
+  BorrowingVerdict CheckBorrowing(const core::SubmissionSpec& spec, const core::Submission& own,
+                                  const core::Submission& lender,
+                                  core::SubmissionId borrower) const override {
+    rules::BorrowingEntry original = BorrowingEntryOf(own.spec);
+    if (!borrower.is_none()) original.replaced_by = borrower.ToString();
+    const rules::BorrowingEntry from = BorrowingEntryOf(lender.spec);
+    const rules::BorrowingEntry proposed = BorrowingEntryOf(spec);
+    BorrowingVerdict verdict;
+    verdict.findings = rules::CheckBorrowing(original, from, proposed);
+    verdict.record.own_created_at_us = own.created_at_us;
+    verdict.record.lender_created_at_us = lender.created_at_us;
+    for (const rules::BorrowedValue& value :
+         rules::CompareBorrowing(original.values, from.values, proposed.values)) {
+      if (value.standing == "same") continue;
+      verdict.record.changes.push_back({.key = value.key,
+                                        .own_json = JsonOf(value.own),
+                                        .json_value = JsonOf(value.proposed),
+                                        .standing = value.standing});
+    }
+    return verdict;
+  }
+
   core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
                           const core::Run& run) const override {
     const Judge judge = JudgeOf(submission);
@@ -206,6 +272,21 @@ class RoundBook final : public RuleBook {
     return benchmark == nullptr ? 1 : benchmark->runs_required;
   }
 
+  // Only the closed division is compared with the reference.
+  static void AddConvergence(const core::Submission& submission, std::span<const core::Run> runs,
+                             const rules::RuleSet& round, Verdict* verdict) {
+    if (submission.spec.division == "open") return;
+    std::vector<rules::ConvergenceRun> converged;
+    for (const core::Run& run : runs)
+      converged.push_back(ToConvergence(run, submission.spec.benchmark));
+    const std::optional<rules::ConvergenceVerdict> judged =
+        rules::JudgeConvergence(round.name(), submission.spec.benchmark, converged);
+    if (!judged) return;
+    verdict->convergence = ToCore(*judged);
+    if (judged->passed && verdict->score_minutes)
+      verdict->convergence->normalized_minutes = *verdict->score_minutes * judged->normalization;
+  }
+
   static Verdict StrongVerdict(const core::Submission& submission,
                                const std::vector<core::Run>& runs, const rules::RuleSet& round) {
     std::vector<rules::RunScore> scores;
@@ -216,6 +297,12 @@ class RoundBook final : public RuleBook {
     const rules::TimeToSolution& result = window.score;
     Verdict verdict;
     verdict.score_minutes = result.minutes;
+    const std::span<const core::Run> all(runs);
+    AddConvergence(submission,
+                   result.minutes ? all.subspan(static_cast<size_t>(window.first),
+                                                static_cast<size_t>(window.size))
+                                  : all,
+                   round, &verdict);
     if (!result.minutes.has_value()) {
       verdict.reason = result.reason;
       return verdict;
@@ -235,6 +322,7 @@ class RoundBook final : public RuleBook {
     const rules::Throughput result =
         rules::ScoreThroughput(models, RunsRequired(submission, round), /*pruned_count=*/0);
     Verdict verdict;
+    AddConvergence(submission, runs, round, &verdict);
     if (!result.is_scored) {
       verdict.reason = result.reason;
       return verdict;

@@ -31,12 +31,21 @@ struct Plan {
   core::SubmissionSpec spec;  // defaults filled in
   core::RuleFacts rules;
   std::vector<core::Finding> findings;
+  std::optional<core::BorrowingRecord> borrowing;  // once its borrowing, if any, was checked
+};
+
+// What the rules say about an entry that borrows.
+struct BorrowingVerdict {
+  std::vector<core::Finding> findings;
+  core::BorrowingRecord record;
 };
 
 // The verdict on a set of runs.
 struct Verdict {
   std::optional<double> score_minutes;         // neither: INVALID
   std::optional<core::Throughput> throughput;  // of a weak-scaling set
+  // Of a closed set in a round with reference points. The score is not multiplied with it.
+  std::optional<core::Convergence> convergence;
   std::vector<core::Finding> findings;
   std::string reason;
 };
@@ -52,6 +61,13 @@ class RuleBook {
   // INVALID_ARGUMENT for a benchmark that the round does not have. What the rules refuse is in
   // `findings`, not in the status.
   virtual absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const = 0;
+
+  // Judges the hyperparameters of `spec`, with its defaults filled in, which are to be those of
+  // `lender` in place of those of `own`. `borrower` is the entry that does so already, if any.
+  virtual BorrowingVerdict CheckBorrowing(const core::SubmissionSpec& spec,
+                                          const core::Submission& own,
+                                          const core::Submission& lender,
+                                          core::SubmissionId borrower) const = 0;
 
   // Judges the bytes of a log. Never fails: an unreadable log is a finding.
   //   first_touch_us: when a node first saw the dataset read, if one did.

@@ -69,6 +69,7 @@ constexpr char kRunEvents[] =
 constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
 constexpr char kGetDataset[] = "SELECT body FROM datasets WHERE id = ?1";
 constexpr char kListTokens[] = "SELECT body FROM tokens ORDER BY id LIMIT 100000";
+constexpr char kGetRequest[] = "SELECT made FROM requests WHERE principal = ?1 AND request_id = ?2";
 constexpr char kGetArtifact[] =
     "SELECT artifacts.file_name, artifacts.size_bytes, runs.id, runs.submission_id, "
     "runs.organization FROM artifacts JOIN runs ON runs.id = artifacts.run_id "
@@ -162,7 +163,7 @@ struct Reader::Statements {
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_organization,
       runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
       events_of_organization, events_of_changes, run_events, list_datasets, get_dataset,
-      list_tokens, get_artifact;
+      list_tokens, get_artifact, get_request;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -189,6 +190,7 @@ struct Reader::Statements {
         {&get_dataset, kGetDataset},
         {&list_tokens, kListTokens},
         {&get_artifact, kGetArtifact},
+        {&get_request, kGetRequest},
     };
   }
 
@@ -223,6 +225,17 @@ absl::StatusOr<core::Submission> Reader::GetSubmission(core::SubmissionId id) {
   absl::StatusOr<core::Submission> submission = DecodeSubmission(stmt.Text(0));
   stmt.Rewind();
   return submission;
+}
+
+absl::StatusOr<core::SubmissionId> Reader::BorrowerOf(core::SubmissionId own) {
+  Stmt& stmt = statements_->get_request;
+  const auto [principal, request_id] = core::BorrowingKey(own);
+  RETURN_IF_ERROR(stmt.Bind(principal, request_id));
+  ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
+  if (!is_row) return core::SubmissionId{};
+  absl::StatusOr<core::SubmissionId> borrower = core::ParseSubmissionId(stmt.Text(0));
+  stmt.Rewind();
+  return borrower;
 }
 
 absl::StatusOr<core::Page<core::Submission>> Reader::ListSubmissions(

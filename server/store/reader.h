@@ -32,6 +32,9 @@ class Reader {
   absl::StatusOr<core::Page<core::Submission>> ListSubmissions(const core::SubmissionFilter& filter,
                                                                const core::PageRequest& page);
 
+  // The entry that borrows in place of `own`; none if none does.
+  absl::StatusOr<core::SubmissionId> BorrowerOf(core::SubmissionId own);
+
   absl::StatusOr<core::Run> GetRun(core::RunId id);  // NOT_FOUND
   // Of one submission in order of number; of all, newest first.
   absl::StatusOr<core::Page<core::Run>> ListRuns(const core::RunFilter& filter,

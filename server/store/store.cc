@@ -62,6 +62,7 @@ constexpr char kUpsertToken[] =
     "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
 constexpr char kInsertRequest[] =
     "INSERT INTO requests (principal, request_id, made) VALUES (?1, ?2, ?3)";
+constexpr char kDeleteRequest[] = "DELETE FROM requests WHERE principal = ?1 AND request_id = ?2";
 constexpr char kUpsertCounter[] =
     "INSERT INTO counters (name, value) VALUES (?1, ?2) "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
@@ -116,8 +117,8 @@ struct Store::Statements {
   std::string path;
   Db db;
   Stmt insert_event, insert_run_event, upsert_submission, upsert_run, upsert_node, insert_artifact,
-      upsert_worker, upsert_dataset, delete_dataset, upsert_token, insert_request, upsert_counter,
-      select_run, select_runs_of, select_nodes;
+      upsert_worker, upsert_dataset, delete_dataset, upsert_token, insert_request, delete_request,
+      upsert_counter, select_run, select_runs_of, select_nodes;
 
   absl::Status Prepare() {
     const std::pair<Stmt*, const char*> all[] = {
@@ -132,6 +133,7 @@ struct Store::Statements {
         {&delete_dataset, kDeleteDataset},
         {&upsert_token, kUpsertToken},
         {&insert_request, kInsertRequest},
+        {&delete_request, kDeleteRequest},
         {&upsert_counter, kUpsertCounter},
         {&select_run, kSelectRun},
         {&select_runs_of, kSelectRunsOf},
@@ -186,6 +188,10 @@ class Store::Writer {
     submissions_.insert(e.submission);
     for (int32_t k = 0; k < e.spec.run_count; ++k)
       runs_.insert(core::RunId{e.first_run.number + k});
+    if (e.spec.borrowing) {
+      const auto [owner, key] = core::BorrowingKey(e.spec.borrowing->own);
+      RETURN_IF_ERROR(sql_.insert_request.Run(owner, key, e.submission.ToString()));
+    }
     return sql_.insert_request.Run(record.principal, e.request_id, e.submission.ToString());
   }
   absl::Status Touch(const Record&, const core::SubmissionImported& e) {
@@ -203,7 +209,11 @@ class Store::Writer {
     return TouchSubmission(e.submission);
   }
   absl::Status Touch(const Record&, const core::SubmissionClosed& e) {
-    return TouchSubmission(e.submission);
+    submissions_.insert(e.submission);
+    const auto& borrowing = state_.submissions.at(e.submission).spec.borrowing;
+    if (!borrowing || e.state != core::SubmissionState::kCancelled) return absl::OkStatus();
+    const auto [owner, key] = core::BorrowingKey(borrowing->own);
+    return sql_.delete_request.Run(owner, key);
   }
   absl::Status Touch(const Record&, const core::RunQueued& e) {
     submissions_.insert(e.submission);
@@ -472,24 +482,6 @@ int64_t Store::FreeDiskBytes() const {
 
 absl::Status Store::LimitPages(int64_t page_count) {
   return statements_->db.Exec(absl::StrCat("PRAGMA max_page_count = ", page_count));
-}
-
-struct Checkpointer::Connection {
-  Db db;
-};
-
-Checkpointer::Checkpointer(std::unique_ptr<Connection> connection)
-    : connection_(std::move(connection)) {}
-Checkpointer::~Checkpointer() = default;
-
-absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(const std::string& path) {
-  auto connection = std::make_unique<Connection>();
-  ASSIGN_OR_RETURN(connection->db, Db::Open(path, OpenMode::kReadWriteCreate));
-  return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(connection)));
-}
-
-absl::Status Checkpointer::Run() {
-  return connection_->db.Checkpoint();
 }
 
 }  // namespace assay::store

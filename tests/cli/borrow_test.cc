@@ -62,6 +62,8 @@ TEST_F(BorrowTest, WritesASubmissionThatRecordsItsLender) {
   EXPECT_THAT(file.problems, IsEmpty());
   EXPECT_EQ(file.spec.organization(), "CSCS");
   EXPECT_EQ(file.spec.staging(), "none");
+  EXPECT_EQ(file.spec.borrowing().own_entry(), "submissions/e-11");
+  EXPECT_EQ(file.spec.borrowing().lender_entry(), "submissions/e-12");
   EXPECT_THAT(file.text, HasSubstr("# Hyperparameters borrowed from e-12 (LBNL, LBNL machine, "));
   EXPECT_THAT(file.text, HasSubstr("# in place of those of e-11"));
   EXPECT_THAT(file.text, HasSubstr("#   opt_base_learning_rate: 0.004 -> 0.008 (borrowed)"));
@@ -81,6 +83,50 @@ TEST_F(BorrowTest, ShowsWhereEachValueComesFrom) {
   EXPECT_EQ(json["values"][0]["borrowed"], 1024);
   EXPECT_EQ(json["values"][1]["standing"], "borrowed");
   EXPECT_EQ(json["values"][1]["own"], 0.004);
+}
+
+TEST_F(BorrowTest, ARefusalOfTheCoordinatorPointsIntoTheFile) {
+  ASSERT_EQ(run_.Run("entry borrow e-11 --from e-12 --file borrowed.toml"), ExitStatus::kDone);
+  v1::Finding finding;
+  finding.set_rule("R-BOR-005");
+  finding.set_severity(v1::Finding::ERROR);
+  finding.set_key("own_entry");
+  finding.set_expected("one borrowing for each entry");
+  finding.set_remedy("name another");
+  coordinator_.plan_findings.push_back(finding);
+
+  EXPECT_EQ(run_.Run("submit borrowed.toml"), ExitStatus::kRuleViolation);
+
+  EXPECT_THAT(run_.err, HasSubstr("error R-BOR-005: borrowing.own, expected one borrowing"));
+  EXPECT_THAT(run_.err, HasSubstr("| own = \"e-11\"\n"));
+  EXPECT_THAT(run_.err, HasSubstr("fix: name another"));
+}
+
+TEST_F(BorrowTest, AnEntryShowsWhatItBorrowed) {
+  v1::Submission& entry = coordinator_.entries[1];
+  entry.mutable_create_time()->set_seconds(1'800'000'000);
+  entry.mutable_spec()->mutable_borrowing()->set_own_entry("submissions/e-7");
+  entry.mutable_spec()->mutable_borrowing()->set_lender_entry("submissions/e-12");
+  v1::BorrowingRecord* record = entry.mutable_borrowing();
+  record->mutable_lender_create_time()->set_seconds(1'700'000'000);
+  v1::BorrowedHyperparameter* change = record->add_changes();
+  change->set_key("opt_base_learning_rate");
+  change->set_own_json("0.004");
+  change->set_json_value("0.008");
+  change->set_standing("borrowed");
+
+  EXPECT_EQ(run_.Run("entry show e-11 --json"), ExitStatus::kDone);
+  const nlohmann::json json = nlohmann::json::parse(run_.out);
+  EXPECT_EQ(json["borrowed_from"], "e-12");
+  EXPECT_EQ(json["borrowed_from_created"], "2023-11-14T22:13:20Z");
+  EXPECT_EQ(json["borrowed_for"], "e-7");
+  EXPECT_EQ(json["borrowed"], "2027-01-15T08:00:00Z");
+  EXPECT_EQ(json["borrowed_values"][0]["own"], 0.004);
+  EXPECT_EQ(json["borrowed_values"][0]["value"], 0.008);
+
+  EXPECT_EQ(run_.Run("entry show e-11 -o table"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, HasSubstr("borrowed from"));
+  EXPECT_THAT(run_.out, HasSubstr("Borrowed hyperparameters"));
 }
 
 TEST_F(BorrowTest, RefusesWhatTheRulesForbid) {

@@ -329,12 +329,32 @@ TEST_F(CommandsTest, ImportSendsOddFilesWithFindingsAndOnlyOnce) {
   EXPECT_EQ(sent.runs(0).sha256(), Sha256Hex("no record at all\n"));
   EXPECT_FALSE(sent.runs(0).judged().is_compliant());
   EXPECT_GT(sent.runs(1).judged().findings_size(), 0);
-  ASSERT_EQ(sent.findings_size(), 1);
+  ASSERT_EQ(sent.findings_size(), 3);
   EXPECT_THAT(sent.findings(0).found(), HasSubstr("notes.md"));
+  EXPECT_EQ(sent.findings(1).rule(), "R-SEED-001");
+  EXPECT_EQ(sent.findings(1).severity(), v1::Finding::WARNING);
+  EXPECT_EQ(sent.findings(2).rule(), "R-SEED-004");
 
   EXPECT_EQ(run_.Run("import round --round v1.0"), ExitStatus::kDone);
   EXPECT_EQ(coordinator_.imports.size(), 1U);
   EXPECT_THAT(run_.err, HasSubstr("1 were there already"));
+}
+
+// The HPC rules want runs with equal seeds pruned from throughput sets, also in the open division.
+TEST_F(CommandsTest, ImportTellsOfEqualSeedsInAThroughputSet) {
+  run_.Write("round/ORG/systems/sys.json", R"({"division": "open"})");
+  for (const char* name : {"result_1.txt", "result_2.txt", "result_3.txt"})
+    run_.Write(absl::StrCat("round/ORG/results/sys/weak/cosmoflow/", name),
+               ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1, \"event_type\": \"POINT_IN_TIME\", "
+               "\"key\": \"seed\", \"value\": 7, \"metadata\": {\"file\": \"a.py\", "
+               "\"lineno\": 1}}\n");
+
+  EXPECT_EQ(run_.Run("import round --round v1.0"), ExitStatus::kDone) << run_.err;
+
+  const v1::ImportSubmissionRequest& sent = coordinator_.imports.at(0);
+  ASSERT_EQ(sent.findings_size(), 1);
+  EXPECT_EQ(sent.findings(0).rule(), "R-SEED-002");
+  EXPECT_THAT(sent.findings(0).found(), HasSubstr("in 2 logs"));
 }
 
 TEST_F(CommandsTest, FoldersAreScoredWithoutCoordinator) {

@@ -107,6 +107,29 @@ TEST(EntryScoreTest, ConvergenceIsComparedWithTheReference) {
   EXPECT_EQ(failed["convergence"]["passed"], false);
 }
 
+TEST(EntryScoreTest, TheCoordinatorsVerdictStandsAsItIs) {
+  v1::Submission entry = Entry(5);
+  v1::ReferenceConvergence* reference = entry.mutable_reference();
+  reference->set_is_passed(true);
+  reference->set_verdict("Pass");
+  reference->set_message("RCP found");
+  reference->set_normalization(1.25);
+  reference->set_normalized_score_minutes(25);
+
+  const Json json = Texts(entry, std::vector<v1::Run>(5, Good(20, 12)));
+
+  EXPECT_EQ(json["convergence"]["passed"], true) << "it was judged by the coordinator already";
+  EXPECT_EQ(json["reference_text"],
+            "Pass: RCP found; the score is to be multiplied with 1.2500: 25.00 min");
+}
+
+TEST(EntryScoreTest, TheOpenDivisionHasNoReference) {
+  v1::Submission entry = Entry(5);
+  entry.mutable_spec()->set_division("open");
+
+  EXPECT_FALSE(Texts(entry, std::vector<v1::Run>(5, Good(20))).contains("convergence"));
+}
+
 TEST(EntryScoreTest, AThroughputSetHasNoOlympicParts) {
   v1::Submission entry = Entry(5);
   entry.set_scaling("weak");

@@ -204,6 +204,14 @@ TEST_F(RulesCommandTest, DiffShowsWhatARoundChanged) {
   EXPECT_EQ(changed, 4);  // staging_start, staging on the clock, both lists of benchmarks
 }
 
+TEST_F(RulesCommandTest, ExplainKnowsRulesAboutBorrowing) {
+  for (const char* id : {"R-BOR-001", "R-BOR-002", "R-BOR-003", "R-BOR-004", "r-bor-005"}) {
+    EXPECT_EQ(run_.Run(absl::StrCat("rules explain ", id, " --json")), ExitStatus::kDone) << id;
+    EXPECT_EQ(Json::parse(run_.out)["section"], "Training rules, Hyperparameter Borrowing");
+  }
+  EXPECT_EQ(run_.Run("rules explain R-BOR-099"), ExitStatus::kNotFound);
+}
+
 TEST_F(RulesCommandTest, ExplainKnowsRulesAboutLines) {
   EXPECT_EQ(run_.Run("rules explain r-log-003 --json"), ExitStatus::kDone);
   EXPECT_NE(Json::parse(run_.out)["remedy"], "");

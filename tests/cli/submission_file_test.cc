@@ -70,6 +70,9 @@ TEST(SubmissionFileTest, ProblemsHavePlaceAndRemedy) {
        "x.toml:8:11: error: 'backend' must be a text\n    8 | backend = 1\n"},
       {"empty text", "backend = \"\"", "'backend' must be a text"},
       {"table", "labels = 3", "'labels' must be a table"},
+      {"lender", "borrowing = {from = \"LBNL\", own = \"e-7\"}",
+       "x.toml:8:21: error: 'from' must be an entry's id"},
+      {"no original", "borrowing = {from = \"e-12\"}", "x.toml:8:1: error: 'own' is missing"},
       {"timeout", "run_timeout = 5", "'run_timeout' must be a duration"},
       {"no TOML", "runs = = 3", "x.toml:8:"},
   };
@@ -106,6 +109,23 @@ TEST(SubmissionFileTest, FindingsAreMappedBackUnderTheirOwnNames) {
     finding.set_key(key);
     EXPECT_EQ(DiagnosticFor(file, finding).at.line, line) << key;
   }
+}
+
+TEST(SubmissionFileTest, ABorrowingNamesItsEntries) {
+  const std::string text = std::string(kGood) + "\n[borrowing]\nfrom = \"e-12\"\nown = \"e-7\"\n";
+
+  const SubmissionFile file = ParseSubmissionFile(text, "x.toml");
+
+  EXPECT_TRUE(file.problems.empty()) << FormatDiagnostic(file, file.problems[0]);
+  EXPECT_EQ(file.spec.borrowing().lender_entry(), "submissions/e-12");
+  EXPECT_EQ(file.spec.borrowing().own_entry(), "submissions/e-7");
+  v1::Finding finding;
+  finding.set_rule("R-BOR-004");
+  finding.set_key("lender_entry");
+  finding.set_found("one of \"Example\"");
+  EXPECT_THAT(FormatDiagnostic(file, DiagnosticFor(file, finding)),
+              HasSubstr("x.toml:23:8: error R-BOR-004: borrowing.from = one of \"Example\"\n"
+                        "   23 | from = \"e-12\"\n"));
 }
 
 TEST(SubmissionFileTest, ExportedFilesSubmitTheSameAgain) {

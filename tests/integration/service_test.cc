@@ -18,6 +18,7 @@
 #include "common/sha256.h"
 #include "tests/integration/deployment.h"
 #include "tests/integration/fake_worker.h"
+#include "tests/integration/service_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace assay::testing {
@@ -30,67 +31,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Property;
 using ::testing::SizeIs;
-using Submissions = v1::SubmissionService::Stub;
-using Admin = v1::AdminService::Stub;
-using Workers = v1::WorkerService::Stub;
-using Enrolment = v1::EnrolmentService::Stub;
-
-class ServiceTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_THAT(deployment_.Start(), IsOk());
-    root_.emplace(deployment_.Unix());
-    AddTinyDataset(&*root_);
-  }
-
-  absl::StatusOr<v1::Submission> Create(Client* client, const v1::SubmissionSpec& spec,
-                                        const std::string& request_id = MakeUuid()) {
-    v1::CreateSubmissionRequest request;
-    request.set_request_id(request_id);
-    *request.mutable_spec() = spec;
-    return client->Call(client->submission(), &Submissions::CreateSubmission, request);
-  }
-
-  // A client with a new token.
-  Client WithToken(const std::string& role, const std::string& organization = "") {
-    v1::CreateTokenRequest request;
-    request.set_request_id(MakeUuid());
-    request.mutable_token()->set_kind(v1::Token::ACCESS);
-    request.mutable_token()->set_role(role);
-    request.mutable_token()->set_principal("the-" + role);
-    request.mutable_token()->set_organization(organization);
-    const auto created = root_->Call(root_->admin(), &Admin::CreateToken, request);
-    EXPECT_THAT(created, IsOk());
-    return Client(deployment_.Tls(created->secret()));
-  }
-
-  std::string EnrolmentToken(const std::string& worker) {
-    v1::CreateTokenRequest request;
-    request.mutable_token()->set_kind(v1::Token::ENROL);
-    request.mutable_token()->set_principal(worker);
-    const auto created = root_->Call(root_->admin(), &Admin::CreateToken, request);
-    EXPECT_THAT(created, IsOk());
-    return created->secret();
-  }
-
-  std::vector<v1::Event> Watch(Client* client, const std::string& submission, int64_t after_seq) {
-    v1::WatchEventsRequest request;
-    request.set_submission(submission);
-    request.set_after_seq(after_seq);
-    grpc::ClientContext context;
-    PrepareCall(client->endpoint(), absl::Seconds(60), &context);
-    const auto reader = client->submission().WatchEvents(&context, request);
-    std::vector<v1::Event> events;
-    v1::Event event;
-    while (reader->Read(&event))
-      events.push_back(event);
-    EXPECT_THAT(FromGrpc(reader->Finish()), IsOk());
-    return events;
-  }
-
-  Deployment deployment_;
-  std::optional<Client> root_;  // through the Unix socket
-};
 
 TEST_F(ServiceTest, TheSameRequestGivesTheSameSubmission) {
   const auto first = Create(&*root_, TinySpec("Org", 1), "request-1");

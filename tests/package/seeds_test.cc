@@ -89,6 +89,29 @@ TEST(SeedCheckTest, ManyRepeatsAreCountedAndNotListed) {
   EXPECT_THAT(Check({log}), ::testing::SizeIs(6));
 }
 
+TEST(SeedCheckTest, ASetIsToldOnce) {
+  SeedCheck check;
+  check.AddLog("0", Line("7"));
+  for (const char* file : {"1", "2", "3"})
+    check.AddLog(file, Line("7"));
+  for (const char* file : {"4", "5"})
+    check.AddLog(file, "");
+
+  const std::vector<SeedFinding> closed = check.OfSet(/*is_closed=*/true, /*is_weak=*/false);
+  ASSERT_EQ(closed.size(), 2U);
+  EXPECT_EQ(closed[0].file, "1");
+  EXPECT_EQ(closed[0].finding.found, "seed 7 of a.py:1, which 0 logs too, in 3 logs");
+  EXPECT_EQ(closed[1].finding.found, "none, in 2 logs");
+  EXPECT_EQ(closed[0].finding.severity, rules::Severity::kError);
+
+  // Equal seeds must be pruned from throughput sets of both divisions.
+  const std::vector<SeedFinding> open = check.OfSet(/*is_closed=*/false, /*is_weak=*/true);
+  ASSERT_EQ(open.size(), 1U);
+  EXPECT_EQ(open[0].finding.rule_id, "R-SEED-002");
+  EXPECT_EQ(open[0].finding.severity, rules::Severity::kWarning);
+  EXPECT_THAT(check.OfSet(/*is_closed=*/false, /*is_weak=*/false), IsEmpty());
+}
+
 TEST(SeedCheckTest, ALineOfTheLogIsNamed) {
   SeedCheck check;
   check.AddLog("0", Line("7"));

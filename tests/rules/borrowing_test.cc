@@ -1,6 +1,7 @@
 #include "common/rules/borrowing.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,9 @@ namespace assay::rules {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 const Hyperparameters kOwn = {{"global_batch_size", 256},
                               {"opt_name", "sgd"},
@@ -28,7 +31,7 @@ BorrowingEntry Entry(const std::string& organization, const Hyperparameters& val
           .round = "hpc-3.0.0",
           .benchmark = "cosmoflow",
           .division = "closed",
-          .configuration = {{"system", organization + " machine"}, {"nodes", "16"}},
+          .configuration = {.system = organization + " machine", .nodes = 16, .backend = "cuda"},
           .values = values};
 }
 
@@ -74,8 +77,15 @@ TEST_F(BorrowingTest, RefusesAPartOfTheGroup) {
 }
 
 TEST_F(BorrowingTest, NothingElseOfTheEntryChanges) {
-  proposed_.configuration = {{"system", "CSCS machine"}, {"nodes", "32"}};
-  EXPECT_THAT(Check(), ElementsAre("R-BOR-002 nodes"));
+  proposed_.configuration.nodes = 32;
+  proposed_.configuration.labels = {{"rack", "3"}};
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-002 nodes", "R-BOR-002 labels"));
+}
+
+TEST_F(BorrowingTest, WhatHistoryDoesNotSayIsNotCompared) {
+  own_.configuration.backend = "";
+  own_.configuration.nodes = 0;
+  EXPECT_THAT(Check(), IsEmpty());
 }
 
 TEST_F(BorrowingTest, StaysWithinBenchmarkDivisionAndRound) {
@@ -86,17 +96,24 @@ TEST_F(BorrowingTest, StaysWithinBenchmarkDivisionAndRound) {
 
 TEST_F(BorrowingTest, NobodyBorrowsFromOneselfOrTwice) {
   lender_.organization = "CSCS";
-  EXPECT_THAT(Check(), ElementsAre("R-BOR-004 organization"));
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-004 lender_entry"));
 
   lender_.organization = "LBNL";
   own_.is_borrowed = true;
-  EXPECT_THAT(Check(), ElementsAre("R-BOR-005 "));
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-005 own_entry"));
+
+  own_.is_borrowed = false;
+  own_.replaced_by = "e-9";
+  const std::vector<Finding> findings = CheckBorrowing(own_, lender_, proposed_);
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].rule_id, "R-BOR-005");
+  EXPECT_THAT(findings[0].found, HasSubstr("e-9"));
 }
 
 TEST_F(BorrowingTest, NeedsALenderThatSaysItsValues) {
   lender_.values.clear();
   proposed_.values = BorrowValues(kOwn, {});
-  EXPECT_THAT(Check(), ElementsAre("R-BOR-001 "));
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-001 lender_entry"));
 }
 
 TEST_F(BorrowingTest, WarnsWhereNothingChanges) {
@@ -107,6 +124,42 @@ TEST_F(BorrowingTest, WarnsWhereNothingChanges) {
 
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
+}
+
+// Whoever may not see the lender must not learn its values from what is refused.
+TEST_F(BorrowingTest, WithoutTheLenderNothingIsToldOfIt) {
+  own_.is_borrowed = true;
+  lender_.round = "hpc-2.0.0";
+  proposed_.values["opt_base_learning_rate"] = 0.006;
+
+  const std::vector<Finding> findings = WithoutLender(CheckBorrowing(own_, lender_, proposed_));
+
+  EXPECT_THAT(RulesOf(findings), ElementsAre("R-BOR-005 own_entry", "R-BOR-001 lender_entry"));
+  for (const Finding& finding : findings) {
+    const std::string text = Format("", finding);
+    EXPECT_THAT(text, Not(HasSubstr("0.008")));
+    EXPECT_THAT(text, Not(HasSubstr("hpc-2")));
+  }
+}
+
+TEST_F(BorrowingTest, EveryFindingIsOfARuleInTheTable) {
+  own_.is_borrowed = true;
+  own_.replaced_by = "e-9";
+  lender_ = Entry("CSCS", {});
+  lender_.benchmark = "deepcam";
+  proposed_.configuration.nodes = 1;
+  proposed_.values["opt_name"] = "adam";
+
+  std::vector<std::string> known;
+  for (const LogRule& rule : BorrowingRules())
+    known.emplace_back(rule.id);
+  std::set<std::string> found;
+  for (const Finding& finding : CheckBorrowing(own_, lender_, proposed_)) {
+    found.insert(finding.rule_id);
+    EXPECT_NE(finding.remedy, "") << finding.rule_id;
+  }
+
+  EXPECT_THAT(found, ::testing::ElementsAreArray(known));
 }
 
 TEST_F(BorrowingTest, SaysWhereEachValueComesFrom) {

@@ -45,7 +45,7 @@ const std::vector<Row>& Table() {
       {"common/rules", {"common"}, kPure},
       {"common/analysis", {"common", "common/rules"}, kPure},
       {"common/package", {"common", "common/rules"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
-      {"common/rpc", {"common"}, {"sqlite3"}},
+      {"common/rpc", {"common", "common/rules"}, {"sqlite3"}},
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
       {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
       {"server/core", {"common", "common/rules"}, kPure},

@@ -6,6 +6,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/rpc/finding_proto.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
@@ -16,20 +17,6 @@ namespace {
 
 // The log stamps in whole milliseconds, truncated; the touch is stamped when its event is read.
 constexpr int64_t kTouchToleranceMs = 1;
-
-v1::Finding ToProto(const rules::Finding& finding, int64_t line) {
-  v1::Finding proto;
-  proto.set_rule(finding.rule_id);
-  proto.set_severity(finding.severity == rules::Severity::kError ? v1::Finding::ERROR
-                                                                 : v1::Finding::WARNING);
-  proto.set_error_class(finding.error_class);
-  proto.set_key(finding.key);
-  proto.set_line(finding.line > 0 ? finding.line : line);
-  proto.set_expected(finding.expected);
-  proto.set_found(finding.found);
-  proto.set_remedy(finding.remedy);
-  return proto;
-}
 
 std::string Sentence(const v1::Finding& finding) {
   return absl::StrCat(finding.rule(), ": ", finding.key(), ": expected ", finding.expected(),
@@ -184,7 +171,8 @@ void RunRecorder::CheckTouch(bool is_final) {
 
 void RunRecorder::AddFindings(const std::vector<rules::Finding>& findings, int64_t line) {
   for (const rules::Finding& finding : findings) {
-    v1::Finding proto = ToProto(finding, line);
+    v1::Finding proto = FindingToProto(finding);
+    if (proto.line() == 0) proto.set_line(line);
     if (!known_findings_.insert(proto.SerializeAsString()).second) continue;
     v1::RunEvent event;
     event.set_kind(v1::RunEvent::FINDING);

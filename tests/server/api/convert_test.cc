@@ -31,11 +31,42 @@ core::SubmissionSpec FullSpec() {
           .status = "cloud",
           .worker_labels = {{"rack", "3"}},
           .replacement_count_max = 5,
-          .run_timeout_ms = 1'234'567};
+          .run_timeout_ms = 1'234'567,
+          .borrowing = core::Borrowing{core::SubmissionId{7}, core::SubmissionId{12}}};
 }
 
 TEST(ConvertTest, ASpecSurvivesTheWayThereAndBack) {
   EXPECT_THAT(FromProto(ToProto(FullSpec())), IsOkAndHolds(FullSpec()));
+}
+
+TEST(ConvertTest, ABorrowingNamesItsEntries) {
+  v1::SubmissionSpec spec = ToProto(FullSpec());
+  EXPECT_EQ(spec.borrowing().own_entry(), "submissions/e-7");
+  spec.mutable_borrowing()->set_lender_entry("e-12");
+  EXPECT_THAT(FromProto(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                        HasSubstr("spec.borrowing.lender_entry")));
+}
+
+TEST(ConvertTest, AnEntryTellsWhatItBorrowedAndHowItConverged) {
+  core::Submission submission;
+  submission.borrowing = core::BorrowingRecord{
+      1'000'000, 2'000'000, {{"opt_base_learning_rate", "0.001", "0.002", "borrowed"}}};
+  submission.convergence = core::Convergence{.is_passed = true,
+                                             .verdict = "Pass",
+                                             .message = "RCP found",
+                                             .normalization = 1.5,
+                                             .mean_epochs = 20,
+                                             .normalized_minutes = 15};
+
+  const v1::Submission message = ToProto(submission);
+
+  EXPECT_EQ(message.borrowing().lender_create_time().seconds(), 2);
+  ASSERT_EQ(message.borrowing().changes_size(), 1);
+  EXPECT_EQ(message.borrowing().changes(0).own_json(), "0.001");
+  EXPECT_EQ(message.borrowing().changes(0).json_value(), "0.002");
+  EXPECT_EQ(message.reference().verdict(), "Pass");
+  EXPECT_EQ(message.reference().normalized_score_minutes(), 15);
+  EXPECT_FALSE(message.reference().has_p_value());
 }
 
 TEST(ConvertTest, NamesAreReadAsTheyAreWritten) {
@@ -117,7 +148,7 @@ TEST(ConvertTest, ARunEventKeepsItsBytes) {
                           .wall_us = 11,
                           .mono_ns = 12,
                           .line = 13,
-                          .finding = core::Finding{.rule = "R-1", .remedy = "do"},
+                          .finding = core::Finding{.rule_id = "R-1", .remedy = "do"},
                           .receive_us = 14,
                           .node_rank = 2};
   const v1::RunEvent message = ToProto(event, core::RunId{9});

@@ -140,7 +140,8 @@ TEST(CoreFailuresTest, EndsInvalidWithoutAScore) {
   const SubmissionId id = world.Submit();
   world.Succeed(RunId{1}, /*is_converged=*/false);
 
-  ASSERT_THAT(world.Do(SetScored{id, std::nullopt, {Finding{.rule = "R-1"}}, "no score"}), IsOk());
+  ASSERT_THAT(world.Do(SetScored{id, std::nullopt, {Finding{.rule_id = "R-1"}}, "no score"}),
+              IsOk());
 
   EXPECT_EQ(world.Closed(id)->state, SubmissionState::kInvalid);
   EXPECT_EQ(world.Closed(id)->findings.size(), 1u);

@@ -124,8 +124,8 @@ const BadCreation kBadCreations[] = {
      absl::StatusCode::kInternal, "seeds"},
     {"RuleError",
      [](CreateSubmission* c) {
-       Finding warning{.rule = "R-W", .severity = Severity::kWarning};
-       Finding error{.rule = "R-HP-004",
+       Finding warning{.rule_id = "R-W", .severity = Severity::kWarning};
+       Finding error{.rule_id = "R-HP-004",
                      .key = "opt_name",
                      .expected = "sgd",
                      .found = "adam",

@@ -34,7 +34,10 @@ core::Submission SomeSubmission() {
   submission.throughput = Throughput{637, 11, 128, 495.66063333333335};
   submission.runs = {RunId{1}, RunId{2}};
   submission.seeds = {1, std::numeric_limits<int64_t>::max()};
-  submission.findings = {Finding{"R-1", Severity::kWarning, "c", "k", 3, "e", "f\x01", "r"}};
+  submission.findings = {Finding{"R-1", Severity::kWarning, "c", 3, "k", "e", "f\x01", "s", "r"}};
+  submission.spec.borrowing = Borrowing{SubmissionId{2}, SubmissionId{3}};
+  submission.borrowing = BorrowingRecord{7, 8, {{"opt_name", "", "\"sgd\"", "borrowed"}}};
+  submission.convergence = Convergence{true, "Pass", "RCP found", 1.25, 22.0, 21.1, 0.5, 12.5, ""};
   return submission;
 }
 
@@ -66,10 +69,12 @@ std::vector<Event> OneOfEach() {
                         submission.rules,
                         submission.findings,
                         {5, 6},
-                        RunId{9}},
+                        RunId{9},
+                        submission.borrowing},
       SubmissionImported{submission, {SomeRun(), SomeRun()}},
       SubmissionCheckStarted{SubmissionId{4}},
-      SubmissionClosed{SubmissionId{4}, SubmissionState::kValid, "good", 2.5, submission.findings},
+      SubmissionClosed{SubmissionId{4}, SubmissionState::kValid, "good", 2.5, submission.findings,
+                       submission.convergence},
       RunQueued{RunId{8}, SubmissionId{4}, RunId{7}},
       RunAssigned{RunId{8}, 2, {"w0", "w1"}},
       NodeStarted{RunId{8}, 1, -5, 6},
@@ -160,14 +165,21 @@ TEST(CodecTest, IgnoresMembersOfLaterVersions) {
               IsOkAndHolds(Event(RunStarted{RunId{1}})));
 }
 
-// What was written before throughputs were known is still read.
+// What was written before throughputs, borrowings and reference points were known is still read.
 TEST(CodecTest, ReadsRowsOfEarlierVersions) {
   core::Submission submission = SomeSubmission();
   submission.throughput.reset();
+  submission.borrowing.reset();
+  submission.convergence.reset();
+  submission.findings[0].section = "";
+  submission.spec.borrowing.reset();
   std::string body = Encode(submission);
-  const std::string added = ",\"throughput\":null";
-  ASSERT_THAT(body, HasSubstr(added));
-  body.erase(body.find(added), added.size());
+  for (const std::string added :
+       {",\"throughput\":null", ",\"borrowing\":null", ",\"borrowing\":null",
+        ",\"convergence\":null", ",\"section\":\"\""}) {
+    ASSERT_THAT(body, HasSubstr(added));
+    body.erase(body.find(added), added.size());
+  }
 
   EXPECT_THAT(DecodeSubmission(body), IsOkAndHolds(submission));
 }

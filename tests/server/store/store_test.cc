@@ -103,6 +103,24 @@ TEST_F(StoreTest, LoadsWhatWasCommittedAndWhatTheLogFoldsTo) {
   EXPECT_EQ(OpenReader()->GetSubmission(first)->state_reason, "cancelled by alice: enough");
 }
 
+TEST_F(StoreTest, RemembersWhoBorrowsUntilItIsCancelled) {
+  const SubmissionId own = world_.Submit();
+  const SubmissionId lender = world_.Submit();
+  core::CreateSubmission creation = core::testing::Creation(SomeSpec(), "borrowing");
+  creation.spec.borrowing = core::Borrowing{own, lender};
+  creation.borrowing.emplace();
+  ASSERT_THAT(world_.Do(creation), IsOk());
+
+  EXPECT_EQ(*OpenReader()->BorrowerOf(own), SubmissionId{3});
+  EXPECT_EQ(*OpenReader()->BorrowerOf(lender), SubmissionId{});
+  EXPECT_EQ(Load(), world_.state());
+
+  ASSERT_THAT(world_.Do(core::CancelSubmission{SubmissionId{3}, ""}), IsOk());
+  EXPECT_EQ(*OpenReader()->BorrowerOf(own), SubmissionId{});
+  EXPECT_EQ(Load(), world_.state());
+  EXPECT_EQ(world_.Fold(), world_.state());
+}
+
 TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
   ASSERT_THAT(world_.Sync("w0"), IsOk());
   world_.Submit();
@@ -279,7 +297,7 @@ TEST_F(StoreTest, FollowsTheLinesOfOneNodeOrOfAll) {
   ASSERT_THAT(world_.Sync("w1"), IsOk());
   std::vector<core::RunEvent> with_finding = Lines(1, 2);
   with_finding[1].kind = core::RunEventKind::kFinding;
-  with_finding[1].finding = core::Finding{.rule = "R-1", .line = 2};
+  with_finding[1].finding = core::Finding{.rule_id = "R-1", .line = 2};
   with_finding[0].text = std::string("\0\xff", 2);
   ASSERT_THAT(world_.Do(core::AppendRunEvents{RunId{1}, 1, 1, with_finding, "w1"}), IsOk());
   ASSERT_THAT(world_.Do(core::AppendRunEvents{RunId{1}, 1, 0, Lines(1, 4), "w0"}), IsOk());
@@ -292,7 +310,7 @@ TEST_F(StoreTest, FollowsTheLinesOfOneNodeOrOfAll) {
   for (size_t i = 0; i < all.size(); ++i)
     EXPECT_EQ(all[i].order, static_cast<int64_t>(i) + 1);
   EXPECT_EQ(all[0].text, with_finding[0].text);
-  EXPECT_EQ(all[1].finding->rule, "R-1");
+  EXPECT_EQ(all[1].finding->rule_id, "R-1");
   EXPECT_EQ(all[1].kind, core::RunEventKind::kFinding);
   EXPECT_EQ(all[1].receive_us, world_.now_us());
   ASSERT_THAT(of_first, SizeIs(2));
