@@ -236,7 +236,7 @@ std::string PathPart(absl::string_view text) {
   std::string part(text);
   for (char& c : part)
     if (c == '/' || c == ' ' || static_cast<unsigned char>(c) < 0x20) c = '_';
-  if (part.empty() || part[0] == '.') part.insert(0, "_");
+  if (part.empty() || part[0] == '.') return absl::StrCat("_", part);
   return part;
 }
 

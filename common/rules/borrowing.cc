@@ -14,8 +14,8 @@ namespace assay::rules {
 namespace {
 
 constexpr char kSection[] = "Training rules, Hyperparameter Borrowing";
-constexpr std::array<absl::string_view, 3> kBatchSizes = {"global_batch_size", "local_batch_size",
-                                                          "batchnorm_group_size"};
+constexpr std::array<absl::string_view, 4> kBatchSizes = {
+    "global_batch_size", "local_batch_size", "local_eval_batch_size", "batchnorm_group_size"};
 
 constexpr LogRule kBorrowingRules[] = {
     {"R-BOR-001", "", "the lender's hyperparameters as a group; only batch sizes may be one's own",

@@ -43,7 +43,7 @@ struct BorrowingEntry {
 // The rules, by id, for those who explain them.
 std::span<const LogRule> BorrowingRules();
 
-// Batch sizes: global_batch_size, local_batch_size, batchnorm_group_size.
+// Batch sizes: global_batch_size, local_batch_size, local_eval_batch_size, batchnorm_group_size.
 bool IsBatchSize(absl::string_view key);
 
 // The lender's values as a group, with the batch sizes of the borrower's own entry.

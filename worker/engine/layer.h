@@ -89,11 +89,13 @@ struct LayerFlops {
   }
 };
 
-// Of a product with so many multiply-adds. Its gradients of weights and of inputs cost as much
-// each.
-inline LayerFlops ProductFlops(int64_t multiply_adds, bool has_input_gradient) {
+// Of a product of an input and `weights` with so many multiply-adds. Its gradients of weights, if
+// they are not frozen, and of inputs, if somebody wants them, cost as much each.
+inline LayerFlops ProductFlops(int64_t multiply_adds, const Parameter& weights,
+                               bool has_input_gradient) {
   const double forward = 2 * static_cast<double>(multiply_adds);
-  return {.forward = forward, .backward = has_input_gradient ? 2 * forward : forward};
+  const int gradients = (weights.is_frozen ? 0 : 1) + (has_input_gradient ? 1 : 0);
+  return {.forward = forward, .backward = gradients * forward};
 }
 
 class Layer {

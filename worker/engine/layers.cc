@@ -79,7 +79,7 @@ absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
 
 LayerFlops ConvPoolLayer::flops() const {
   const ConvShape& conv = shape_.conv;
-  return ProductFlops(conv.y().elements() * (conv.w().elements() / conv.out_channels),
+  return ProductFlops(conv.y().elements() * (conv.w().elements() / conv.out_channels), kernel_,
                       dx_.data != nullptr);
 }
 
@@ -121,7 +121,7 @@ absl::Status DenseLayer::Plan(LayerMemory memory, bool wants_dx) {
 }
 
 LayerFlops DenseLayer::flops() const {
-  return ProductFlops(batch_ * inputs_ * options_.units, dx_.data != nullptr);
+  return ProductFlops(batch_ * inputs_ * options_.units, kernel_, dx_.data != nullptr);
 }
 
 DropoutMask DenseLayer::MaskOf(const Pass& pass) const {

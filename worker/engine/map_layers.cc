@@ -45,8 +45,8 @@ void SetInit(KernelInit init, int64_t fan_in, Parameter* kernel) {
   }
 }
 
-LayerFlops FlopsOf(const Conv2dShape& shape, bool has_input_gradient) {
-  return ProductFlops(shape.y().elements() * (shape.w().elements() / shape.out_channels),
+LayerFlops FlopsOf(const Conv2dShape& shape, const Parameter& kernel, bool has_input_gradient) {
+  return ProductFlops(shape.y().elements() * (shape.w().elements() / shape.out_channels), kernel,
                       has_input_gradient);
 }
 
@@ -69,7 +69,7 @@ absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
 }
 
 LayerFlops Conv2dLayer::flops() const {
-  return FlopsOf(shape_, dx_.data != nullptr);
+  return FlopsOf(shape_, kernel_, dx_.data != nullptr);
 }
 
 Tensor Conv2dLayer::Forward(const Tensor& x, const Pass&) {
@@ -108,7 +108,7 @@ absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
 }
 
 LayerFlops Deconv2dLayer::flops() const {
-  return FlopsOf(shape_, dx_.data != nullptr);
+  return FlopsOf(shape_, kernel_, dx_.data != nullptr);
 }
 
 Tensor Deconv2dLayer::Forward(const Tensor& x, const Pass&) {

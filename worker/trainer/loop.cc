@@ -349,8 +349,10 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
 absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
   const Profile::Span span(&profile_, &ProfileCounts::train_s);
   const GradientSkip& skip = spec_.extensions.gradient_skip;
-  if (skip.IsOn(result->epoch))
+  if (skip.IsOn(result->epoch)) {
     RETURN_IF_ERROR(WithExitCode(model_->FreezeThrough(skip.layer), ExitCode::kBadSpec));
+    profile_.set_flops(model_->model().flops(), model_->batch_size());
+  }
   for (int64_t step = first_step; step < train_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Step(step, result));

@@ -80,7 +80,7 @@ class Profile {
 
   // Measures what the host can reach; before the run's clock starts.
   void ProbePeak();
-  // What a batch of so many samples costs.
+  // What a batch of so many samples costs from now on.
   void set_flops(const LayerFlops& batch, int64_t batch_size);
   // `comm`, counted from now on. The result must outlive this profile's last Gather.
   std::unique_ptr<comm::Collective> Watch(std::unique_ptr<comm::Collective> comm);

@@ -98,6 +98,20 @@ TEST(CosmoflowTest, CostsWhatTheReferenceNetworkCosts) {
   }
 }
 
+TEST(CosmoflowTest, FrozenLayersCostNoBackward) {
+  auto backend = MakeBackend("onednn");
+  ASSERT_THAT(backend, IsOk());
+  const auto model = MakeCosmoflow({.batch = 3, .cube_edge = 32}, backend->get());
+  ASSERT_THAT(model, IsOk());
+  const double forward = (*model)->flops().forward;
+
+  ASSERT_THAT((*model)->FreezeThrough("fc2"), IsOk());
+
+  // What is left: the gradient of fc3's kernel, 64 x 4, with two operations for each sample.
+  EXPECT_EQ((*model)->flops().backward, 2.0 * 64 * 4 * 3);
+  EXPECT_EQ((*model)->flops().forward, forward);
+}
+
 TEST(CosmoflowTest, DrawsKernelsFromGlorotsRangeAndLeavesBiasesZero) {
   const auto model = MakeModel({.batch = 1, .cube_edge = 32}, "reference");
   const struct {
