@@ -18,6 +18,7 @@
 #include "common/file.h"
 #include "common/package/findings.h"
 #include "common/rules/borrowing.h"
+#include "common/rules/extensions.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/log_rules.h"
 #include "common/rules/registry.h"
@@ -134,10 +135,9 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
 
 std::vector<std::string> AllRuleIds() {
   std::set<std::string> ids;
-  for (const rules::LogRule& rule : rules::LogRules())
-    ids.insert(rule.id);
-  for (const rules::LogRule& rule : rules::BorrowingRules())
-    ids.insert(rule.id);
+  for (const auto& table : {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules()})
+    for (const rules::LogRule& rule : table)
+      ids.insert(rule.id);
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
     for (const rules::Config& config : rule_set->data().configs)
       for (const rules::KeyRule& rule : config.rules)
@@ -198,6 +198,7 @@ absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& ar
   const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
   Json json = LogRuleJson(rules::LogRules(), id);
   if (json.is_null()) json = LogRuleJson(rules::BorrowingRules(), id);
+  if (json.is_null()) json = LogRuleJson(rules::ExtensionRules(), id);
   if (json.is_null()) json = PackageRuleJson(id);
   if (json.is_null()) json = KeyRuleJson(id);
   if (json.is_null()) {

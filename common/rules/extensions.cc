@@ -9,30 +9,35 @@
 namespace assay::rules {
 namespace {
 
-struct Extension {
-  absl::string_view key;
-  absl::string_view rule_id;
-  absl::string_view off;       // the text by which it is off; empty: only leaving it out does
-  absl::string_view expected;  // instead
-  absl::string_view way_out;   // besides the open division
+constexpr char kTuningSection[] = "HPC rules, Hyperparameters";
+
+constexpr LogRule kExtensionRules[] = {
+    {"R-EXT-001", "data_augmentation", "the reference's preprocessing, which has no augmentation",
+     kTuningSection, "leave data_augmentation out, or submit to the open division"},
+    {"R-EXT-002", "gradient_skip_layer", "the reference's training, which changes all layers",
+     kTuningSection,
+     "leave gradient_skip_layer and gradient_skip_after_epochs out, or submit to the open "
+     "division"},
+    {"R-EXT-003", "", "a schedule of the reference", kTuningSection,
+     "use opt_learning_rate_decay_boundary_epochs and opt_learning_rate_decay_factor (CosmoFlow) "
+     "or "
+     "a scheduler_type of multistep or cosine_annealing (DeepCAM), or submit to the open division"},
 };
 
-constexpr absl::string_view kSameData = "the reference's preprocessing, which has no augmentation";
-constexpr absl::string_view kSameTraining = "the reference's training, which changes all layers";
-constexpr absl::string_view kSameDecay = "a schedule of the reference";
-constexpr absl::string_view kBoundaries =
-    "use opt_learning_rate_decay_boundary_epochs and opt_learning_rate_decay_factor";
+struct Extension {
+  absl::string_view key;
+  const LogRule& rule;
+  absl::string_view off = {};  // the text by which it is off; empty: only leaving it out does
+};
 
 constexpr Extension kExtensions[] = {
-    {"data_augmentation", "R-EXT-001", "none", kSameData, "leave data_augmentation out"},
-    {"gradient_skip_layer", "R-EXT-002", "", kSameTraining, "leave gradient_skip_layer out"},
-    {"gradient_skip_after_epochs", "R-EXT-002", "", kSameTraining,
-     "leave gradient_skip_after_epochs out"},
-    {"opt_learning_rate_decay_epochs", "R-EXT-003", "", kSameDecay, kBoundaries},
-    {"opt_learning_rate_decay_end_factor", "R-EXT-003", "", kSameDecay, kBoundaries},
-    {"opt_learning_rate_decay_poly_power", "R-EXT-003", "", kSameDecay, kBoundaries},
-    {"scheduler_power", "R-EXT-003", "", kSameDecay,
-     "use a scheduler_type of multistep or cosine_annealing"},
+    {"data_augmentation", kExtensionRules[0], "none"},
+    {"gradient_skip_layer", kExtensionRules[1]},
+    {"gradient_skip_after_epochs", kExtensionRules[1]},
+    {"opt_learning_rate_decay_epochs", kExtensionRules[2]},
+    {"opt_learning_rate_decay_end_factor", kExtensionRules[2]},
+    {"opt_learning_rate_decay_poly_power", kExtensionRules[2]},
+    {"scheduler_power", kExtensionRules[2]},
 };
 
 const Extension* FindExtension(absl::string_view key) {
@@ -53,16 +58,21 @@ bool IsExtension(absl::string_view key) {
   return FindExtension(key) != nullptr;
 }
 
+std::span<const LogRule> ExtensionRules() {
+  return kExtensionRules;
+}
+
 std::optional<Finding> CheckExtension(absl::string_view key, const JsonValue& value) {
   const Extension* const extension = FindExtension(key);
   if (extension == nullptr || IsOff(*extension, value)) return std::nullopt;
-  return Finding{.rule_id = std::string(extension->rule_id),
+  const LogRule& rule = extension->rule;
+  return Finding{.rule_id = rule.id,
                  .error_class = absl::StrCat("extension:", key),
                  .key = std::string(key),
-                 .expected = std::string(extension->expected),
+                 .expected = rule.expected,
                  .found = DumpJson(value),
-                 .section = "HPC rules, Hyperparameters",
-                 .remedy = absl::StrCat(extension->way_out, ", or submit to the open division")};
+                 .section = rule.section,
+                 .remedy = rule.remedy};
 }
 
 }  // namespace assay::rules

@@ -10,13 +10,18 @@
 #define COMMON_RULES_EXTENSIONS_H_
 
 #include <optional>
+#include <span>
 
 #include "absl/strings/string_view.h"
 
 #include "common/json_value.h"
 #include "common/rules/finding.h"
+#include "common/rules/log_rules.h"
 
 namespace assay::rules {
+
+// The rules about them, by id.
+std::span<const LogRule> ExtensionRules();
 
 // Whether the key is of an extension.
 bool IsExtension(absl::string_view key);

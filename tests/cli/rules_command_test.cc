@@ -212,6 +212,13 @@ TEST_F(RulesCommandTest, ExplainKnowsRulesAboutBorrowing) {
   EXPECT_EQ(run_.Run("rules explain R-BOR-099"), ExitStatus::kNotFound);
 }
 
+TEST_F(RulesCommandTest, ExplainKnowsRulesAboutExtensions) {
+  for (const char* id : {"R-EXT-001", "R-EXT-002", "R-EXT-003"}) {
+    EXPECT_EQ(run_.Run(absl::StrCat("rules explain ", id, " --json")), ExitStatus::kDone) << id;
+    EXPECT_THAT(Json::parse(run_.out)["remedy"].get<std::string>(), HasSubstr("open division"));
+  }
+}
+
 TEST_F(RulesCommandTest, ExplainKnowsRulesAboutLines) {
   EXPECT_EQ(run_.Run("rules explain r-log-003 --json"), ExitStatus::kDone);
   EXPECT_NE(Json::parse(run_.out)["remedy"], "");
