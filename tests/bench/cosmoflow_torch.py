@@ -8,10 +8,8 @@ split, as mini_seeds.sh does for Assay. Hyperparameters are read from deploy/qui
 weights and the order of samples are those that Assay draws for the same seed. Needs torch, numpy.
 """
 
-import argparse
 import gzip
 import os
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +17,8 @@ import torch
 import torch.nn.functional as F
 
 import assay_streams
+import torch_training
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORD_HEADER = 12  # length and its checksum
 
 
@@ -154,14 +152,9 @@ def evaluate(model, data, batch):
     return total / data[1].numel()
 
 
-def settings_of(name):
-    with open(ROOT / "deploy/quickstart" / f"{name}.toml", "rb") as file:
-        return tomllib.load(file)["hyperparameters"]
-
-
 def train(data, seed, epochs):
     """Yields the validation error of each epoch. `data`: training and validation split."""
-    settings = settings_of("cosmoflow-mini")
+    settings = torch_training.settings_of("cosmoflow-mini")
     batch, (counts, targets) = settings["global_batch_size"], data[0]
     model = Cosmoflow(settings["cube_edge"], settings["base_filter_count"], settings["dropout"])
     optimizer = make_optimizer(model.initialise(seed), rate_of(settings, 0))
@@ -172,24 +165,7 @@ def train(data, seed, epochs):
         yield evaluate(model, data[1], batch)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset")
-    parser.add_argument("--seeds", default="201,202,203,204,205")
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    data = load(arguments.dataset, "train"), load(arguments.dataset, "validation")
-    for seed in map(int, arguments.seeds.split(",")):
-        print(f"seed {seed}:", end="", flush=True)
-        for error in train(data, seed, arguments.epochs):
-            print(f" {error:.3f}", end="", flush=True)
-            if error <= 0.30:  # as mini_seeds.sh
-                break
-        print(flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    # Stops where mini_seeds.sh does.
+    torch_training.main(__doc__, load, train, seeds="201,202,203,204,205", epochs=8,
+                        is_done=lambda error: error <= 0.30)

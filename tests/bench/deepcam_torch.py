@@ -10,7 +10,6 @@ seed. Network and LAMB are those of the golden data (tests/golden/engine/make_go
 torch, numpy, and for training h5py.
 """
 
-import argparse
 import math
 import os
 import sys
@@ -21,7 +20,7 @@ import torch
 import torch.nn.functional as F
 
 import assay_streams
-from cosmoflow_torch import settings_of
+import torch_training
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "golden/engine"))
 import make_golden as golden  # noqa: E402  (computes in float64)
@@ -147,7 +146,7 @@ def evaluate(model, data, batch):
 
 def train(data, seed, epochs):
     """Yields the validation IoU of each epoch. `data`: training and validation split."""
-    settings = settings_of("deepcam-mini")
+    settings = torch_training.settings_of("deepcam-mini")
     batch, (maps, labels) = settings["global_batch_size"], data[0]
     model = Deepcam(assay_streams.Initial(seed), settings["base_filter_count"],
                     settings["middle_block_count"])
@@ -164,22 +163,5 @@ def train(data, seed, epochs):
         yield evaluate(model, data[1], batch)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dataset")
-    parser.add_argument("--seeds", default="301,302,303,304,305")
-    parser.add_argument("--epochs", type=int, default=12)
-    parser.add_argument("--threads", type=int, default=1)
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    data = load(arguments.dataset, "train"), load(arguments.dataset, "validation")
-    for seed in map(int, arguments.seeds.split(",")):
-        print(f"seed {seed}:", end="", flush=True)
-        for quality in train(data, seed, arguments.epochs):
-            print(f" {quality:.3f}", end="", flush=True)
-        print(flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    torch_training.main(__doc__, load, train, seeds="301,302,303,304,305", epochs=12)

@@ -57,9 +57,9 @@ class Sampler {
   std::vector<uint32_t> NodeSamples() const;
 
   int64_t samples_per_rank() const;
-  // Batches, the last of which may be short with kUneven.
-  int64_t steps_per_epoch() const {
-    return (samples_per_rank() + options_.local_batch - 1) / options_.local_batch;
+  // Batches of this size in an epoch, the last of which may be short.
+  int64_t StepsPerEpoch(int64_t batch_size) const {
+    return (samples_per_rank() + batch_size - 1) / batch_size;
   }
   const SamplerOptions& options() const { return options_; }
 

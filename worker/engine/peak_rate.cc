@@ -27,9 +27,9 @@ constexpr int kTrials = 5;
 // Independent chains of multiply-adds: enough to keep two units busy, few enough for 16 registers.
 constexpr int kChains = 12;
 
-// The two differ in the width of a register only; a wider one than the machine's is slow.
-ASSAY_MULTIPLY_ADD_CLONES float RunNarrow(int64_t rounds, float factor) {
-  Narrow chains[kChains] = {};
+template <typename Vector>
+[[gnu::always_inline]] inline float RunChains(int64_t rounds, float factor) {
+  Vector chains[kChains] = {};
 #pragma GCC unroll 12
   for (int i = 0; i < kChains; ++i)
     chains[i] += static_cast<float>(i);  // or they would all be one
@@ -45,21 +45,13 @@ ASSAY_MULTIPLY_ADD_CLONES float RunNarrow(int64_t rounds, float factor) {
   return sum;
 }
 
+// A wider register than the machine's is slow, so both are tried.
+ASSAY_MULTIPLY_ADD_CLONES float RunNarrow(int64_t rounds, float factor) {
+  return RunChains<Narrow>(rounds, factor);
+}
+
 ASSAY_MULTIPLY_ADD_CLONES float RunWide(int64_t rounds, float factor) {
-  Wide chains[kChains] = {};
-#pragma GCC unroll 12
-  for (int i = 0; i < kChains; ++i)
-    chains[i] += static_cast<float>(i);  // or they would all be one
-  for (int64_t round = 0; round < rounds; ++round) {
-#pragma GCC unroll 12
-    for (int i = 0; i < kChains; ++i)
-      chains[i] = chains[i] * factor + factor;
-  }
-  float sum = 0;
-#pragma GCC unroll 12
-  for (int i = 0; i < kChains; ++i)
-    sum += chains[i][0];
-  return sum;
+  return RunChains<Wide>(rounds, factor);
 }
 
 PeakRate RunTrial(const Clock* clock, float (*run)(int64_t, float), size_t vector_bytes) {

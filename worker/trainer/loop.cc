@@ -178,7 +178,7 @@ absl::Status TrainingLoop::OpenSplits() {
     split.samples = split.sampler->samples_per_rank();
     // Samples are dealt as always; only how many are evaluated at once differs.
     split.batch = &split == &train_ ? spec_.local_batch_size : spec_.eval_batch_size();
-    split.steps = (split.samples + split.batch - 1) / split.batch;
+    split.steps = split.sampler->StepsPerEpoch(split.batch);
     ASSIGN_OR_RETURN(split.files, dataset::ListSamples(spec_.run.dataset().path(), kind,
                                                        options.samples, plan.suffix));
   }

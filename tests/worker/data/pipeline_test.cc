@@ -71,12 +71,12 @@ void ExpectEveryEpochIsWhole(bool staged) {
                            OrderOf(sampler, dir, names))
             .value();
     prefetcher->Start();
-    for (int64_t step = 0; step < kEpochs * sampler.steps_per_epoch(); ++step) {
+    for (int64_t step = 0; step < kEpochs * sampler.StepsPerEpoch(2); ++step) {
       const absl::StatusOr<const Batch*> batch = prefetcher->Next();
       ASSERT_THAT(batch, IsOk());
       for (size_t i = 0; i < 8; i += 4) {
         const std::span<const float> y = (*batch)->Targets<float>();
-        seen[step / sampler.steps_per_epoch()].insert({y[i], y[i + 1], y[i + 2], y[i + 3]});
+        seen[step / sampler.StepsPerEpoch(2)].insert({y[i], y[i + 1], y[i + 2], y[i + 3]});
       }
     }
   }

@@ -62,7 +62,8 @@ TEST(SamplerTest, EveryEpochDealsEverySampleExactlyOnce) {
                                                .seed = 7});
           const std::vector<uint32_t> order = sampler.Order(epoch);
           EXPECT_EQ(static_cast<int64_t>(order.size()), sampler.samples_per_rank());
-          EXPECT_EQ(sampler.steps_per_epoch() * layout.local_batch, sampler.samples_per_rank());
+          EXPECT_EQ(sampler.StepsPerEpoch(layout.local_batch) * layout.local_batch,
+                    sampler.samples_per_rank());
           seen.insert(seen.end(), order.begin(), order.end());
         }
         EXPECT_EQ(Sorted(seen), AllSamples(layout.samples));
@@ -165,7 +166,7 @@ TEST(SamplerTest, DroppingLeavesOtherSamplesOutInEachEpoch) {
                                   .value();
       const std::vector<uint32_t> order = sampler.Order(epoch);
       EXPECT_EQ(order.size(), 4U);
-      EXPECT_EQ(sampler.steps_per_epoch(), 2);
+      EXPECT_EQ(sampler.StepsPerEpoch(2), 2);
       if (epoch == 0) first.insert(order.begin(), order.end());
       both.insert(order.begin(), order.end());
     }
@@ -191,7 +192,7 @@ TEST(SamplerTest, UnevenPartsLeaveNothingOut) {
 
     EXPECT_EQ(sampler.Order(5), expected[static_cast<size_t>(rank)]);
     EXPECT_EQ(sampler.samples_per_rank(), std::ssize(expected[static_cast<size_t>(rank)]));
-    EXPECT_EQ(sampler.steps_per_epoch(), rank == 2 ? 1 : 2);
+    EXPECT_EQ(sampler.StepsPerEpoch(2), rank == 2 ? 1 : 2);
   }
 }
 
