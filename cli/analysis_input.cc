@@ -8,10 +8,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "cli/entry.h"
 #include "cli/export.h"
 #include "cli/ids.h"
-
 #include "common/rules/check.h"
 #include "common/rules/score.h"
 #include "common/status.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/rule_sets.h"
-
 #include "common/analysis/entry.h"
 #include "common/package/results_tree.h"
 

@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+
 #include "cli/analysis_input.h"
 #include "cli/analyze_tables.h"
 #include "cli/figures.h"
 #include "cli/plot.h"
 #include "cli/suggest.h"
-
 #include "common/analysis/flops.h"
 #include "common/analysis/published.h"
 #include "common/rules/reference_values.h"

@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "cli/figures.h"
 
+#include "cli/figures.h"
 #include "common/analysis/published.h"
 #include "common/status.h"
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+
 #include "cli/analysis_input.h"
 #include "cli/context.h"
 #include "cli/print.h"
-
 #include "common/analysis/scaling.h"
 
 namespace assay::cli {

@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/help.h"
 #include "cli/suggest.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -1,6 +1,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "cli/command.h"
 
 namespace assay::cli {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+
 #include "cli/context.h"
 #include "cli/entry.h"
 #include "cli/export.h"
@@ -14,7 +15,6 @@
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
-
 #include "common/file.h"
 #include "common/json_reader.h"
 #include "common/rpc/finding_proto.h"

@@ -5,10 +5,9 @@
 
 #include <vector>
 
-#include "cli/command.h"
-
 #include "assay/v1/resources.pb.h"
 
+#include "cli/command.h"
 #include "common/rules/borrowing.h"
 
 namespace assay::cli {

@@ -3,8 +3,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cli/stubs.h"
 
+#include "cli/stubs.h"
 #include "common/file.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"

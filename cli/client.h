@@ -11,12 +11,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "cli/config.h"
-#include "cli/environment.h"
 
 #include "assay/v1/admin_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 
+#include "cli/config.h"
+#include "cli/environment.h"
 #include "common/rpc/endpoint.h"
 
 namespace assay::cli {

@@ -6,11 +6,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/entry.h"
 #include "cli/resource_json.h"
 #include "cli/run.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

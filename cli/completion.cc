@@ -9,9 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+
 #include "cli/context.h"
 #include "cli/help.h"
-
 #include "common/file.h"
 #include "common/status.h"
 

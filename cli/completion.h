@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
 #include "cli/command.h"
 
 namespace assay::cli {

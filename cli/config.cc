@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "cli/suggest.h"
 #include "nlohmann/json.hpp"
 
+#include "cli/suggest.h"
 #include "common/file.h"
 #include "common/status.h"
 #include "toml++/toml.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/suggest.h"
-
 #include "common/file.h"
 #include "common/status.h"
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
 #include "cli/client.h"
 #include "cli/config.h"
 #include "cli/environment.h"

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/ids.h"
 #include "cli/resource_json.h"
-
 #include "common/dataset/verify.h"
 #include "common/status.h"
 

@@ -8,11 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "cli/command.h"
-#include "cli/context.h"
 
 #include "assay/v1/resources.pb.h"
 
+#include "cli/command.h"
+#include "cli/context.h"
 #include "common/dataset/climate_dataset.h"
 #include "common/dataset/cosmo_dataset.h"
 #include "common/dataset/manifest.h"

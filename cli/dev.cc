@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+
 #include "cli/context.h"
 #include "cli/dataset.h"
 #include "cli/dev_coordinator.h"
 #include "cli/ids.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -19,10 +19,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+
 #include "cli/follow.h"
 #include "cli/init.h"
 #include "cli/share.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

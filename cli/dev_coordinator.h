@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
 #include "cli/client.h"
 #include "cli/context.h"
-
 #include "common/file.h"
 #include "common/process.h"
 #include "common/rpc/endpoint.h"

@@ -15,10 +15,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/context.h"
 #include "cli/ids.h"
 #include "cli/share.h"
-
 #include "common/file.h"
 #include "common/pki.h"
 #include "common/status.h"

@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+
 #include "cli/context.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
 #include "cli/suggest.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

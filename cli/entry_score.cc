@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/resource_json.h"
 #include "cli/score_parts.h"
-
 #include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 

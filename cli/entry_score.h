@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/print.h"
-
 #include "assay/v1/resources.pb.h"
 
+#include "cli/print.h"
 #include "common/rules/score_interval.h"
 #include "common/rules/score_preview.h"
 #include "common/rules/score_window.h"

@@ -10,8 +10,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "cli/interrupt.h"
 
+#include "cli/interrupt.h"
 #include "common/clock.h"
 
 namespace assay::cli {

@@ -6,13 +6,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/entry.h"
 #include "cli/entry_score.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 #include "cli/stubs.h"
-
 #include "common/file.h"
 #include "common/package/system_description.h"
 #include "common/rpc/channel.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "cli/plot.h"
 
+#include "cli/plot.h"
 #include "common/analysis/entry.h"
 
 namespace assay::cli {

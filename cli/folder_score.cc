@@ -12,9 +12,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+
 #include "cli/rule_sets.h"
 #include "cli/score_parts.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/print.h"
-
 #include "common/package/set_score.h"
 
 namespace assay::cli {

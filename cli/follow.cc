@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+
 #include "cli/entry.h"
 #include "cli/ids.h"
 #include "cli/log_line.h"
 #include "cli/resource_json.h"
 #include "cli/score.h"
 #include "cli/stubs.h"
-
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"
 #include "common/status.h"

@@ -15,12 +15,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "cli/client.h"
-#include "cli/command.h"
-#include "cli/context.h"
 
 #include "assay/v1/submission_service.pb.h"
 
+#include "cli/client.h"
+#include "cli/command.h"
+#include "cli/context.h"
 #include "common/mutex.h"
 
 namespace assay::cli {

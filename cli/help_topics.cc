@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/config.h"
 #include "cli/exit_status.h"
 #include "cli/help.h"

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/rule_sets.h"
-
 #include "common/json_reader.h"
 #include "common/rules/reference_values.h"
 #include "common/status.h"

@@ -5,11 +5,10 @@
 
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/print.h"
-
 #include "assay/v1/resources.pb.h"
 
+#include "cli/command.h"
+#include "cli/print.h"
 #include "common/json_value.h"
 #include "common/rules/hyperparameters.h"
 #include "common/rules/ruleset.h"

@@ -8,13 +8,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/entry.h"
 #include "cli/hyperparameters.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
-
 #include "common/package/seeds.h"
 #include "common/rpc/finding_proto.h"
 #include "common/rules/reference_values.h"

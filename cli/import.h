@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.h"
-
 #include "assay/v1/submission_service.pb.h"
 
+#include "cli/command.h"
 #include "common/package/results_tree.h"
 
 namespace assay::cli {

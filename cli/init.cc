@@ -7,9 +7,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/share.h"
-
 #include "common/file.h"
 #include "common/pki.h"
 #include "common/status.h"

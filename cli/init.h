@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+
 #include "cli/command.h"
 
 namespace assay::cli {

@@ -8,8 +8,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "cli/environment.h"
 
+#include "cli/environment.h"
 #include "common/rules/check.h"
 #include "common/rules/ruleset.h"
 

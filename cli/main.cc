@@ -6,7 +6,6 @@
 #include "cli/app.h"
 #include "cli/environment.h"
 #include "cli/interrupt.h"
-
 #include "common/clock.h"
 #include "common/log.h"
 

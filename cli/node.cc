@@ -1,10 +1,10 @@
 #include "cli/node.h"
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/context.h"
 #include "cli/rule_sets.h"
-
 #include "common/package/findings.h"
 #include "common/status.h"
 

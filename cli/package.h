@@ -7,7 +7,6 @@
 
 #include "cli/command.h"
 #include "cli/print.h"
-
 #include "common/package/package_check.h"
 
 namespace assay::cli {

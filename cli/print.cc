@@ -13,10 +13,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+
 #include "cli/document.h"
 #include "cli/suggest.h"
 #include "cli/table.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -12,8 +12,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "cli/environment.h"
 #include "nlohmann/json.hpp"
+
+#include "cli/environment.h"
 
 namespace assay::cli {
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/context.h"
 #include "cli/dataset.h"
 #include "cli/dev.h"
@@ -16,7 +17,6 @@
 #include "cli/ids.h"
 #include "cli/share.h"
 #include "cli/submit.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/print.h"
-
 #include "assay/v1/admin_service.pb.h"
 #include "assay/v1/resources.pb.h"
+
+#include "cli/print.h"
 
 namespace assay::cli {
 

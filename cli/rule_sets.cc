@@ -9,12 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+
 #include "cli/context.h"
 #include "cli/resource_json.h"
 #include "cli/rules_pack.h"
 #include "cli/share.h"
 #include "cli/suggest.h"
-
 #include "common/file.h"
 #include "common/package/findings.h"
 #include "common/rules/borrowing.h"

@@ -9,9 +9,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
 #include "cli/command.h"
 #include "cli/environment.h"
-
 #include "common/rules/ruleset.h"
 
 namespace assay::cli {

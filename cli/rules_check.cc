@@ -5,10 +5,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/log_files.h"
 #include "cli/rule_sets.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

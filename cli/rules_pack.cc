@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/context.h"
 #include "cli/rule_sets.h"
-
 #include "common/ed25519.h"
 #include "common/file.h"
 #include "common/rules/pack.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
 #include "cli/command.h"
 #include "cli/environment.h"
-
 #include "common/rules/ruleset.h"
 
 namespace assay::cli {

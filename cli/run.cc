@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/context.h"
 #include "cli/entry.h"
 #include "cli/follow.h"
@@ -13,7 +14,6 @@
 #include "cli/log_line.h"
 #include "cli/resource_json.h"
 #include "cli/run_profile.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "cli/client.h"
-#include "cli/command.h"
 
 #include "assay/v1/resources.pb.h"
+
+#include "cli/client.h"
+#include "cli/command.h"
 
 namespace assay::cli {
 

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "cli/follow.h"
 
+#include "cli/follow.h"
 #include "common/status.h"
 
 namespace assay::cli {

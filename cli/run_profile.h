@@ -8,11 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "assay/v1/resources.pb.h"
+
 #include "cli/client.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
-
-#include "assay/v1/resources.pb.h"
 
 namespace assay::cli {
 

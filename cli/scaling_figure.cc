@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "cli/figures.h"
 
+#include "cli/figures.h"
 #include "common/analysis/scaling.h"
 
 namespace assay::cli {

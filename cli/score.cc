@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+
 #include "cli/entry.h"
 #include "cli/entry_score.h"
 #include "cli/folder_score.h"
@@ -18,7 +19,6 @@
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
 #include "cli/score_parts.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

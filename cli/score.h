@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
+
+#include "assay/v1/resources.pb.h"
+
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/print.h"
-
-#include "assay/v1/resources.pb.h"
 
 namespace assay::cli {
 

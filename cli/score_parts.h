@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/print.h"
-
 #include "common/rules/score.h"
 #include "common/rules/score_interval.h"
 #include "common/rules/score_window.h"

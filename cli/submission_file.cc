@@ -13,10 +13,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "cli/command.h"
-#include "cli/suggest.h"
 #include "nlohmann/json.hpp"
 
+#include "cli/command.h"
+#include "cli/suggest.h"
 #include "toml++/toml.h"
 
 namespace assay::cli {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+
 #include "cli/entry.h"
 #include "cli/follow.h"
 #include "cli/hyperparameters.h"
@@ -10,7 +11,6 @@
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
 #include "cli/score.h"
-
 #include "common/file.h"
 #include "common/secret.h"
 #include "common/status.h"

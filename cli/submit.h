@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+
+#include "assay/v1/submission_service.pb.h"
+
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/submission_file.h"
-
-#include "assay/v1/submission_service.pb.h"
 
 namespace assay::cli {
 

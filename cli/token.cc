@@ -2,11 +2,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/util/time_util.h"
+
 #include "cli/context.h"
 #include "cli/ids.h"
 #include "cli/resource_json.h"
-#include "google/protobuf/util/time_util.h"
-
 #include "common/secret.h"
 #include "common/status.h"
 

@@ -1,7 +1,6 @@
 #include "cli/version.h"
 
 #include "cli/context.h"
-
 #include "common/status.h"
 
 namespace assay::cli {

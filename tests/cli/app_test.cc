@@ -6,13 +6,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
 #include "cli/command.h"
 #include "cli/completion.h"
 #include "cli/help.h"
 #include "cli/print.h"
-#include "gmock/gmock.h"
-#include "gtest/gtest.h"
-
 #include "tests/cli/invocation.h"
 
 namespace assay {

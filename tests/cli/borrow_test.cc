@@ -3,11 +3,11 @@
 #include <map>
 #include <string>
 
-#include "cli/submission_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
+#include "cli/submission_file.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
 

@@ -8,12 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cli/command.h"
-#include "cli/print.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
+#include "cli/command.h"
+#include "cli/print.h"
 #include "common/sha256.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+
 #include "cli/app.h"
 #include "cli/environment.h"
-
 #include "common/file.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/temp_dir.h"

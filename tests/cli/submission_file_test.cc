@@ -2,9 +2,10 @@
 
 #include <string>
 
-#include "cli/export.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "cli/export.h"
 
 namespace assay {
 namespace {
