@@ -1,6 +1,7 @@
 #include "cli/rule_sets.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <span>
@@ -133,10 +134,14 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
   return places;
 }
 
+std::array<std::span<const rules::TextRule>, 3> TextRules() {
+  return {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules()};
+}
+
 std::vector<std::string> AllRuleIds() {
   std::set<std::string> ids;
-  for (const auto& table : {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules()})
-    for (const rules::LogRule& rule : table)
+  for (const std::span<const rules::TextRule>& table : TextRules())
+    for (const rules::TextRule& rule : table)
       ids.insert(rule.id);
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
     for (const rules::Config& config : rule_set->data().configs)
@@ -164,16 +169,18 @@ Json PackageRuleJson(const std::string& id) {
   return nullptr;
 }
 
-// A rule of `rules`, which every round has; null if `id` is none.
-Json LogRuleJson(std::span<const rules::LogRule> rules, const std::string& id) {
-  for (const rules::LogRule& rule : rules) {
-    if (rule.id != id) continue;
-    Json json = {{"id", id}};
-    if (*rule.key != '\0') json["key"] = rule.key;
-    json["expected"] = rule.expected;
-    json["section"] = rule.section;
-    json["remedy"] = rule.remedy;
-    return json;
+// A rule that every round has; null if `id` is none.
+Json TextRuleJson(const std::string& id) {
+  for (const std::span<const rules::TextRule>& table : TextRules()) {
+    for (const rules::TextRule& rule : table) {
+      if (rule.id != id) continue;
+      Json json = {{"id", id}};
+      if (*rule.key != '\0') json["key"] = rule.key;
+      json["expected"] = rule.expected;
+      json["section"] = rule.section;
+      json["remedy"] = rule.remedy;
+      return json;
+    }
   }
   return nullptr;
 }
@@ -196,9 +203,7 @@ Json KeyRuleJson(const std::string& id) {
 
 absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
   const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
-  Json json = LogRuleJson(rules::LogRules(), id);
-  if (json.is_null()) json = LogRuleJson(rules::BorrowingRules(), id);
-  if (json.is_null()) json = LogRuleJson(rules::ExtensionRules(), id);
+  Json json = TextRuleJson(id);
   if (json.is_null()) json = PackageRuleJson(id);
   if (json.is_null()) json = KeyRuleJson(id);
   if (json.is_null()) {

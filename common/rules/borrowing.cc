@@ -8,8 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "common/log.h"
-
 namespace assay::rules {
 namespace {
 
@@ -17,12 +15,11 @@ constexpr char kSection[] = "Training rules, Hyperparameter Borrowing";
 constexpr std::array<absl::string_view, 4> kBatchSizes = {
     "global_batch_size", "local_batch_size", "local_eval_batch_size", "batchnorm_group_size"};
 
-constexpr LogRule kBorrowingRules[] = {
+constexpr TextRule kBorrowingRules[] = {
     {"R-BOR-001", "", "the lender's hyperparameters as a group; only batch sizes may be one's own",
      kSection,
      "take the lender's hyperparameters as a group, with 'assay entry borrow'; only batch sizes "
-     "may "
-     "be your own"},
+     "may be your own"},
     {"R-BOR-002", "", "the system, software and configuration of the original entry", kSection,
      "run on the same system with the same software and configuration"},
     {"R-BOR-003", "", "entries of one benchmark, division and round", kSection,
@@ -36,16 +33,11 @@ constexpr LogRule kBorrowingRules[] = {
 // A violation of the rule `id`; `key` and `expected` are the rule's own where they are empty.
 Finding BorrowingFinding(absl::string_view id, absl::string_view name, std::string found,
                          absl::string_view key = "", std::string expected = "") {
-  const auto* rule = std::find_if(std::begin(kBorrowingRules), std::end(kBorrowingRules),
-                                  [&](const LogRule& candidate) { return candidate.id == id; });
-  CHECK(rule != std::end(kBorrowingRules)) << "id=" << id;
-  return {.rule_id = rule->id,
-          .error_class = absl::StrCat("borrowing:", name),
-          .key = std::string(key.empty() ? rule->key : key),
-          .expected = expected.empty() ? rule->expected : std::move(expected),
-          .found = std::move(found),
-          .section = rule->section,
-          .remedy = rule->remedy};
+  Finding finding =
+      Violation(FindRule(kBorrowingRules, id), absl::StrCat("borrowing:", name), std::move(found));
+  if (!key.empty()) finding.key = std::string(key);
+  if (!expected.empty()) finding.expected = std::move(expected);
+  return finding;
 }
 
 std::string Shown(const std::optional<JsonValue>& value) {
@@ -142,7 +134,7 @@ Hyperparameters BorrowValues(const Hyperparameters& own, const Hyperparameters& 
   return values;
 }
 
-std::span<const LogRule> BorrowingRules() {
+std::span<const TextRule> BorrowingRules() {
   return kBorrowingRules;
 }
 

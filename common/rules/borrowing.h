@@ -17,7 +17,7 @@
 #include "common/json_value.h"
 #include "common/rules/finding.h"
 #include "common/rules/hyperparameters.h"
-#include "common/rules/log_rules.h"
+#include "common/rules/text_rule.h"
 
 namespace assay::rules {
 
@@ -41,7 +41,7 @@ struct BorrowingEntry {
 };
 
 // The rules, by id, for those who explain them.
-std::span<const LogRule> BorrowingRules();
+std::span<const TextRule> BorrowingRules();
 
 // Batch sizes: global_batch_size, local_batch_size, local_eval_batch_size, batchnorm_group_size.
 bool IsBatchSize(absl::string_view key);

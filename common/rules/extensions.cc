@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kTuningSection[] = "HPC rules, Hyperparameters";
 
-constexpr LogRule kExtensionRules[] = {
+constexpr TextRule kExtensionRules[] = {
     {"R-EXT-001", "data_augmentation", "the reference's preprocessing, which has no augmentation",
      kTuningSection, "leave data_augmentation out, or submit to the open division"},
     {"R-EXT-002", "gradient_skip_layer", "the reference's training, which changes all layers",
@@ -20,13 +20,13 @@ constexpr LogRule kExtensionRules[] = {
      "division"},
     {"R-EXT-003", "", "a schedule of the reference", kTuningSection,
      "use opt_learning_rate_decay_boundary_epochs and opt_learning_rate_decay_factor (CosmoFlow) "
-     "or "
-     "a scheduler_type of multistep or cosine_annealing (DeepCAM), or submit to the open division"},
+     "or a scheduler_type of multistep or cosine_annealing (DeepCAM), or submit to the open "
+     "division"},
 };
 
 struct Extension {
   absl::string_view key;
-  const LogRule& rule;
+  const TextRule& rule;
   absl::string_view off = {};  // the text by which it is off; empty: only leaving it out does
 };
 
@@ -58,21 +58,16 @@ bool IsExtension(absl::string_view key) {
   return FindExtension(key) != nullptr;
 }
 
-std::span<const LogRule> ExtensionRules() {
+std::span<const TextRule> ExtensionRules() {
   return kExtensionRules;
 }
 
 std::optional<Finding> CheckExtension(absl::string_view key, const JsonValue& value) {
   const Extension* const extension = FindExtension(key);
   if (extension == nullptr || IsOff(*extension, value)) return std::nullopt;
-  const LogRule& rule = extension->rule;
-  return Finding{.rule_id = rule.id,
-                 .error_class = absl::StrCat("extension:", key),
-                 .key = std::string(key),
-                 .expected = rule.expected,
-                 .found = DumpJson(value),
-                 .section = rule.section,
-                 .remedy = rule.remedy};
+  Finding finding = Violation(extension->rule, absl::StrCat("extension:", key), DumpJson(value));
+  finding.key = std::string(key);
+  return finding;
 }
 
 }  // namespace assay::rules

@@ -16,12 +16,12 @@
 
 #include "common/json_value.h"
 #include "common/rules/finding.h"
-#include "common/rules/log_rules.h"
+#include "common/rules/text_rule.h"
 
 namespace assay::rules {
 
 // The rules about them, by id.
-std::span<const LogRule> ExtensionRules();
+std::span<const TextRule> ExtensionRules();
 
 // Whether the key is of an extension.
 bool IsExtension(absl::string_view key);

@@ -1,9 +1,6 @@
 #include "common/rules/log_rules.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "common/log.h"
 
 namespace assay::rules {
 namespace {
@@ -11,7 +8,7 @@ namespace {
 constexpr char kLogSection[] = "MLLOG format";
 constexpr char kTimingSection[] = "HPC rules, Timing";
 
-constexpr LogRule kRules[] = {
+constexpr TextRule kRules[] = {
     {"R-CFG-001", "", "a division, benchmark and options that the round has",
      "Divisions and benchmarks",
      "log submission_division, submission_benchmark and scheduler_type with the round's names"},
@@ -36,22 +33,14 @@ constexpr LogRule kRules[] = {
 
 }  // namespace
 
-std::span<const LogRule> LogRules() {
+std::span<const TextRule> LogRules() {
   return kRules;
 }
 
 Finding LogFinding(absl::string_view id, std::string error_class, int64_t line, std::string found) {
-  const auto* rule = std::find_if(std::begin(kRules), std::end(kRules),
-                                  [&](const LogRule& candidate) { return candidate.id == id; });
-  CHECK(rule != std::end(kRules)) << "id=" << id;
-  return {.rule_id = rule->id,
-          .error_class = std::move(error_class),
-          .line = line,
-          .key = rule->key,
-          .expected = rule->expected,
-          .found = std::move(found),
-          .section = rule->section,
-          .remedy = rule->remedy};
+  Finding finding = Violation(FindRule(kRules, id), std::move(error_class), std::move(found));
+  finding.line = line;
+  return finding;
 }
 
 }  // namespace assay::rules

@@ -11,19 +11,12 @@
 #include "absl/strings/string_view.h"
 
 #include "common/rules/finding.h"
+#include "common/rules/text_rule.h"
 
 namespace assay::rules {
 
-struct LogRule {
-  const char* id;
-  const char* key;  // empty where it is about no key
-  const char* expected;
-  const char* section;
-  const char* remedy;
-};
-
 // All of them, by id.
-std::span<const LogRule> LogRules();
+std::span<const TextRule> LogRules();
 
 // A finding of the rule `id`, with its texts. `id` must be one of the table.
 Finding LogFinding(absl::string_view id, std::string error_class, int64_t line, std::string found);

@@ -151,7 +151,7 @@ TEST_F(BorrowingTest, EveryFindingIsOfARuleInTheTable) {
   proposed_.values["opt_name"] = "adam";
 
   std::vector<std::string> known;
-  for (const LogRule& rule : BorrowingRules())
+  for (const TextRule& rule : BorrowingRules())
     known.emplace_back(rule.id);
   std::set<std::string> found;
   for (const Finding& finding : CheckBorrowing(own_, lender_, proposed_)) {
