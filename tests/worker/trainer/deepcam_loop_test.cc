@@ -18,6 +18,7 @@
 #include "common/mllog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/loop_fixture.h"
 #include "tests/worker/trainer/run_specs.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/loop.h"
@@ -57,7 +58,7 @@ v1::RunSpec DeepcamRun() {
   return run;
 }
 
-class DeepcamLoopTest : public ::testing::Test {
+class DeepcamLoopTest : public testing::LoopFixture {
  protected:
   static void SetUpTestSuite() {
     dataset_ = new TempDir;
@@ -73,24 +74,15 @@ class DeepcamLoopTest : public ::testing::Test {
   }
 
   v1::RunSpec Run() const {
-    v1::RunSpec run = DeepcamRun();
-    run.set_log_path(dir_.Path("result_1.txt"));
+    v1::RunSpec run = Logged(DeepcamRun());
     run.mutable_dataset()->set_path(dataset_->Path("cam"));
     return run;
-  }
-
-  absl::Status Train(const v1::RunSpec& run, bool is_resumed = false) {
-    absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
-    if (!spec.ok()) return spec.status();
-    spec->is_resumed = is_resumed;
-    TrainingLoop loop(*spec, &clock_, &stop_);
-    return loop.Run();
   }
 
   // "key" of each record, with its value where `with_values`.
   std::vector<std::string> Records(bool with_values) const {
     std::vector<std::string> records;
-    const std::string text = ReadFile(dir_.Path("result_1.txt")).value_or("");
+    const std::string text = Log();
     for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
       const MllogLine read = ReadMllogLine(line);
       std::string storage;
@@ -101,9 +93,6 @@ class DeepcamLoopTest : public ::testing::Test {
   }
 
   static TempDir* dataset_;
-  TempDir dir_;
-  RealClock clock_;
-  std::atomic<bool> stop_{false};
 };
 
 TempDir* DeepcamLoopTest::dataset_ = nullptr;

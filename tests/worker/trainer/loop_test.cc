@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,6 +16,7 @@
 #include "common/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/loop_fixture.h"
 #include "tests/worker/trainer/run_specs.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/trainer/failure.h"
@@ -24,13 +24,15 @@
 namespace assay {
 namespace {
 
+using testing::EvalErrors;
+using testing::EvalErrorTexts;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::SetHyperparameter;
 using testing::StatusIs;
 using testing::TempDir;
 
-class TrainingLoopTest : public ::testing::Test {
+class TrainingLoopTest : public testing::LoopFixture {
  protected:
   static void SetUpTestSuite() {
     dataset_ = new TempDir;
@@ -49,8 +51,7 @@ class TrainingLoopTest : public ::testing::Test {
   }
 
   v1::RunSpec Run() const {
-    v1::RunSpec run = testing::SmallRun();
-    run.set_log_path(dir_.Path("result_1.txt"));
+    v1::RunSpec run = Logged(testing::SmallRun());
     run.set_epoch_count_max(2);
     run.mutable_dataset()->set_path(dataset_->Path("beacon"));
     run.mutable_dataset()->set_train_sample_count(64);
@@ -60,39 +61,9 @@ class TrainingLoopTest : public ::testing::Test {
     return run;
   }
 
-  absl::Status Train(const v1::RunSpec& run, bool is_resumed = false) {
-    absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
-    if (!spec.ok()) return spec.status();
-    spec->is_resumed = is_resumed;
-    TrainingLoop loop(*spec, &clock_, &stop_);
-    return loop.Run();
-  }
-
-  std::string Log() const { return ReadFile(dir_.Path("result_1.txt")).value_or(""); }
-
-  // The text from the first eval_error on, without time stamps: what training computed.
-  std::vector<std::string> Errors() const { return ErrorsIn(Log()); }
-
-  static std::vector<std::string> ErrorsIn(const std::string& log) {
-    std::vector<std::string> values;
-    const std::string key = "\"key\": \"eval_error\", \"value\": ";
-    for (size_t at = log.find(key); at != std::string::npos; at = log.find(key, at + 1))
-      values.push_back(
-          log.substr(at + key.size(), log.find(',', at + key.size()) - at - key.size()));
-    return values;
-  }
-
-  static std::vector<double> Numbers(const std::vector<std::string>& texts) {
-    std::vector<double> numbers(texts.size());
-    for (size_t i = 0; i < texts.size(); ++i)
-      EXPECT_TRUE(absl::SimpleAtod(texts[i], &numbers[i])) << texts[i];
-    return numbers;
-  }
+  std::vector<std::string> Errors() const { return EvalErrorTexts(Log()); }
 
   static TempDir* dataset_;
-  TempDir dir_;
-  RealClock clock_;
-  std::atomic<bool> stop_{false};
 };
 
 TempDir* TrainingLoopTest::dataset_ = nullptr;
@@ -163,7 +134,7 @@ TEST_F(TrainingLoopTest, TheEvaluationBatchDoesNotShow) {
     ASSERT_THAT(Train(run), IsOk());
 
     const std::string log = ReadFile(run.log_path()).value_or("");
-    const std::vector<double> errors = Numbers(ErrorsIn(log));
+    const std::vector<double> errors = EvalErrors(log);
     ASSERT_EQ(errors.size(), 2U);
     if (batch == 0) expected = errors;
     EXPECT_THAT(errors, ::testing::Pointwise(::testing::DoubleNear(1e-6), expected));
@@ -180,7 +151,7 @@ TEST_F(TrainingLoopTest, AugmentationIsAnotherTrainingThatRepeatsItself) {
     SetHyperparameter(&run, "data_augmentation", absl::StrCat("\"", augmentation, "\""));
     ASSERT_THAT(Train(run), IsOk());
     const std::string log = ReadFile(run.log_path()).value_or("");
-    errors.push_back(ErrorsIn(log));
+    errors.push_back(EvalErrorTexts(log));
     EXPECT_EQ(errors.size() > 1,
               log.find(absl::StrCat("\"key\": \"data_augmentation\", \"value\": \"", augmentation,
                                     "\"")) != std::string::npos);

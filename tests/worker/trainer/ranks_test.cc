@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -30,8 +29,11 @@
 namespace assay {
 namespace {
 
+using ::testing::DoubleNear;
+using testing::EvalErrors;
 using testing::IsOk;
 using testing::IsOkAndHolds;
+using ::testing::Pointwise;
 using testing::SetHyperparameter;
 using testing::TempDir;
 
@@ -58,7 +60,6 @@ class RanksTest : public ::testing::Test {
   v1::RunSpec Run(int world_size) {
     v1::RunSpec run = testing::SmallRun();
     run.set_node_count(world_size);
-    run.set_rendezvous_address(RendezvousAddress(world_size));
     run.set_rendezvous_token("secret of this test");
     run.set_log_path(dir_.Path(absl::StrCat("result_", world_size, ".txt")));
     run.mutable_dataset()->set_path(dir_.Path("data"));
@@ -70,6 +71,7 @@ class RanksTest : public ::testing::Test {
 
   absl::StatusOr<ProcessId> Start(v1::RunSpec run, int rank, bool is_resumed = false) {
     run.set_node_rank(rank);
+    run.set_stage_directory(dir_.Path(absl::StrCat("stage_", rank)));
     const std::string path = dir_.Path(absl::StrCat("spec_", run.node_count(), "_", rank));
     std::string text;
     google::protobuf::TextFormat::PrintToString(run, &text);
@@ -84,25 +86,12 @@ class RanksTest : public ::testing::Test {
                   .output_path = dir_.Path(absl::StrCat("out_", rank))});
   }
 
-  std::vector<double> EvalErrors(int world_size) {
-    return EvalErrors(dir_.Path(absl::StrCat("result_", world_size, ".txt")));
-  }
-
-  static std::vector<double> EvalErrors(const std::string& log_path) {
-    std::vector<double> values;
-    const std::string log = ReadFile(log_path).value_or("");
-    const std::string key = "\"key\": \"eval_error\", \"value\": ";
-    for (size_t at = log.find(key); at != std::string::npos; at = log.find(key, at + 1)) {
-      const size_t begin = at + key.size();
-      double value = 0;
-      if (absl::SimpleAtod(log.substr(begin, log.find(',', begin) - begin), &value))
-        values.push_back(value);
-    }
-    return values;
+  std::vector<double> ErrorsOf(const v1::RunSpec& run) const {
+    return EvalErrors(ReadFile(run.log_path()).value_or(""));
   }
 
   // Starts all ranks of `run`; each attempt listens elsewhere.
-  std::vector<ProcessId> StartAll(v1::RunSpec run, bool is_resumed) {
+  std::vector<ProcessId> StartAll(v1::RunSpec run, bool is_resumed = false) {
     run.set_rendezvous_address(RendezvousAddress(++attempts_ * 17));
     std::vector<ProcessId> ranks;
     for (int rank = 0; rank < run.node_count(); ++rank) {
@@ -111,6 +100,13 @@ class RanksTest : public ::testing::Test {
       if (process.ok()) ranks.push_back(*process);
     }
     return ranks;
+  }
+
+  // Runs all ranks of `run` to their good end.
+  void Finish(const v1::RunSpec& run, bool is_resumed = false) {
+    for (const ProcessId& rank : StartAll(run, is_resumed))
+      ASSERT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
+          << ReadFile(dir_.Path("out_0")).value_or("");
   }
 
   // The line of a run's checkpoint that says where it is; empty before the first.
@@ -139,8 +135,8 @@ class RanksTest : public ::testing::Test {
 
   // An epoch that the killed process had finished already may be in its log again.
   void ExpectSameBits(const v1::RunSpec& run, const v1::RunSpec& killed) {
-    const std::vector<double> expected = EvalErrors(run.log_path());
-    const std::vector<double> found = EvalErrors(killed.log_path());
+    const std::vector<double> expected = ErrorsOf(run);
+    const std::vector<double> found = ErrorsOf(killed);
     EXPECT_EQ(static_cast<int>(expected.size()), run.epoch_count_max());
     EXPECT_THAT(found, ::testing::IsSupersetOf(expected));
     EXPECT_THAT(found, ::testing::Each(::testing::AnyOfArray(expected)));
@@ -159,28 +155,18 @@ class RanksTest : public ::testing::Test {
 // Without dropout the mean gradient of four samples is the same however they are dealt out, and
 // samples are turned alike whichever rank reads them; only the order of float additions differs.
 TEST_F(RanksTest, TwoRanksLearnWhatOneRankLearns) {
+  std::vector<double> one, two;
   for (const int world_size : {1, 2}) {
-    std::vector<ProcessId> ranks;
     v1::RunSpec run = Run(world_size);
     run.set_progress_path(dir_.Path(absl::StrCat("progress_", world_size)));
     SetHyperparameter(&run, "data_augmentation", "\"flips_and_permutations\"");
-    for (int rank = 0; rank < world_size; ++rank) {
-      const absl::StatusOr<ProcessId> process = Start(run, rank);
-      ASSERT_THAT(process, IsOk());
-      ranks.push_back(*process);
-    }
-    for (const ProcessId& rank : ranks)
-      EXPECT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
-          << ReadFile(dir_.Path("out_0")).value_or("");
+    Finish(run);
+    (world_size == 1 ? one : two) = ErrorsOf(run);
   }
 
-  const std::vector<double> one = EvalErrors(1);
-  const std::vector<double> two = EvalErrors(2);
-  ASSERT_EQ(one.size(), 2U);
-  ASSERT_EQ(two.size(), 2U);
   constexpr double kTolerance = 2e-3;  // float rounding, amplified by 24 steps
-  EXPECT_NEAR(one[0], two[0], kTolerance);
-  EXPECT_NEAR(one[1], two[1], kTolerance);
+  EXPECT_EQ(one.size(), 2U);
+  EXPECT_THAT(two, Pointwise(DoubleNear(kTolerance), one));
   // Of two ranks each sends as much as it has: 24 gradients of 31,378 parameters, the sum of this
   // model's layers; and rank 0 alone its parameters once.
   constexpr int kBytes = 4 * 31'378;
@@ -199,33 +185,22 @@ TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
   cubes.train_samples = 8;
   cubes.validation_samples = 4;
   ASSERT_THAT(dataset::GenerateCosmoDataset(dir_.Path("cubes"), cubes, /*threads=*/2), IsOk());
+  std::vector<double> one, four;
   for (const int world_size : {1, 4}) {
     v1::RunSpec run = Run(world_size);
     run.mutable_model()->set_cube_edge(64);
     run.mutable_dataset()->set_path(dir_.Path("cubes"));
     run.mutable_dataset()->set_train_sample_count(8);
     run.mutable_dataset()->set_eval_sample_count(4);
+    run.mutable_dataset()->set_is_staged(world_size == 4);
     if (world_size == 4) SetHyperparameter(&run, "spatial_grid", "[2, 2]");
-    std::vector<ProcessId> ranks;
-    for (int rank = 0; rank < world_size; ++rank) {
-      run.mutable_dataset()->set_is_staged(world_size == 4);
-      run.set_stage_directory(dir_.Path(absl::StrCat("stage_", rank)));
-      const absl::StatusOr<ProcessId> process = Start(run, rank);
-      ASSERT_THAT(process, IsOk());
-      ranks.push_back(*process);
-    }
-    for (const ProcessId& rank : ranks)
-      EXPECT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
-          << ReadFile(dir_.Path("out_0")).value_or("");
+    Finish(run);
+    (world_size == 1 ? one : four) = ErrorsOf(run);
   }
 
-  const std::vector<double> one = EvalErrors(1);
-  const std::vector<double> four = EvalErrors(4);
-  ASSERT_EQ(one.size(), 2U);
-  ASSERT_EQ(four.size(), 2U);
   constexpr double kTolerance = 1e-5;  // float rounding, amplified by 4 steps
-  EXPECT_NEAR(one[0], four[0], kTolerance);
-  EXPECT_NEAR(one[1], four[1], kTolerance);
+  EXPECT_EQ(one.size(), 2U);
+  EXPECT_THAT(four, Pointwise(DoubleNear(kTolerance), one));
   EXPECT_THAT(ReadFile(dir_.Path("result_4.txt")).value_or(""),
               ::testing::HasSubstr("\"key\": \"spatial_grid\", \"value\": [2, 2]"));
 }
@@ -248,8 +223,7 @@ TEST_F(RanksTest, AKilledRunResumesToTheSameBits) {
       SetHyperparameter(&run, "gradient_skip_layer", "\"conv2\"");
       SetHyperparameter(&run, "gradient_skip_after_epochs", "2");
     }
-    for (const ProcessId& rank : StartAll(run, /*is_resumed=*/false))
-      ASSERT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0));
+    Finish(run);
     v1::RunSpec killed = run;
     killed.set_log_path(dir_.Path(absl::StrCat("killed_", interval)));
 
@@ -259,9 +233,7 @@ TEST_F(RanksTest, AKilledRunResumesToTheSameBits) {
       last = KillAfterNextCheckpoint(killed, StartAll(killed, /*is_resumed=*/true), last);
       EXPECT_TRUE(positions.insert(last).second) << "not further than " << last;
     }
-    for (const ProcessId& rank : StartAll(killed, /*is_resumed=*/true))
-      ASSERT_THAT(WaitForExit(rank, kPatience), IsOkAndHolds(0))
-          << ReadFile(dir_.Path("out_0")).value_or("");
+    Finish(killed, /*is_resumed=*/true);
 
     ExpectSameBits(run, killed);
     const std::string log = ReadFile(killed.log_path()).value_or("");
@@ -277,16 +249,12 @@ TEST_F(RanksTest, WhenOneRankIsKilledTheOthersEndWithCommLost) {
   run.set_quality_target(1e-9);
   SetHyperparameter(&run, "global_batch_size", "6");
   run.mutable_dataset()->set_eval_sample_count(12);
-  std::vector<ProcessId> ranks;
-  for (int rank = 0; rank < 3; ++rank) {
-    const absl::StatusOr<ProcessId> process = Start(run, rank);
-    ASSERT_THAT(process, IsOk());
-    ranks.push_back(*process);
-  }
+  const std::vector<ProcessId> ranks = StartAll(run);
+  ASSERT_EQ(ranks.size(), 3U);
   const absl::Time deadline = absl::Now() + kPatience;
-  while (EvalErrors(3).empty() && absl::Now() < deadline)
+  while (ErrorsOf(run).empty() && absl::Now() < deadline)
     sched_yield();
-  ASSERT_FALSE(EvalErrors(3).empty()) << ReadFile(dir_.Path("out_0")).value_or("");
+  ASSERT_FALSE(ErrorsOf(run).empty()) << ReadFile(dir_.Path("out_0")).value_or("");
 
   ASSERT_EQ(kill(ranks[1].pid, SIGKILL), 0);
 

@@ -4,6 +4,11 @@
 #define TESTS_WORKER_TRAINER_RUN_SPECS_H_
 
 #include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
 
 #include "assay/v1/run_spec.pb.h"
 
@@ -42,6 +47,24 @@ inline v1::RunSpec SmallRun() {
   SetHyperparameter(&run, "global_batch_size", "4");
   SetHyperparameter(&run, "opt_learning_rate_warmup_epochs", "0");
   return run;
+}
+
+// The values of eval_error in a log, as they are written there.
+inline std::vector<std::string> EvalErrorTexts(absl::string_view log) {
+  constexpr absl::string_view kKey = "\"key\": \"eval_error\", \"value\": ";
+  std::vector<std::string> texts;
+  for (size_t at = log.find(kKey); at != log.npos; at = log.find(kKey, at)) {
+    at += kKey.size();
+    texts.emplace_back(log.substr(at, log.find(',', at) - at));
+  }
+  return texts;
+}
+
+inline std::vector<double> EvalErrors(absl::string_view log) {
+  std::vector<double> errors;
+  for (const std::string& text : EvalErrorTexts(log))
+    EXPECT_TRUE(absl::SimpleAtod(text, &errors.emplace_back())) << text;
+  return errors;
 }
 
 }  // namespace assay::testing
