@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains one round in Assay and in PyTorch, seed by seed, and says whether they reach the same.
 
-    convergence.py cosmoflow DATASET [--seeds 5]
-    convergence.py deepcam DATASET [--seeds 5]
+    convergence.py cosmoflow-mini DATASET [--seeds 5]
+    convergence.py deepcam-mini DATASET [--seeds 5]
 
 Both sides get the same samples in the same order, initial weights and hyperparameters; after some
 steps rounding drives them apart as far as two seeds of one side are. Prints a table in Markdown:
@@ -12,33 +12,29 @@ errors. Needs torch and numpy (DeepCAM: h5py too) and a built assay-train.
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+import own_rounds
+
 HERE = Path(__file__).resolve().parent
-# Name of the quality, the scripts of both sides, the first seed of theirs, epochs, target.
-ROUNDS = {
-    "cosmoflow": ("eval_error", "mini_seeds.sh", "cosmoflow_torch.py", 201, 8),
-    "deepcam": ("eval_accuracy", "deepcam_mini_seeds.sh", "deepcam_torch.py", 301, 12),
-}
+TORCH = {"cosmoflow-mini": "cosmoflow_torch.py", "deepcam-mini": "deepcam_torch.py"}
 STANDARD_ERRORS = 3
 
 
-def curves(command, environment):
+def curves(script, options):
     """The lines "seed 201: 0.401 0.405" that both scripts print, as seed -> qualities."""
     found = {}
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True,
-                               env={**os.environ, **environment})
+    command = [sys.executable, HERE / script, *map(str, options)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     for line in process.stdout:
-        print(f"{command[0].name if command[0] != sys.executable else 'torch'} {line.strip()}",
-              file=sys.stderr, flush=True)
+        print(f"{script} {line.strip()}", file=sys.stderr, flush=True)
         label, values = line.split(":")
         found[int(label.split()[1])] = [float(value) for value in values.split()]
     if process.wait() != 0:
-        sys.exit(f"{command[0]} failed")
+        sys.exit(f"{script} failed")
     return found
 
 
@@ -71,22 +67,20 @@ def is_equal(sides):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("round", choices=ROUNDS)
+    parser.add_argument("round", choices=own_rounds.ROUNDS)
     parser.add_argument("dataset")
     parser.add_argument("--seeds", type=int, default=5, help="how many, at least 2")
     parser.add_argument("--epochs", type=int, help="default: those of the round's own table")
-    parser.add_argument("--trainer", default=HERE.parents[1] / "build/dev/bin/assay-train")
+    parser.add_argument("--trainer", default=own_rounds.ROOT / "build/release/bin/assay-train")
     arguments = parser.parse_args()
-    name, ours, theirs, first, epochs = ROUNDS[arguments.round]
-    epochs = arguments.epochs or epochs
-    seeds = ",".join(str(first + i) for i in range(arguments.seeds))
+    round = own_rounds.ROUNDS[arguments.round]
+    options = [arguments.dataset, "--seeds", arguments.seeds,
+               "--epochs", arguments.epochs or round.epochs]
     sides = {
-        "Assay": curves([HERE / ours, arguments.dataset, arguments.seeds],
-                        {"TRAINER": str(arguments.trainer), "EPOCHS": str(epochs)}),
-        "PyTorch": curves([sys.executable, HERE / theirs, arguments.dataset, "--seeds", seeds,
-                           "--epochs", epochs], {}),
+        "Assay": curves("round_seeds.py", [round.name, *options, "--trainer", arguments.trainer]),
+        "PyTorch": curves(TORCH[round.name], options),
     }
-    print_curves(name, sides)
+    print_curves(round.quality_key, sides)
     print()
     return 0 if is_equal(sides) else 1
 

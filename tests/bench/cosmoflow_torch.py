@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """CosmoFlow in plain PyTorch, trained like the round cosmoflow-mini: see convergence.py.
 
-    cosmoflow_torch.py DATASET [--seeds 201,202] [--epochs 8] [--threads 1]
+    cosmoflow_torch.py DATASET [--seeds 5] [--epochs 8] [--threads 1]
 
 DATASET: ~/.cache/assay/datasets/cosmo32. Prints each epoch's mean absolute error on the validation
-split, as mini_seeds.sh does for Assay. Hyperparameters are read from deploy/quickstart; initial
+split, as round_seeds.py does for Assay. Hyperparameters are read from deploy/quickstart; initial
 weights and the order of samples are those that Assay draws for the same seed. Needs torch, numpy.
 """
 
@@ -18,6 +18,7 @@ import torch.nn.functional as F
 
 import assay_streams
 import torch_training
+from own_rounds import COSMOFLOW
 
 RECORD_HEADER = 12  # length and its checksum
 
@@ -154,7 +155,7 @@ def evaluate(model, data, batch):
 
 def train(data, seed, epochs):
     """Yields the validation error of each epoch. `data`: training and validation split."""
-    settings = torch_training.settings_of("cosmoflow-mini")
+    settings = COSMOFLOW.hyperparameters()
     batch, (counts, targets) = settings["global_batch_size"], data[0]
     model = Cosmoflow(settings["cube_edge"], settings["base_filter_count"], settings["dropout"])
     optimizer = make_optimizer(model.initialise(seed), rate_of(settings, 0))
@@ -166,6 +167,4 @@ def train(data, seed, epochs):
 
 
 if __name__ == "__main__":
-    # Stops where mini_seeds.sh does.
-    torch_training.main(__doc__, load, train, seeds="201,202,203,204,205", epochs=8,
-                        is_done=lambda error: error <= 0.30)
+    torch_training.main(__doc__, COSMOFLOW, load, train)

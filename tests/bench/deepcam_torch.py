@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """DeepCAM in plain PyTorch, trained like the round deepcam-mini: the other side of convergence.py.
 
-    deepcam_torch.py DATASET [--seeds 301,302] [--epochs 12] [--threads 1]
+    deepcam_torch.py DATASET [--seeds 5] [--epochs 12] [--threads 1]
 
 DATASET: that of docs/benchmarks/deepcam-mini.md. Prints each epoch's mean intersection over union
-on the validation split, as deepcam_mini_seeds.sh does for Assay. Hyperparameters are read from
+on the validation split, as round_seeds.py does for Assay. Hyperparameters are read from
 deploy/quickstart; initial weights and the order of samples are those that Assay draws for the same
 seed. Network and LAMB are those of the golden data (tests/golden/engine/make_golden.py). Needs
 torch, numpy, and for training h5py.
@@ -21,6 +21,7 @@ import torch.nn.functional as F
 
 import assay_streams
 import torch_training
+from own_rounds import DEEPCAM
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "golden/engine"))
 import make_golden as golden  # noqa: E402  (computes in float64)
@@ -146,7 +147,7 @@ def evaluate(model, data, batch):
 
 def train(data, seed, epochs):
     """Yields the validation IoU of each epoch. `data`: training and validation split."""
-    settings = torch_training.settings_of("deepcam-mini")
+    settings = DEEPCAM.hyperparameters()
     batch, (maps, labels) = settings["global_batch_size"], data[0]
     model = Deepcam(assay_streams.Initial(seed), settings["base_filter_count"],
                     settings["middle_block_count"])
@@ -164,4 +165,4 @@ def train(data, seed, epochs):
 
 
 if __name__ == "__main__":
-    torch_training.main(__doc__, load, train, seeds="301,302,303,304,305", epochs=12)
+    torch_training.main(__doc__, DEEPCAM, load, train)
