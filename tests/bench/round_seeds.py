@@ -27,10 +27,11 @@ def spec_of(round, dataset, seed, epochs, log):
     """The run spec (proto/assay/v1/run_spec.proto, as text) that the coordinator would make."""
     submission = round.submission()
     fields = {"run": f"runs/r-{seed}", "run_number": seed, "organization": "bench",
-              "system": "host", "division": "closed", "status": "research", "benchmark": submission["benchmark"],
-              "round": round.name, "backend": "onednn", "seed": seed, "epoch_count_max": epochs,
-              "quality_target": round.stop_at, "quality_key": round.quality_key, "node_count": 1,
-              "ranks_per_node": 1, "log_path": str(log)}
+              "system": "host", "division": "closed", "status": "research",
+              "benchmark": submission["benchmark"], "round": round.name, "backend": "onednn",
+              "seed": seed, "epoch_count_max": epochs, "quality_target": round.stop_at,
+              "quality_key": round.quality_key, "node_count": 1, "ranks_per_node": 1,
+              "log_path": str(log)}
     lines = [f"{name}: {json.dumps(value)}" for name, value in fields.items()]
     lines.append(f"dataset {{ path: {json.dumps(str(dataset))} "
                  f"train_sample_count: {sample_count(dataset, 'train')} "
