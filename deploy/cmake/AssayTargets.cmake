@@ -53,6 +53,8 @@ function(assay_test name)
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags GTest::gmock GTest::gtest_main)
+  # What tests is not what is timed: a third less to compile (ADR 0104).
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   assay_compile_together(${name} ${ARG_TOGETHER})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT ARG_TIMEOUT)
