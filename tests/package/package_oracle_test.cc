@@ -23,6 +23,7 @@
 #include "common/package/seeds.h"
 #include "common/package/system_description.h"
 #include "common/rules/registry.h"
+#include "tests/package/package_verdict.h"
 #include "tests/rules/oracle.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/write_file.h"
@@ -36,114 +37,6 @@ using ::assay::testing::TempDir;
 using ::assay::testing::Text;
 using ::assay::testing::Unpack;
 namespace fs = std::filesystem;
-
-// What is said of one directory: "run_count", "10 fail", "1 forgiven", "seeds", "RCP found: pass".
-using Statements = std::set<std::string>;
-
-struct OrganizationVerdict {
-  bool pass = false;
-  int descriptions_passed = 0;
-  std::map<std::string, Statements> directories;  // by path
-  std::map<std::string, int> runs;
-  bool operator==(const OrganizationVerdict&) const = default;
-};
-
-// -------------------------------------------------------------------------------- the official one
-
-void ReadLine(absl::string_view line, Statements* statements) {
-  if (absl::StrContains(line, "files do not comply"))
-    statements->insert(absl::StrCat(
-        std::vector<std::string>(absl::StrSplit(line, ' ', absl::SkipEmpty()))[2], " fail"));
-  if (absl::StrContains(line, "1 file does not comply")) statements->insert("1 forgiven");
-  if (absl::StrContains(line, "Incorrect number of files") ||
-      absl::StrContains(line, "Expected at least"))
-    statements->insert("run_count");
-  if (line == "ERROR - Seed checker failed") statements->insert("seeds");
-  for (const char* outcome : {"Passed", "Failed"}) {
-    const std::string mark = absl::StrCat(" - RCP Test ", outcome, ": ");
-    const size_t at = line.find(mark);
-    if (at != absl::string_view::npos)
-      statements->insert(absl::StrCat(line.substr(at + mark.size()), ": ", outcome));
-  }
-}
-
-std::map<std::string, OrganizationVerdict> ReadOfficial(const std::string& round) {
-  const absl::StatusOr<std::string> text =
-      ReadFile(absl::StrCat(OracleDir(), "/official/package_", round, ".txt"));
-  CHECK_OK(text.status());
-  std::map<std::string, OrganizationVerdict> verdicts;
-  OrganizationVerdict* current = nullptr;
-  std::string directory;
-  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
-    const std::string whole(line);
-    if (absl::ConsumePrefix(&line, "### ORG: ")) {
-      current = &verdicts[std::string(line.substr(0, line.find(' ')))];
-      directory.clear();
-    } else if (absl::ConsumePrefix(&line, "INFO -  Running compliance checks in dir ")) {
-      directory = std::string(line);
-      current->directories[directory];
-    } else if (absl::StartsWith(line, "INFO - Run ")) {
-      ++current->runs[directory];
-    } else if (absl::StrContains(line, "FOUND NO ERRORS, SUCCESS")) {
-      current->pass = true;
-    } else if (absl::StrContains(line, "System description checker passed")) {
-      ++current->descriptions_passed;
-    } else if (!directory.empty()) {
-      ReadLine(whole, &current->directories[directory]);
-    }
-  }
-  return verdicts;
-}
-
-// ------------------------------------------------------------------------------------------ ours
-
-Statements StatementsOf(const DirectoryReport& report) {
-  Statements statements;
-  for (const PackageFinding& found : report.findings) {
-    const rules::Finding& finding = found.finding;
-    if (finding.rule_id == "R-PKG-006" || finding.rule_id == "R-PKG-007")
-      statements.insert("run_count");
-    if (finding.rule_id == "R-PKG-008") statements.insert("1 forgiven");
-    if (finding.rule_id == "R-PKG-009")
-      statements.insert(absl::StrCat(finding.found.substr(0, finding.found.find(' ')), " fail"));
-    if (absl::StartsWith(finding.rule_id, "R-SEED-") && finding.severity == rules::Severity::kError)
-      statements.insert("seeds");
-    if (finding.rule_id == "R-RCP-001")
-      statements.insert(absl::StrCat(finding.found.substr(0, finding.found.find(';')), ": Failed"));
-  }
-  const bool failed =
-      std::any_of(report.findings.begin(), report.findings.end(),
-                  [](const PackageFinding& found) { return found.finding.rule_id == "R-RCP-001"; });
-  if (!report.convergence.empty() && !failed)
-    statements.insert(absl::StrCat(report.convergence, ": Passed"));
-  return statements;
-}
-
-OrganizationVerdict VerdictOf(const OrganizationReport& report) {
-  OrganizationVerdict verdict{.pass = report.pass()};
-  for (const DirectoryReport& directory : report.directories) {
-    verdict.directories[directory.path] = StatementsOf(directory);
-    verdict.runs[directory.path] = static_cast<int>(directory.runs.size());
-  }
-  return verdict;
-}
-
-std::vector<std::string> NamesIn(const std::string& path) {
-  absl::StatusOr<std::vector<std::string>> names = ListDirectory(path);
-  CHECK_OK(names.status());
-  return *std::move(names);
-}
-
-int CountPassed(const std::string& systems) {
-  int passed = 0;
-  for (const std::string& name : NamesIn(systems)) {
-    const auto findings = CheckSystemDescription(*ReadFile(JoinPath(systems, name)), {});
-    passed += std::none_of(findings.begin(), findings.end(), [](const rules::Finding& finding) {
-      return finding.severity == rules::Severity::kError;
-    });
-  }
-  return passed;
-}
 
 // v0.7 was judged with a level strong put in, as the tool knows no round without.
 void InsertStrong(const std::string& repository) {
@@ -165,7 +58,10 @@ void CompareRound(const std::string& round, size_t organization_count) {
   Unpack(absl::StrCat("hpc_results_", round, ".tar.xz"), dir.path());
   const std::string repository = dir.Path("hpc_results_" + round);
   if (round == "v0.7") InsertStrong(repository);
-  const auto official = ReadOfficial(round);
+  const absl::StatusOr<std::string> text =
+      ReadFile(absl::StrCat(OracleDir(), "/official/package_", round, ".txt"));
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto official = ReadOfficial(*text);
   const auto reports = CheckPackages(repository, *rules::FindRuleSet("hpc-1.0.0"));
   ASSERT_TRUE(reports.ok()) << reports.status();
   ASSERT_EQ(reports->size(), organization_count);
@@ -173,12 +69,11 @@ void CompareRound(const std::string& round, size_t organization_count) {
   int directories = 0, equal_directories = 0, equal_organizations = 0;
   for (const OrganizationReport& report : *reports) {
     const OrganizationVerdict& expected = official.at(report.organization);
-    const OrganizationVerdict ours = VerdictOf(report);
+    const OrganizationVerdict ours = VerdictOf(report, repository);
     EXPECT_EQ(ours.pass, expected.pass) << report.organization;
     EXPECT_EQ(ours.directories, expected.directories) << report.organization;
     EXPECT_EQ(ours.runs, expected.runs) << report.organization;
-    EXPECT_EQ(CountPassed(absl::StrCat(repository, "/", report.organization, "/systems")),
-              expected.descriptions_passed);
+    EXPECT_EQ(ours.descriptions_passed, expected.descriptions_passed) << report.organization;
     equal_organizations += ours.pass == expected.pass;
     for (const auto& [path, statements] : expected.directories) {
       ++directories;
