@@ -17,15 +17,16 @@ struct AdaptiveStep {
   double beta2 = 0.999;
   double epsilon = 1e-6;
   double weight_decay = 0;
-  int64_t step = 1;           // t, from 1
-  double gradient_scale = 1;  // gradients are multiplied by it first
+  int64_t step = 1;       // t, from 1
+  double max_length = 0;  // of LAMB: longer gradients are shortened to it; 0: none are
 
   double correction1() const { return 1 - std::pow(beta1, static_cast<double>(step)); }
   double correction2() const { return 1 - std::pow(beta2, static_cast<double>(step)); }
 };
 
-// Not thread-safe; belongs to its backend. All tensors of one call have equal shapes and are real.
-// Gradients serve as working memory: what they hold afterwards is unspecified unless stated.
+// Not thread-safe; belongs to its backend. All tensors of one call have
+// equal shapes and are real. Gradients serve as working memory: what they hold afterwards is
+// unspecified unless stated.
 //   m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
 class AdaptiveOperations {
  public:
@@ -39,11 +40,14 @@ class AdaptiveOperations {
   // Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
   virtual void AdamW(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
                      const Tensor& m, const Tensor& v) = 0;
-  // gradients <- u = (m / c1) / (sqrt(v / c2) + epsilon) + weight_decay p: LAMB's direction before
-  // its length is chosen. You et al., "Large batch optimization for deep learning", 2020, as in
-  // APEX.
+  // gradients <- u = (m / c1) / (sqrt(v / c2) + epsilon) + weight_decay p, where g is first
+  // shortened: LAMB's direction, of all parameters at once. You et al., "Large batch optimization
+  // for deep learning", 2020, as in APEX.
   virtual void LambDirection(const AdaptiveStep& step, const Tensor& parameters,
                              const Tensor& gradients, const Tensor& m, const Tensor& v) = 0;
+  // p <- p - rate |p| / |u| u, or - rate u where one of the lengths is 0: LAMB's step of one
+  // tensor.
+  virtual void LambMove(double rate, const Tensor& direction, const Tensor& parameters) = 0;
   // y <- y + factor * x
   virtual void AddScaled(double factor, const Tensor& x, const Tensor& y) = 0;
 };

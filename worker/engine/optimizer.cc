@@ -1,7 +1,5 @@
 #include "worker/engine/optimizer.h"
 
-#include <cmath>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -52,7 +50,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions&
   if (backend->adaptive() == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("backend ", backend->name(), " has no ",
                                                    OptimizerName(options.kind),
-                                                   "; use onednn or reference"));
+                                                   "; use cuda, onednn or reference"));
   return std::make_unique<AdaptiveOptimizer>(options, backend, model);
 }
 
@@ -84,78 +82,53 @@ AdaptiveOptimizer::AdaptiveOptimizer(const OptimizerOptions& options, Backend* b
     : options_(options),
       backend_(backend),
       model_(model),
-      state_(backend, SizeOf(backend->real())),
-      scratch_(backend, SizeOf(backend->real())) {
+      state_(backend, SizeOf(backend->real())) {
   CHECK(backend->adaptive() != nullptr && options.kind != Kind::kSgd);
 }
 
 absl::Status AdaptiveOptimizer::Commit() {
   for (Tensor* moment : {&m_, &v_})
     state_.Reserve(Shape{model_->parameter_count()}, backend_->real(), moment);
-  scratch_.Reserve(Shape{1}, backend_->real(), &sum_);
-  RETURN_IF_ERROR(scratch_.Commit());
   return state_.Commit();
 }
 
-double AdaptiveOptimizer::Norm(const Tensor& x) {
-  backend_->SumOfSquares(x, sum_);
-  if (backend_->real() == DType::kFloat64) {
-    double squares = 0;
-    backend_->CopyOut(sum_, &squares);
-    return std::sqrt(squares);
-  }
-  float squares = 0;
-  backend_->CopyOut(sum_, &squares);
-  return std::sqrt(double{squares});
-}
-
-double AdaptiveOptimizer::GradientScale() {
-  if (options_.kind != Kind::kLamb || !(options_.max_grad_norm > 0)) return 1;
-  const double norm = Norm(model_->Trained(model_->flat_gradients()));
-  return norm > options_.max_grad_norm ? options_.max_grad_norm / norm : 1;
-}
-
-void AdaptiveOptimizer::MoveLamb(const AdaptiveStep& step, const Parameter& parameter,
-                                 const Tensor& m, const Tensor& v) {
+// The gradients have become the direction.
+void AdaptiveOptimizer::MoveLamb(double learning_rate) {
   AdaptiveOperations* adaptive = backend_->adaptive();
-  const Tensor& direction = parameter.gradient;
-  adaptive->LambDirection(step, parameter.value, direction, m, v);
-  double ratio = 1;
-  if (options_.weight_decay != 0) {
-    const double length = Norm(parameter.value), direction_length = Norm(direction);
-    if (length > 0 && direction_length > 0) ratio = length / direction_length;
+  if (options_.weight_decay == 0) {
+    adaptive->AddScaled(-learning_rate, model_->Trained(model_->flat_gradients()),
+                        model_->Trained(model_->flat_parameters()));
+    return;
   }
-  adaptive->AddScaled(-step.learning_rate * ratio, direction, parameter.value);
+  for (const Parameter* parameter : model_->parameters())
+    if (!parameter->is_frozen)
+      adaptive->LambMove(learning_rate, parameter->gradient, parameter->value);
 }
 
 void AdaptiveOptimizer::Step(double learning_rate) {
-  AdaptiveOperations* adaptive = backend_->adaptive();
   const AdaptiveStep step = {.learning_rate = learning_rate,
                              .beta1 = options_.beta1,
                              .beta2 = options_.beta2,
                              .epsilon = options_.epsilon,
                              .weight_decay = options_.weight_decay,
                              .step = ++step_,
-                             .gradient_scale = GradientScale()};
-  int64_t offset = 0;
-  for (const Parameter* parameter : model_->parameters()) {
-    const Tensor m = PartAt(m_, offset, parameter->shape);
-    const Tensor v = PartAt(v_, offset, parameter->shape);
-    offset += parameter->shape.elements();
-    if (parameter->is_frozen) continue;
-    switch (options_.kind) {
-      case Kind::kSgd:
-        break;  // is another class
-      case Kind::kAdam:
-        adaptive->Adam(step, parameter->value, parameter->gradient, m, v);
-        break;
-      case Kind::kAdamW:
-        adaptive->AdamW(step, parameter->value, parameter->gradient, m, v);
-        break;
-      case Kind::kLamb:
-        MoveLamb(step, *parameter, m, v);
-        break;
-    }
+                             .max_length = options_.max_grad_norm};
+  const Tensor values = model_->Trained(model_->flat_parameters());
+  const Tensor gradients = model_->Trained(model_->flat_gradients());
+  const Tensor m = model_->Trained(m_), v = model_->Trained(v_);
+  switch (options_.kind) {
+    case Kind::kSgd:
+      break;  // is another class
+    case Kind::kAdam:
+      backend_->adaptive()->Adam(step, values, gradients, m, v);
+      break;
+    case Kind::kAdamW:
+      backend_->adaptive()->AdamW(step, values, gradients, m, v);
+      break;
+    case Kind::kLamb:
+      backend_->adaptive()->LambDirection(step, values, gradients, m, v);
+      MoveLamb(learning_rate);
+      break;
   }
   model_->ParametersChanged();
 }

@@ -90,18 +90,13 @@ class AdaptiveOptimizer : public Optimizer {
   void set_steps_done(int64_t steps) override { step_ = steps; }
 
  private:
-  double Norm(const Tensor& x);
-  double GradientScale();
-  void MoveLamb(const AdaptiveStep& step, const Parameter& parameter, const Tensor& m,
-                const Tensor& v);
+  void MoveLamb(double learning_rate);
 
   const OptimizerOptions options_;
   Backend* const backend_;
   Model* const model_;
   Arena state_;
-  Arena scratch_;
   Tensor m_, v_;  // as Model::flat_parameters()
-  Tensor sum_;    // (1)
   int64_t step_ = 0;
 };
 

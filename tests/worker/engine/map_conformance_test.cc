@@ -195,30 +195,67 @@ TEST_P(MapConformanceTest, CrossEntropyAndArgmaxAgree) {
   EXPECT_EQ(predicted.values, expected_labels.values);
 }
 
-TEST_P(MapConformanceTest, OptimizerStepsAgree) {
-  using Operation = void (AdaptiveOperations::*)(const AdaptiveStep&, const Tensor&, const Tensor&,
-                                                 const Tensor&, const Tensor&);
-  const Shape shape = {20'001};
-  for (const Operation operation : {&AdaptiveOperations::Adam, &AdaptiveOperations::AdamW,
-                                    &AdaptiveOperations::LambDirection}) {
-    std::vector<Floats> results;
-    for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
-      Floats p = Floats::Random(shape, 1), m(shape), v(shape), g(shape);
-      for (uint32_t step = 1; step <= 3; ++step) {
-        g = Floats::Random(shape, 10 + step);
-        (backend->adaptive()->*operation)(
-            {.learning_rate = 0.1, .weight_decay = 0.02, .step = step, .gradient_scale = 0.5},
-            p.view(), g.view(), m.view(), v.view());
-        if (operation == &AdaptiveOperations::LambDirection)
-          backend->adaptive()->AddScaled(-0.1, g.view(), p.view());
-      }
-      backend->Synchronize();
-      results.insert(results.end(), {p, m, v});
-    }
+struct Moved {
+  Floats p, m, v;
+};
 
-    for (size_t i = 0; i < 3; ++i)
-      ExpectClose(results[i], results[i + 3], 9);
+// Three steps of one optimizer. `advance(step, g)` makes one with new gradients.
+template <typename Advance>
+Moved RunOptimizer(const Shape& shape, Advance advance) {
+  Moved state = {Floats::Random(shape, 1), Floats(shape), Floats(shape)};
+  for (uint32_t step = 1; step <= 3; ++step) {
+    Floats g = Floats::Random(shape, 10 + step);
+    advance(AdaptiveStep{.learning_rate = 0.1, .weight_decay = 0.02, .step = step}, g.view(),
+            &state);
   }
+  return state;
+}
+
+void ExpectSameMove(const Moved& actual, const Moved& expected) {
+  ExpectClose(actual.p, expected.p, 9);
+  ExpectClose(actual.m, expected.m, 9);
+  ExpectClose(actual.v, expected.v, 9);
+}
+
+TEST_P(MapConformanceTest, AdamAndAdamWAgree) {
+  for (const auto operation : {&AdaptiveOperations::Adam, &AdaptiveOperations::AdamW}) {
+    const auto run = [operation](Backend* backend) {
+      return RunOptimizer({20'001}, [&](const AdaptiveStep& step, const Tensor& g, Moved* state) {
+        (backend->adaptive()->*operation)(step, state->p.view(), g, state->m.view(),
+                                          state->v.view());
+        backend->Synchronize();
+      });
+    };
+    ExpectSameMove(run(backend_.get()), run(&reference_));
+  }
+}
+
+// With gradients longer and shorter than the limit, and without one.
+TEST_P(MapConformanceTest, LambAgrees) {
+  for (const double max_length : {40.0, 1000.0, 0.0}) {
+    SCOPED_TRACE(max_length);
+    const auto run = [max_length](Backend* backend) {
+      return RunOptimizer({20'001}, [&](AdaptiveStep step, const Tensor& g, Moved* state) {
+        step.max_length = max_length;
+        backend->adaptive()->LambDirection(step, state->p.view(), g, state->m.view(),
+                                           state->v.view());
+        backend->adaptive()->LambMove(step.learning_rate, g, state->p.view());
+        backend->Synchronize();
+      });
+    };
+    ExpectSameMove(run(backend_.get()), run(&reference_));
+  }
+}
+
+TEST_P(MapConformanceTest, LambMovesByTheRateAloneWhereALengthIsZero) {
+  Floats zeros({3}), unmoved({3}, {1, -2, 2}), direction({3}, {1, -2, 4});
+
+  backend_->adaptive()->LambMove(0.5, direction.view(), zeros.view());
+  backend_->adaptive()->LambMove(0.5, Floats({3}).view(), unmoved.view());
+  backend_->Synchronize();
+
+  EXPECT_EQ(zeros.values, std::vector<float>({-0.5F, 1, -2}));
+  EXPECT_EQ(unmoved.values, std::vector<float>({1, -2, 2}));
 }
 
 std::vector<std::string> BackendsToCompare() {

@@ -25,7 +25,7 @@ struct Terms {
 };
 
 Terms TermsOf(const AdaptiveStep& step) {
-  return {.gradient_scale = static_cast<float>(step.gradient_scale),
+  return {.gradient_scale = 1,
           .gradient_decay = 0,
           .beta1 = static_cast<float>(step.beta1),
           .rest1 = static_cast<float>(1 - step.beta1),
@@ -104,6 +104,10 @@ void ForEachBlock(int64_t size, Work work) {
     work(first, std::min(kBlock, size - first));
 }
 
+double LengthOf(const Tensor& x) {
+  return std::sqrt(SumOfSquaresKernel(x.Span<float>()));
+}
+
 // Overwrites the gradients by the direction; moves the parameters along it if asked.
 void Step(const Terms& terms, bool moves, const Tensor& parameters, const Tensor& gradients,
           const Tensor& m, const Tensor& v) {
@@ -148,8 +152,19 @@ void OnednnAdaptive::AdamW(const AdaptiveStep& step, const Tensor& parameters,
 void OnednnAdaptive::LambDirection(const AdaptiveStep& step, const Tensor& parameters,
                                    const Tensor& gradients, const Tensor& m, const Tensor& v) {
   Terms terms = TermsOf(step);
+  if (step.max_length > 0) {
+    const double length = LengthOf(gradients);
+    if (length > step.max_length)
+      terms.gradient_scale = static_cast<float>(step.max_length / length);
+  }
   terms.direction_decay = static_cast<float>(step.weight_decay);
   Step(terms, false, parameters, gradients, m, v);
+}
+
+void OnednnAdaptive::LambMove(double rate, const Tensor& direction, const Tensor& parameters) {
+  const double length = LengthOf(parameters), direction_length = LengthOf(direction);
+  const double ratio = length > 0 && direction_length > 0 ? length / direction_length : 1;
+  AddScaled(-rate * ratio, direction, parameters);
 }
 
 void OnednnAdaptive::AddScaled(double factor, const Tensor& x, const Tensor& y) {

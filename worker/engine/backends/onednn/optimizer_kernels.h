@@ -21,6 +21,7 @@ class OnednnAdaptive : public AdaptiveOperations {
              const Tensor& m, const Tensor& v) override;
   void LambDirection(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
                      const Tensor& m, const Tensor& v) override;
+  void LambMove(double rate, const Tensor& direction, const Tensor& parameters) override;
   void AddScaled(double factor, const Tensor& x, const Tensor& y) override;
 };
 

@@ -27,6 +27,14 @@ double AdamDirection(const AdaptiveStep& step, const Moments& moments) {
   return moments.m / step.correction1() / (root + step.epsilon);
 }
 
+template <typename T>
+double LengthOf(const Tensor& x) {
+  double sum = 0;
+  for (const T value : x.Span<T>())
+    sum += double{value} * double{value};
+  return std::sqrt(sum);
+}
+
 void CheckSizes(const Tensor& parameters, const Tensor& gradients, const Tensor& m,
                 const Tensor& v) {
   CHECK(parameters.elements() == gradients.elements() && parameters.elements() == m.elements() &&
@@ -41,8 +49,7 @@ void ReferenceAdaptive<T>::Adam(const AdaptiveStep& step, const Tensor& paramete
   CheckSizes(parameters, gradients, m, v);
   for (int64_t i = 0; i < parameters.elements(); ++i) {
     T& p = parameters.As<T>()[i];
-    const double gradient =
-        step.gradient_scale * double{gradients.As<T>()[i]} + step.weight_decay * double{p};
+    const double gradient = double{gradients.As<T>()[i]} + step.weight_decay * double{p};
     const Moments moments = Advance(step, gradient, &m.As<T>()[i], &v.As<T>()[i]);
     p = static_cast<T>(double{p} - step.learning_rate * AdamDirection(step, moments));
   }
@@ -54,8 +61,8 @@ void ReferenceAdaptive<T>::AdamW(const AdaptiveStep& step, const Tensor& paramet
   CheckSizes(parameters, gradients, m, v);
   for (int64_t i = 0; i < parameters.elements(); ++i) {
     T& p = parameters.As<T>()[i];
-    const double gradient = step.gradient_scale * double{gradients.As<T>()[i]};
-    const Moments moments = Advance(step, gradient, &m.As<T>()[i], &v.As<T>()[i]);
+    const Moments moments =
+        Advance(step, double{gradients.As<T>()[i]}, &m.As<T>()[i], &v.As<T>()[i]);
     const double decayed = double{p} * (1 - step.learning_rate * step.weight_decay);
     p = static_cast<T>(decayed - step.learning_rate * AdamDirection(step, moments));
   }
@@ -66,14 +73,24 @@ void ReferenceAdaptive<T>::LambDirection(const AdaptiveStep& step, const Tensor&
                                          const Tensor& gradients, const Tensor& m,
                                          const Tensor& v) {
   CheckSizes(parameters, gradients, m, v);
+  const double length = LengthOf<T>(gradients);
+  const bool is_long = step.max_length > 0 && length > step.max_length;
+  const double factor = is_long ? step.max_length / length : 1;
   for (int64_t i = 0; i < parameters.elements(); ++i) {
     T& gradient = gradients.As<T>()[i];
-    const Moments moments =
-        Advance(step, step.gradient_scale * double{gradient}, &m.As<T>()[i], &v.As<T>()[i]);
+    const Moments moments = Advance(step, factor * double{gradient}, &m.As<T>()[i], &v.As<T>()[i]);
     const double root = std::sqrt(moments.v / step.correction2());
     gradient = static_cast<T>(moments.m / step.correction1() / (root + step.epsilon) +
                               step.weight_decay * double{parameters.As<T>()[i]});
   }
+}
+
+template <typename T>
+void ReferenceAdaptive<T>::LambMove(double rate, const Tensor& direction,
+                                    const Tensor& parameters) {
+  const double length = LengthOf<T>(parameters), direction_length = LengthOf<T>(direction);
+  const double ratio = length > 0 && direction_length > 0 ? length / direction_length : 1;
+  AddScaled(-rate * ratio, direction, parameters);
 }
 
 template <typename T>
