@@ -52,7 +52,8 @@ absl::StatusOr<std::unique_ptr<StepModel>> StepModel::Make(const ModelSpec& spec
 
 absl::Status StepModel::Train() {
   const auto keep = [](std::span<float>) { return absl::OkStatus(); };
-  return model_->TrainStep(batch(), {.step = step_++}, kLearningRate, keep).status();
+  ASSIGN_OR_RETURN(loss_, model_->TrainStep(batch(), {.step = step_++}, kLearningRate, keep));
+  return absl::OkStatus();
 }
 
 absl::Status StepModel::Evaluate() {

@@ -30,6 +30,10 @@ class StepModel {
   // The input copied in, forward, the quality. Errors of EvalBatch.
   absl::Status Evaluate();
 
+  // Of the last Train.
+  float loss() const { return loss_; }
+  const Model& model() const { return model_->model(); }
+
  private:
   StepModel(const ModelSpec& spec, std::unique_ptr<Trainable> model);
   Batch batch() const { return MakeBatch(input_, targets_); }
@@ -37,6 +41,7 @@ class StepModel {
   const std::unique_ptr<Trainable> model_;
   std::vector<std::byte> input_, targets_;
   uint64_t step_ = 0;
+  float loss_ = 0;
 };
 
 }  // namespace assay

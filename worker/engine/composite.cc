@@ -113,7 +113,7 @@ std::vector<Buffer*> BranchLayer::buffers() {
 absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   if (backend_->maps() == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(
-        "backend ", backend_->name(), " has no operations on maps; use onednn or reference"));
+        "backend ", backend_->name(), " has no operations on maps; use cuda, onednn or reference"));
   const DType real = backend_->real();
   for (size_t i = 0; i < branches_.size(); ++i) {
     RETURN_IF_ERROR(branches_[i]->Plan(memory, wants_dx));

@@ -60,6 +60,7 @@ class GroupMean {
  public:
   virtual ~GroupMean() = default;
   // Replaces each number by its mean over the ranks of the group; all call it in the same order.
+  // `values` lies in the host's memory.
   // Ends the process if a rank is gone.
   virtual void Average(const Tensor& values) = 0;
   // How many ranks there are in the group.

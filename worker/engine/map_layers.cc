@@ -1,6 +1,7 @@
 #include "worker/engine/map_layers.h"
 
 #include <cmath>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ constexpr Activation kIdentity = {Activation::Kind::kLeakyRelu, 1};
 absl::Status NeedMaps(Backend* backend) {
   if (backend->maps() != nullptr) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "backend ", backend->name(), " has no operations on maps; use onednn or reference"));
+      "backend ", backend->name(), " has no operations on maps; use cuda, onednn or reference"));
 }
 
 Conv2dShape ShapeOf(const Shape& input, const Conv2dLayer::Options& options) {
@@ -175,17 +176,30 @@ Normalisation BatchNormLayer::With(const Tensor& mean, const Tensor& variance) c
           .relu = options_.relu};
 }
 
+// Through the host's memory, which a group works in.
+void BatchNormLayer::Average(GroupMean* group, const Tensor& values) {
+  if (backend_->is_host_memory()) {
+    group->Average(values);
+    return;
+  }
+  std::vector<std::byte> copy(values.bytes());
+  const Tensor on_host = {copy.data(), values.shape, values.dtype};
+  backend_->CopyOut(values, on_host.data);
+  group->Average(on_host);
+  backend_->CopyIn(on_host.data, values);
+}
+
 // The group's variance is the mean of its ranks' variances plus the variance of their means; taken
 // so, nothing cancels.
 void BatchNormLayer::AverageMoments(GroupMean* group) {
   MapOperations* maps = backend_->maps();
   backend_->Copy(mean_, local_mean_);
-  group->Average(mean_);
+  Average(group, mean_);
   maps->Combine(-1, mean_, 1, local_mean_);
   backend_->Copy(local_mean_, square_);
   backend_->Multiply(local_mean_, square_);
   maps->Combine(1, square_, 1, variance_);
-  group->Average(variance_);
+  Average(group, variance_);
 }
 
 void BatchNormLayer::MoveRunning(const GroupMean* group) {
@@ -218,8 +232,8 @@ Tensor BatchNormLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& p
   maps->Combine(1 / count, scale_.gradient, 0, scale_mean_);
   maps->Combine(1 / count, shift_.gradient, 0, shift_mean_);
   if (pass.group != nullptr) {
-    pass.group->Average(scale_mean_);
-    pass.group->Average(shift_mean_);
+    Average(pass.group, scale_mean_);
+    Average(pass.group, shift_mean_);
   }
   maps->NormaliseBackward(n, x, scale_mean_, shift_mean_, dy);
   return dy;

@@ -131,6 +131,7 @@ class BatchNormLayer : public Layer {
 
  private:
   Normalisation With(const Tensor& mean, const Tensor& variance) const;
+  void Average(GroupMean* group, const Tensor& values);
   void AverageMoments(GroupMean* group);
   void MoveRunning(const GroupMean* group);
 

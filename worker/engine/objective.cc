@@ -43,7 +43,7 @@ SegmentationObjective::SegmentationObjective(Backend* backend, const Shape& outp
 absl::Status SegmentationObjective::Plan(Arena* arena) {
   if (backend_->maps() == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(
-        "backend ", backend_->name(), " has no operations on maps; use onednn or reference"));
+        "backend ", backend_->name(), " has no operations on maps; use cuda, onednn or reference"));
   arena->Reserve(Shape{output_[3]}, backend_->real(), &weights_);
   arena->Reserve(target_shape(), DType::kUint8, &labels_);
   return absl::OkStatus();

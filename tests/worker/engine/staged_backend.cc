@@ -7,6 +7,8 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/adaptive.h"
+#include "worker/engine/maps.h"
 
 namespace assay {
 namespace {
@@ -41,6 +43,17 @@ class Staged {
   Backend* const backend_;
   const Tensor host_;
   Tensor device_;
+};
+
+// What calls a backend with staged tensors.
+class Stage {
+ protected:
+  explicit Stage(Backend* backend) : backend_(backend) {}
+
+  // Guaranteed elision makes it live until the end of the call that it is an argument of.
+  Staged On(const Tensor& host) const { return Staged(backend_, host); }
+
+  Backend* const backend_;
 };
 
 class StagedConvolution : public Convolution {
@@ -93,9 +106,116 @@ class StagedConvPool : public ConvPool {
   void* const scratch_;
 };
 
-class StagedBackend : public Backend {
+class StagedNormalisation {
  public:
-  explicit StagedBackend(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
+  StagedNormalisation(Backend* backend, const Normalisation& host)
+      : host_(host),
+        mean_(backend, host.mean),
+        variance_(backend, host.variance),
+        scale_(backend, host.scale),
+        shift_(backend, host.shift) {}
+
+  operator Normalisation() const {
+    return {mean_, variance_, scale_, shift_, host_.epsilon, host_.relu};
+  }
+
+ private:
+  const Normalisation& host_;
+  const Staged mean_, variance_, scale_, shift_;
+};
+
+class StagedMaps : public MapOperations, private Stage {
+ public:
+  explicit StagedMaps(Backend* backend) : Stage(backend), maps_(backend->maps()) {}
+
+  absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(
+      const Conv2dShape& shape) override {
+    ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, maps_->MakeConvolution2d(shape));
+    return std::make_unique<StagedConvolution>(backend_, std::move(made));
+  }
+  void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override {
+    maps_->ChannelMoments(On(x), On(mean), On(variance));
+  }
+  void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) override {
+    maps_->Normalise(StagedNormalisation(backend_, n), On(x), On(y));
+  }
+  void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y, const Tensor& dy,
+                     const Tensor& scale_gradient, const Tensor& shift_gradient) override {
+    maps_->NormaliseSums(StagedNormalisation(backend_, n), On(x), On(y), On(dy), On(scale_gradient),
+                         On(shift_gradient));
+  }
+  void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
+                         const Tensor& shift_mean, const Tensor& dy) override {
+    maps_->NormaliseBackward(StagedNormalisation(backend_, n), On(x), On(scale_mean),
+                             On(shift_mean), On(dy));
+  }
+  void Combine(double a, const Tensor& x, double b, const Tensor& y) override {
+    maps_->Combine(a, On(x), b, On(y));
+  }
+  void Relu(const Tensor& y) override { maps_->Relu(On(y)); }
+  void ReluBackward(const Tensor& y, const Tensor& dy) override {
+    maps_->ReluBackward(On(y), On(dy));
+  }
+  void PutChannels(const Tensor& part, int64_t first, const Tensor& all) override {
+    maps_->PutChannels(On(part), first, On(all));
+  }
+  void TakeChannels(const Tensor& all, int64_t first, const Tensor& part) override {
+    maps_->TakeChannels(On(all), first, On(part));
+  }
+  void SpatialSum(const Tensor& x, double factor, const Tensor& sum) override {
+    maps_->SpatialSum(On(x), factor, On(sum));
+  }
+  void SpatialSpread(const Tensor& x, double factor, const Tensor& y) override {
+    maps_->SpatialSpread(On(x), factor, On(y));
+  }
+  void SoftmaxCrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& weights,
+                           const Tensor& gradient, const Tensor& loss) override {
+    maps_->SoftmaxCrossEntropy(On(logits), On(labels), On(weights), On(gradient), On(loss));
+  }
+  void Argmax(const Tensor& logits, const Tensor& labels) override {
+    maps_->Argmax(On(logits), On(labels));
+  }
+
+ private:
+  MapOperations* const maps_;
+};
+
+class StagedAdaptive : public AdaptiveOperations, private Stage {
+ public:
+  explicit StagedAdaptive(Backend* backend) : Stage(backend), adaptive_(backend->adaptive()) {}
+
+  void Adam(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
+            const Tensor& m, const Tensor& v) override {
+    adaptive_->Adam(step, On(parameters), On(gradients), On(m), On(v));
+  }
+  void AdamW(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
+             const Tensor& m, const Tensor& v) override {
+    adaptive_->AdamW(step, On(parameters), On(gradients), On(m), On(v));
+  }
+  void LambDirection(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
+                     const Tensor& m, const Tensor& v) override {
+    adaptive_->LambDirection(step, On(parameters), On(gradients), On(m), On(v));
+  }
+  void LambMove(double rate, const Tensor& direction, const Tensor& parameters) override {
+    adaptive_->LambMove(rate, On(direction), On(parameters));
+  }
+  void AddScaled(double factor, const Tensor& x, const Tensor& y) override {
+    adaptive_->AddScaled(factor, On(x), On(y));
+  }
+
+ private:
+  AdaptiveOperations* const adaptive_;
+};
+
+class StagedBackend : public Backend, private Stage {
+ public:
+  explicit StagedBackend(std::unique_ptr<Backend> backend)
+      : Stage(backend.get()), owned_(std::move(backend)), maps_(backend_), adaptive_(backend_) {}
+
+  MapOperations* maps() override { return backend_->maps() == nullptr ? nullptr : &maps_; }
+  AdaptiveOperations* adaptive() override {
+    return backend_->adaptive() == nullptr ? nullptr : &adaptive_;
+  }
 
   absl::string_view name() const override { return backend_->name(); }
   DType real() const override { return backend_->real(); }
@@ -112,17 +232,17 @@ class StagedBackend : public Backend {
   }
   void CopyOut(const Tensor& src, void* host) override { std::memcpy(host, src.data, src.bytes()); }
   void Copy(const Tensor& src, const Tensor& dst) override {
-    backend_->Copy(Staged(backend_.get(), src), Staged(backend_.get(), dst));
+    backend_->Copy(Staged(backend_, src), Staged(backend_, dst));
   }
 
   void Log1p(const Tensor& counts, const Tensor& y) override { backend_->Log1p(On(counts), On(y)); }
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, backend_->MakeConvolution(shape));
-    return std::make_unique<StagedConvolution>(backend_.get(), std::move(made));
+    return std::make_unique<StagedConvolution>(backend_, std::move(made));
   }
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<ConvPool> made, backend_->MakeConvPool(shape));
-    return std::make_unique<StagedConvPool>(backend_.get(), std::move(made));
+    return std::make_unique<StagedConvPool>(backend_, std::move(made));
   }
   void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
                    const Tensor& code) override {
@@ -167,10 +287,9 @@ class StagedBackend : public Backend {
   }
 
  private:
-  // Guaranteed elision makes it live until the end of the call that it is an argument of.
-  Staged On(const Tensor& host) { return Staged(backend_.get(), host); }
-
-  const std::unique_ptr<Backend> backend_;
+  const std::unique_ptr<Backend> owned_;
+  StagedMaps maps_;
+  StagedAdaptive adaptive_;
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "common/random.h"
 #include "tests/support/status_matchers.h"
+#include "tests/worker/models/model_batch.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"
@@ -47,37 +47,8 @@ std::unique_ptr<Trainable> Make(const ModelSpec& spec) {
   return *std::move(model);
 }
 
-// A batch of any of the models.
-class HostBatch {
- public:
-  explicit HostBatch(const Trainable& model, uint32_t salt = 0) {
-    const Stream stream(3, Purpose::kTest, salt);
-    const auto inputs = static_cast<size_t>(model.batch_size() * model.input_elements());
-    const auto outputs = static_cast<size_t>(model.batch_size() * model.outputs());
-    is_cube_ = model.model().input_type() == DType::kInt16;
-    if (is_cube_) {
-      for (size_t i = 0; i < inputs; ++i)
-        counts_.push_back(static_cast<int16_t>(stream.Below(i, 5)));
-      for (size_t i = 0; i < outputs; ++i)
-        targets_.push_back(stream.Uniform(inputs + i) - 0.5F);
-    } else {
-      for (size_t i = 0; i < inputs; ++i)
-        map_.push_back(stream.Uniform(i));
-      for (size_t i = 0; i < outputs / kDeepcamClasses; ++i)
-        labels_.push_back(static_cast<uint8_t>(stream.Below(inputs + i, kDeepcamClasses)));
-    }
-  }
-  Batch view() const { return is_cube_ ? MakeBatch(counts_, targets_) : MakeBatch(map_, labels_); }
-
- private:
-  bool is_cube_ = false;
-  std::vector<int16_t> counts_;
-  std::vector<float> targets_, map_;
-  std::vector<uint8_t> labels_;
-};
-
 void Step(Trainable* model, uint64_t step, std::vector<size_t>* reduced = nullptr) {
-  const HostBatch batch(*model, static_cast<uint32_t>(step));
+  const ModelBatch batch(*model, static_cast<uint32_t>(step));
   const auto loss =
       model->TrainStep(batch.view(), {.epoch = 0, .step = step}, 0.01, [&](std::span<float> g) {
         if (reduced != nullptr) reduced->push_back(g.size());

@@ -73,12 +73,13 @@ class HostConvolution {
   }
 
   void Run() {
-    const int64_t k = problem_.w[2], plane = problem_.y[3] * problem_.y[4];
+    const Index& w = problem_.w;
+    const int64_t plane = problem_.y[3] * problem_.y[4];
     for (int64_t n = 0; n < problem_.y[0]; ++n)
       for (int64_t p = 0; p < problem_.y[2] * plane; ++p)
-        for (int64_t tap = 0; tap < k * k * k; ++tap)
+        for (int64_t tap = 0; tap < w[2] * w[3] * w[4]; ++tap)
           AddTap({n, 0, p / plane, p / problem_.y[4] % problem_.y[3], p % problem_.y[4]},
-                 {0, 0, tap / (k * k), tap / k % k, tap % k});
+                 {0, 0, tap / (w[3] * w[4]), tap / w[4] % w[3], tap % w[4]});
     const View& result = problem_.direction == Direction::kForward        ? y_
                          : problem_.direction == Direction::kBackwardData ? x_
                                                                           : w_;
@@ -91,7 +92,8 @@ class HostConvolution {
   void AddTap(const Index& y, const Index& w) {
     Index x = {y[0], 0, 0, 0, 0};
     for (size_t axis = 2; axis < 5; ++axis) {
-      x[axis] = y[axis] + w[axis] - problem_.padding[axis - 2];
+      x[axis] = y[axis] * problem_.stride[axis - 2] + w[axis] * problem_.dilation[axis - 2] -
+                problem_.padding[axis - 2];
       if (x[axis] < 0 || x[axis] >= problem_.x[axis]) return;
     }
     const int64_t x_start = x_.Offset(x), w_start = w_.Offset(w), y_start = y_.Offset(y);
@@ -211,6 +213,9 @@ Fault HostDevice::Wait() {
 Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
                                   std::unique_ptr<ConvolutionPlan>* plan) {
   if (refuses_convolutions_) return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
+  if (problem.dimensions == 2 && (problem.x[2] != 1 || problem.w[2] != 1 || problem.y[2] != 1))
+    return Failed("depth in two dimensions");
+  if (problem.x[1] != problem.w[1]) return Failed("groups, which the backend keeps to itself");
   *plan = std::make_unique<HostPlan>(problem);
   return {};
 }

@@ -35,7 +35,7 @@ TEST(FoldTest, StagesShrinkToOneAndFitTheBuffer) {
 
     EXPECT_EQ(stages.back(), 1);
     EXPECT_TRUE(std::is_sorted(stages.rbegin(), stages.rend()));
-    EXPECT_THAT(FoldDoubles(rows, columns), Le(3U * 65'536U));
+    EXPECT_THAT(FoldDoubles(rows, columns), Le(kMaxFoldDoubles));
     EXPECT_THAT(stages.size(), Le(5U));
   }
 }
@@ -64,9 +64,32 @@ TEST(ConvolutionLayoutTest, UnequalPaddingIsCopiedIn) {
   EXPECT_THAT(problem.x, ElementsAre(2, 3, 5, 7, 9));
   EXPECT_THAT(problem.y, ElementsAre(2, 5, 4, 6, 8));
   EXPECT_THAT(problem.padding, ElementsAre(0, 0, 0));
-  EXPECT_EQ(layout.padded_elements, 2 * 3 * 5 * 7 * 9);
+  EXPECT_EQ(layout.padded_elements(), 2 * 3 * 5 * 7 * 9);
   EXPECT_EQ(layout.inset.outer_width, 9);
   EXPECT_EQ(layout.inset.before_width, 0);
+}
+
+TEST(ConvolutionLayoutTest, MapsHaveNoDepthAndKeepStrideAndDilation) {
+  const ConvolutionLayout layout = LayoutOf(Conv2dShape{.batch = 2,
+                                                        .height = 8,
+                                                        .width = 10,
+                                                        .in_channels = 3,
+                                                        .out_channels = 5,
+                                                        .kernel = 3,
+                                                        .stride = 2,
+                                                        .dilation = 2});
+  const ConvolutionProblem problem = ProblemOf(layout, Direction::kForward, Precision::kFloat32);
+
+  EXPECT_EQ(problem.dimensions, 2);
+  EXPECT_FALSE(layout.is_padded_by_copy);
+  EXPECT_THAT(problem.x, ElementsAre(2, 3, 1, 8, 10));
+  EXPECT_THAT(problem.x_strides, ElementsAre(240, 1, 240, 30, 3));
+  EXPECT_THAT(problem.w, ElementsAre(5, 3, 1, 3, 3));
+  EXPECT_THAT(problem.w_strides, ElementsAre(27, 1, 27, 9, 3));
+  EXPECT_THAT(problem.y, ElementsAre(2, 5, 1, 4, 5));
+  EXPECT_THAT(problem.padding, ElementsAre(0, 2, 2));
+  EXPECT_THAT(problem.stride, ElementsAre(1, 2, 2));
+  EXPECT_THAT(problem.dilation, ElementsAre(1, 2, 2));
 }
 
 TEST(ScratchPlanTest, PartsAreAlignedAndDoNotOverlap) {

@@ -16,10 +16,8 @@
 namespace assay::cuda {
 namespace {
 
+constexpr size_t kLeastScratch = 256;  // for single numbers
 constexpr size_t kLogTableSize = size_t{std::numeric_limits<uint16_t>::max()} + 1;
-constexpr int64_t kMaxColumns = 1 << 16;
-// Enough for two stages of any sum: FoldDoubles never exceeds it (plan_test).
-constexpr size_t kPartials = size_t{3} * kMaxColumns;
 
 // ln(count + 1) for each count, at its unsigned value: the same bits as on the CPU.
 std::vector<float> LogTable() {
@@ -52,17 +50,21 @@ CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& opti
     : device_(std::move(device)),
       options_(options),
       recorder_(device_.get()),
-      ranks_(device_.get(), &recorder_) {}
+      ranks_(device_.get(), &recorder_),
+      maps_(this),
+      adaptive_(this) {}
 
 CudaBackend::~CudaBackend() {
   Free(log_table_);
   Free(partials_);
+  Free(scratch_);
 }
 
 absl::Status CudaBackend::Prepare() {
   const std::vector<float> table = LogTable();
   ASSIGN_OR_RETURN(log_table_, Allocate(table.size() * sizeof(float)));
-  ASSIGN_OR_RETURN(partials_, Allocate(kPartials * sizeof(double)));
+  ASSIGN_OR_RETURN(partials_, Allocate(kMaxFoldDoubles * sizeof(double)));
+  RETURN_IF_ERROR(ReserveScratch(kLeastScratch));
   return ToStatus("copy a table",
                   device_->CopyIn(table.data(), log_table_, table.size() * sizeof(float)));
 }
@@ -110,43 +112,25 @@ void CudaBackend::Issue(absl::string_view what, const Call& call) {
   Must(what, recorder_.Issue(call));
 }
 
-template <typename Source>
-void CudaBackend::SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
-                          const Tensor& y) {
-  const int64_t columns = y.elements();
-  CHECK(columns <= kMaxColumns && FoldDoubles(rows, columns) <= kPartials)
-      << "rows=" << rows << " columns=" << columns;
-  const std::vector<int64_t> stages = FoldStages(rows, columns);
-  double* sums = static_cast<double*>(partials_);
-  double* next = sums + stages[0] * columns;
-  Issue(what, Kernel(Fold<Source>{.source = source,
-                                  .sums = sums,
-                                  .rows = rows,
-                                  .results = stages[0],
-                                  .columns = columns,
-                                  .count = stages[0] * columns}));
-  for (size_t i = 1; i < stages.size(); ++i) {
-    Issue(what, Kernel(Fold<Partials>{.source = {sums},
-                                      .sums = next,
-                                      .rows = stages[i - 1],
-                                      .results = stages[i],
-                                      .columns = columns,
-                                      .count = stages[i] * columns}));
-    std::swap(sums, next);
-  }
-  Issue(what, Kernel(Finish{.sums = sums, .y = y.As<float>(), .factor = factor, .count = columns}));
+absl::Status CudaBackend::ReserveScratch(size_t bytes) {
+  if (bytes <= scratch_bytes_) return absl::OkStatus();
+  Free(std::exchange(scratch_, nullptr));
+  scratch_bytes_ = 0;
+  ASSIGN_OR_RETURN(scratch_, Allocate(bytes));
+  scratch_bytes_ = bytes;
+  return absl::OkStatus();
 }
 
 void CudaBackend::Log1p(const Tensor& counts, const Tensor& y) {
   CHECK(counts.shape == y.shape);
-  Issue("log1p", Kernel(LookUp{.table = static_cast<const float*>(log_table_),
-                               .counts = counts.As<int16_t>(),
-                               .y = y.As<float>(),
-                               .count = y.elements()}));
+  Run("log1p", LookUp{.table = static_cast<const float*>(log_table_),
+                      .counts = counts.As<int16_t>(),
+                      .y = y.As<float>(),
+                      .count = y.elements()});
 }
 
 absl::StatusOr<std::unique_ptr<Convolution>> CudaBackend::MakeConvolution(const ConvShape& shape) {
-  return MakeCudaConvolution(this, shape);
+  return MakeCudaConvolution(this, LayoutOf(shape));
 }
 
 absl::StatusOr<std::unique_ptr<ConvPool>> CudaBackend::MakeConvPool(const ConvPoolShape& shape) {
@@ -156,26 +140,25 @@ absl::StatusOr<std::unique_ptr<ConvPool>> CudaBackend::MakeConvPool(const ConvPo
 void CudaBackend::PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
                               const Tensor& code) {
   CHECK(y.shape == Pooled(x.shape) && code.shape == y.shape && bias.elements() == x.shape[4]);
-  Issue("pool",
-        Kernel(cuda::PoolForward<float>{.x = x.As<float>(),
-                                        .bias = bias.As<float>(),
-                                        .y = y.As<float>(),
-                                        .code = code.As<uint8_t>(),
-                                        .shape = {x.shape[1], x.shape[2], x.shape[3], x.shape[4]},
-                                        .slope = static_cast<float>(slope),
-                                        .count = y.elements()}));
+  Run("pool", cuda::PoolForward<float>{.x = x.As<float>(),
+                                       .bias = bias.As<float>(),
+                                       .y = y.As<float>(),
+                                       .code = code.As<uint8_t>(),
+                                       .shape = {x.shape[1], x.shape[2], x.shape[3], x.shape[4]},
+                                       .slope = static_cast<float>(slope),
+                                       .count = y.elements()});
 }
 
 void CudaBackend::PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
                                const Tensor& dbias) {
   CHECK(dy.shape == Pooled(dx.shape) && code.shape == dy.shape);
-  Issue("pool backward", Kernel(cuda::PoolBackward<float>{
-                             .dy = dy.As<float>(),
-                             .code = code.As<uint8_t>(),
-                             .dx = dx.As<float>(),
-                             .shape = {dx.shape[1], dx.shape[2], dx.shape[3], dx.shape[4]},
-                             .slope = static_cast<float>(slope),
-                             .count = dx.elements()}));
+  Run("pool backward",
+      cuda::PoolBackward<float>{.dy = dy.As<float>(),
+                                .code = code.As<uint8_t>(),
+                                .dx = dx.As<float>(),
+                                .shape = {dx.shape[1], dx.shape[2], dx.shape[3], dx.shape[4]},
+                                .slope = static_cast<float>(slope),
+                                .count = dx.elements()});
   PoolBias(dy, code, slope, dbias);
 }
 
@@ -218,50 +201,49 @@ void CudaBackend::DenseBackwardWeights(const Tensor& x, const Tensor& dy, const 
 
 void CudaBackend::ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) {
   CHECK(bias.elements() == y.shape[1]);
-  Issue("activation", Kernel(cuda::ActivationForward{.y = y.As<float>(),
-                                                     .bias = bias.As<float>(),
-                                                     .curve = CurveOf(f),
-                                                     .parameter = static_cast<float>(f.parameter),
-                                                     .columns = y.shape[1],
-                                                     .count = y.elements()}));
+  Run("activation", cuda::ActivationForward{.y = y.As<float>(),
+                                            .bias = bias.As<float>(),
+                                            .curve = CurveOf(f),
+                                            .parameter = static_cast<float>(f.parameter),
+                                            .columns = y.shape[1],
+                                            .count = y.elements()});
 }
 
 void CudaBackend::ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
                                      const Tensor& dbias) {
   CHECK(y.shape == dy.shape && dbias.elements() == y.shape[1]);
-  Issue("activation backward",
-        Kernel(cuda::ActivationBackward{.y = y.As<float>(),
-                                        .dy = dy.As<float>(),
-                                        .curve = CurveOf(f),
-                                        .parameter = static_cast<float>(f.parameter),
-                                        .count = y.elements()}));
+  Run("activation backward", cuda::ActivationBackward{.y = y.As<float>(),
+                                                      .dy = dy.As<float>(),
+                                                      .curve = CurveOf(f),
+                                                      .parameter = static_cast<float>(f.parameter),
+                                                      .count = y.elements()});
   SumRows("activation bias", Values{dy.As<float>()}, y.shape[0], 1, dbias);
 }
 
 void CudaBackend::Dropout(const DropoutMask& mask, const Tensor& y, const Tensor& scale) {
   CHECK(y.shape == scale.shape && mask.rate >= 0 && mask.rate < 1) << "rate=" << mask.rate;
-  Issue("dropout", Kernel(cuda::Dropout{.stream = mask.stream,
-                                        .first_index = mask.first_index,
-                                        .rate = mask.rate,
-                                        .kept = static_cast<float>(1 / (1 - mask.rate)),
-                                        .y = y.As<float>(),
-                                        .scale = scale.As<float>(),
-                                        .count = y.elements()}));
+  Run("dropout", cuda::Dropout{.stream = mask.stream,
+                               .first_index = mask.first_index,
+                               .rate = mask.rate,
+                               .kept = static_cast<float>(1 / (1 - mask.rate)),
+                               .y = y.As<float>(),
+                               .scale = scale.As<float>(),
+                               .count = y.elements()});
 }
 
 void CudaBackend::Multiply(const Tensor& factor, const Tensor& x) {
   CHECK(factor.elements() == x.elements());
-  Issue("multiply", Kernel(cuda::Multiply{
-                        .factor = factor.As<float>(), .x = x.As<float>(), .count = x.elements()}));
+  Run("multiply",
+      cuda::Multiply{.factor = factor.As<float>(), .x = x.As<float>(), .count = x.elements()});
 }
 
 void CudaBackend::SquaredError(const Tensor& prediction, const Tensor& target,
                                const Tensor& gradient, const Tensor& loss) {
   CHECK(prediction.shape == target.shape && gradient.shape == target.shape);
-  Issue("loss gradient", Kernel(SquaredErrorGradient{.prediction = prediction.As<float>(),
-                                                     .target = target.As<float>(),
-                                                     .gradient = gradient.As<float>(),
-                                                     .count = target.elements()}));
+  Run("loss gradient", SquaredErrorGradient{.prediction = prediction.As<float>(),
+                                            .target = target.As<float>(),
+                                            .gradient = gradient.As<float>(),
+                                            .count = target.elements()});
   SumRows("loss", SquaredDifferences{prediction.As<float>(), target.As<float>()}, target.elements(),
           1 / static_cast<double>(target.elements()), loss);
 }
@@ -270,13 +252,13 @@ void CudaBackend::Sgd(const SgdStep& step, const Tensor& parameters, const Tenso
                       const Tensor& velocity) {
   CHECK(parameters.elements() == gradients.elements());
   CHECK(parameters.elements() == velocity.elements());
-  Issue("sgd", Kernel(cuda::Sgd{.rate = static_cast<float>(step.learning_rate),
-                                .momentum = static_cast<float>(step.momentum),
-                                .decay = static_cast<float>(2 * step.l2),
-                                .w = parameters.As<float>(),
-                                .g = gradients.As<float>(),
-                                .v = velocity.As<float>(),
-                                .count = parameters.elements()}));
+  Run("sgd", cuda::Sgd{.rate = static_cast<float>(step.learning_rate),
+                       .momentum = static_cast<float>(step.momentum),
+                       .decay = static_cast<float>(2 * step.l2),
+                       .w = parameters.As<float>(),
+                       .g = gradients.As<float>(),
+                       .v = velocity.As<float>(),
+                       .count = parameters.elements()});
 }
 
 void CudaBackend::SumOfSquares(const Tensor& x, const Tensor& sum) {

@@ -10,13 +10,19 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/log.h"
 #include "worker/engine/backend.h"
+#include "worker/engine/backends/cuda/cuda_adaptive.h"
+#include "worker/engine/backends/cuda/cuda_maps.h"
 #include "worker/engine/backends/cuda/cuda_ranks.h"
 #include "worker/engine/backends/cuda/device.h"
+#include "worker/engine/backends/cuda/plan.h"
 #include "worker/engine/backends/cuda/recorder.h"
 
 namespace assay::cuda {
@@ -47,6 +53,8 @@ class CudaBackend : public Backend {
   void BeginSection(int key) override;
   void EndSection() override;
   RankAverage* rank_average() override { return &ranks_; }
+  MapOperations* maps() override { return &maps_; }
+  AdaptiveOperations* adaptive() override { return &adaptive_; }
 
   void Log1p(const Tensor& counts, const Tensor& y) override;
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override;
@@ -74,6 +82,19 @@ class CudaBackend : public Backend {
   Device* device() { return device_.get(); }
   Precision precision() const { return options_.precision; }
   void Issue(absl::string_view what, const Call& call);
+  // Issues a kernel.
+  template <typename Operation>
+  void Run(absl::string_view what, const Operation& operation) {
+    Issue(what, Kernel(operation));
+  }
+  // y (columns) = factor * sums over the rows of what `source` gives; at most kMaxColumns.
+  template <typename Source>
+  void SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
+               const Tensor& y);
+  // Makes scratch() at least this large. RESOURCE_EXHAUSTED: no memory.
+  absl::Status ReserveScratch(size_t bytes);
+  // Memory for any operation while it runs. May move when more is reserved.
+  void* scratch() const { return scratch_; }
   // The bias' gradient of a pooling: sums of what `code` lets through, by channel.
   void PoolBias(const Tensor& dy, const Tensor& code, double slope, const Tensor& dbias);
   const Recorder& recorder() const { return recorder_; }
@@ -81,10 +102,6 @@ class CudaBackend : public Backend {
  private:
   CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options);
   absl::Status Prepare();
-  // y (columns) = factor * sums over the rows of what `source` gives.
-  template <typename Source>
-  void SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
-               const Tensor& y);
   MatmulCall Product(bool transpose_a, bool transpose_b, const Tensor& a, const Tensor& b,
                      const Tensor& c) const;
 
@@ -92,9 +109,38 @@ class CudaBackend : public Backend {
   const CudaOptions options_;
   Recorder recorder_;
   CudaRanks ranks_;
+  CudaMaps maps_;
+  CudaAdaptive adaptive_;
   void* log_table_ = nullptr;  // 65,536 floats
   void* partials_ = nullptr;   // of sums under way
+  void* scratch_ = nullptr;
+  size_t scratch_bytes_ = 0;
 };
+
+template <typename Source>
+void CudaBackend::SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
+                          const Tensor& y) {
+  const int64_t columns = y.elements();
+  CHECK(columns <= kMaxColumns && FoldDoubles(rows, columns) <= kMaxFoldDoubles)
+      << "rows=" << rows << " columns=" << columns;
+  const std::vector<int64_t> stages = FoldStages(rows, columns);
+  double* const buffers[] = {static_cast<double*>(partials_),
+                             static_cast<double*>(partials_) + stages[0] * columns};
+  const auto fold = [&](const auto& terms, int64_t terms_rows, size_t stage) {
+    const bool is_last = stage + 1 == stages.size();
+    Run(what, Fold<std::decay_t<decltype(terms)>>{.source = terms,
+                                                  .sums = is_last ? nullptr : buffers[stage % 2],
+                                                  .y = is_last ? y.As<float>() : nullptr,
+                                                  .factor = factor,
+                                                  .rows = terms_rows,
+                                                  .results = stages[stage],
+                                                  .columns = columns,
+                                                  .count = stages[stage] * columns});
+  };
+  fold(source, rows, 0);
+  for (size_t stage = 1; stage < stages.size(); ++stage)
+    fold(Partials{buffers[(stage - 1) % 2]}, stages[stage - 1], stage);
+}
 
 }  // namespace assay::cuda
 

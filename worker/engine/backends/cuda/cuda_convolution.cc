@@ -11,35 +11,38 @@
 namespace assay::cuda {
 namespace {
 
+// Works in the backend's scratch memory.
 class CudaConvolution : public Convolution {
  public:
-  CudaConvolution(CudaBackend* backend, const ConvShape& shape,
-                  std::unique_ptr<PreparedConvolution> convolution, void* scratch)
-      : backend_(backend), shape_(shape), convolution_(std::move(convolution)), scratch_(scratch) {}
-  ~CudaConvolution() override { backend_->Free(scratch_); }
+  CudaConvolution(CudaBackend* backend, std::unique_ptr<PreparedConvolution> convolution)
+      : backend_(backend), convolution_(std::move(convolution)) {}
 
   void WeightsChanged() override { convolution_->WeightsChanged(); }
 
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
-    CHECK(x.shape == shape_.x() && w.shape == shape_.w() && y.shape == shape_.y());
-    convolution_->Forward(x.As<float>(), w.As<float>(), y.As<float>(), scratch_);
+    CheckShapes(x, w, y);
+    convolution_->Forward(x.As<float>(), w.As<float>(), y.As<float>(), backend_->scratch());
   }
 
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
-    CHECK(dx.shape == shape_.x() && w.shape == shape_.w() && dy.shape == shape_.y());
-    convolution_->BackwardData(dy.As<float>(), w.As<float>(), dx.As<float>(), scratch_);
+    CheckShapes(dx, w, dy);
+    convolution_->BackwardData(dy.As<float>(), w.As<float>(), dx.As<float>(), backend_->scratch());
   }
 
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
-    CHECK(x.shape == shape_.x() && dw.shape == shape_.w() && dy.shape == shape_.y());
-    convolution_->BackwardWeights(x.As<float>(), dy.As<float>(), dw.As<float>(), scratch_);
+    CheckShapes(x, dw, dy);
+    convolution_->BackwardWeights(x.As<float>(), dy.As<float>(), dw.As<float>(),
+                                  backend_->scratch());
   }
 
  private:
+  void CheckShapes(const Tensor& x, const Tensor& w, const Tensor& y) const {
+    const ConvolutionLayout& layout = convolution_->layout();
+    CHECK(x.shape == layout.x && w.shape == layout.w && y.shape == layout.y);
+  }
+
   CudaBackend* const backend_;
-  const ConvShape shape_;
   const std::unique_ptr<PreparedConvolution> convolution_;
-  void* const scratch_;
 };
 
 // The unpooled tensor lies in scratch, in the convolution's number, and only during a pass.
@@ -60,18 +63,18 @@ class CudaConvPool : public ConvPool {
     CHECK(t.x.shape == shape_.conv.x() && t.y.shape == shape_.y() && t.code.shape == shape_.y());
     convolution_->Forward(t.x.As<float>(), t.w.As<float>(), Unpooled(t), Scratch(t));
     if (convolution_->is_short()) {
-      backend_->Issue("pool", Kernel(Pooling<Bfloat16>(t)));
+      backend_->Run("pool", Pooling<Bfloat16>(t));
     } else {
-      backend_->Issue("pool", Kernel(Pooling<float>(t)));
+      backend_->Run("pool", Pooling<float>(t));
     }
   }
 
   void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
     CHECK(dy.shape == shape_.y());
     if (convolution_->is_short()) {
-      backend_->Issue("pool backward", Kernel(Unpooling<Bfloat16>(t, dy)));
+      backend_->Run("pool backward", Unpooling<Bfloat16>(t, dy));
     } else {
-      backend_->Issue("pool backward", Kernel(Unpooling<float>(t, dy)));
+      backend_->Run("pool backward", Unpooling<float>(t, dy));
     }
     backend_->PoolBias(dy, t.code, shape_.slope, g.dbias);
     convolution_->BackwardWeights(t.x.As<float>(), Unpooled(t), g.dw.As<float>(), Scratch(t));
@@ -123,19 +126,19 @@ class CudaConvPool : public ConvPool {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* backend,
-                                                                 const ConvShape& shape) {
+                                                                 const ConvolutionLayout& layout) {
   const Precision precision = std::min(backend->precision(), Precision::kTf32);
   ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
-                   PreparedConvolution::Make(backend, shape, precision, /*wants_dx=*/true));
-  ASSIGN_OR_RETURN(void* const scratch, backend->Allocate(convolution->scratch_bytes() + 1));
-  return std::make_unique<CudaConvolution>(backend, shape, std::move(convolution), scratch);
+                   PreparedConvolution::Make(backend, layout, precision, /*wants_dx=*/true));
+  RETURN_IF_ERROR(backend->ReserveScratch(convolution->scratch_bytes()));
+  return std::make_unique<CudaConvolution>(backend, std::move(convolution));
 }
 
 absl::StatusOr<std::unique_ptr<ConvPool>> MakeCudaConvPool(CudaBackend* backend,
                                                            const ConvPoolShape& shape) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<PreparedConvolution> convolution,
-      PreparedConvolution::Make(backend, shape.conv, backend->precision(), shape.wants_dx));
+  ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
+                   PreparedConvolution::Make(backend, LayoutOf(shape.conv), backend->precision(),
+                                             shape.wants_dx));
   return std::make_unique<CudaConvPool>(backend, shape, std::move(convolution));
 }
 

@@ -9,14 +9,15 @@
 
 #include "worker/engine/backend.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
+#include "worker/engine/backends/cuda/plan.h"
 
 namespace assay::cuda {
 
 // In float32 or, if the backend's precision allows rounding, TF32. Where the device's library has
-// no implementation, a slow one of ours takes its place, and the log says so.
-// RESOURCE_EXHAUSTED: no memory. `backend` must outlive the result.
+// no implementation, a slow one of ours takes its place, and the log says so. Convolutions in
+// groups are ours always. RESOURCE_EXHAUSTED: no memory. `backend` must outlive the result.
 absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* backend,
-                                                                 const ConvShape& shape);
+                                                                 const ConvolutionLayout& layout);
 
 // In the backend's precision: the unpooled tensor, the largest of a model, is in short numbers if
 // that is bfloat16. Otherwise as above.

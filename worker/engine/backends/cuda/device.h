@@ -19,8 +19,8 @@
 
 namespace assay::cuda {
 
-// Raised with every change of this file or of kernels.h.
-inline constexpr int kDeviceInterface = 2;
+// Raised with every change of this file or of the kernels.
+inline constexpr int kDeviceInterface = 3;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -42,14 +42,16 @@ struct [[nodiscard]] Fault {
 enum class Direction : int32_t { kForward, kBackwardData, kBackwardWeights };
 
 // A convolution as cuDNN wants it: tensors by extents and strides in elements, padding equal on
-// both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW).
+// both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW). In two
+// dimensions there is no D: its extents are 1.
 struct ConvolutionProblem {
+  int dimensions = 3;
   Direction direction = Direction::kForward;
   Precision precision = Precision::kFloat32;
   std::array<int64_t, 5> x = {}, x_strides = {};
   std::array<int64_t, 5> w = {}, w_strides = {};
   std::array<int64_t, 5> y = {}, y_strides = {};
-  std::array<int64_t, 3> padding = {};
+  std::array<int64_t, 3> padding = {}, stride = {1, 1, 1}, dilation = {1, 1, 1};
 };
 
 // How the device computes one pass of one convolution. Must not outlive its device.

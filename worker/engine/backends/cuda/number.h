@@ -15,7 +15,7 @@ namespace assay::cuda {
 enum class Precision : int32_t {
   kFloat32,   // float32 throughout; tensor cores are not used
   kTf32,      // float32 storage; tensor cores round factors to 10 bits of mantissa
-  kBfloat16,  // convolutions read and write bfloat16 and add up in float32; dense layers as kTf32
+  kBfloat16,  // fused blocks read and write bfloat16 and add up in float32; all else as kTf32
 };
 
 // Bytes of what convolutions read and write.

@@ -1,6 +1,10 @@
 #include "worker/engine/backends/cuda/plan.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "common/log.h"
 
 namespace assay::cuda {
 namespace {
@@ -15,9 +19,82 @@ int64_t CeilDiv(int64_t a, int64_t b) {
 
 using Extents = std::array<int64_t, 5>;
 
+int64_t ElementsOf(const Extents& e) {
+  return e[0] * e[1] * e[2] * e[3] * e[4];
+}
+
 // Strides of (slowest, axis 1, D, H, W) where axis 1 lies innermost in memory.
 Extents ChannelsLast(const Extents& e) {
   return {e[1] * e[2] * e[3] * e[4], 1, e[1] * e[3] * e[4], e[1] * e[4], e[1]};
+}
+
+// Models bound extents, kernels and strides to thousands.
+int32_t Small(int64_t value) {
+  CHECK(value >= 0 && value <= std::numeric_limits<int32_t>::max()) << "value=" << value;
+  return static_cast<int32_t>(value);
+}
+
+// With the zeros in front on the other side too.
+ConvolutionProblem ProblemOf(const DirectShape& s, int64_t batch) {
+  ConvolutionProblem problem;
+  problem.x = {batch, s.in_channels, s.depth.in, s.height.in, s.width.in};
+  problem.w = {s.out_channels, s.in_group, s.depth.kernel, s.height.kernel, s.width.kernel};
+  problem.y = {batch, s.out_channels, s.depth.out, s.height.out, s.width.out};
+  problem.x_strides = ChannelsLast(problem.x);
+  problem.w_strides = ChannelsLast(problem.w);
+  problem.y_strides = ChannelsLast(problem.y);
+  problem.padding = {s.depth.before, s.height.before, s.width.before};
+  problem.stride = {s.depth.stride, s.height.stride, s.width.stride};
+  problem.dilation = {s.depth.dilation, s.height.dilation, s.width.dilation};
+  return problem;
+}
+
+// x in itself.
+Inset InsetOf(const DirectShape& s) {
+  return {.depth = s.depth.in,
+          .height = s.height.in,
+          .width = s.width.in,
+          .channels = s.in_channels,
+          .outer_depth = s.depth.in,
+          .outer_height = s.height.in,
+          .outer_width = s.width.in,
+          .before_depth = 0,
+          .before_height = 0,
+          .before_width = 0};
+}
+
+// With x as it is. `axes`: D, H, W.
+ConvolutionLayout PlainLayout(const Shape& x, const Shape& w, const Shape& y,
+                              const std::array<DirectAxis, 3>& axes, int64_t groups) {
+  const int64_t in = x[x.rank() - 1], out = y[y.rank() - 1];
+  ConvolutionLayout layout = {.x = x, .w = w, .y = y};
+  layout.direct = {.depth = axes[0],
+                   .height = axes[1],
+                   .width = axes[2],
+                   .in_channels = in,
+                   .out_channels = out,
+                   .in_group = in / groups,
+                   .out_group = out / groups,
+                   .rows = y.elements() / out,
+                   .weights = w.elements()};
+  layout.problem = ProblemOf(layout.direct, x[0]);
+  layout.inset = InsetOf(layout.direct);
+  return layout;
+}
+
+// Makes cuDNN's x as large as the engine's with its zeros.
+void PadByCopy(const ConvShape& conv, ConvolutionLayout* layout) {
+  ConvolutionProblem& problem = layout->problem;
+  for (size_t axis = 0; axis < 3; ++axis)
+    problem.x[axis + 2] += conv.pad_before[axis] + conv.pad_after[axis];
+  problem.x_strides = ChannelsLast(problem.x);
+  Inset& inset = layout->inset;
+  inset.outer_depth = problem.x[2];
+  inset.outer_height = problem.x[3];
+  inset.outer_width = problem.x[4];
+  inset.before_depth = std::exchange(problem.padding[0], 0);
+  inset.before_height = std::exchange(problem.padding[1], 0);
+  inset.before_width = std::exchange(problem.padding[2], 0);
 }
 
 }  // namespace
@@ -36,56 +113,44 @@ size_t FoldDoubles(int64_t rows, int64_t columns) {
   return static_cast<size_t>((stages[0] + second) * columns);
 }
 
-DirectShape DirectShapeOf(const ConvShape& conv) {
-  return {.depth = conv.input[0],
-          .height = conv.input[1],
-          .width = conv.input[2],
-          .in_channels = conv.in_channels,
-          .out_depth = conv.output(0),
-          .out_height = conv.output(1),
-          .out_width = conv.output(2),
-          .out_channels = conv.out_channels,
-          .kernel = conv.kernel,
-          .before_depth = conv.pad_before[0],
-          .before_height = conv.pad_before[1],
-          .before_width = conv.pad_before[2]};
+int64_t ConvolutionLayout::padded_elements() const {
+  return ElementsOf(problem.x);
 }
 
 ConvolutionLayout LayoutOf(const ConvShape& conv) {
-  ConvolutionLayout layout = {.is_padded_by_copy = conv.pad_before != conv.pad_after, .conv = conv};
-  if (layout.is_padded_by_copy) {
-    for (size_t axis = 0; axis < 3; ++axis)
-      layout.conv.input[axis] += conv.pad_before[axis] + conv.pad_after[axis];
-    layout.conv.pad_before = layout.conv.pad_after = {};
-  }
-  const std::array<int64_t, 3>& outer = layout.conv.input;
-  const std::array<int64_t, 3> before =
-      layout.is_padded_by_copy ? conv.pad_before : std::array<int64_t, 3>{};
-  layout.inset = {.depth = conv.input[0],
-                  .height = conv.input[1],
-                  .width = conv.input[2],
-                  .channels = conv.in_channels,
-                  .outer_depth = outer[0],
-                  .outer_height = outer[1],
-                  .outer_width = outer[2],
-                  .before_depth = before[0],
-                  .before_height = before[1],
-                  .before_width = before[2]};
-  layout.padded_elements = layout.conv.x().elements();
+  std::array<DirectAxis, 3> axes;
+  for (size_t i = 0; i < axes.size(); ++i)
+    axes[i] = {.in = Small(conv.input[i]),
+               .out = Small(conv.output(i)),
+               .kernel = Small(conv.kernel),
+               .before = Small(conv.pad_before[i])};
+  ConvolutionLayout layout = PlainLayout(conv.x(), conv.w(), conv.y(), axes, 1);
+  layout.is_padded_by_copy = conv.pad_before != conv.pad_after;
+  if (layout.is_padded_by_copy) PadByCopy(conv, &layout);
+  return layout;
+}
+
+ConvolutionLayout LayoutOf(const Conv2dShape& conv) {
+  const auto axis = [&conv](int64_t extent) {
+    return DirectAxis{.in = Small(extent),
+                      .out = Small(conv.Output(extent)),
+                      .kernel = Small(conv.kernel),
+                      .before = Small(conv.pad()),
+                      .stride = Small(conv.stride),
+                      .dilation = Small(conv.dilation)};
+  };
+  ConvolutionLayout layout =
+      PlainLayout(conv.x(), conv.w(), conv.y(), {DirectAxis{}, axis(conv.height), axis(conv.width)},
+                  conv.groups);
+  layout.problem.dimensions = 2;
   return layout;
 }
 
 ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Direction direction,
                              Precision precision) {
-  const ConvShape& conv = layout.conv;
-  ConvolutionProblem problem = {
-      .direction = direction, .precision = precision, .padding = conv.pad_before};
-  problem.x = {conv.batch, conv.in_channels, conv.input[0], conv.input[1], conv.input[2]};
-  problem.w = {conv.out_channels, conv.in_channels, conv.kernel, conv.kernel, conv.kernel};
-  problem.y = {conv.batch, conv.out_channels, conv.output(0), conv.output(1), conv.output(2)};
-  problem.x_strides = ChannelsLast(problem.x);
-  problem.w_strides = ChannelsLast(problem.w);
-  problem.y_strides = ChannelsLast(problem.y);
+  ConvolutionProblem problem = layout.problem;
+  problem.direction = direction;
+  problem.precision = precision;
   return problem;
 }
 

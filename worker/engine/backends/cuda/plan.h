@@ -12,31 +12,41 @@
 #include "worker/engine/backend.h"
 #include "worker/engine/backends/cuda/device.h"
 #include "worker/engine/backends/cuda/kernels.h"
+#include "worker/engine/maps.h"
+#include "worker/engine/shape.h"
 
 namespace assay::cuda {
 
-// --- Sums and own convolutions ---
+// --- Sums ---
+
+// A sum has at most this many columns, and then its stages never need more doubles than these.
+inline constexpr int64_t kMaxColumns = 1 << 16;
+inline constexpr size_t kMaxFoldDoubles = size_t{3} * kMaxColumns;
 
 // Numbers of results of the Folds that sum the rows of a (rows, columns); the last is 1.
 std::vector<int64_t> FoldStages(int64_t rows, int64_t columns);
 // Doubles that the stages need, two buffers taking turns.
 size_t FoldDoubles(int64_t rows, int64_t columns);
 
-DirectShape DirectShapeOf(const ConvShape& conv);
-
 // --- Convolutions ---
 
-// How a convolution is given to cuDNN, which wants equal padding on both sides: with unequal
-// padding (kernel 2) the input is copied into a larger one first, and the gradient cut out of it.
+// How a convolution is given to cuDNN, and to our own loops. cuDNN wants equal padding on both
+// sides: with unequal padding (kernel 2) the input is copied into a larger one first, and the
+// gradient cut out of it.
 struct ConvolutionLayout {
+  Shape x, w, y;               // as the engine has them
+  DirectShape direct;          // the same, for our loops
+  ConvolutionProblem problem;  // as cuDNN sees it: x and y channels last; w (out, k, k, k, in)
   bool is_padded_by_copy = false;
-  ConvShape conv;               // as cuDNN sees it
-  Inset inset;                  // the engine's x in cuDNN's
-  int64_t padded_elements = 0;  // of cuDNN's x
+  Inset inset;  // the engine's x in cuDNN's
+
+  // Of cuDNN's x.
+  int64_t padded_elements() const;
 };
 ConvolutionLayout LayoutOf(const ConvShape& conv);
+ConvolutionLayout LayoutOf(const Conv2dShape& conv);
 
-// x and y channels last; w (out, k, k, k, in) in memory.
+// The layout's problem for one pass.
 ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Direction direction,
                              Precision precision);
 

@@ -17,22 +17,20 @@ std::byte* At(void* scratch, size_t offset) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PreparedConvolution>> PreparedConvolution::Make(
-    CudaBackend* backend, const ConvShape& shape, Precision precision, bool wants_dx) {
-  std::unique_ptr<PreparedConvolution> result(new PreparedConvolution(backend, shape, wants_dx));
+    CudaBackend* backend, const ConvolutionLayout& layout, Precision precision, bool wants_dx) {
+  std::unique_ptr<PreparedConvolution> result(new PreparedConvolution(backend, layout, wants_dx));
   RETURN_IF_ERROR(result->Choose(precision));
   RETURN_IF_ERROR(result->PlanMemory());
   return result;
 }
-
-PreparedConvolution::PreparedConvolution(CudaBackend* backend, const ConvShape& shape,
-                                         bool wants_dx)
-    : backend_(backend), shape_(shape), wants_dx_(wants_dx), layout_(LayoutOf(shape)) {}
 
 PreparedConvolution::~PreparedConvolution() {
   backend_->Free(packed_);
 }
 
 absl::Status PreparedConvolution::Choose(Precision precision) {
+  is_direct_ = layout_.direct.in_group != layout_.direct.in_channels;
+  if (is_direct_) return absl::OkStatus();
   for (const Precision candidate : {Precision::kBfloat16, Precision::kTf32, Precision::kFloat32}) {
     if (candidate > precision) continue;
     const absl::Status status = MakePlans(candidate, &plans_);
@@ -41,10 +39,10 @@ absl::Status PreparedConvolution::Choose(Precision precision) {
       return absl::OkStatus();
     }
     if (status.code() != absl::StatusCode::kInvalidArgument) return status;
-    LOG(WARNING) << "backend=cuda x=" << shape_.x().ToString() << " w=" << shape_.w().ToString()
+    LOG(WARNING) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
                  << " precision=" << static_cast<int>(candidate) << " refused=\"" << status << "\"";
   }
-  LOG(WARNING) << "backend=cuda x=" << shape_.x().ToString() << " w=" << shape_.w().ToString()
+  LOG(WARNING) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
                << ": no library implementation; using slow loops";
   is_direct_ = true;
   return absl::OkStatus();
@@ -64,9 +62,9 @@ absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) c
 absl::Status PreparedConvolution::PlanMemory() {
   if (is_direct_) return absl::OkStatus();
   const size_t number = BytesOf(precision_);
-  const size_t weights = static_cast<size_t>(shape_.w().elements());
+  const size_t weights = static_cast<size_t>(layout_.w.elements());
   if (is_short() || layout_.is_padded_by_copy)
-    input_offset_ = scratch_.Add(static_cast<size_t>(layout_.padded_elements) * number);
+    input_offset_ = scratch_.Add(static_cast<size_t>(layout_.padded_elements()) * number);
   gradient_offset_ = scratch_.Add(weights * number);
   size_t workspace = 0;
   for (const ConvolutionPlan* plan :
@@ -80,29 +78,27 @@ absl::Status PreparedConvolution::PlanMemory() {
 // (k, k, k, in, out) to (out, k, k, k, in): a transposed matrix.
 void PreparedConvolution::Pack(float* w) {
   if (std::exchange(is_packed_, true)) return;
-  const int64_t rows = shape_.w().elements() / shape_.out_channels, columns = shape_.out_channels;
+  const int64_t columns = layout_.direct.out_channels, rows = layout_.direct.weights / columns;
   if (is_short()) {
-    backend_->Issue("pack", Kernel(Transpose<float, Bfloat16>{w, static_cast<Bfloat16*>(packed_),
-                                                              rows, columns, rows * columns}));
+    backend_->Run("pack", Transpose<float, Bfloat16>{w, static_cast<Bfloat16*>(packed_), rows,
+                                                     columns, rows * columns});
   } else {
-    backend_->Issue("pack", Kernel(Transpose<float, float>{w, static_cast<float*>(packed_), rows,
-                                                           columns, rows * columns}));
+    backend_->Run("pack", Transpose<float, float>{w, static_cast<float*>(packed_), rows, columns,
+                                                  rows * columns});
   }
 }
 
 // x as the library wants it: padded, short, both or as it is.
 void* PreparedConvolution::PaddedInput(float* x, void* scratch) {
   void* const input = At(scratch, input_offset_);
-  const int64_t count = layout_.padded_elements;
+  const int64_t count = layout_.padded_elements();
   if (is_short() && layout_.is_padded_by_copy) {
-    backend_->Issue("pad", Kernel(Pad<float, Bfloat16>{x, static_cast<Bfloat16*>(input),
-                                                       layout_.inset, count}));
+    backend_->Run("pad",
+                  Pad<float, Bfloat16>{x, static_cast<Bfloat16*>(input), layout_.inset, count});
   } else if (is_short()) {
-    backend_->Issue("shorten",
-                    Kernel(Convert<float, Bfloat16>{x, static_cast<Bfloat16*>(input), count}));
+    backend_->Run("shorten", Convert<float, Bfloat16>{x, static_cast<Bfloat16*>(input), count});
   } else if (layout_.is_padded_by_copy) {
-    backend_->Issue("pad",
-                    Kernel(Pad<float, float>{x, static_cast<float*>(input), layout_.inset, count}));
+    backend_->Run("pad", Pad<float, float>{x, static_cast<float*>(input), layout_.inset, count});
   } else {
     return x;
   }
@@ -118,9 +114,8 @@ void PreparedConvolution::Call(ConvolutionPlan* plan, void* x, void* w, void* y,
 
 void PreparedConvolution::Forward(float* x, float* w, void* y, void* scratch) {
   if (is_direct_) {
-    backend_->Issue("convolution",
-                    Kernel(DirectForward{x, w, static_cast<float*>(y), DirectShapeOf(shape_),
-                                         shape_.y().elements()}));
+    backend_->Run("convolution", DirectForward{x, w, static_cast<float*>(y), layout_.direct,
+                                               layout_.y.elements()});
     return;
   }
   Pack(w);
@@ -129,10 +124,9 @@ void PreparedConvolution::Forward(float* x, float* w, void* y, void* scratch) {
 
 void PreparedConvolution::BackwardData(void* dy, float* w, float* dx, void* scratch) {
   CHECK(wants_dx_) << "planned without dx";
-  const int64_t count = shape_.x().elements();
+  const int64_t count = layout_.x.elements();
   if (is_direct_) {
-    backend_->Issue("convolution", Kernel(DirectData{static_cast<float*>(dy), w, dx,
-                                                     DirectShapeOf(shape_), count}));
+    backend_->Run("convolution", DirectData{static_cast<float*>(dy), w, dx, layout_.direct, count});
     return;
   }
   Pack(w);
@@ -141,31 +135,39 @@ void PreparedConvolution::BackwardData(void* dy, float* w, float* dx, void* scra
   Call(plans_.data.get(), is_plain ? dx : padded, packed_, dy, scratch);
   if (is_plain) return;
   if (is_short()) {
-    backend_->Issue("crop", Kernel(Crop<Bfloat16, float>{static_cast<Bfloat16*>(padded), dx,
-                                                         layout_.inset, count}));
+    backend_->Run("crop",
+                  Crop<Bfloat16, float>{static_cast<Bfloat16*>(padded), dx, layout_.inset, count});
   } else {
     backend_->Issue(
         "crop", Kernel(Crop<float, float>{static_cast<float*>(padded), dx, layout_.inset, count}));
   }
 }
 
+// As many weights at a time as a sum has columns.
+void PreparedConvolution::SumTaps(float* x, float* dy, float* dw) {
+  const DirectShape& direct = layout_.direct;
+  for (int64_t first = 0; first < direct.weights; first += kMaxColumns) {
+    const int64_t columns = std::min(kMaxColumns, direct.weights - first);
+    backend_->SumRows("convolution", TapProducts{x, dy, direct, first}, direct.rows, 1,
+                      {dw + first, {columns}, DType::kFloat32});
+  }
+}
+
 void PreparedConvolution::BackwardWeights(float* x, void* dy, float* dw, void* scratch) {
-  const int64_t count = shape_.w().elements();
+  const int64_t count = layout_.direct.weights;
   if (is_direct_) {
-    backend_->Issue("convolution",
-                    Kernel(DirectWeights{x, static_cast<float*>(dy), dw, shape_.batch,
-                                         DirectShapeOf(shape_), count}));
+    SumTaps(x, static_cast<float*>(dy), dw);
     return;
   }
   void* const gradient = At(scratch, gradient_offset_);
   Call(plans_.weights.get(), PaddedInput(x, scratch), gradient, dy, scratch);
-  const int64_t rows = shape_.out_channels, columns = count / rows;
+  const int64_t rows = layout_.direct.out_channels, columns = count / rows;
   if (is_short()) {
-    backend_->Issue("unpack", Kernel(Transpose<Bfloat16, float>{static_cast<Bfloat16*>(gradient),
-                                                                dw, rows, columns, count}));
+    backend_->Run("unpack", Transpose<Bfloat16, float>{static_cast<Bfloat16*>(gradient), dw, rows,
+                                                       columns, count});
   } else {
-    backend_->Issue("unpack", Kernel(Transpose<float, float>{static_cast<float*>(gradient), dw,
-                                                             rows, columns, count}));
+    backend_->Run("unpack",
+                  Transpose<float, float>{static_cast<float*>(gradient), dw, rows, columns, count});
   }
 }
 

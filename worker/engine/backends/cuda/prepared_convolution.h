@@ -20,15 +20,17 @@ namespace assay::cuda {
 // Not thread-safe; must not outlive its backend.
 class PreparedConvolution {
  public:
-  // Tries `precision`, then more exact ones, then the slow loops. RESOURCE_EXHAUSTED, INTERNAL.
+  // Tries `precision`, then more exact ones, then loops of ours, which those in groups have anyway.
+  // RESOURCE_EXHAUSTED, INTERNAL.
   static absl::StatusOr<std::unique_ptr<PreparedConvolution>> Make(CudaBackend* backend,
-                                                                   const ConvShape& shape,
+                                                                   const ConvolutionLayout& layout,
                                                                    Precision precision,
                                                                    bool wants_dx);
   ~PreparedConvolution();
   PreparedConvolution(const PreparedConvolution&) = delete;
   PreparedConvolution& operator=(const PreparedConvolution&) = delete;
 
+  const ConvolutionLayout& layout() const { return layout_; }
   // Whether y and dy are Bfloat16; else float.
   bool is_short() const { return !is_direct_ && precision_ == Precision::kBfloat16; }
   // Of the memory that each of the passes needs while it runs.
@@ -44,18 +46,19 @@ class PreparedConvolution {
     std::unique_ptr<ConvolutionPlan> forward, data, weights;
   };
 
-  PreparedConvolution(CudaBackend* backend, const ConvShape& shape, bool wants_dx);
+  PreparedConvolution(CudaBackend* backend, const ConvolutionLayout& layout, bool wants_dx)
+      : backend_(backend), layout_(layout), wants_dx_(wants_dx) {}
   absl::Status Choose(Precision precision);
   absl::Status MakePlans(Precision precision, Plans* plans) const;
   absl::Status PlanMemory();
+  void SumTaps(float* x, float* dy, float* dw);
   void Pack(float* w);
   void* PaddedInput(float* x, void* scratch);
   void Call(ConvolutionPlan* plan, void* x, void* w, void* y, void* scratch);
 
   CudaBackend* const backend_;
-  const ConvShape shape_;
-  const bool wants_dx_;
   const ConvolutionLayout layout_;
+  const bool wants_dx_;
   Precision precision_ = Precision::kFloat32;
   bool is_direct_ = false;
   Plans plans_;

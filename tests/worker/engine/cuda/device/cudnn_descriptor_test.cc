@@ -9,23 +9,39 @@ namespace {
 
 // cuDNN checks descriptors without a GPU: extents, strides, padding and types that do not fit
 // together are refused here.
+void ExpectAccepted(const ConvolutionLayout& layout, Precision precision) {
+  for (const Direction direction :
+       {Direction::kForward, Direction::kBackwardData, Direction::kBackwardWeights}) {
+    Descriptor graph;
+    const Fault fault =
+        MakeConvolutionGraph(ProblemOf(layout, direction, precision), nullptr, &graph);
+    EXPECT_TRUE(fault.ok()) << "x " << layout.x.ToString() << " w " << layout.w.ToString()
+                            << " direction " << static_cast<int>(direction) << ": " << fault.text;
+  }
+}
+
 TEST(ConvolutionGraphTest, CudnnAcceptsEveryLayerOfCosmoflow) {
   for (const Precision precision : {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16})
     for (const int64_t kernel : {2, 3})
-      for (int64_t block = 0; block < 5; ++block)
-        for (const Direction direction :
-             {Direction::kForward, Direction::kBackwardData, Direction::kBackwardWeights}) {
-          const int64_t edge = 128 >> block, in = block == 0 ? 4 : 16 << block;
-          const ConvolutionLayout layout =
-              LayoutOf(SameConv(4, {edge, edge, edge}, in, 32 << block, kernel));
-          Descriptor graph;
+      for (int64_t block = 0; block < 5; ++block) {
+        const int64_t edge = 128 >> block, in = block == 0 ? 4 : 16 << block;
+        ExpectAccepted(LayoutOf(SameConv(4, {edge, edge, edge}, in, 32 << block, kernel)),
+                       precision);
+      }
+}
 
-          const Fault fault =
-              MakeConvolutionGraph(ProblemOf(layout, direction, precision), nullptr, &graph);
-
-          EXPECT_TRUE(fault.ok()) << "block " << block << " kernel " << kernel << " direction "
-                                  << static_cast<int>(direction) << ": " << fault.text;
-        }
+// Those that are neither depthwise nor matrix products.
+TEST(ConvolutionGraphTest, CudnnAcceptsEveryDenseLayerOfDeepcam) {
+  const Conv2dShape shapes[] = {{2, 768, 1152, 16, 32, 3, 2},     {2, 384, 576, 32, 64, 3},
+                                {2, 384, 576, 64, 128, 1, 2},     {2, 192, 288, 128, 256, 1, 2},
+                                {2, 96, 144, 256, 728, 1, 2},     {2, 48, 72, 2048, 256, 3, 1, 6},
+                                {2, 48, 72, 2048, 256, 3, 1, 12}, {2, 48, 72, 2048, 256, 3, 1, 18},
+                                {2, 96, 144, 256, 256, 3, 2},     {2, 192, 288, 256, 256, 3, 2},
+                                {2, 192, 288, 304, 256, 3},       {2, 384, 576, 256, 256, 3, 2},
+                                {2, 768, 1152, 3, 256, 3, 2}};
+  for (const Precision precision : {Precision::kFloat32, Precision::kTf32})
+    for (const Conv2dShape& shape : shapes)
+      ExpectAccepted(LayoutOf(shape), precision);
 }
 
 TEST(ConvolutionGraphTest, CudnnRefusesExtentsThatDoNotFit) {

@@ -1,15 +1,28 @@
 #include "worker/engine/backends/cuda/device/cudnn_descriptor.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 namespace assay::cuda {
 namespace {
 
 constexpr int64_t kAlignment = 16;  // of every tensor, in bytes
-constexpr int64_t kSpatial = 3;
 
-Fault MakeTensor(int64_t id, cudnnDataType_t type, const std::array<int64_t, 5>& extents,
-                 const std::array<int64_t, 5>& strides, Descriptor* tensor) {
+// One number for each axis of space, the last of D, H, W.
+std::vector<int64_t> InSpace(const std::array<int64_t, 3>& all, int dimensions) {
+  return std::vector<int64_t>(all.end() - dimensions, all.end());
+}
+
+// Batch and channels (or what takes their place), then as above.
+std::vector<int64_t> InTensor(const std::array<int64_t, 5>& all, int dimensions) {
+  std::vector<int64_t> values = {all[0], all[1]};
+  values.insert(values.end(), all.end() - dimensions, all.end());
+  return values;
+}
+
+Fault MakeTensor(int64_t id, cudnnDataType_t type, const std::vector<int64_t>& extents,
+                 const std::vector<int64_t>& strides, Descriptor* tensor) {
   *tensor = Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   return tensor->Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
       .Set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
@@ -20,16 +33,16 @@ Fault MakeTensor(int64_t id, cudnnDataType_t type, const std::array<int64_t, 5>&
 }
 
 Fault MakeConvolutionDescriptor(const ConvolutionProblem& problem, Descriptor* convolution) {
-  constexpr std::array<int64_t, kSpatial> kOnes = {1, 1, 1};
+  const int dimensions = problem.dimensions;
   constexpr cudnnConvolutionMode_t kMode = CUDNN_CROSS_CORRELATION;
   *convolution = Descriptor(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   return convolution->Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &kMode)
-      .Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, kSpatial)
-      .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, problem.padding)
-      .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, problem.padding)
-      .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, kOnes)
-      .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, kOnes)
+      .Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{dimensions})
+      .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, InSpace(problem.padding, dimensions))
+      .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, InSpace(problem.padding, dimensions))
+      .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, InSpace(problem.dilation, dimensions))
+      .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, InSpace(problem.stride, dimensions))
       .Finalize("convolution descriptor");
 }
 
@@ -108,9 +121,14 @@ Fault MakeConvolutionGraph(const ConvolutionProblem& problem, cudnnHandle_t hand
   const cudnnDataType_t type =
       problem.precision == Precision::kBfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   Descriptor x, w, y, convolution;
-  Fault fault = MakeTensor(kTensorX, type, problem.x, problem.x_strides, &x);
-  if (fault.ok()) fault = MakeTensor(kTensorW, type, problem.w, problem.w_strides, &w);
-  if (fault.ok()) fault = MakeTensor(kTensorY, type, problem.y, problem.y_strides, &y);
+  const auto tensor = [&](int64_t id, const std::array<int64_t, 5>& extents,
+                          const std::array<int64_t, 5>& strides, Descriptor* result) {
+    return MakeTensor(id, type, InTensor(extents, problem.dimensions),
+                      InTensor(strides, problem.dimensions), result);
+  };
+  Fault fault = tensor(kTensorX, problem.x, problem.x_strides, &x);
+  if (fault.ok()) fault = tensor(kTensorW, problem.w, problem.w_strides, &w);
+  if (fault.ok()) fault = tensor(kTensorY, problem.y, problem.y_strides, &y);
   if (fault.ok()) fault = MakeConvolutionDescriptor(problem, &convolution);
   if (!fault.ok()) return fault;
   const OperationNames names = NamesOf(problem.direction);

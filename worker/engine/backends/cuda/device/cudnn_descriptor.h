@@ -6,9 +6,9 @@
 
 #include <cudnn_graph.h>
 
-#include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -33,9 +33,8 @@ class Descriptor {
   Descriptor& Set(cudnnBackendAttributeName_t name, int64_t value) {
     return Set(name, CUDNN_TYPE_INT64, 1, &value);
   }
-  template <size_t n>
-  Descriptor& Set(cudnnBackendAttributeName_t name, const std::array<int64_t, n>& values) {
-    return Set(name, CUDNN_TYPE_INT64, n, values.data());
+  Descriptor& Set(cudnnBackendAttributeName_t name, std::span<const int64_t> values) {
+    return Set(name, CUDNN_TYPE_INT64, std::ssize(values), values.data());
   }
   Descriptor& Set(cudnnBackendAttributeName_t name, float value) {
     return Set(name, CUDNN_TYPE_FLOAT, 1, &value);
