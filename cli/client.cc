@@ -122,6 +122,10 @@ absl::StatusOr<v1::Worker> Client::Call(const v1::ResumeWorkerRequest& request,
                                         absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::ResumeWorker, request, timeout);
 }
+absl::StatusOr<v1::Worker> Client::Call(const v1::RevokeWorkerRequest& request,
+                                        absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::RevokeWorker, request, timeout);
+}
 absl::StatusOr<v1::Dataset> Client::Call(const v1::AddDatasetRequest& request,
                                          absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::AddDataset, request, timeout);

@@ -59,6 +59,8 @@ class Client {
                                   absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Worker> Call(const v1::ResumeWorkerRequest& request,
                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Worker> Call(const v1::RevokeWorkerRequest& request,
+                                  absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Dataset> Call(const v1::AddDatasetRequest& request,
                                    absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListDatasetsResponse> Call(const v1::ListDatasetsRequest& request,

@@ -55,7 +55,9 @@ absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) 
                                           {"last seen", "last_seen", Format::kTime},
                                           {"clock offset us", "clock_offset_us"},
                                           {"  uncertainty us", "clock_offset_uncertainty_us"},
-                                          {"version", "version"}}}));
+                                          {"version", "version"},
+                                          {"revoked", "certificates_revoked", Format::kTime},
+                                          {"  valid from generation", "certificate_generation"}}}));
   return ExitStatus::kDone;
 }
 
@@ -95,6 +97,21 @@ absl::StatusOr<ExitStatus> RunNodeResume(Context* context, const Arguments& argu
   return ExitStatus::kDone;
 }
 
+absl::StatusOr<ExitStatus> RunNodeRevoke(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  v1::RevokeWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  request.set_reason(arguments.Get("reason"));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  const std::string id = ShortId(worker.name());
+  context->out() << "the certificates of " << id
+                 << " are revoked: whoever holds one is refused from now on\n";
+  context->Note(absl::StrCat("let the node in again: assay admin enrol ", id,
+                             ", put the token where its agent reads it, restart the agent"));
+  return ExitStatus::kDone;
+}
+
 }  // namespace
 
 std::vector<Command> NodeCommands() {
@@ -121,7 +138,22 @@ std::vector<Command> NodeCommands() {
            .summary = "give runs to a drained node again",
            .positionals = {node},
            .examples = {{"assay node resume w0", ""}},
-           .run = RunNodeResume}};
+           .run = RunNodeResume},
+          {.path = "node revoke",
+           .summary = "refuse a node's certificates, when its key may have leaked",
+           .description =
+               "From the next call on, whoever holds a certificate of the node is refused, a call "
+               "under way ends, and enrolment tokens for it that are not used yet are worthless. A "
+               "run that the node executes fails as if the node were lost, and is repeated if its "
+               "entry has replacements left. The node may come back: give it a token made "
+               "afterwards (assay admin enrol) and restart its agent, which makes a new key.",
+           .positionals = {node},
+           .options = {{.name = "reason",
+                        .kind = Option::Kind::kText,
+                        .value = "TEXT",
+                        .help = "why, for the audit log"}},
+           .examples = {{"assay node revoke w0 --reason 'laptop with a backup stolen'", ""}},
+           .run = RunNodeRevoke}};
 }
 
 }  // namespace assay::cli

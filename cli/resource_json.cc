@@ -257,6 +257,10 @@ Json NodeJson(const v1::Worker& worker) {
     json["clock_offset_uncertainty_us"] = worker.clock_offset_uncertainty_us();
   }
   Put(&json, "version", worker.version());
+  if (worker.certificate_generation() > 0) {
+    json["certificate_generation"] = worker.certificate_generation();
+    Put(&json, "certificates_revoked", worker.certificates_revoke_time());
+  }
   Json description = Json::parse(worker.system_description_json(), nullptr, false);
   if (description.is_object()) json["system_description"] = description;
   return json;

@@ -167,11 +167,36 @@ absl::Status AddExtension(X509* cert, X509* issuer, int nid, const char* value) 
   return absl::OkStatus();
 }
 
+// A name of a kind that is a text of its own: GEN_DNS or GEN_URI.
+absl::StatusOr<NamePtr> TextName(int kind, const std::string& text) {
+  NamePtr name(GENERAL_NAME_new());
+  ASN1_IA5STRING* const value = ASN1_IA5STRING_new();
+  if (name == nullptr || value == nullptr ||
+      ASN1_STRING_set(value, text.data(), static_cast<int>(text.size())) != 1) {
+    ASN1_IA5STRING_free(value);
+    return Internal("cannot make a subject name");
+  }
+  GENERAL_NAME_set0_value(name.get(), kind, value);
+  return name;
+}
+
+// A URI as it stands: its scheme is the caller's business.
+absl::StatusOr<NamePtr> UriName(const std::string& text) {
+  const bool is_printable = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+  if (!text.empty() && text.size() <= 253 && is_printable) return TextName(GEN_URI, text);
+  return absl::InvalidArgumentError(absl::StrCat("\"", absl::CHexEscape(text), "\" is no URI"));
+}
+
 // An IP address if `text` reads as one, else a host name.
 absl::StatusOr<NamePtr> SubjectName(const std::string& text) {
-  NamePtr name(GENERAL_NAME_new());
-  if (name == nullptr) return Internal("cannot make a subject name");
   if (ASN1_OCTET_STRING* address = a2i_IPADDRESS(text.c_str())) {
+    NamePtr name(GENERAL_NAME_new());
+    if (name == nullptr) {
+      ASN1_OCTET_STRING_free(address);
+      return Internal("cannot make a subject name");
+    }
     GENERAL_NAME_set0_value(name.get(), GEN_IPADD, address);
     return name;
   }
@@ -185,24 +210,24 @@ absl::StatusOr<NamePtr> SubjectName(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", absl::CHexEscape(text), "\" is neither a host name nor an IP address"));
   }
-  ASN1_IA5STRING* host = ASN1_IA5STRING_new();
-  if (host == nullptr || ASN1_STRING_set(host, text.data(), static_cast<int>(text.size())) != 1) {
-    ASN1_IA5STRING_free(host);
-    return Internal("cannot make a host name");
-  }
-  GENERAL_NAME_set0_value(name.get(), GEN_DNS, host);
-  return name;
+  return TextName(GEN_DNS, text);
 }
 
-absl::Status AddSubjectNames(X509* cert, const std::vector<std::string>& texts) {
-  if (texts.empty()) return absl::OkStatus();
+absl::Status Push(absl::StatusOr<NamePtr> name, GENERAL_NAMES* names) {
+  RETURN_IF_ERROR(name.status());
+  if (sk_GENERAL_NAME_push(names, name->get()) == 0) return Internal("out of memory");
+  static_cast<void>(name->release());
+  return absl::OkStatus();
+}
+
+absl::Status AddSubjectNames(X509* cert, const CertificateRequest& request) {
+  if (request.subject_names.empty() && request.uris.empty()) return absl::OkStatus();
   const NamesPtr names(GENERAL_NAMES_new());
   if (names == nullptr) return Internal("cannot make subject names");
-  for (const std::string& text : texts) {
-    ASSIGN_OR_RETURN(NamePtr name, SubjectName(text));
-    if (sk_GENERAL_NAME_push(names.get(), name.get()) == 0) return Internal("out of memory");
-    static_cast<void>(name.release());
-  }
+  for (const std::string& text : request.subject_names)
+    RETURN_IF_ERROR(Push(SubjectName(text), names.get()));
+  for (const std::string& text : request.uris)
+    RETURN_IF_ERROR(Push(UriName(text), names.get()));
   if (X509_add1_ext_i2d(cert, NID_subject_alt_name, names.get(), 0, X509V3_ADD_DEFAULT) != 1)
     return Internal("cannot add subject names");
   return absl::OkStatus();
@@ -281,7 +306,7 @@ absl::StatusOr<std::string> SignCsr(const CertificateAndKey& ca, absl::string_vi
       X509_set_pubkey(cert.get(), key) != 1)
     return Internal("cannot fill in a certificate");
   RETURN_IF_ERROR(AddLeafExtensions(cert.get(), issuer.get(), request.kind));
-  RETURN_IF_ERROR(AddSubjectNames(cert.get(), request.subject_names));
+  RETURN_IF_ERROR(AddSubjectNames(cert.get(), request));
   if (X509_sign(cert.get(), issuer_key.get(), EVP_sha256()) == 0)
     return Internal("cannot sign a certificate");
   return CertificateText(cert.get());

@@ -46,6 +46,7 @@ enum class CertificateKind {
 struct CertificateRequest {
   std::string common_name;                 // 1 to 64 printable ASCII characters
   std::vector<std::string> subject_names;  // host names and IP addresses a server answers to
+  std::vector<std::string> uris;           // printable ASCII; alternative names of the subject too
   CertificateKind kind = CertificateKind::kClient;
   Validity validity;
 };

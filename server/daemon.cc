@@ -30,6 +30,7 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
                           .uploads = &runtime->uploads(),
                           .watchers = &runtime->watchers(),
                           .tokens = &runtime->tokens(),
+                          .certificates = &runtime->certificates(),
                           .rules = &runtime->rules(),
                           .version = std::string(api::kBackendVersion),
                           .data_directory = config.data_directory(),

@@ -22,6 +22,7 @@ constexpr absl::string_view kListWorkers = "assay.v1.AdminService/ListWorkers";
 constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
 constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
 constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
+constexpr absl::string_view kRevokeWorker = "assay.v1.AdminService/RevokeWorker";
 constexpr absl::string_view kAddDataset = "assay.v1.AdminService/AddDataset";
 constexpr absl::string_view kListDatasets = "assay.v1.AdminService/ListDatasets";
 constexpr absl::string_view kRemoveDataset = "assay.v1.AdminService/RemoveDataset";
@@ -240,6 +241,21 @@ grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
         return core::ResumeWorker{.worker = worker};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::RevokeWorker(grpc::CallbackServerContext* context,
+                                                     const v1::RevokeWorkerRequest* request,
+                                                     v1::Worker* response) {
+  return Ask(
+      context, response, kRevokeWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
+        RETURN_IF_ERROR(CheckLength("reason", request->reason(), kTextBytesMax));
+        return core::RevokeWorker{.worker = worker, .reason = request->reason()};
       },
       [](core::Reply reply, const auth::Identity&) {
         return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));

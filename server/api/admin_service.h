@@ -35,6 +35,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ResumeWorker(grpc::CallbackServerContext* context,
                                          const v1::ResumeWorkerRequest* request,
                                          v1::Worker* response) override;
+  grpc::ServerUnaryReactor* RevokeWorker(grpc::CallbackServerContext* context,
+                                         const v1::RevokeWorkerRequest* request,
+                                         v1::Worker* response) override;
   grpc::ServerUnaryReactor* AddDataset(grpc::CallbackServerContext* context,
                                        const v1::AddDatasetRequest* request,
                                        v1::Dataset* response) override;

@@ -134,6 +134,9 @@ v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
   message.set_clock_offset_us(presence.clock_offset_us);
   message.set_clock_offset_uncertainty_us(presence.clock_offset_uncertainty_us);
   message.set_version(worker.description.version);
+  message.set_certificate_generation(worker.certificate_generation);
+  if (worker.certificates_revoked_at_us != 0)
+    SetTime(worker.certificates_revoked_at_us, message.mutable_certificates_revoke_time());
   return message;
 }
 

@@ -15,7 +15,9 @@ constexpr size_t kBytesMax = 8 << 20;
 }  // namespace
 
 EventStream::EventStream(const Backend* backend, const absl::StatusOr<auth::Identity>& admission)
-    : backend_(backend), worker_(admission.ok() ? admission->principal : "") {
+    : backend_(backend),
+      worker_(admission.ok() ? admission->principal : ""),
+      certificate_generation_(admission.ok() ? admission->certificate_generation : 0) {
   Step([&](State* state) { state->status = admission.status(); });
 }
 
@@ -79,7 +81,9 @@ void EventStream::OnReadDone(bool ok) {
 void EventStream::Submit(core::AppendRunEvents command, size_t bytes) {
   command.worker = worker_;
   const Node node(NameOf(command.run), command.node_rank);
-  backend_->core->Post({.principal = worker_, .body = std::move(command)},
+  backend_->core->Post({.principal = worker_,
+                        .body = std::move(command),
+                        .certificate_generation = certificate_generation_},
                        [this, node, bytes](absl::StatusOr<core::Reply> reply) {
                          Committed(node, bytes, std::move(reply));
                        });

@@ -63,6 +63,7 @@ class EventStream final : public grpc::ServerBidiReactor<v1::EventBatch, v1::Eve
 
   const Backend* const backend_;
   const std::string worker_;
+  const int64_t certificate_generation_;
 
   v1::EventBatch batch_;  // gRPC's while is_reading
   v1::EventAck ack_;      // gRPC's while is_writing

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/status.h"
+#include "server/auth/certificate_generation.h"
 
 namespace assay::api {
 namespace {
@@ -24,6 +25,16 @@ absl::StatusOr<std::string> CertificateName(const grpc::ServerContextBase& conte
       "the client certificate does not have exactly one common name: enrol again");
 }
 
+// Of the same certificate; 0 if none was shown.
+absl::StatusOr<int64_t> CertificateGeneration(const grpc::ServerContextBase& context) {
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  if (auth == nullptr || !auth->IsPeerAuthenticated()) return 0;
+  std::vector<std::string> uris;
+  for (const grpc::string_ref& uri : auth->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME))
+    uris.emplace_back(uri.data(), uri.size());
+  return auth::GenerationOf(uris);
+}
+
 }  // namespace
 
 absl::StatusOr<auth::Evidence> EvidenceOf(const grpc::ServerContextBase& context,
@@ -31,6 +42,7 @@ absl::StatusOr<auth::Evidence> EvidenceOf(const grpc::ServerContextBase& context
   auth::Evidence evidence;
   evidence.user = peers.UserOf(context.peer());
   ASSIGN_OR_RETURN(evidence.certificate_common_name, CertificateName(context));
+  ASSIGN_OR_RETURN(evidence.certificate_generation, CertificateGeneration(context));
   const auto [first, last] = context.client_metadata().equal_range("authorization");
   if (first == last) return evidence;
   if (std::next(first) != last)

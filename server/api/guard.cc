@@ -26,12 +26,20 @@ std::optional<auth::TokenRecord> RecordOf(const std::optional<core::Token>& toke
 
 }  // namespace
 
+absl::StatusOr<auth::Identity> Guard::FromConnection(const auth::Evidence& evidence) const {
+  ASSIGN_OR_RETURN(auth::Identity identity, authenticator_->FromConnection(evidence));
+  if (identity.role != auth::Role::kWorker) return identity;
+  RETURN_IF_ERROR(core::CheckCertificate(identity.principal, identity.certificate_generation,
+                                         certificates_->ValidFrom(identity.principal)));
+  return identity;
+}
+
 absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& context,
                                             absl::string_view method) const {
   ASSIGN_OR_RETURN(const auth::Evidence evidence, EvidenceOf(context, *peers_));
   absl::StatusOr<auth::Identity> identity =
       evidence.bearer_token.empty()
-          ? authenticator_->FromConnection(evidence)
+          ? FromConnection(evidence)
           : auth::Authenticator::FromToken(
                 RecordOf(tokens_->Find(TokenHash(evidence.bearer_token))), clock_->Wall());
   RETURN_IF_ERROR(identity.status());

@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/peer_table.h"
+#include "server/runtime/certificate_table.h"
 #include "server/runtime/token_table.h"
 
 namespace assay::api {
@@ -23,19 +24,28 @@ class Guard {
  public:
   // All must outlive this.
   Guard(const Clock* clock, const auth::Authenticator* authenticator, const auth::PeerTable* peers,
-        const runtime::TokenTable* tokens)
-      : clock_(clock), authenticator_(authenticator), peers_(peers), tokens_(tokens) {}
+        const runtime::TokenTable* tokens, const runtime::CertificateTable* certificates)
+      : clock_(clock),
+        authenticator_(authenticator),
+        peers_(peers),
+        tokens_(tokens),
+        certificates_(certificates) {}
 
   // Who calls, if they may call `method` ("assay.v1.AdminService/ListTokens") at all. A token goes
-  // before the identity of the connection. UNAUTHENTICATED or PERMISSION_DENIED otherwise.
+  // before the identity of the connection. UNAUTHENTICATED, also for a certificate that was
+  // revoked, or PERMISSION_DENIED otherwise.
   absl::StatusOr<auth::Identity> Admit(const grpc::ServerContextBase& context,
                                        absl::string_view method) const;
 
  private:
+  // Who is known by the connection.
+  absl::StatusOr<auth::Identity> FromConnection(const auth::Evidence& evidence) const;
+
   const Clock* const clock_;
   const auth::Authenticator* const authenticator_;
   const auth::PeerTable* const peers_;
   const runtime::TokenTable* const tokens_;
+  const runtime::CertificateTable* const certificates_;
 };
 
 // OK if `identity` may see `resource` of `organization` through `method`; else NOT_FOUND, as if it

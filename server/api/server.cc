@@ -85,7 +85,7 @@ absl::Status CheckListenOptions(const ListenOptions& options) {
 
 Server::Server(Backend backend, const auth::Authenticator* authenticator)
     : peers_(auth::PeerTable::DefaultRange()),
-      guard_(backend.clock, authenticator, &peers_, backend.tokens),
+      guard_(backend.clock, authenticator, &peers_, backend.tokens, backend.certificates),
       backend_(WithGuard(std::move(backend), &guard_)),
       services_(std::make_unique<Services>(&backend_)) {}
 

@@ -18,6 +18,7 @@
 #include "common/rpc/status_grpc.h"
 #include "server/api/guard.h"
 #include "server/core/command.h"
+#include "server/runtime/certificate_table.h"
 #include "server/runtime/core_thread.h"
 #include "server/runtime/queries.h"
 #include "server/runtime/rule_book.h"
@@ -35,6 +36,7 @@ struct Backend {
   runtime::Uploads* uploads = nullptr;
   runtime::Watchers* watchers = nullptr;
   const runtime::TokenTable* tokens = nullptr;
+  const runtime::CertificateTable* certificates = nullptr;
   const runtime::RuleBook* rules = nullptr;
   const Guard* guard = nullptr;
   CertificateAndKey ca;  // no key: enrolment is off

@@ -16,7 +16,10 @@ constexpr size_t kPieceBytesMax = 64 << 10;
 
 Upload::Upload(const Backend* backend, const absl::StatusOr<auth::Identity>& admission,
                v1::UploadArtifactResponse* response)
-    : backend_(backend), worker_(admission.ok() ? admission->principal : ""), response_(response) {
+    : backend_(backend),
+      worker_(admission.ok() ? admission->principal : ""),
+      certificate_generation_(admission.ok() ? admission->certificate_generation : 0),
+      response_(response) {
   if (admission.ok())
     StartRead(&message_);
   else
@@ -80,7 +83,9 @@ void Upload::Complete() {
 
 void Upload::Record(core::ArtifactRef artifact) {
   record_->artifact = std::move(artifact);
-  backend_->core->Post({.principal = worker_, .body = *std::move(record_)},
+  backend_->core->Post({.principal = worker_,
+                        .body = *std::move(record_),
+                        .certificate_generation = certificate_generation_},
                        [this](absl::StatusOr<core::Reply> reply) {
                          if (!reply.ok()) return Fail(reply.status());
                          *response_->mutable_artifact() =

@@ -5,6 +5,7 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -39,6 +40,7 @@ class Upload final : public grpc::ServerReadReactor<v1::UploadArtifactRequest> {
 
   const Backend* const backend_;
   const std::string worker_;
+  const int64_t certificate_generation_;
   v1::UploadArtifactResponse* const response_;
 
   // One step at a time touches these.

@@ -1,6 +1,8 @@
 #include "server/api/worker_service.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,6 +13,7 @@
 #include "server/api/convert_worker.h"
 #include "server/api/event_stream.h"
 #include "server/api/upload.h"
+#include "server/auth/certificate_generation.h"
 #include "server/auth/permissions.h"
 
 namespace assay::api {
@@ -26,7 +29,7 @@ constexpr absl::string_view kEnrol = "assay.v1.EnrolmentService/Enrol";
 constexpr absl::Duration kUnsatisfiedDelay = absl::Milliseconds(500);
 // A worker that does what it should and did not ask to wait: its heartbeat.
 constexpr absl::Duration kHeartbeatDelay = absl::Seconds(2);
-// A year: agents renew when an operator tells them to, not by themselves.
+// A year, so that an agent which renews two months before the end has time to find us.
 constexpr absl::Duration kCertificateLifetime = absl::Hours(24 * 366);
 constexpr size_t kCsrBytesMax = 16 << 10;
 
@@ -34,7 +37,9 @@ absl::StatusOr<core::Command> ReadSynchronize(const auth::Identity& identity,
                                               const v1::SynchronizeRequest& request) {
   ASSIGN_OR_RETURN(core::Synchronize command, FromProto(request));
   RETURN_IF_ERROR(auth::CheckWorker(identity, command.worker));
-  return core::Command{.principal = identity.principal, .body = std::move(command)};
+  return core::Command{.principal = identity.principal,
+                       .body = std::move(command),
+                       .certificate_generation = identity.certificate_generation};
 }
 
 v1::SynchronizeResponse ToResponse(const core::SynchronizeReply& reply, bool is_polling,
@@ -75,9 +80,18 @@ absl::Status CheckEnrol(const Backend& backend, const auth::Identity& identity,
       "the enrolment token is unknown, used or expired: ask an operator for a new one");
 }
 
-absl::StatusOr<v1::EnrolResponse> Certify(const Backend& backend, const v1::EnrolRequest& request) {
+// What a renewal gives is revoked with the certificate that it stands on. A token gives the present
+// generation: were that to end before the token is redeemed, the token would end with it.
+absl::StatusOr<v1::EnrolResponse> Certify(const Backend& backend, const auth::Identity& identity,
+                                          const v1::EnrolRequest& request) {
+  const int64_t generation = request.token().empty()
+                                 ? identity.certificate_generation
+                                 : backend.certificates->ValidFrom(request.worker());
+  std::vector<std::string> uris;
+  if (generation > 0) uris.push_back(auth::GenerationUri(generation));
   const CertificateRequest wanted = {
       .common_name = request.worker(),
+      .uris = std::move(uris),
       .kind = CertificateKind::kClient,
       .validity = {.now = backend.clock->Wall(), .lifetime = kCertificateLifetime}};
   v1::EnrolResponse response;
@@ -130,7 +144,7 @@ grpc::ServerUnaryReactor* EnrolmentService::Enrol(grpc::CallbackServerContext* c
   absl::StatusOr<v1::EnrolResponse> certified =
       Then(identity, [&](const auth::Identity& who) -> absl::StatusOr<v1::EnrolResponse> {
         RETURN_IF_ERROR(CheckEnrol(*backend_, who, *request));
-        return Certify(*backend_, *request);
+        return Certify(*backend_, who, *request);
       });
   if (!certified.ok() || request->token().empty()) {
     call.Finish(std::move(certified));

@@ -28,7 +28,9 @@ Authenticator::Authenticator(uid_t daemon_user, const std::vector<LocalUser>& ot
 
 absl::StatusOr<Identity> Authenticator::FromConnection(const Evidence& evidence) const {
   if (!evidence.certificate_common_name.empty())
-    return Identity{.principal = evidence.certificate_common_name, .role = Role::kWorker};
+    return Identity{.principal = evidence.certificate_common_name,
+                    .role = Role::kWorker,
+                    .certificate_generation = evidence.certificate_generation};
   if (!evidence.user.has_value()) return Identity{};
   const auto user = local_users_.find(*evidence.user);
   if (user != local_users_.end()) return user->second;

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ namespace assay::auth {
 struct Evidence {
   std::optional<uid_t> user;            // of the process behind a Unix socket, from the kernel
   std::string certificate_common_name;  // of a client certificate that our CA signed
+  int64_t certificate_generation = 0;   // of the same; see certificate_generation.h
   std::string bearer_token;             // from the header "authorization: Bearer <token>"
 };
 
@@ -45,7 +47,8 @@ class Authenticator {
   Authenticator(uid_t daemon_user, const std::vector<LocalUser>& others);
 
   // Who `evidence` shows, its token aside: a worker by its certificate, a local user by its uid, or
-  // else nobody (kAnonymous). PERMISSION_DENIED for a local user who is not listed.
+  // else nobody (kAnonymous). PERMISSION_DENIED for a local user who is not listed. Whether the
+  // certificate was revoked is for the caller to look up.
   absl::StatusOr<Identity> FromConnection(const Evidence& evidence) const;
 
   // The token of an authorization header; empty if there is none.

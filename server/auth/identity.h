@@ -3,6 +3,7 @@
 #ifndef SERVER_AUTH_IDENTITY_H_
 #define SERVER_AUTH_IDENTITY_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -27,7 +28,8 @@ std::optional<Role> ParseRole(absl::string_view name);
 struct Identity {
   std::string principal;  // alice; the worker's name; uid-1000; empty if anonymous
   Role role = Role::kAnonymous;
-  std::string organization;  // of a submitter; empty otherwise
+  std::string organization;            // of a submitter; empty otherwise
+  int64_t certificate_generation = 0;  // of the certificate that a worker has shown
 
   bool operator==(const Identity&) const = default;
 };

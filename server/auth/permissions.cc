@@ -46,6 +46,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.AdminService/GetWorker",              kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/DrainWorker",            kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/ResumeWorker",           kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.AdminService/RevokeWorker",           kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/AddDataset",             kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/ListDatasets",           kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/RemoveDataset",          kNo,  kNo,   kNo,  kYes, kNo},

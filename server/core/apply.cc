@@ -37,6 +37,7 @@ class Applier {
   void operator()(const WorkerRegistered& e);
   void operator()(const WorkerDescribed& e);
   void operator()(const WorkerStateChanged& e);
+  void operator()(const WorkerRevoked& e);
   void operator()(const WorkerReleased& e);
   void operator()(const TokenCreated& e);
   void operator()(const TokenRevoked& e);
@@ -299,6 +300,21 @@ void Applier::operator()(const WorkerStateChanged& e) {
   worker.state = e.state;
   worker.state_reason = e.reason;
   worker.is_drain_requested = e.is_drain_requested;
+}
+
+void Applier::operator()(const WorkerRevoked& e) {
+  Worker& worker = state_.workers[e.worker];
+  if (worker.name.empty()) {  // it could have called, but has not yet
+    worker.name = e.worker;
+    worker.state = WorkerState::kGone;
+  }
+  CHECK(e.certificate_generation == worker.certificate_generation + 1) << "worker=" << e.worker;
+  CHECK_OK(CheckMove(worker.state, WorkerState::kGone));
+  worker.state = WorkerState::kGone;
+  worker.state_reason = e.reason;
+  worker.state_since_us = record_.at_us;
+  worker.certificate_generation = e.certificate_generation;
+  worker.certificates_revoked_at_us = record_.at_us;
 }
 
 void Applier::operator()(const WorkerReleased& e) {

@@ -113,6 +113,15 @@ struct ResumeWorker {
   std::string worker;
 };
 
+// Makes all certificates of a worker useless, and its enrolment tokens that are not used yet: it is
+// GONE until it enrols with a token made later. What it executes is given up, and its run fails as
+// that of a lost worker does. Each call revokes anew. Reply: Worker. NOT_FOUND for a name under
+// which nobody has called or may enrol.
+struct RevokeWorker {
+  std::string worker;
+  std::string reason;
+};
+
 // All workers with their presence. Reply: WorkersReply. Read only.
 struct ListWorkers {};
 
@@ -186,12 +195,16 @@ struct Tick {};
 using CommandBody =
     std::variant<CreateSubmission, CancelSubmission, ImportSubmission, ExplainSubmission,
                  PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, DrainWorker,
-                 ResumeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset,
-                 RemoveDataset, GetServerInfo, LogChecked, SetScored, LaunchFinished, Tick>;
+                 ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment,
+                 AddDataset, RemoveDataset, GetServerInfo, LogChecked, SetScored, LaunchFinished,
+                 Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts
   CommandBody body;
+  // Of the certificate by which the principal, a worker, was known; none: by something else.
+  // UNAUTHENTICATED if it was revoked, were it only a moment before the command's turn came.
+  std::optional<int64_t> certificate_generation = std::nullopt;
 };
 
 // ---------------------------------------------------------------------------------------- replies

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
+#include "common/status.h"
 #include "server/core/apply.h"
 #include "server/core/decide.h"
 #include "server/core/desired.h"
@@ -41,6 +42,15 @@ SubmissionId SubmissionOf(const E& event, const State& state) {
     const auto it = state.runs.find(RunOf(event));
     return it == state.runs.end() ? SubmissionId{} : it->second.submission;
   }
+}
+
+// A certificate may have been revoked since the call that the command comes from was let in.
+absl::Status CheckCaller(const State& state, const Command& command) {
+  if (!command.certificate_generation.has_value()) return absl::OkStatus();
+  const auto it = state.workers.find(command.principal);
+  if (it == state.workers.end()) return absl::OkStatus();
+  return CheckCertificate(command.principal, *command.certificate_generation,
+                          it->second.certificate_generation);
 }
 
 // Commands that only look.
@@ -89,6 +99,7 @@ void Core::HandleOne(Command command, Outcome* outcome) {
   absl::StatusOr<Decision> decision = std::visit(
       [&](auto& body) -> absl::StatusOr<Decision> {
         using Body = std::decay_t<decltype(body)>;
+        RETURN_IF_ERROR(CheckCaller(state_, command));
         if constexpr (kIsReadOnly<Body>) {
           absl::StatusOr<Reply> reply = Read(body);
           if (!reply.ok()) return reply.status();
@@ -127,8 +138,11 @@ absl::StatusOr<Reply> Core::Read(const PlanPlacement& command) const {
 
 absl::StatusOr<Reply> Core::Read(const ListWorkers&) const {
   WorkersReply reply;
-  for (const auto& [name, worker] : state_.workers)
-    reply.workers.push_back({worker, presence_.at(name)});
+  for (const auto& [name, worker] : state_.workers) {
+    // One that was revoked before its first call has none.
+    const auto it = presence_.find(name);
+    reply.workers.push_back({worker, it == presence_.end() ? Presence{} : it->second});
+  }
   return Reply(std::move(reply));
 }
 

@@ -52,6 +52,7 @@ absl::StatusOr<Decision> Decide(const Context& context, AppendRunEvents& command
 absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& command);
 absl::StatusOr<Decision> Decide(const Context& context, const DrainWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RevokeWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RedeemEnrolment& command);

@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "server/core/decide.h"
+#include "server/core/schedule.h"
 
 namespace assay::core {
 namespace {
@@ -172,6 +173,37 @@ absl::StatusOr<const Worker*> FindWorker(const State& state, const std::string& 
   return &it->second;
 }
 
+// Enrolment tokens by which the worker could come back, not looking at their end.
+std::vector<TokenId> UnusedEnrolments(const State& state, const std::string& worker) {
+  std::vector<TokenId> ids;
+  for (const auto& [id, token] : state.tokens) {
+    if (token.kind == TokenKind::kEnrol && token.principal == worker && !token.is_revoked)
+      ids.push_back(id);
+  }
+  return ids;
+}
+
+// True if somebody has called under that name, or was ever allowed to enrol under it.
+bool IsKnown(const State& state, const std::string& worker) {
+  return state.workers.count(worker) > 0 ||
+         std::any_of(state.tokens.begin(), state.tokens.end(), [&worker](const auto& entry) {
+           return entry.second.kind == TokenKind::kEnrol && entry.second.principal == worker;
+         });
+}
+
+// What the worker executes is lost with it. A part that it has finished was reported while its word
+// still counted.
+void GiveUpRevoked(const State& state, const Worker& worker, std::vector<Event>* events) {
+  if (worker.run.is_none()) return;
+  const Run& run = state.runs.at(worker.run);
+  GiveUp(state, worker, events);
+  const RunNode& node = run.nodes[static_cast<size_t>(RankOf(run, worker.name))];
+  if (node.phase == NodePhase::kFinished || IsTerminal(run.state)) return;
+  events->push_back(
+      RunFailed{.run = run.id,
+                .reason = absl::StrCat("the certificate of worker ", worker.name, " was revoked")});
+}
+
 }  // namespace
 
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command) {
@@ -279,6 +311,28 @@ absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& comm
                          .state = is_draining ? WorkerState::kAlive : worker->state,
                          .reason = "",
                          .is_drain_requested = false});
+  return decision;
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const RevokeWorker& command) {
+  RETURN_IF_ERROR(CheckName("worker", command.worker));
+  const State& state = context.state;
+  if (!IsKnown(state, command.worker))
+    return absl::NotFoundError(absl::StrCat("there is no worker ", command.worker,
+                                            ": nobody has called or may enrol under that name"));
+  const auto it = state.workers.find(command.worker);
+  const Worker unknown{.name = command.worker};
+  const Worker& worker = it == state.workers.end() ? unknown : it->second;
+  Decision decision{.reply = worker};
+  GiveUpRevoked(state, worker, &decision.events);
+  for (const TokenId token : UnusedEnrolments(state, worker.name))
+    decision.events.push_back(TokenRevoked{.token = token});
+  decision.events.push_back(WorkerRevoked{
+      .worker = worker.name,
+      .certificate_generation = worker.certificate_generation + 1,
+      .reason = command.reason.empty() ? "its certificates were revoked"
+                                       : absl::StrCat("its certificates were revoked: ",
+                                                      command.reason.substr(0, kTextBytesMax))});
   return decision;
 }
 

@@ -213,6 +213,16 @@ struct WorkerStateChanged {
   bool operator==(const WorkerStateChanged&) const = default;
 };
 
+// Certificates of the worker below this generation are refused; it is GONE.
+struct WorkerRevoked {
+  static constexpr absl::string_view kType = "WorkerRevoked";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  int64_t certificate_generation = 0;
+  std::string reason;
+  bool operator==(const WorkerRevoked&) const = default;
+};
+
 // The worker holds the run no longer: it is free.
 struct WorkerReleased {
   static constexpr absl::string_view kType = "WorkerReleased";
@@ -265,8 +275,8 @@ using Event =
                  RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished, NodeGivenUp,
                  RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
                  RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
-                 WorkerStateChanged, WorkerReleased, TokenCreated, TokenRevoked, DatasetAdded,
-                 DatasetRemoved, AgentsLaunched>;
+                 WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated, TokenRevoked,
+                 DatasetAdded, DatasetRemoved, AgentsLaunched>;
 
 // An event in its place in the log.
 struct RecordedEvent {

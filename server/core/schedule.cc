@@ -33,17 +33,6 @@ std::string Seconds(int64_t duration_us) {
   return absl::StrCat(duration_us / 1'000'000, " s");
 }
 
-void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events) {
-  if (worker.run.is_none()) return;
-  const Run& run = state.runs.at(worker.run);
-  for (size_t rank = 0; rank < run.nodes.size(); ++rank) {
-    const RunNode& node = run.nodes[rank];
-    if (node.worker == worker.name && node.phase != NodePhase::kFinished)
-      events->push_back(NodeGivenUp{.run = run.id, .node_rank = static_cast<int32_t>(rank)});
-  }
-  events->push_back(WorkerReleased{.worker = worker.name, .run = run.id});
-}
-
 // ------------------------------------------------------------------------------------------- runs
 
 // How well the end of a node explains that its run failed; 0 if it does not. Ranks that notice a
@@ -149,6 +138,17 @@ std::vector<Event> ExplainFailures(const State& state, const Submission& submiss
 }
 
 }  // namespace
+
+void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events) {
+  if (worker.run.is_none()) return;
+  const Run& run = state.runs.at(worker.run);
+  for (size_t rank = 0; rank < run.nodes.size(); ++rank) {
+    const RunNode& node = run.nodes[rank];
+    if (node.worker == worker.name && node.phase != NodePhase::kFinished)
+      events->push_back(NodeGivenUp{.run = run.id, .node_rank = static_cast<int32_t>(rank)});
+  }
+  events->push_back(WorkerReleased{.worker = worker.name, .run = run.id});
+}
 
 std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence,
                                  const Policy& policy, int64_t now_us) {

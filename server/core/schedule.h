@@ -23,6 +23,10 @@ namespace assay::core {
 
 using PresenceMap = std::map<std::string, Presence>;
 
+// Appends what it means that nothing more will come of the worker: its part of a run that has not
+// finished is given up, and it holds the run no longer.
+void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events);
+
 // Workers that have been silent for too long become SUSPECT, then LOST; what a lost one held is
 // given up.
 std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence,

@@ -35,7 +35,8 @@ constexpr Move<RunState> kRunMoves[] = {
     {RunState::kUploading, RunState::kCancelled},
 };
 
-// A worker that signed off or was lost may come back; one that is away may still be drained.
+// A worker that signed off or was lost may come back; one that is away may still be drained, and
+// the certificates of any may be revoked.
 constexpr Move<WorkerState> kWorkerMoves[] = {
     {WorkerState::kAlive, WorkerState::kSuspect}, {WorkerState::kAlive, WorkerState::kDraining},
     {WorkerState::kAlive, WorkerState::kGone},    {WorkerState::kSuspect, WorkerState::kAlive},
@@ -44,6 +45,7 @@ constexpr Move<WorkerState> kWorkerMoves[] = {
     {WorkerState::kLost, WorkerState::kDraining}, {WorkerState::kDraining, WorkerState::kAlive},
     {WorkerState::kDraining, WorkerState::kLost}, {WorkerState::kDraining, WorkerState::kGone},
     {WorkerState::kGone, WorkerState::kAlive},    {WorkerState::kGone, WorkerState::kDraining},
+    {WorkerState::kLost, WorkerState::kGone},
 };
 
 template <typename State, size_t kCount>

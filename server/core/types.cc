@@ -19,6 +19,13 @@ bool IsSettled(const Run& run) {
   });
 }
 
+absl::Status CheckCertificate(const std::string& worker, int64_t presented, int64_t valid_from) {
+  if (presented >= valid_from) return absl::OkStatus();
+  return absl::UnauthenticatedError(absl::StrCat(
+      "the certificate of worker ", worker,
+      " was revoked: enrol the node again with a new token (assay admin enrol ", worker, ")"));
+}
+
 bool IsConsequence(int32_t exit_code) {
   return exit_code == static_cast<int>(ExitCode::kCommLost) ||
          exit_code == static_cast<int>(ExitCode::kTerminated);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 #include "common/rules/finding.h"
@@ -238,6 +239,10 @@ std::string ResultFileName(const Run& run);
 // True if no node of the gang can still execute: each has finished, was given up or gave it back.
 bool IsSettled(const Run& run);
 
+// UNAUTHENTICATED, with the remedy, if a certificate of `worker` that is of generation `presented`
+// has been revoked: `valid_from` is the worker's certificate_generation.
+absl::Status CheckCertificate(const std::string& worker, int64_t presented, int64_t valid_from);
+
 // True if an exit code only says that something else went wrong: a peer was lost, or a stop came.
 bool IsConsequence(int32_t exit_code);
 
@@ -307,6 +312,10 @@ struct Worker {
   WorkerDescription description;
   RunId run;               // assigned and not yet given back; none: free
   int64_t generation = 0;  // of that assignment
+  // Certificates of an earlier generation are refused; rises by one with each revocation. What was
+  // issued before the first one, or by another CA without saying otherwise, is of generation 0.
+  int64_t certificate_generation = 0;
+  int64_t certificates_revoked_at_us = 0;  // last
   bool operator==(const Worker&) const = default;
 };
 

@@ -40,6 +40,16 @@ bool IsAboutTokens(const core::RecordedEvent& event) {
          std::holds_alternative<core::TokenRevoked>(event.event);
 }
 
+// The workers whose certificates the batch has revoked.
+std::vector<std::string> Revoked(const core::Outcome& outcome) {
+  std::vector<std::string> workers;
+  for (const core::RecordedEvent& event : outcome.events) {
+    if (const auto* revoked = std::get_if<core::WorkerRevoked>(&event.event); revoked != nullptr)
+      workers.push_back(revoked->worker);
+  }
+  return workers;
+}
+
 // The workers whose desired state the events may have changed.
 std::set<std::string> Concerned(const core::Outcome& outcome, const core::State& state) {
   std::set<std::string> workers;
@@ -67,6 +77,7 @@ void CoreThread::Start() {
   last_mono_ = parts_.clock->Mono();
   last_now_us_ = absl::ToUnixMicros(parts_.clock->Wall());
   parts_.tokens->Replace(core_.state().tokens);
+  parts_.certificates->Replace(core_.state().workers);
   parts_.watchers->Committed(core_.state().last_seq, {});
   thread_ = std::thread([this] { Loop(); });
 }
@@ -195,10 +206,12 @@ void CoreThread::HandleBatch(std::vector<Item> items) {
   if (!Commit(outcome, &callbacks)) return;
 
   const std::set<std::string> concerned = Concerned(outcome, core_.state());
+  const std::vector<std::string> revoked = Revoked(outcome);
   core_.DropRedundant();
   Tell(outcome);
   std::vector<core::Effect> effects = std::move(outcome.effects);
   Deliver(std::move(outcome), polls, std::move(callbacks));
+  RefuseParked(revoked);
   AnswerParked(concerned);
   if (std::exchange(are_effects_due_, false)) {
     const std::vector<core::Effect> pending = core_.PendingEffects();
@@ -226,6 +239,8 @@ bool CoreThread::Commit(const core::Outcome& outcome, std::vector<Callback>* cal
 
 void CoreThread::Tell(const core::Outcome& outcome) {
   if (outcome.events.empty()) return;
+  // Before the tokens: who finds a token made after a revocation must find the revocation too.
+  if (!Revoked(outcome).empty()) parts_.certificates->Replace(core_.state().workers);
   if (std::any_of(outcome.events.begin(), outcome.events.end(), IsAboutTokens))
     parts_.tokens->Replace(core_.state().tokens);
   std::set<core::SubmissionId> submissions;
@@ -278,6 +293,17 @@ void CoreThread::AnswerParked(const std::set<std::string>& concerned) {
     }
     parked.callback(core::Reply(core::SynchronizeReply{std::move(desired), is_over}));
     it = parked_.erase(it);
+  }
+}
+
+// The call was let in while its certificate was good. A worker that has enrolled since calls again.
+void CoreThread::RefuseParked(const std::vector<std::string>& revoked) {
+  for (const std::string& worker : revoked) {
+    const auto it = parked_.find(worker);
+    if (it == parked_.end()) continue;
+    const int64_t valid_from = parts_.certificates->ValidFrom(worker);
+    it->second.callback(core::CheckCertificate(worker, valid_from - 1, valid_from));
+    parked_.erase(it);
   }
 }
 

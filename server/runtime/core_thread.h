@@ -24,6 +24,7 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "server/core/core.h"
+#include "server/runtime/certificate_table.h"
 #include "server/runtime/task_thread.h"
 #include "server/runtime/token_table.h"
 #include "server/runtime/watchers.h"
@@ -62,6 +63,7 @@ class CoreThread {
     store::Checkpointer* checkpointer;  // used by a thread of this one alone
     Watchers* watchers;
     TokenTable* tokens;
+    CertificateTable* certificates;
   };
 
   // `core` continues from what the store has loaded. `effects` is called on this thread after
@@ -85,7 +87,8 @@ class CoreThread {
   // kCoordinator) is never refused for lack of room: there is little of it and it ends work.
   //
   // A Synchronize that finds nothing to change is parked up to its poll_timeout_us and answered as
-  // soon as the worker should do something else, or calls again.
+  // soon as the worker should do something else, calls again, or has its certificates revoked
+  // (UNAUTHENTICATED).
   void Post(core::Command command, Callback callback);
 
   // Makes the thread look at its clock now. For tests with a fake clock.
@@ -125,6 +128,8 @@ class CoreThread {
   // Answers the parked calls of workers whose desired state has changed, and those whose time is
   // up.
   void AnswerParked(const std::set<std::string>& concerned);
+  // Ends the parked calls of workers whose certificates were revoked.
+  void RefuseParked(const std::vector<std::string>& revoked);
   void AnswerAllParked();
   void CheckpointIfDue();
   absl::Duration TimeToWait();

@@ -23,6 +23,7 @@ struct Runtime::Parts {
   std::unique_ptr<store::Checkpointer> checkpointer;
   Watchers watchers;
   TokenTable tokens;
+  CertificateTable certificates;
   std::unique_ptr<Queries> queries;
   std::unique_ptr<Uploads> uploads;
   std::unique_ptr<Effects> effects;
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   core::Core core(std::move(policy), std::move(state), absl::ToUnixMicros(clock->Wall()));
   parts->core = std::make_unique<CoreThread>(
       CoreThread::Parts{clock, parts->store.get(), parts->checkpointer.get(), &parts->watchers,
-                        &parts->tokens},
+                        &parts->tokens, &parts->certificates},
       std::move(core),
       [effects = parts->effects.get()](std::vector<core::Effect> outstanding) {
         effects->Run(std::move(outstanding));
@@ -99,6 +100,9 @@ Watchers& Runtime::watchers() {
 }
 const TokenTable& Runtime::tokens() const {
   return parts_->tokens;
+}
+const CertificateTable& Runtime::certificates() const {
+  return parts_->certificates;
 }
 const RuleBook& Runtime::rules() const {
   return *parts_->rules;

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "server/core/core.h"
+#include "server/runtime/certificate_table.h"
 #include "server/runtime/core_thread.h"
 #include "server/runtime/effects.h"
 #include "server/runtime/queries.h"
@@ -44,6 +45,7 @@ class Runtime {
   Uploads& uploads();
   Watchers& watchers();
   const TokenTable& tokens() const;
+  const CertificateTable& certificates() const;
   const RuleBook& rules() const;
 
   // Ends in order; calls that still wait are answered. Idempotent.

@@ -153,6 +153,13 @@ void Fields(A& a, T& v) {
   a("is_drain_requested", v.is_drain_requested);
 }
 
+template <class A, Is<WorkerRevoked> T>
+void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("certificate_generation", v.certificate_generation);
+  a("reason", v.reason);
+}
+
 template <class A, Is<WorkerReleased> T>
 void Fields(A& a, T& v) {
   a("worker", v.worker);

@@ -227,6 +227,8 @@ void Fields(A& a, T& v) {
   a("description", v.description);
   a("run", v.run);
   a("generation", v.generation);
+  a("certificate_generation", v.certificate_generation);
+  a("certificates_revoked_at_us", v.certificates_revoked_at_us);
 }
 
 template <class A, Is<Dataset> T>

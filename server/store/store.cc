@@ -261,6 +261,7 @@ class Store::Writer {
   absl::Status Touch(const Record&, const core::WorkerStateChanged& e) {
     return TouchWorker(e.worker);
   }
+  absl::Status Touch(const Record&, const core::WorkerRevoked& e) { return TouchWorker(e.worker); }
   absl::Status Touch(const Record&, const core::WorkerReleased& e) {
     const std::vector<core::RunNode>& nodes = state_.runs.at(e.run).nodes;
     for (size_t rank = 0; rank < nodes.size(); ++rank)

@@ -69,8 +69,8 @@ class Ingest {
   explicit Ingest(absl::Duration duration) : deadline_(clock_.Mono() + duration) {
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<runtime::CoreThread>(
-        runtime::CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), &watchers_,
-                                   &tokens_},
+        runtime::CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), &watchers_, &tokens_,
+                                   &certificates_},
         std::move(core), [](const std::vector<core::Effect>&) {});
     thread_->Start();
     Do(core::AddDataset{core::testing::SomeDataset()});
@@ -141,6 +141,7 @@ class Ingest {
       *store::Checkpointer::Open(dir_.Path("assay.db"));
   runtime::Watchers watchers_;
   runtime::TokenTable tokens_;
+  runtime::CertificateTable certificates_;
   // Used on the core thread only, until done_.
   int64_t acknowledged_ = 0;
   int ended_ = 0;

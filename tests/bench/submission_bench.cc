@@ -56,8 +56,8 @@ class Load {
       : client_count_(client_count), deadline_(clock_.Mono() + duration) {
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<runtime::CoreThread>(
-        runtime::CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), &watchers_,
-                                   &tokens_},
+        runtime::CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), &watchers_, &tokens_,
+                                   &certificates_},
         std::move(core), [](const std::vector<core::Effect>&) {});
     thread_->Start();
     std::promise<void> done;
@@ -100,6 +100,7 @@ class Load {
       *store::Checkpointer::Open(dir_.Path("assay.db"));
   runtime::Watchers watchers_;
   runtime::TokenTable tokens_;
+  runtime::CertificateTable certificates_;
   // Used on the core thread only, until done_.
   int64_t accepted_ = 0;
   int ended_ = 0;

@@ -147,6 +147,19 @@ TEST_F(CommandsTest, ErrorsHaveTheirOwnExitStatus) {
     EXPECT_EQ(run_.Run(command), status) << command << ": " << run_.err;
 }
 
+TEST_F(CommandsTest, RevokingANodeSaysHowToLetItInAgain) {
+  EXPECT_EQ(run_.Run("node revoke w0 --reason stolen"), ExitStatus::kDone);
+  EXPECT_EQ(run_.out,
+            "the certificates of w0 are revoked: whoever holds one is refused from now on\n");
+  EXPECT_THAT(run_.err, HasSubstr("assay admin enrol w0"));
+
+  EXPECT_EQ(run_.Run("node revoke w0 --json"), ExitStatus::kDone);
+  const nlohmann::json node = nlohmann::json::parse(run_.out);
+  EXPECT_EQ(node["state"], "gone");
+  EXPECT_EQ(node["certificate_generation"], 1);
+  EXPECT_EQ(node["certificates_revoked"], "2023-11-14T22:13:20Z");
+}
+
 TEST_F(CommandsTest, StatusTellsScriptsThatItStillRuns) {
   EXPECT_EQ(run_.Run("status e-2 --exit-code"), ExitStatus::kStillRunning);
   EXPECT_EQ(run_.Run("status e-2"), ExitStatus::kDone);

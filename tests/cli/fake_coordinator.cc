@@ -356,6 +356,16 @@ grpc::Status FakeCoordinator::DrainWorker(grpc::ServerContext* /*context*/,
   return {grpc::StatusCode::PERMISSION_DENIED, "only an operator may drain a node"};
 }
 
+grpc::Status FakeCoordinator::RevokeWorker(grpc::ServerContext* /*context*/,
+                                           const v1::RevokeWorkerRequest* request,
+                                           v1::Worker* response) {
+  response->set_name(request->name());
+  response->set_state(v1::Worker::GONE);
+  response->set_certificate_generation(1);
+  response->mutable_certificates_revoke_time()->set_seconds(1'700'000'000);
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::ListDatasets(grpc::ServerContext* /*context*/,
                                            const v1::ListDatasetsRequest* /*request*/,
                                            v1::ListDatasetsResponse* response) {

@@ -92,6 +92,8 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
                          v1::Worker* response) override;
   grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
                            v1::Worker* response) override;
+  grpc::Status RevokeWorker(grpc::ServerContext* context, const v1::RevokeWorkerRequest* request,
+                            v1::Worker* response) override;
   grpc::Status ListDatasets(grpc::ServerContext* context, const v1::ListDatasetsRequest* request,
                             v1::ListDatasetsResponse* response) override;
   grpc::Status ListRounds(grpc::ServerContext* context, const v1::ListRoundsRequest* request,

@@ -176,6 +176,26 @@ TEST_F(PkiTest, SubjectNamesCannotSmuggleExtensions) {
   }
 }
 
+TEST_F(PkiTest, OpenSslReadsTheUrisAndVerifiesTheRest) {
+  const KeyAndCsr request = *MakeKeyAndCsr("w0");
+  CertificateRequest wanted = {.common_name = "w0",
+                               .uris = {"urn:assay:certificate-generation:7"},
+                               .validity = {kNow, absl::Hours(1)}};
+  const auto cert = SignCsr(ca_, request.csr_pem, wanted);
+  ASSERT_THAT(cert, IsOk());
+  Write("leaf.crt", *cert);
+
+  EXPECT_THAT(OpenSsl("x509 -in leaf.crt -noout -ext subjectAltName"),
+              HasSubstr("URI:urn:assay:certificate-generation:7\n"));
+  EXPECT_THAT(OpenSsl("verify -x509_strict -CAfile ca.crt -purpose sslclient leaf.crt"),
+              HasSubstr("leaf.crt: OK"));
+  for (const char* uri : {"", "urn:a b", "urn:\n"}) {
+    wanted.uris = {uri};
+    EXPECT_THAT(SignCsr(ca_, request.csr_pem, wanted), StatusIs(absl::StatusCode::kInvalidArgument))
+        << uri;
+  }
+}
+
 TEST_F(PkiTest, NoticesAKeyThatBelongsToAnotherCertificate) {
   const CertificateAndKey other = *MakeCa("other", {kNow, absl::Hours(1)});
   EXPECT_THAT(CheckPair(ca_), IsOk());

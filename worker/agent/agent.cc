@@ -49,7 +49,7 @@ absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
                 inbox_.Post(desired.has_value() ? Input(SyncReply{*std::move(desired)})
                                                 : Input(SyncFailed{}));
               },
-          .on_failure = [this](const absl::Status&) { inbox_.Post(SyncFailed{}); }});
+          .on_failure = [this](const absl::Status& status) { NoteFailure(status); }});
   courier_ = std::make_unique<Courier>(
       stub_, endpoint_, clock_,
       Courier::Callbacks{
@@ -66,7 +66,14 @@ absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
   Loop(stop_fd);
   sync_.reset();
   courier_.reset();
-  return leave_at_.has_value() ? AgentEnd::kStopped : AgentEnd::kRenewalIsDue;
+  if (leave_at_.has_value()) return AgentEnd::kStopped;
+  return is_refused_ ? AgentEnd::kCertificateRefused : AgentEnd::kRenewalIsDue;
+}
+
+// On the client's thread.
+void Agent::NoteFailure(const absl::Status& status) {
+  if (absl::IsUnauthenticated(status)) is_refused_ = true;
+  inbox_.Post(SyncFailed{});
 }
 
 // Every run whose directory was prepared is held; one that was not finished preparing is nothing.
@@ -109,7 +116,7 @@ void Agent::Loop(int stop_fd) {
   for (const RunKey& key : keys)
     Observe(key);
   while (leave_at_.has_value() ? !is_answered_ && clock_->Mono() < *leave_at_
-                               : clock_->Wall() < options_.renew_at) {
+                               : !is_refused_ && clock_->Wall() < options_.renew_at) {
     WaitForSomething(stop_fd);
     ObserveChanges();
     for (Input& input : inbox_.TakeAll())

@@ -8,6 +8,7 @@
 #ifndef WORKER_AGENT_AGENT_H_
 #define WORKER_AGENT_AGENT_H_
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -46,8 +47,9 @@ struct AgentOptions {
 };
 
 enum class AgentEnd {
-  kStopped,       // as it was told
-  kRenewalIsDue,  // a new agent with a renewed certificate is to go on
+  kStopped,             // as it was told
+  kRenewalIsDue,        // a new agent with a renewed certificate is to go on
+  kCertificateRefused,  // the coordinator does not take the certificate any more: it was revoked
 };
 
 // Not thread-safe.
@@ -58,12 +60,13 @@ class Agent {
         const Clock* clock);
 
   // Works until `stop_fd` becomes readable, then tells the coordinator that it leaves and returns;
-  // or until its certificate is to be renewed, which the coordinator need not know. Steps run on.
-  // Errors: the data directory cannot be used.
+  // or until its certificate is to be renewed, which the coordinator need not know, or is refused
+  // (UNAUTHENTICATED). Steps run on. Errors: the data directory cannot be used.
   absl::StatusOr<AgentEnd> Run(int stop_fd);
 
  private:
   absl::Status Recover();
+  void NoteFailure(const absl::Status& status);
   void Loop(int stop_fd);
   void WaitForSomething(int stop_fd);
   absl::Duration TimeLeft() const;
@@ -94,6 +97,7 @@ class Agent {
   std::deque<Input> inputs_;  // fed while another is handled
   bool is_feeding_ = false;
   bool is_answered_ = false;  // a Synchronize was answered or failed since leaving began
+  std::atomic<bool> is_refused_ = false;  // the coordinator does not know us any more
   std::optional<MonoTime> leave_at_;
   MonoTime next_tick_;
   std::unique_ptr<SyncClient> sync_;

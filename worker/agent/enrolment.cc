@@ -92,6 +92,18 @@ absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const En
   return pair;
 }
 
+bool IsLocal(const Endpoint& endpoint) {
+  return absl::StartsWith(endpoint.target, "unix:");
+}
+
+// The coordinator, as one reaches it who cannot yet say who he is.
+absl::StatusOr<Endpoint> Anonymous(const v1::WorkerConfig& config) {
+  Endpoint endpoint{.target = config.server_address()};
+  if (IsLocal(endpoint)) return endpoint;
+  ASSIGN_OR_RETURN(endpoint.ca_pem, ReadFile(config.ca_certificate_path()));
+  return endpoint;
+}
+
 // A failure is no reason to stop: the old pair still serves.
 CertificateAndKey RenewIfDue(CertificateAndKey pair, const v1::WorkerConfig& config,
                              Endpoint endpoint, const Clock& clock) {
@@ -114,12 +126,24 @@ absl::Time RenewalTime(const Endpoint& endpoint, const Clock& clock) {
   return std::max(*end - kRenewBefore, clock.Wall() + absl::Hours(1));
 }
 
+absl::StatusOr<Endpoint> EnrolAgain(const v1::WorkerConfig& config) {
+  ASSIGN_OR_RETURN(Endpoint endpoint, Anonymous(config));
+  ASSIGN_OR_RETURN(const std::string token, TokenOf(config));
+  const std::string remedy =
+      absl::StrCat("the coordinator refuses this node's certificate: ask an ",
+                   "operator for a new token (assay admin enrol ", config.name(),
+                   "), put it in enrolment_token_path");
+  if (token.empty()) return absl::FailedPreconditionError(remedy);
+  const absl::StatusOr<CertificateAndKey> pair = Enrol(config, endpoint, token);
+  RETURN_IF_ERROR(Annotate(pair.status(), remedy));
+  endpoint.certificate_pem = pair->certificate_pem;
+  endpoint.key_pem = pair->key_pem;
+  return endpoint;
+}
+
 absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock& clock) {
-  Endpoint endpoint{.target = config.server_address()};
-  const bool is_local = absl::StartsWith(endpoint.target, "unix:");
-  if (!is_local) {
-    ASSIGN_OR_RETURN(endpoint.ca_pem, ReadFile(config.ca_certificate_path()));
-  }
+  ASSIGN_OR_RETURN(Endpoint endpoint, Anonymous(config));
+  const bool is_local = IsLocal(endpoint);
   absl::StatusOr<CertificateAndKey> pair = LoadIdentity(IdentityPath(config), clock);
   if (!pair.ok()) {
     ASSIGN_OR_RETURN(const std::string token, TokenOf(config));

@@ -22,6 +22,11 @@ namespace assay::agent {
 // PERMISSION_DENIED if the token is not accepted; UNAVAILABLE if the coordinator is away. Blocks.
 absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock& clock);
 
+// As LoadOrEnrol, after the coordinator has refused the certificate that is stored: it has been
+// revoked, so only a token that was made since helps. The stored pair is replaced once that has
+// worked. FAILED_PRECONDITION if there is no token. Blocks.
+absl::StatusOr<Endpoint> EnrolAgain(const v1::WorkerConfig& config);
+
 // When to call LoadOrEnrol again so that the certificate never ends: two months before it does, at
 // the earliest in an hour, so that a coordinator that is away is not asked all the time; never for
 // an endpoint without certificate.

@@ -92,10 +92,10 @@ absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
   return fd;
 }
 
-// One agent, from its certificate's renewal to the next.
-absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Inventory& inventory,
-                                     int rendezvous_port, int stop_fd, const Clock& clock) {
-  ASSIGN_OR_RETURN(const Endpoint endpoint, LoadOrEnrol(config, clock));
+// One agent, as long as its certificate serves.
+absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpoint& endpoint,
+                                     const Inventory& inventory, int rendezvous_port, int stop_fd,
+                                     const Clock& clock) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
   ASSIGN_OR_RETURN(const std::string directory, ProgramDirectory());
@@ -119,8 +119,12 @@ absl::Status RunAgent(const v1::WorkerConfig& config) {
   ASSIGN_OR_RETURN(const ReservedPort port, ReservedPort::Reserve());
   const Inventory inventory = Probe(config);
   AgentEnd end = AgentEnd::kRenewalIsDue;
-  while (end == AgentEnd::kRenewalIsDue) {
-    ASSIGN_OR_RETURN(end, RunOneAgent(config, inventory, port.port(), signals.get(), clock));
+  while (end != AgentEnd::kStopped) {
+    ASSIGN_OR_RETURN(const Endpoint endpoint, end == AgentEnd::kCertificateRefused
+                                                  ? EnrolAgain(config)
+                                                  : LoadOrEnrol(config, clock));
+    ASSIGN_OR_RETURN(end,
+                     RunOneAgent(config, endpoint, inventory, port.port(), signals.get(), clock));
   }
   return absl::OkStatus();
 }

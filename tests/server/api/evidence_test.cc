@@ -16,6 +16,7 @@
 
 #include "common/pki.h"
 #include "common/rpc/channel.h"
+#include "server/auth/certificate_generation.h"
 #include "server/auth/unix_listener.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -40,7 +41,11 @@ class Mirror final : public v1::EnrolmentService::CallbackService {
             ? std::string(evidence.status().message())
             : absl::StrCat(
                   "user=", evidence->user.has_value() ? absl::StrCat(*evidence->user) : "-",
-                  " cn=", evidence->certificate_common_name, " token=", evidence->bearer_token));
+                  " cn=", evidence->certificate_common_name,
+                  evidence->certificate_generation == 0
+                      ? ""
+                      : absl::StrCat(" generation=", evidence->certificate_generation),
+                  " token=", evidence->bearer_token));
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
@@ -71,11 +76,13 @@ class EvidenceTest : public ::testing::Test {
     server_->Shutdown(std::chrono::system_clock::now());
   }
 
-  CertificateAndKey Issue(const std::string& name, CertificateKind kind) {
+  CertificateAndKey Issue(const std::string& name, CertificateKind kind,
+                          const std::vector<std::string>& uris = {}) {
     const KeyAndCsr request = *MakeKeyAndCsr(name);
     return {*SignCsr(ca_, request.csr_pem,
                      {.common_name = name,
                       .subject_names = {"localhost", "127.0.0.1"},
+                      .uris = uris,
                       .kind = kind,
                       .validity = {absl::Now(), absl::Hours(1)}}),
             request.key_pem};
@@ -132,6 +139,22 @@ TEST_F(EvidenceTest, SeesTheCommonNameOfACertificateOfOurCa) {
   endpoint.certificate_pem = w0.certificate_pem;
   endpoint.key_pem = w0.key_pem;
   EXPECT_EQ(Call(endpoint), "user=- cn=w0 token=");
+}
+
+TEST_F(EvidenceTest, SeesTheGenerationOfACertificate) {
+  const auto call = [this](const std::vector<std::string>& uris) {
+    const CertificateAndKey w0 = Issue("w0", CertificateKind::kClient, uris);
+    Endpoint endpoint = Tls();
+    endpoint.certificate_pem = w0.certificate_pem;
+    endpoint.key_pem = w0.key_pem;
+    return Call(endpoint);
+  };
+
+  EXPECT_EQ(call({auth::GenerationUri(7)}), "user=- cn=w0 generation=7 token=");
+  EXPECT_EQ(call({"https://fjord.example/w0", auth::GenerationUri(7)}),
+            "user=- cn=w0 generation=7 token=");
+  EXPECT_THAT(call({auth::GenerationUri(7), auth::GenerationUri(8)}),
+              ::testing::HasSubstr("generation, once"));
 }
 
 TEST_F(EvidenceTest, RefusesACertificateOfAnotherCaOrOfAServer) {

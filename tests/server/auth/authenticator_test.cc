@@ -43,6 +43,9 @@ TEST(AuthenticatorTest, TheConfigurationCannotDemoteRootOrTheDaemon) {
 TEST(AuthenticatorTest, ACertificateMakesAWorkerOfThatName) {
   EXPECT_THAT(MakeAuthenticator().FromConnection({.certificate_common_name = "w0"}),
               IsOkAndHolds(Identity{.principal = "w0", .role = Role::kWorker}));
+  const auto later = MakeAuthenticator().FromConnection(
+      {.certificate_common_name = "w0", .certificate_generation = 3});
+  EXPECT_EQ(later->certificate_generation, 3);
 }
 
 TEST(AuthenticatorTest, NothingShownIsAnonymous) {

@@ -58,7 +58,7 @@ TEST(TransitionsTest, WorkersComeBack) {
   EXPECT_EQ(legal,
             (std::set<std::string>{"ALIVE>SUSPECT", "ALIVE>DRAINING", "ALIVE>GONE", "SUSPECT>ALIVE",
                                    "SUSPECT>LOST", "SUSPECT>DRAINING", "SUSPECT>GONE", "LOST>ALIVE",
-                                   "LOST>DRAINING", "DRAINING>ALIVE", "DRAINING>LOST",
+                                   "LOST>DRAINING", "LOST>GONE", "DRAINING>ALIVE", "DRAINING>LOST",
                                    "DRAINING>GONE", "GONE>ALIVE", "GONE>DRAINING"}));
   EXPECT_TRUE(CheckMove(S::kAlive, S::kAlive).ok());
 }

@@ -52,11 +52,12 @@ class CoreThreadTest : public ::testing::Test {
     store_ = *store::Store::Open(path_);
     checkpointer_ = *store::Checkpointer::Open(path_);
     tokens_ = std::make_unique<TokenTable>();
+    certificates_ = std::make_unique<CertificateTable>();
     watchers_ = std::make_unique<Watchers>();
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<CoreThread>(
         CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), watchers_.get(),
-                          tokens_.get()},
+                          tokens_.get(), certificates_.get()},
         std::move(core),
         [this](std::vector<core::Effect> effects) {
           for (core::Effect& effect : effects)
@@ -103,6 +104,7 @@ class CoreThreadTest : public ::testing::Test {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<store::Checkpointer> checkpointer_;
   std::unique_ptr<TokenTable> tokens_;
+  std::unique_ptr<CertificateTable> certificates_;
   std::unique_ptr<Watchers> watchers_;
   std::vector<core::Effect> effects_;  // read after a reply that followed them
   std::unique_ptr<CoreThread> thread_;
@@ -260,7 +262,8 @@ TEST_F(CoreThreadTest, SurvivesAFullDisk) {
   thread_.reset();
   core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
   thread_ = std::make_unique<CoreThread>(
-      CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), watchers_.get(), tokens_.get()},
+      CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), watchers_.get(), tokens_.get(),
+                        certificates_.get()},
       std::move(core), [](const std::vector<core::Effect>&) {},
       CoreThreadOptions{.is_realtime_wanted = false});
   thread_->Start();
@@ -290,6 +293,24 @@ TEST_F(CoreThreadTest, KeepsTheLastOfTheDiskForRunsUnderWay) {
   const auto placed = Do(Call("w1", 0));
   ASSERT_THAT(placed, IsOk()) << "a worker goes on";
   EXPECT_THAT(Do(core::CancelSubmission{core::SubmissionId{1}, "no room"}), IsOk());
+}
+
+TEST_F(CoreThreadTest, RefusesAParkedCallWhoseCertificateIsRevoked) {
+  ReplyFuture parked = Post(Call("w0", 3'000'000), "w0");
+  ReplyFuture other = Post(Call("w1", 3'000'000), "w1");
+  ASSERT_THAT(Do(core::GetServerInfo{}), IsOk());
+  ASSERT_EQ(parked.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(certificates_->ValidFrom("w0"), 0);
+
+  ASSERT_THAT(Do(core::RevokeWorker{"w0", ""}), IsOk());
+
+  EXPECT_THAT(parked.get(), StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_EQ(other.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  EXPECT_EQ(certificates_->ValidFrom("w0"), 1);
+  EXPECT_EQ(certificates_->ValidFrom("w1"), 0);
+  Close();
+  Open();
+  EXPECT_EQ(certificates_->ValidFrom("w0"), 1) << "a new start remembers";
 }
 
 TEST_F(CoreThreadTest, TellsTheTokenTableAndTheWatchers) {

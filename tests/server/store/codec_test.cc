@@ -91,6 +91,7 @@ std::vector<Event> OneOfEach() {
       WorkerRegistered{"w0", description},
       WorkerDescribed{"w0", description},
       WorkerStateChanged{"w0", WorkerState::kLost, "silent", true},
+      WorkerRevoked{"w0", 2, "stolen"},
       WorkerReleased{"w0", RunId{8}},
       TokenCreated{"uuid", token},
       TokenRevoked{TokenId{3}, "w0"},
@@ -113,7 +114,11 @@ TEST(CodecTest, ReadsBackEveryKindOfEvent) {
 TEST(CodecTest, ReadsBackRows) {
   EXPECT_THAT(DecodeSubmission(Encode(SomeSubmission())), IsOkAndHolds(SomeSubmission()));
   EXPECT_THAT(DecodeRun(Encode(SomeRun())), IsOkAndHolds(SomeRun()));
-  core::Worker worker{.name = "w0", .state = WorkerState::kDraining, .run = RunId{3}};
+  core::Worker worker{.name = "w0",
+                      .state = WorkerState::kDraining,
+                      .run = RunId{3},
+                      .certificate_generation = 2,
+                      .certificates_revoked_at_us = 5};
   EXPECT_THAT(DecodeWorker(Encode(worker)), IsOkAndHolds(worker));
 }
 

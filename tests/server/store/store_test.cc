@@ -103,6 +103,31 @@ TEST_F(StoreTest, LoadsWhatWasCommittedAndWhatTheLogFoldsTo) {
   EXPECT_EQ(OpenReader()->GetSubmission(first)->state_reason, "cancelled by alice: enough");
 }
 
+TEST_F(StoreTest, RemembersWhoseCertificatesWereRevoked) {
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  world_.Submit();
+  world_.Executing("w0", RunId{1});
+  ASSERT_THAT(world_.Do(core::CreateToken{.kind = core::TokenKind::kEnrol,
+                                          .role = "worker",
+                                          .principal = "w1",
+                                          .secret_sha256 = std::string(64, '1'),
+                                          .expires_at_us = world_.now_us() * 2}),
+              IsOk());
+
+  ASSERT_THAT(world_.Do(core::RevokeWorker{"w0", "stolen"}, "root"), IsOk());
+  ASSERT_THAT(world_.Do(core::RevokeWorker{"w1", ""}, "root"), IsOk());
+
+  Restart();
+  const core::State state = Load();
+  EXPECT_EQ(state, world_.state());
+  EXPECT_EQ(world_.Fold(), world_.state());
+  EXPECT_EQ(state.workers.at("w0").certificate_generation, 1);
+  EXPECT_EQ(state.workers.at("w1").certificate_generation, 1);
+  const core::EventRow last = OpenReader()->AuditAfter(0, 100)->back();
+  EXPECT_EQ(last.type, "WorkerRevoked");
+  EXPECT_EQ(last.principal, "root");
+}
+
 TEST_F(StoreTest, RemembersWhoBorrowsUntilItIsCancelled) {
   const SubmissionId own = world_.Submit();
   const SubmissionId lender = world_.Submit();
@@ -131,6 +156,9 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
     for (const char* column : {"clock_offset_us", "clock_offset_uncertainty_us", "first_touch_us"})
       ASSERT_THAT(db.Exec(absl::StrCat("ALTER TABLE run_nodes DROP COLUMN ", column)), IsOk());
     ASSERT_THAT(db.Exec("UPDATE runs SET body = json_remove(body, '$.first_touch_uncertainty_us')"),
+                IsOk());
+    ASSERT_THAT(db.Exec("UPDATE workers SET body = json_remove(body, '$.certificate_generation', "
+                        "'$.certificates_revoked_at_us')"),
                 IsOk());
     ASSERT_THAT(db.Exec("PRAGMA user_version = 1"), IsOk());
   }

@@ -162,6 +162,20 @@ TEST_F(AgentTest, EndsForARenewedCertificateWithoutTakingLeave) {
   });
 }
 
+TEST_F(AgentTest, EndsWhenItsCertificateIsRefused) {
+  const RealClock clock;
+  const UniqueFd stop(eventfd(0, EFD_CLOEXEC));
+  const Endpoint endpoint{.target = coordinator_.target()};
+  const auto stub = v1::WorkerService::NewStub(*MakeChannel(endpoint));
+  coordinator_.With([](State* s) {
+    s->refuse_calls = {grpc::StatusCode::UNAUTHENTICATED, "revoked"};
+  });
+  Agent agent({.config = run_.worker, .step_program = STEP_RUNNER, .incarnation = "i1"}, endpoint,
+              stub.get(), &clock);
+
+  EXPECT_THAT(agent.Run(stop.get()), testing::IsOkAndHolds(AgentEnd::kCertificateRefused));
+}
+
 TEST_F(AgentTest, ARunOutlivesItsAgentAndIsTakenUpAgain) {
   ASSERT_EQ(system(("mkfifo " + run_.dir.Path("go")).c_str()), 0);
   run_.Trainer("echo before >> $LOG; read x < " + run_.dir.Path("go") + "; echo after >> $LOG");

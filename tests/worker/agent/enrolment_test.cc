@@ -54,6 +54,8 @@ class FakeEnrolment final : public v1::EnrolmentService::Service {
     return grpc::Status::OK;
   }
 
+  void ForgetUse() { is_used_ = false; }  // between calls
+
   absl::Duration lifetime = absl::Hours(24 * 366);  // set before the first call
   bool renews = true;
 
@@ -162,6 +164,29 @@ TEST_F(EnrolmentTest, ACertificateThatCannotBeRenewedServesToItsEnd) {
 
   ASSERT_THAT(second, IsOk());
   EXPECT_EQ(second->certificate_pem, first->certificate_pem);
+}
+
+TEST_F(EnrolmentTest, ARefusedCertificateIsReplacedForANewTokenOnly) {
+  config_.set_enrolment_token_path(dir_.Path("token"));
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("token"), "good\n", 0600), IsOk());
+  const absl::StatusOr<Endpoint> first = LoadOrEnrol(config_, clock_);
+  ASSERT_THAT(first, IsOk());
+
+  EXPECT_THAT(EnrolAgain(config_),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("assay admin enrol w0")))
+      << "the token was used";
+  ASSERT_THAT(RemoveTree(dir_.Path("token")), IsOk());
+  EXPECT_THAT(EnrolAgain(config_),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("enrolment_token_path")));
+  EXPECT_EQ(LoadOrEnrol(config_, clock_)->certificate_pem, first->certificate_pem);
+
+  coordinator_.ForgetUse();
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("token"), "good\n", 0600), IsOk());
+  const absl::StatusOr<Endpoint> second = EnrolAgain(config_);
+  ASSERT_THAT(second, IsOk());
+  EXPECT_NE(second->certificate_pem, first->certificate_pem);
+  EXPECT_NE(second->key_pem, first->key_pem);
+  EXPECT_EQ(LoadOrEnrol(config_, clock_)->certificate_pem, second->certificate_pem);
 }
 
 TEST_F(EnrolmentTest, AnEndedCertificateIsNotUsed) {

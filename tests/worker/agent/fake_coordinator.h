@@ -32,6 +32,7 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     v1::DesiredState desired;
     std::function<v1::DesiredState(const v1::SynchronizeRequest&)> decide;  // overrides `desired`
     std::vector<v1::SynchronizeRequest> requests;
+    grpc::Status refuse_calls = grpc::Status::OK;             // how Synchronize is refused
     std::map<std::string, std::vector<v1::RunEvent>> events;  // by run
     std::map<std::string, std::string> files;                 // by name
     int batch_count = 0;
@@ -87,6 +88,7 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     MutexLock lock(&mutex_);
     state_.requests.push_back(*request);
     changed_.NotifyAll();
+    if (!state_.refuse_calls.ok()) return state_.refuse_calls;
     const v1::DesiredState before = Decide(*request);
     response->set_receive_wall_us(request->send_wall_us());
     // A long poll, short enough for a test to end.
