@@ -148,7 +148,7 @@ TEST_F(CommandsTest, ErrorsHaveTheirOwnExitStatus) {
 }
 
 TEST_F(CommandsTest, RevokingANodeSaysHowToLetItInAgain) {
-  EXPECT_EQ(run_.Run("node revoke w0 --reason stolen"), ExitStatus::kDone);
+  EXPECT_EQ(run_.Run("node revoke w0 --reason stolen -o table"), ExitStatus::kDone);
   EXPECT_EQ(run_.out,
             "the certificates of w0 are revoked: whoever holds one is refused from now on\n");
   EXPECT_THAT(run_.err, HasSubstr("assay admin enrol w0"));
