@@ -22,6 +22,7 @@
 #include "common/rules/extensions.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/log_rules.h"
+#include "common/rules/ranks.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
 
@@ -134,8 +135,8 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
   return places;
 }
 
-std::array<std::span<const rules::TextRule>, 3> TextRules() {
-  return {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules()};
+std::array<std::span<const rules::TextRule>, 4> TextRules() {
+  return {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules(), rules::RankRules()};
 }
 
 std::vector<std::string> AllRuleIds() {

@@ -10,6 +10,7 @@
 
 #include "common/rules/condition.h"
 #include "common/rules/extensions.h"
+#include "common/rules/ranks.h"
 
 namespace assay::rules {
 namespace {
@@ -19,7 +20,7 @@ constexpr char kRunsSection[] = "HPC rules, Run Results";
 
 // How the work is done, as the number of ranks: it changes no result, so every division is free.
 bool IsOfImplementation(absl::string_view key) {
-  return key == "spatial_grid" || key == "checkpoint_interval_steps" ||
+  return key == kSpatialGridKey || key == "checkpoint_interval_steps" ||
          key == "local_eval_batch_size";
 }
 

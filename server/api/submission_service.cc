@@ -152,8 +152,9 @@ void FinishWithSubmission(const Backend* backend, absl::StatusOr<core::Reply> re
 v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
                                       const core::PlacementReply& placement) {
   v1::PlanSubmissionResponse response;
-  for (const core::Finding& finding : plan.findings)
-    *response.add_findings() = FindingToProto(finding);
+  for (const auto* findings : {&plan.findings, &placement.findings})
+    for (const core::Finding& finding : *findings)
+      *response.add_findings() = FindingToProto(finding);
   *response.mutable_spec() = ToProto(plan.spec);
   response.set_worker_count_matching(placement.worker_count_matching);
   response.set_worker_count_free(placement.worker_count_free);

@@ -19,7 +19,8 @@ namespace assay::core {
 
 // Accepts a submission and queues its runs. Reply: SubmissionReply.
 // Safe to repeat: the same (principal, request_id) gives the same submission.
-// INVALID_ARGUMENT if `findings` has an ERROR, or the spec is out of bounds; NOT_FOUND for an
+// INVALID_ARGUMENT if `findings` or CheckFeasible has an ERROR, or the spec is out of bounds;
+// NOT_FOUND for an
 // unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark, or another entry
 // borrows in place of the same one.
 struct CreateSubmission {
@@ -241,6 +242,7 @@ struct PlacementReply {
   int32_t worker_count_matching = 0;  // alive or suspect, whatever they do
   int32_t worker_count_free = 0;      // of these, free and alive
   int32_t run_count_ahead = 0;        // runs queued, assigned or running
+  std::vector<Finding> findings;      // why it could not run at all; an ERROR refuses it
 };
 
 // What a run needs on one node; the API turns it into a RunSpec.

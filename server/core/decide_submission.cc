@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "server/core/decide.h"
+#include "server/core/feasible.h"
 
 namespace assay::core {
 namespace {
@@ -134,6 +135,7 @@ absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
   RETURN_IF_ERROR(CheckBorrowing(state, command));
   RETURN_IF_ERROR(CheckNumbers(command.spec, command.rules));
   RETURN_IF_ERROR(CheckDataset(state, command.spec));
+  RETURN_IF_ERROR(CheckFindings(CheckFeasible(state, command.spec)));
   RETURN_IF_ERROR(CheckSeeds(command));
   if (state.runs.size() + static_cast<size_t>(command.spec.run_count) > kOpenRunCountMax)
     return absl::ResourceExhaustedError(

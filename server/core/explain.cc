@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "server/core/feasible.h"
+
 namespace assay::core {
 namespace {
 
@@ -190,6 +192,7 @@ PlacementReply PlanFor(const State& state, const PresenceMap& presence,
   reply.worker_count_matching = CountPresent(state, spec);
   reply.worker_count_free = Count(state, presence, spec).free;
   reply.run_count_ahead = static_cast<int32_t>(state.queued.size() + state.active.size());
+  reply.findings = CheckFeasible(state, spec);
   return reply;
 }
 

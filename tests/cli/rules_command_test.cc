@@ -219,6 +219,14 @@ TEST_F(RulesCommandTest, ExplainKnowsRulesAboutExtensions) {
   }
 }
 
+TEST_F(RulesCommandTest, ExplainKnowsRulesAboutRanks) {
+  for (const char* id : {"R-RNK-001", "R-RNK-002", "R-RNK-003", "R-RNK-004", "R-RNK-005"}) {
+    EXPECT_EQ(run_.Run(absl::StrCat("rules explain ", id, " --json")), ExitStatus::kDone) << id;
+    EXPECT_EQ(Json::parse(run_.out)["key"], "spatial_grid");
+  }
+  EXPECT_EQ(run_.Run("rules explain R-RNK-006"), ExitStatus::kDone);
+}
+
 TEST_F(RulesCommandTest, ExplainKnowsRulesAboutLines) {
   EXPECT_EQ(run_.Run("rules explain r-log-003 --json"), ExitStatus::kDone);
   EXPECT_NE(Json::parse(run_.out)["remedy"], "");

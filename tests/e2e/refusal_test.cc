@@ -52,6 +52,18 @@ TEST_F(RefusalTest, PlansWithTheSameVerdict) {
   EXPECT_THAT(absl::StrCat(plan.out, plan.err), HasSubstr("R-HP-004"));
 }
 
+TEST_F(RefusalTest, NamesAGridThatCannotWorkBeforeItTrains) {
+  const SubmissionText text = {
+      .more = "cube_edge = 32\nbase_filter_count = 4\nspatial_grid = [2, 1]\n"};
+  const Outcome outcome = Submit(text);
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.Text();
+  EXPECT_THAT(absl::StrCat(outcome.out, outcome.err),
+              AllOf(HasSubstr("wrong.toml:23:16: error R-RNK-003: spatial_grid = [2, 1]"),
+                    HasSubstr("multiples of 32 voxels"), HasSubstr("fix: leave spatial_grid out")));
+  const Outcome plan = site_->Assay({"plan", WriteSubmission(*site_, "wrong.toml", text)});
+  EXPECT_EQ(plan.exit_code, 3) << plan.Text();
+}
+
 TEST_F(RefusalTest, HoldsAFacilityToItsOwnRules) {
   const Outcome outcome = Submit({.more = "cube_edge = 32\nbase_filter_count = 16\n"});
   EXPECT_EQ(outcome.exit_code, 3) << outcome.Text();

@@ -58,6 +58,23 @@ TEST_F(ServiceTest, ABadRequestIsToldWhatIsWrongWithIt) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("submissions/e-42")));
 }
 
+TEST_F(ServiceTest, AGridThatCannotWorkIsRefusedBeforeAnythingIsQueued) {
+  v1::SubmissionSpec spec = TinySpec("Org", 2);
+  v1::Hyperparameter* const grid = spec.add_hyperparameters();
+  grid->set_key("spatial_grid");
+  grid->set_json_value("[3, 1]");
+  v1::PlanSubmissionRequest plan;
+  *plan.mutable_spec() = spec;
+
+  const auto planned = root_->Call(root_->submission(), &Submissions::PlanSubmission, plan);
+
+  ASSERT_THAT(planned, IsOk());
+  EXPECT_THAT(planned->findings(), Contains(Property(&v1::Finding::rule, "R-RNK-004")));
+  EXPECT_THAT(Create(&*root_, spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("R-RNK-004 spatial_grid: expected a number of ranks")));
+}
+
 TEST_F(ServiceTest, ListsNewestFirstPageByPage) {
   std::vector<std::string> created;
   for (int i = 0; i < 5; ++i)

@@ -230,8 +230,6 @@ class DeepcamWorkload : public Workload {
 }  // namespace
 
 absl::Status FillDeepcam(const Hyperparameters& parameters, TrainerSpec* spec) {
-  if (spec->grid.IsSplit())
-    return InvalidField("spatial_grid", "deepcam's ranks cannot share samples");
   if (spec->extensions.augmentation != data::Augmentation::kNone)
     return InvalidField(kAugmentationKey, "deepcam's maps are not turned; leave it out");
   RETURN_IF_ERROR(FillOptimizer(parameters, &spec->deepcam.optimizer));

@@ -35,9 +35,10 @@ class Hyperparameters {
   // A list of numbers; a single number is a list of one, no number an empty list.
   absl::StatusOr<std::vector<double>> Numbers(const std::string& key) const;
 
- private:
+  // As it is; null if the key was not given.
   const JsonValue* Find(const std::string& key) const;
 
+ private:
   std::map<std::string, JsonValue> values_;
 };
 

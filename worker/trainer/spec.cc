@@ -1,7 +1,6 @@
 #include "worker/trainer/spec.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +10,7 @@
 #include "google/protobuf/text_format.h"
 
 #include "common/file.h"
+#include "common/rules/ranks.h"
 #include "common/status.h"
 #include "worker/trainer/hyperparameters.h"
 #include "worker/trainer/workload.h"
@@ -19,7 +19,6 @@ namespace assay {
 namespace {
 
 constexpr int kRanksMax = 1 << 20;
-constexpr char kGridKey[] = "spatial_grid";
 
 absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   const int64_t ranks_per_node = std::max(run.ranks_per_node(), 1);
@@ -36,38 +35,32 @@ absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   return absl::OkStatus();
 }
 
-// A group is spread over whole nodes, or a node holds whole groups.
-absl::Status FillGrid(const Hyperparameters& parameters, TrainerSpec* spec) {
-  ASSIGN_OR_RETURN(const std::vector<double> parts, parameters.Numbers(kGridKey));
-  if (parts.empty()) return absl::OkStatus();
-  const auto is_count = [](double x) { return x >= 1 && x <= 64 && x == std::floor(x); };
-  if (parts.size() != 2 || !std::all_of(parts.begin(), parts.end(), is_count))
-    return InvalidField(kGridKey,
-                        "want two whole numbers from 1 to 64: parts along depth and height");
-  spec->grid.parts = {static_cast<int>(parts[0]), static_cast<int>(parts[1])};
-  const int size = spec->grid.size(), per_node = std::max(spec->run.ranks_per_node(), 1);
-  if (spec->world_size % size != 0) {
-    return InvalidField(kGridKey, absl::StrCat(spec->grid.ToString(), " needs a multiple of ", size,
-                                               " ranks, there are ", spec->world_size));
-  }
-  if (size % per_node != 0 && per_node % size != 0) {
-    return InvalidField(kGridKey, absl::StrCat("groups of ", size, " ranks do not fit nodes of ",
-                                               per_node, ": one must divide the other"));
-  }
-  return absl::OkStatus();
+// The coordinator refuses these already; a run spec may come from elsewhere.
+absl::Status CheckLayout(const Hyperparameters& parameters, const v1::RunSpec& run) {
+  rules::Hyperparameters values;
+  for (const char* key : {rules::kSpatialGridKey, rules::kGlobalBatchKey, "cube_edge"})
+    if (const JsonValue* value = parameters.Find(key); value != nullptr) values[key] = *value;
+  const std::vector<rules::Finding> findings =
+      rules::CheckRanks(values, {.benchmark = run.benchmark(),
+                                 .nodes = run.node_count(),
+                                 .ranks_per_node = run.ranks_per_node(),
+                                 .cube_edge = run.model().cube_edge()});
+  if (findings.empty()) return absl::OkStatus();
+  const rules::Finding& first = findings.front();
+  return InvalidField(first.key, absl::StrCat("expected ", first.expected, ", found ", first.found,
+                                              " (", first.rule_id, "); ", first.remedy));
 }
 
 absl::Status FillBatch(const Hyperparameters& parameters, TrainerSpec* spec) {
   constexpr int64_t kReferenceLocalBatch = 4;
+  RETURN_IF_ERROR(CheckLayout(parameters, spec->run));
+  if (const JsonValue* value = parameters.Find(rules::kSpatialGridKey); value != nullptr) {
+    const rules::GridParts parts = *rules::ReadSpatialGrid(*value);
+    spec->grid.parts = {static_cast<int>(parts.depth), static_cast<int>(parts.height)};
+  }
   ASSIGN_OR_RETURN(
       spec->global_batch_size,
-      parameters.Integer("global_batch_size", kReferenceLocalBatch * spec->group_count()));
-  if (spec->global_batch_size <= 0 || spec->global_batch_size % spec->group_count() != 0) {
-    return InvalidField("global_batch_size",
-                        absl::StrCat("want a positive multiple of the ", spec->group_count(),
-                                     spec->grid.IsSplit() ? " spatial groups" : " ranks",
-                                     ", found ", spec->global_batch_size));
-  }
+      parameters.Integer(rules::kGlobalBatchKey, kReferenceLocalBatch * spec->group_count()));
   spec->local_batch_size = static_cast<int>(spec->global_batch_size / spec->group_count());
   return absl::OkStatus();
 }
@@ -116,7 +109,6 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   RETURN_IF_ERROR(CheckDataset(run));
   RETURN_IF_ERROR(FillRanks(run, &spec));
   ASSIGN_OR_RETURN(const Hyperparameters parameters, Hyperparameters::Parse(run));
-  RETURN_IF_ERROR(FillGrid(parameters, &spec));
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
   ASSIGN_OR_RETURN(const WorkloadEntry* const workload, FindWorkload(run.benchmark()));
   RETURN_IF_ERROR(FillCheckpoints(parameters, &spec));

@@ -215,8 +215,10 @@ INSTANTIATE_TEST_SUITE_P(
     Fields, BadSpecTest,
     ::testing::Values(
         BadCase{"Benchmark", [](v1::RunSpec* r) { r->set_benchmark("chess"); }, "benchmark"},
-        BadCase{"Batch", [](v1::RunSpec* r) { SetHyperparameter(r, "global_batch_size", "0"); },
-                "global_batch_size: want a positive multiple of the 1 ranks, found 0"},
+        BadCase{
+            "Batch", [](v1::RunSpec* r) { SetHyperparameter(r, "global_batch_size", "0"); },
+            "global_batch_size: expected a positive multiple of the number of ranks, or of groups "
+            "that share samples, found 0 for 1 ranks (R-RNK-006)"},
         BadCase{"Optimizer", [](v1::RunSpec* r) { SetHyperparameter(r, "opt_name", "\"adamw\""); },
                 "opt_name: this trainer has sgd, not adamw"},
         BadCase{"Type", [](v1::RunSpec* r) { SetHyperparameter(r, "dropout", "\"half\""); },
@@ -257,18 +259,19 @@ INSTANTIATE_TEST_SUITE_P(
                 },
                 "choose one of them"},
         BadCase{"GridType", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[2, 0.5]"); },
-                "spatial_grid: want two whole numbers"},
+                "spatial_grid: expected two whole numbers"},
         BadCase{"GridRanks", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[3, 1]"); },
-                "spatial_grid: 3x1 needs a multiple of 3 ranks, there are 4"},
+                "multiple of the group's, found 4 ranks for groups of 3 (R-RNK-004)"},
         BadCase{"GridEdge", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[4, 1]"); },
-                "each part of the edge of 64 is a multiple of 32, is 4x1"},
+                "multiples of 32 voxels, found [4, 1] of cubes of 64 (R-RNK-003); of an edge of 64 "
+                "voxels make 1 or 2 parts"},
         BadCase{"GridNodes",
                 [](v1::RunSpec* r) {
                   DivideOverFourRanks(r, "[2, 1]");
                   r->set_ranks_per_node(3);
                   r->set_node_count(2);
                 },
-                "groups of 2 ranks do not fit nodes of 3"},
+                "groups of 2 ranks on nodes of 3 (R-RNK-005)"},
         BadCase{"Factors",
                 [](v1::RunSpec* r) {
                   SetHyperparameter(r, "opt_learning_rate_decay_boundary_epochs", "[1, 2, 3]");

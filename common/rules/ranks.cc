@@ -1,0 +1,139 @@
+#include "common/rules/ranks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace assay::rules {
+namespace {
+
+constexpr int64_t kPartsMax = 64;
+constexpr int64_t kBlockUnit = 32;  // five poolings halve each edge, and none may cross a block
+constexpr char kGridSection[] = "Assay, ranks that share samples";
+constexpr char kBatchSection[] = "Assay, ranks";
+
+constexpr TextRule kRankRules[] = {
+    {"R-RNK-001", kSpatialGridKey, "two whole numbers from 1 to 64: parts along depth and height",
+     kGridSection, "write it as spatial_grid = [2, 2], or leave it out"},
+    {"R-RNK-002", kSpatialGridKey, "a benchmark whose samples can be divided: cosmoflow",
+     kGridSection, "leave spatial_grid out: each rank has whole samples"},
+    {"R-RNK-003", kSpatialGridKey, "blocks whose edges are multiples of 32 voxels", kGridSection,
+     "divide each edge into fewer parts"},
+    {"R-RNK-004", kSpatialGridKey, "a number of ranks that is a multiple of the group's",
+     kGridSection, "change nodes, ranks_per_node or the parts"},
+    {"R-RNK-005", kSpatialGridKey, "groups that fill whole nodes, or nodes that hold whole groups",
+     kGridSection, "choose parts and ranks_per_node of which one divides the other"},
+    {"R-RNK-006", kGlobalBatchKey,
+     "a positive multiple of the number of ranks, or of groups that share samples", kBatchSection,
+     "choose such a multiple, or another number of ranks"},
+};
+
+// A violation of the rule `id`, with a remedy that knows the numbers where there is one.
+Finding Unfit(absl::string_view id, std::string found, std::string remedy = "") {
+  const TextRule& rule = FindRule(kRankRules, id);
+  Finding finding = Violation(rule, absl::StrCat("ranks:", rule.key), std::move(found));
+  if (!remedy.empty()) finding.remedy = std::move(remedy);
+  return finding;
+}
+
+std::optional<int64_t> PartsOf(const JsonValue& value) {
+  const std::optional<double> number = value.ToDouble();
+  const bool is_count = number && !value.AsBool() && *number >= 1 &&
+                        *number <= static_cast<double>(kPartsMax) && *number == std::floor(*number);
+  if (!is_count) return std::nullopt;
+  return static_cast<int64_t>(*number);
+}
+
+// "divide each edge into 1, 2 or 4 parts": all that an edge of so many voxels allows.
+std::string PartsRemedy(int64_t edge) {
+  std::vector<int64_t> parts;
+  for (int64_t count = 1; count <= kPartsMax; ++count)
+    if (edge % (kBlockUnit * count) == 0) parts.push_back(count);
+  if (parts.size() <= 1)
+    return absl::StrCat("leave spatial_grid out: an edge of ", edge,
+                        " voxels cannot be divided, only one of 64, 96, 128 ... can");
+  return absl::StrCat("of an edge of ", edge, " voxels make ", absl::StrJoin(parts, " or "),
+                      " parts");
+}
+
+int64_t EdgeOf(const Hyperparameters& values, const RankLayout& layout) {
+  const auto given = values.find("cube_edge");
+  return given == values.end() ? layout.cube_edge : given->second.AsInt64().value_or(0);
+}
+
+int64_t RanksOf(const RankLayout& layout) {
+  return std::max<int64_t>(layout.nodes, 1) * std::max<int64_t>(layout.ranks_per_node, 1);
+}
+
+std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts, int64_t edge,
+                               const RankLayout& layout) {
+  const int64_t size = parts.depth * parts.height;
+  const int64_t per_node = std::max<int64_t>(layout.ranks_per_node, 1);
+  if (size == 1) return {};
+  if (layout.benchmark != "cosmoflow")
+    return {Unfit("R-RNK-002", absl::StrCat(DumpJson(value), " for ", layout.benchmark))};
+  std::vector<Finding> findings;
+  if (RanksOf(layout) % size != 0) {
+    findings.push_back(Unfit("R-RNK-004",
+                              absl::StrCat(RanksOf(layout), " ranks for groups of ", size),
+                              absl::StrCat("ask for nodes times ranks_per_node = ", size, ", ",
+                                           2 * size, ", ", 3 * size, " ..., or change the parts")));
+  } else if (size % per_node != 0 && per_node % size != 0) {
+    findings.push_back(
+        Unfit("R-RNK-005", absl::StrCat("groups of ", size, " ranks on nodes of ", per_node)));
+  }
+  const bool is_divided =
+      edge % (kBlockUnit * parts.depth) == 0 && edge % (kBlockUnit * parts.height) == 0;
+  if (edge > 0 && !is_divided)
+    findings.push_back(Unfit("R-RNK-003", absl::StrCat(DumpJson(value), " of cubes of ", edge),
+                              PartsRemedy(edge)));
+  return findings;
+}
+
+std::optional<Finding> CheckBatch(const JsonValue& value, int64_t group_size,
+                                  const RankLayout& layout) {
+  const int64_t groups = RanksOf(layout) / group_size;
+  const std::optional<int64_t> batch = value.AsInt64();
+  if (batch && *batch > 0 && *batch % groups == 0) return std::nullopt;
+  return Unfit("R-RNK-006",
+                absl::StrCat(DumpJson(value), " for ", groups,
+                             group_size > 1 ? " groups that share samples" : " ranks"),
+                absl::StrCat("choose a multiple of ", groups, ", or another number of ranks"));
+}
+
+}  // namespace
+
+std::span<const TextRule> RankRules() {
+  return kRankRules;
+}
+
+std::optional<GridParts> ReadSpatialGrid(const JsonValue& value) {
+  const JsonList* const list = value.AsList();
+  if (list == nullptr || list->size() != 2) return std::nullopt;
+  const std::optional<int64_t> depth = PartsOf((*list)[0]);
+  const std::optional<int64_t> height = PartsOf((*list)[1]);
+  if (!depth || !height) return std::nullopt;
+  return GridParts{*depth, *height};
+}
+
+std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout& layout) {
+  GridParts parts;
+  if (const auto grid = values.find(kSpatialGridKey); grid != values.end()) {
+    const std::optional<GridParts> read = ReadSpatialGrid(grid->second);
+    if (!read) return {Unfit("R-RNK-001", DumpJson(grid->second))};
+    parts = *read;
+    // The batch can only be judged once the groups are known.
+    std::vector<Finding> findings = CheckGrid(grid->second, parts, EdgeOf(values, layout), layout);
+    if (!findings.empty()) return findings;
+  }
+  const auto batch = values.find(kGlobalBatchKey);
+  if (batch == values.end()) return {};
+  std::optional<Finding> finding = CheckBatch(batch->second, parts.depth * parts.height, layout);
+  if (!finding) return {};
+  return {*std::move(finding)};
+}
+
+}  // namespace assay::rules

@@ -1,0 +1,51 @@
+// How an entry divides its work over ranks: what no rule of MLPerf judges, but what cannot run
+// otherwise. Judged before anything is queued, and once more by the trainer, with the same words.
+
+#ifndef COMMON_RULES_RANKS_H_
+#define COMMON_RULES_RANKS_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/rules/finding.h"
+#include "common/rules/hyperparameters.h"
+#include "common/rules/text_rule.h"
+
+namespace assay::rules {
+
+inline constexpr char kSpatialGridKey[] = "spatial_grid";
+inline constexpr char kGlobalBatchKey[] = "global_batch_size";
+
+// What runs where.
+struct RankLayout {
+  std::string benchmark;
+  int64_t nodes = 1;           // what is below 1 counts as 1, here and in the next
+  int64_t ranks_per_node = 1;  //
+  int64_t cube_edge = 0;  // voxels per side of the dataset's cubes; 0: not known, so not judged
+};
+
+// The rules, by id.
+std::span<const TextRule> RankRules();
+
+// Parts along depth and height that each sample is divided into; nullopt if `value` says no such
+// thing: it is a list of two whole numbers from 1 to 64.
+struct GridParts {
+  int64_t depth = 1;
+  int64_t height = 1;
+};
+std::optional<GridParts> ReadSpatialGrid(const JsonValue& value);
+
+// What of `values` cannot work on such ranks; a value that is left out always can. A value
+// "cube_edge" goes before the layout's.
+//   R-RNK-001 spatial_grid is no pair of parts; 002 the benchmark's samples cannot be divided; 003
+//   a block is no multiple of 32 voxels; 004 the ranks are no multiple of the group; 005 groups and
+//   nodes do not fit; 006 the groups (without a grid: the ranks) do not share the global batch
+//   evenly.
+std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout& layout);
+
+}  // namespace assay::rules
+
+#endif  // COMMON_RULES_RANKS_H_
