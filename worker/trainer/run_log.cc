@@ -62,6 +62,10 @@ void RunLog::Scale() {
   writer_.Event("number_of_ranks", spec_.world_size);
   writer_.Event("number_of_nodes", std::max(run.node_count(), 1));
   writer_.Event("accelerators_per_node", is_on_gpu ? ranks_per_node : 0);
+  // Its name says how exactly products are computed. In float32 on a CPU a log is as the
+  // reference's.
+  if (!run.backend().empty() && run.backend() != "onednn")
+    writer_.Event("backend", JsonValue(run.backend()));
 }
 
 void RunLog::Submission() {

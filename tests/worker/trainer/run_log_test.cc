@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -110,6 +111,9 @@ TEST_F(RunLogTest, CountsAcceleratorsWhateverTheGpuBackendsPrecision) {
 
     EXPECT_THAT(ReadFile(dir_.Path(backend)).value_or(""),
                 ::testing::HasSubstr("\"key\": \"accelerators_per_node\", \"value\": 1,"));
+    EXPECT_THAT(
+        ReadFile(dir_.Path(backend)).value_or(""),
+        ::testing::HasSubstr(absl::StrCat("\"key\": \"backend\", \"value\": \"", backend, "\",")));
   }
 }
 

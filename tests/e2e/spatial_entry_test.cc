@@ -1,0 +1,161 @@
+// What only the installed programs show together: entries whose ranks share each sample, over two
+// nodes and on one, and an entry in bfloat16. Cubes of 64, one epoch; any network reaches the
+// target.
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "tests/e2e/site.h"
+#include "tests/support/write_file.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+constexpr char kRoundText[] = R"([round]
+name = "e2e-spatial"
+base = "hpc-3.0.0"
+label = "Round of the end-to-end tests: not an MLPerf result"
+
+[benchmark]
+name = "cosmoflow"
+runs = 3
+target = 100
+
+[[rule]]
+id = "R-FAC-901"
+key = "base_filter_count"
+equals = 2
+hyperparameter = true
+section = "e2e-spatial, Model"
+remedy = "keep the 2 filters of the first convolution"
+)";
+
+struct Ranks {
+  int nodes = 1;
+  int per_node = 1;
+  std::string backend = "onednn";
+  std::string grid;  // empty: none
+};
+
+std::string Submission(const Ranks& ranks) {
+  const std::string grid =
+      ranks.grid.empty() ? "" : absl::StrCat("spatial_grid = ", ranks.grid, "\n");
+  return absl::StrCat(R"(round = "e2e-spatial"
+benchmark = "cosmoflow"
+division = "closed"
+organization = "Example"
+system = "this-host"
+dataset = "cubes64"
+epochs_max = 1
+status = "research"
+nodes = )",
+                      ranks.nodes, "\nranks_per_node = ", ranks.per_node, "\nbackend = \"",
+                      ranks.backend, R"("
+
+[hyperparameters]
+global_batch_size = 2
+opt_name = "sgd"
+opt_base_learning_rate = 0.001
+opt_learning_rate_warmup_epochs = 0
+opt_learning_rate_warmup_factor = 1
+opt_learning_rate_decay_boundary_epochs = [8]
+opt_learning_rate_decay_factor = [0.25]
+dropout = 0.0
+opt_weight_decay = 0.0
+base_filter_count = 2
+)",
+                      grid);
+}
+
+class SpatialEntryTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    site_ = new Site;
+    WriteFile(site_->Path("share/assay/rounds/e2e-spatial.toml"), kRoundText);
+    coordinator_ = new Coordinator(site_);
+    const std::string folder = site_->Path("datasets/cubes64");
+    const Outcome made = site_->Assay(
+        {"dataset", "generate", folder, "--edge", "64", "--train", "4", "--eval", "2"});
+    ASSERT_EQ(made.exit_code, 0) << made.Text();
+    const Outcome added = site_->Assay({"dataset", "add", "cubes64", folder});
+    ASSERT_EQ(added.exit_code, 0) << added.Text();
+  }
+  static void TearDownTestSuite() {
+    delete coordinator_;
+    delete site_;
+  }
+
+  // The log of a run of an entry that gets its score.
+  static std::string LogOfScored(const Ranks& ranks) {
+    WriteFile(site_->Path("entry.toml"), Submission(ranks));
+    const Outcome submitted = site_->Assay({"submit", site_->Path("entry.toml"), "--wait"});
+    EXPECT_EQ(submitted.exit_code, 0) << submitted.Text();
+    const Json score = site_->AssayJson({"score", "@last"});
+    EXPECT_EQ(score["state"], "valid") << score;
+    if (score["run_details"].size() != 3) {
+      ADD_FAILURE() << score;
+      return "";
+    }
+    for (const Json& run : score["run_details"])
+      EXPECT_EQ(run["verdict"], "ok") << run;
+    return site_->Assay({"logs", score["run_details"][0]["id"]}).out;
+  }
+
+  static Site* site_;
+  static Coordinator* coordinator_;
+};
+
+Site* SpatialEntryTest::site_ = nullptr;
+Coordinator* SpatialEntryTest::coordinator_ = nullptr;
+
+TEST_F(SpatialEntryTest, TwoNodesShareEachSample) {
+  const std::string log = LogOfScored({.nodes = 2, .grid = "[2, 1]"});
+
+  EXPECT_THAT(log, AllOf(HasSubstr("\"key\": \"spatial_grid\", \"value\": [2, 1]"),
+                         HasSubstr("\"key\": \"number_of_ranks\", \"value\": 2"),
+                         HasSubstr("\"key\": \"global_batch_size\", \"value\": 2"),
+                         HasSubstr("\"key\": \"cube_edge\", \"value\": 64"),
+                         HasSubstr("\"status\": \"success\"")));
+  EXPECT_THAT(log, Not(HasSubstr("\"key\": \"backend\""))) << "float32 on a CPU is the reference's";
+}
+
+TEST_F(SpatialEntryTest, TwoRanksOfOneNodeShareEachSample) {
+  const std::string log = LogOfScored({.per_node = 2, .grid = "[1, 2]"});
+
+  EXPECT_THAT(log, AllOf(HasSubstr("\"key\": \"spatial_grid\", \"value\": [1, 2]"),
+                         HasSubstr("\"key\": \"number_of_nodes\", \"value\": 1"),
+                         HasSubstr("\"key\": \"number_of_ranks\", \"value\": 2")));
+}
+
+// Where the CPU has the instructions the agents offer it, and a submission that names it gets it;
+// elsewhere the plan says that no node has it.
+TEST_F(SpatialEntryTest, BfloatIsChosenByName) {
+  const Json node = site_->AssayJson({"node", "show", "local-0"});
+  const Json& backends = node["backends"];
+  const bool is_offered =
+      std::find(backends.begin(), backends.end(), "onednn-bf16") != backends.end();
+  if (!is_offered) {
+    WriteFile(site_->Path("entry.toml"), Submission({.backend = "onednn-bf16"}));
+    const Json plan = site_->AssayJson({"plan", site_->Path("entry.toml")});
+    EXPECT_EQ(plan["nodes_matching"], 0) << plan;
+    GTEST_SKIP() << "this CPU has no AVX512_BF16";
+  }
+
+  const std::string log = LogOfScored({.backend = "onednn-bf16"});
+
+  EXPECT_THAT(log, AllOf(HasSubstr("\"key\": \"backend\", \"value\": \"onednn-bf16\""),
+                         HasSubstr("\"key\": \"accelerators_per_node\", \"value\": 0")));
+  const Json entry = site_->AssayJson({"entry", "show", "@last"});
+  EXPECT_EQ(entry["backend"], "onednn-bf16") << entry;
+}
+
+}  // namespace
+}  // namespace assay::testing
