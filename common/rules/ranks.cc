@@ -78,9 +78,9 @@ std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts, i
   std::vector<Finding> findings;
   if (RanksOf(layout) % size != 0) {
     findings.push_back(Unfit("R-RNK-004",
-                              absl::StrCat(RanksOf(layout), " ranks for groups of ", size),
-                              absl::StrCat("ask for nodes times ranks_per_node = ", size, ", ",
-                                           2 * size, ", ", 3 * size, " ..., or change the parts")));
+                             absl::StrCat(RanksOf(layout), " ranks for groups of ", size),
+                             absl::StrCat("ask for nodes times ranks_per_node = ", size, ", ",
+                                          2 * size, ", ", 3 * size, " ..., or change the parts")));
   } else if (size % per_node != 0 && per_node % size != 0) {
     findings.push_back(
         Unfit("R-RNK-005", absl::StrCat("groups of ", size, " ranks on nodes of ", per_node)));
@@ -89,7 +89,7 @@ std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts, i
       edge % (kBlockUnit * parts.depth) == 0 && edge % (kBlockUnit * parts.height) == 0;
   if (edge > 0 && !is_divided)
     findings.push_back(Unfit("R-RNK-003", absl::StrCat(DumpJson(value), " of cubes of ", edge),
-                              PartsRemedy(edge)));
+                             PartsRemedy(edge)));
   return findings;
 }
 
@@ -99,9 +99,9 @@ std::optional<Finding> CheckBatch(const JsonValue& value, int64_t group_size,
   const std::optional<int64_t> batch = value.AsInt64();
   if (batch && *batch > 0 && *batch % groups == 0) return std::nullopt;
   return Unfit("R-RNK-006",
-                absl::StrCat(DumpJson(value), " for ", groups,
-                             group_size > 1 ? " groups that share samples" : " ranks"),
-                absl::StrCat("choose a multiple of ", groups, ", or another number of ranks"));
+               absl::StrCat(DumpJson(value), " for ", groups,
+                            group_size > 1 ? " groups that share samples" : " ranks"),
+               absl::StrCat("choose a multiple of ", groups, ", or another number of ranks"));
 }
 
 }  // namespace
