@@ -324,40 +324,21 @@ int64_t UnitsOfSample(const ConvShape& conv) {
 }  // namespace
 
 struct ShortSparseBackward::Loops {
-  int64_t kernel;
-  int64_t pass_vectors;   // of a segment; divides the segment's vectors
-  bool is_whole_segment;  // whether it must be all of them
   decltype(&Passes<3, 9, 1>::WeightsOfChannels) weights;
   decltype(&Passes<3, 9, 1>::DataOfWindows) data;
 
   template <int64_t kKernel, int64_t kSegments, int64_t kVectors>
   static constexpr Loops Of() {
     using P = Passes<kKernel, kSegments, kVectors>;
-    return {kKernel, kVectors, kSegments > 1, P::WeightsOfChannels, P::DataOfWindows};
+    return {P::WeightsOfChannels, P::DataOfWindows};
   }
-
-  static const Loops* For(const ConvShape& conv);
 };
-
-// Up to 27 of the 32 vector registers hold sums.
-const ShortSparseBackward::Loops* ShortSparseBackward::Loops::For(const ConvShape& conv) {
-  static constexpr Loops kLoops[] = {Of<3, 9, 1>(), Of<3, 9, 2>(),  Of<3, 9, 3>(),
-                                     Of<3, 3, 6>(), Of<3, 1, 12>(), Of<2, 4, 1>(),
-                                     Of<2, 4, 2>(), Of<2, 4, 4>(),  Of<2, 1, 8>()};
-  const int64_t vectors = (conv.kernel * conv.in_channels + kLanes - 1) / kLanes;
-  for (const Loops& loops : kLoops) {
-    const bool fits =
-        loops.is_whole_segment ? vectors == loops.pass_vectors : vectors % loops.pass_vectors == 0;
-    if (loops.kernel == conv.kernel && fits) return &loops;
-  }
-  return nullptr;
-}
 
 bool ShortSparseBackward::CanDo(const ConvShape& conv) {
   const PaddedInput input(conv);
   const int64_t weights =
       conv.out_channels * conv.kernel * conv.kernel * (conv.kernel * conv.in_channels + kLanes);
-  return SparseBackward::CanDo(conv) && Loops::For(conv) != nullptr &&
+  return SparseBackward::CanDo(conv) && LoopsFor<Loops>(conv) != nullptr &&
          weights <= std::numeric_limits<int32_t>::max() &&
          input.short_bytes() / sizeof(Bfloat16) <= std::numeric_limits<int32_t>::max();
 }
@@ -365,7 +346,7 @@ bool ShortSparseBackward::CanDo(const ConvShape& conv) {
 ShortSparseBackward::ShortSparseBackward(const ConvShape& conv)
     : input_(conv),
       segment_vectors_((conv.kernel * conv.in_channels + kLanes - 1) / kLanes),
-      loops_(Loops::For(conv)) {
+      loops_(LoopsFor<Loops>(conv)) {
   CHECK(CanDo(conv));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "worker/engine/backend.h"
 #include "worker/engine/backends/onednn/padded_input.h"
 
 namespace assay {
@@ -41,6 +42,43 @@ struct Windows {
   int64_t first, count;
   int32_t offset[kCount];  // of each window's first tap in the padded input
 };
+
+// Loops over windows that exist once per kernel extent and per number of segments and vectors of a
+// segment that one pass keeps in registers.
+template <typename Loops>
+struct SizedLoops {
+  int64_t kernel;
+  int64_t pass_segments;
+  int64_t pass_vectors;
+  Loops loops;
+
+  template <int64_t kKernel, int64_t kSegments, int64_t kVectors>
+  static constexpr SizedLoops Of() {
+    return {kKernel, kSegments, kVectors, Loops::template Of<kKernel, kSegments, kVectors>()};
+  }
+
+  // Passes divide a segment's vectors, and must take all of them where they take several segments.
+  bool Fits(int64_t conv_kernel, int64_t vectors) const {
+    return kernel == conv_kernel &&
+           (pass_segments > 1 ? vectors == pass_vectors : vectors % pass_vectors == 0);
+  }
+};
+
+// The loops for a shape, or null: none fit. Up to 27 of the 32 vector registers hold sums or
+// weights. Loops::Of<kernel, segments, vectors>() makes one set of them.
+template <typename Loops>
+const Loops* LoopsFor(const ConvShape& conv) {
+  using Sized = SizedLoops<Loops>;
+  static constexpr Sized kLoops[] = {
+      Sized::template Of<3, 9, 1>(), Sized::template Of<3, 9, 2>(),  Sized::template Of<3, 9, 3>(),
+      Sized::template Of<3, 3, 6>(), Sized::template Of<3, 1, 12>(), Sized::template Of<2, 4, 1>(),
+      Sized::template Of<2, 4, 2>(), Sized::template Of<2, 4, 4>(),  Sized::template Of<2, 1, 8>()};
+  constexpr int64_t kLanes = PaddedInput::kLanes;
+  const int64_t vectors = (conv.kernel * conv.in_channels + kLanes - 1) / kLanes;
+  for (const Sized& sized : kLoops)
+    if (sized.Fits(conv.kernel, vectors)) return &sized.loops;
+  return nullptr;
+}
 
 }  // namespace assay
 
