@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/log.h"
+#include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/vector_clones.h"
 
 namespace assay {
@@ -12,6 +13,9 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMaxTaps = DepthwiseConvolution::kMaxKernel * DepthwiseConvolution::kMaxKernel;
+// Columns of a row between two visits to the sums of a vector of channels: few enough that the
+// lines and pages of all channels stay at hand.
+constexpr int64_t kColumns = 8;
 // Rows of the output are dealt to so many partial sums of the weights' gradient.
 constexpr int64_t kMaxParts = 32;
 
@@ -80,20 +84,116 @@ int64_t OutputOf(const Conv2dShape& s, int64_t extent, int64_t at, int64_t i) {
   return scaled / s.stride < s.Output(extent) ? scaled / s.stride : -1;
 }
 
-// Adds what one output row contributes to the weights' gradient.
-void AddWeightGradients(const Conv2dShape& s, int64_t row, const float* x, const float* dy,
-                        float* sums) {
-  const int64_t channels = s.in_channels, out_width = s.Output(s.width);
-  for (int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
-    const int64_t from = InputRow(s, row, tap / s.kernel);
-    for (int64_t column = 0; from >= 0 && column < out_width; ++column) {
-      const int64_t at = InputColumn(s, column, tap % s.kernel);
-      if (at >= 0)
-        AddProducts(channels, x + (from * s.width + at) * channels,
-                    dy + (row * out_width + column) * channels, sums + tap * channels);
+// Some neighbouring outputs of a row whose nine taps are all inside the map.
+struct NineTaps {
+  const float* x[3];  // what each row of taps reads first
+  float* sums[3];     // of each row of taps: 3 times the channels
+  const float* dy;
+  int64_t columns;
+  int64_t column_step;  // in x, from an output to the next
+  int64_t tap_step;     // in x, from a tap to the next
+};
+
+// sums[tap][c] += sum over the outputs of x[c] * dy[c]
+ASSAY_VECTOR_CLONES
+void AddNineTaps(const NineTaps& t, int64_t channels) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    Floats sum[9];
+#pragma GCC unroll 9
+    for (int64_t tap = 0; tap < 9; ++tap)
+      std::memcpy(&sum[tap], t.sums[tap / 3] + tap % 3 * channels + c, sizeof(Floats));
+    for (int64_t column = 0; column < t.columns; ++column) {
+      Floats gradient;
+      std::memcpy(&gradient, t.dy + column * channels + c, sizeof(gradient));
+#pragma GCC unroll 9
+      for (int64_t tap = 0; tap < 9; ++tap) {
+        Floats value;
+        std::memcpy(&value, t.x[tap / 3] + column * t.column_step + tap % 3 * t.tap_step + c,
+                    sizeof(value));
+        sum[tap] += value * gradient;
+      }
+    }
+#pragma GCC unroll 9
+    for (int64_t tap = 0; tap < 9; ++tap)
+      std::memcpy(t.sums[tap / 3] + tap % 3 * channels + c, &sum[tap], sizeof(Floats));
+  }
+  for (; c < channels; ++c)
+    for (int64_t tap = 0; tap < 9; ++tap)
+      for (int64_t column = 0; column < t.columns; ++column)
+        t.sums[tap / 3][tap % 3 * channels + c] +=
+            t.x[tap / 3][column * t.column_step + tap % 3 * t.tap_step + c] *
+            t.dy[column * channels + c];
+}
+
+// Output columns [first, last) whose taps are all inside the map; kernel 3.
+struct InnerColumns {
+  explicit InnerColumns(const Conv2dShape& s)
+      : first((s.pad() + s.stride - 1) / s.stride),
+        last(std::max(first, (s.width - 1 - 2 * s.dilation + s.pad() + s.stride) / s.stride)) {}
+  int64_t first, last;
+};
+
+// Sums of the gradients of one part's rows.
+class WeightGradients {
+ public:
+  WeightGradients(const Conv2dShape& shape, const float* x, const float* dy, float* sums)
+      : s_(shape), x_(x), dy_(dy), sums_(sums) {
+    if (shape.kernel == 3) outside_.resize(static_cast<size_t>(3 * shape.in_channels));
+  }
+
+  // Adds what one output row contributes.
+  void AddRow(int64_t row) {
+    const int64_t out_width = s_.Output(s_.width);
+    if (s_.kernel != 3) return AddColumns(row, 0, out_width);
+    const InnerColumns inner(s_);
+    const int64_t last = std::min(inner.last, out_width), first = std::min(inner.first, last);
+    AddColumns(row, 0, first);
+    for (int64_t column = first; column < last; column += kColumns)
+      AddInnerColumns(row, column, std::min(kColumns, last - column));
+    AddColumns(row, last, out_width);
+  }
+
+ private:
+  // One tap after the other, those inside the map.
+  void AddColumns(int64_t row, int64_t first, int64_t last) {
+    const int64_t channels = s_.in_channels, out_width = s_.Output(s_.width);
+    for (int64_t tap = 0; tap < s_.kernel * s_.kernel; ++tap) {
+      const int64_t from = InputRow(s_, row, tap / s_.kernel);
+      for (int64_t column = first; from >= 0 && column < last; ++column) {
+        const int64_t at = InputColumn(s_, column, tap % s_.kernel);
+        if (at >= 0)
+          AddProducts(channels, x_ + (from * s_.width + at) * channels,
+                      dy_ + (row * out_width + column) * channels, sums_ + tap * channels);
+      }
     }
   }
-}
+
+  // All nine taps at once. A row of taps outside of the map takes the middle one's numbers, and its
+  // sums go nowhere.
+  void AddInnerColumns(int64_t row, int64_t column, int64_t count) {
+    const int64_t channels = s_.in_channels;
+    NineTaps taps = {.x = {},
+                     .sums = {},
+                     .dy = dy_ + (row * s_.Output(s_.width) + column) * channels,
+                     .columns = count,
+                     .column_step = s_.stride * channels,
+                     .tap_step = s_.dilation * channels};
+    for (int64_t i = 0; i < 3; ++i) {
+      const int64_t from = InputRow(s_, row, i);
+      const int64_t read = from >= 0 ? from : InputRow(s_, row, 1);
+      taps.x[i] = x_ + (read * s_.width + InputColumn(s_, column, 0)) * channels;
+      taps.sums[i] = from >= 0 ? sums_ + 3 * i * channels : outside_.data();
+    }
+    AddNineTaps(taps, channels);
+  }
+
+  const Conv2dShape& s_;
+  const float* const x_;
+  const float* const dy_;
+  float* const sums_;
+  std::vector<float> outside_;
+};
 
 }  // namespace
 
@@ -159,13 +259,11 @@ void DepthwiseConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, co
   std::vector<float> partial(static_cast<size_t>(parts * dw.elements()));
 #pragma omp parallel for schedule(static)
   for (int64_t part = 0; part < parts; ++part) {
-    float* sums = partial.data() + part * dw.elements();
+    WeightGradients gradients(s, x_data, dy_data, partial.data() + part * dw.elements());
     for (int64_t row = part * part_rows; row < std::min(rows, (part + 1) * part_rows); ++row)
-      AddWeightGradients(s, row, x_data, dy_data, sums);
+      gradients.AddRow(row);
   }
-  std::vector<double> totals(static_cast<size_t>(dw.elements()));
-  for (size_t i = 0; i < partial.size(); ++i)
-    totals[i % totals.size()] += double{partial[i]};
+  const std::vector<double> totals = AddParts(partial, dw.elements());
   std::transform(totals.begin(), totals.end(), dw.As<float>(),
                  [](double total) { return static_cast<float>(total); });
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/vector_clones.h"
 
 namespace assay {
@@ -114,9 +115,7 @@ void PoolBackwardKernel(const PoolExtents& extents, const float* dy, const uint8
     for (int64_t row = plane * extents.height; row < (plane + 1) * extents.height; ++row)
       PoolBackwardRow(extents, dy + row * row_size, code + row * row_size, slope,
                       dx + RowStart(extents, row), sums.data() + plane * extents.channels);
-  std::vector<double> totals(static_cast<size_t>(extents.channels));
-  for (size_t i = 0; i < sums.size(); ++i)
-    totals[i % totals.size()] += sums[i];
+  const std::vector<double> totals = AddParts(sums, extents.channels);
   std::transform(totals.begin(), totals.end(), dbias,
                  [](double total) { return static_cast<float>(total); });
 }

@@ -17,6 +17,12 @@ constexpr int64_t kBlock = 1 << 14;
 constexpr int64_t kBlockRows = 64;
 constexpr int64_t kMaxBlocks = 256;
 
+ASSAY_VECTOR_CLONES
+void AddPart(int64_t count, const float* __restrict part, double* __restrict totals) {
+  for (int64_t i = 0; i < count; ++i)
+    totals[i] += double{part[i]};
+}
+
 // Adds up `sums` numbers per block of rows: add(first, last, sums of that block).
 template <typename Add>
 std::vector<double> SumBlocks(int64_t rows, int64_t sums, Add add) {
@@ -26,10 +32,7 @@ std::vector<double> SumBlocks(int64_t rows, int64_t sums, Add add) {
 #pragma omp parallel for schedule(static)
   for (int64_t block = 0; block < blocks; ++block)
     add(block * size, std::min(rows, (block + 1) * size), partial.data() + block * sums);
-  std::vector<double> totals(static_cast<size_t>(sums));
-  for (size_t i = 0; i < partial.size(); ++i)
-    totals[i % totals.size()] += double{partial[i]};
-  return totals;
+  return AddParts(partial, sums);
 }
 
 ASSAY_VECTOR_CLONES
@@ -51,7 +54,8 @@ void AddSquares(int64_t rows, int64_t channels, const float* __restrict x,
 }
 
 ASSAY_VECTOR_CLONES
-void NormaliseRows(int64_t rows, int64_t channels, const ScaleShift& s, const float* x, float* y) {
+void NormaliseRows(int64_t rows, int64_t channels, const ScaleShift& s, const float* __restrict x,
+                   float* __restrict y) {
   const float* __restrict mean = s.mean;
   const float* __restrict slope = s.slope;
   const float* __restrict shift = s.shift;
@@ -59,6 +63,22 @@ void NormaliseRows(int64_t rows, int64_t channels, const ScaleShift& s, const fl
   for (int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
     for (int64_t c = 0; c < channels; ++c) {
       const float value = (x[c] - mean[c]) * slope[c] + shift[c];
+      y[c] = value < least ? least : value;
+    }
+  }
+}
+
+// A function of its own, because loops over two pointers that may be equal get no vectors.
+ASSAY_VECTOR_CLONES
+void NormaliseRowsInPlace(int64_t rows, int64_t channels, const ScaleShift& s,
+                          float* __restrict y) {
+  const float* __restrict mean = s.mean;
+  const float* __restrict slope = s.slope;
+  const float* __restrict shift = s.shift;
+  const float least = s.relu ? 0.0F : -3.402823466e+38F;
+  for (int64_t row = 0; row < rows; ++row, y += channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float value = (y[c] - mean[c]) * slope[c] + shift[c];
       y[c] = value < least ? least : value;
     }
   }
@@ -106,6 +126,42 @@ void CombineRange(int64_t size, float a, const float* x, float b, float* y) {
 }
 
 ASSAY_VECTOR_CLONES
+void SumRange(int64_t size, const float* __restrict a, const float* __restrict b, bool relu,
+              float* __restrict y) {
+  if (relu) {
+    for (int64_t i = 0; i < size; ++i) {
+      const float sum = a[i] + b[i];
+      y[i] = sum > 0 ? sum : 0.0F;
+    }
+  } else {
+    for (int64_t i = 0; i < size; ++i)
+      y[i] = a[i] + b[i];
+  }
+}
+
+ASSAY_VECTOR_CLONES
+void BiasRows(int64_t rows, int64_t channels, const float* __restrict bias, float slope,
+              float* __restrict y) {
+  for (int64_t row = 0; row < rows; ++row, y += channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float value = y[c] + bias[c];
+      y[c] = value > 0 ? value : slope * value;
+    }
+  }
+}
+
+ASSAY_VECTOR_CLONES
+void BiasBackwardRows(int64_t rows, int64_t channels, const float* __restrict y, float slope,
+                      float* __restrict dy, float* __restrict sums) {
+  for (int64_t row = 0; row < rows; ++row, y += channels, dy += channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      dy[c] = y[c] > 0 ? dy[c] : slope * dy[c];
+      sums[c] += dy[c];
+    }
+  }
+}
+
+ASSAY_VECTOR_CLONES
 void ReluRange(int64_t size, float* y) {
   for (int64_t i = 0; i < size; ++i)
     y[i] = y[i] > 0 ? y[i] : 0.0F;
@@ -125,6 +181,13 @@ int64_t RowsOfBlock(const MapExtents& e) {
 
 }  // namespace
 
+std::vector<double> AddParts(std::span<const float> parts, int64_t count) {
+  std::vector<double> totals(static_cast<size_t>(count));
+  for (int64_t start = 0; start < std::ssize(parts); start += count)
+    AddPart(count, parts.data() + start, totals.data());
+  return totals;
+}
+
 std::vector<double> RowSumsKernel(const MapExtents& e, const float* x) {
   return SumBlocks(e.rows, e.channels, [&](int64_t first, int64_t last, float* sums) {
     AddRows(last - first, e.channels, x + first * e.channels, sums);
@@ -139,7 +202,11 @@ std::vector<double> SquaredOffsetsKernel(const MapExtents& e, const float* x, co
 
 void NormaliseKernel(const MapExtents& e, const ScaleShift& s, const float* x, float* y) {
   ForEachBlock(e.rows, RowsOfBlock(e), [&](int64_t first, int64_t rows) {
-    NormaliseRows(rows, e.channels, s, x + first * e.channels, y + first * e.channels);
+    const int64_t start = first * e.channels;
+    if (x == y)
+      NormaliseRowsInPlace(rows, e.channels, s, y + start);
+    else
+      NormaliseRows(rows, e.channels, s, x + start, y + start);
   });
 }
 
@@ -162,6 +229,33 @@ void NormaliseBackwardKernel(const MapExtents& e, const BackwardTerms& t, const 
 void CombineKernel(float a, const float* x, float b, std::span<float> y) {
   ForEachBlock(std::ssize(y), kBlock, [&](int64_t first, int64_t size) {
     CombineRange(size, a, x + first, b, y.data() + first);
+  });
+}
+
+void SumKernel(const float* a, const float* b, bool relu, std::span<float> y) {
+  ForEachBlock(std::ssize(y), kBlock, [&](int64_t first, int64_t size) {
+    SumRange(size, a + first, b + first, relu, y.data() + first);
+  });
+}
+
+void BiasKernel(const MapExtents& e, const float* bias, float slope, float* y) {
+  ForEachBlock(e.rows, RowsOfBlock(e), [&](int64_t first, int64_t rows) {
+    BiasRows(rows, e.channels, bias, slope, y + first * e.channels);
+  });
+}
+
+std::vector<double> BiasBackwardKernel(const MapExtents& e, const float* y, float slope,
+                                       float* dy) {
+  return SumBlocks(e.rows, e.channels, [&](int64_t first, int64_t last, float* sums) {
+    BiasBackwardRows(last - first, e.channels, y + first * e.channels, slope,
+                     dy + first * e.channels, sums);
+  });
+}
+
+void CopyKernel(const void* from, size_t bytes, void* to) {
+  ForEachBlock(static_cast<int64_t>(bytes), kBlock * 16, [&](int64_t first, int64_t size) {
+    std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first,
+                static_cast<size_t>(size));
   });
 }
 

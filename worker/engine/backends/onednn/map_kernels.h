@@ -7,6 +7,7 @@
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_MAP_KERNELS_H_
 #define WORKER_ENGINE_BACKENDS_ONEDNN_MAP_KERNELS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -17,6 +18,9 @@ struct MapExtents {
   int64_t rows = 0;
   int64_t channels = 0;
 };
+
+// Adds up parts of `count` numbers each, one after the other.
+std::vector<double> AddParts(std::span<const float> parts, int64_t count);
 
 // Sum of each channel over the rows.
 std::vector<double> RowSumsKernel(const MapExtents& e, const float* x);
@@ -50,6 +54,13 @@ void NormaliseBackwardKernel(const MapExtents& e, const BackwardTerms& t, const 
 
 // y <- a x + b y; with b = 0, y is not read.
 void CombineKernel(float a, const float* x, float b, std::span<float> y);
+// y = a + b, then max(0, y) if `relu`; y is none of the others.
+void SumKernel(const float* a, const float* b, bool relu, std::span<float> y);
+// y <- f(y + bias), channel by channel; f(x) = x > 0 ? x : slope * x.
+void BiasKernel(const MapExtents& e, const float* bias, float slope, float* y);
+// dy <- dy * f', recovered from f's result y; returns the sums of dy.
+std::vector<double> BiasBackwardKernel(const MapExtents& e, const float* y, float slope, float* dy);
+void CopyKernel(const void* from, size_t bytes, void* to);
 // y <- max(0, y)
 void ReluKernel(std::span<float> y);
 // dy <- y > 0 ? dy : 0
