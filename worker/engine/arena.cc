@@ -1,5 +1,7 @@
 #include "worker/engine/arena.h"
 
+#include <algorithm>
+
 #include "common/log.h"
 #include "common/status.h"
 
@@ -7,22 +9,69 @@ namespace assay {
 
 Arena::~Arena() {
   if (data_ != nullptr) backend_->Free(data_);
+  if (shared_data_ != nullptr && !is_borrowing_) backend_->Free(shared_data_);
 }
 
 void Arena::Reserve(const Shape& shape, DType dtype, Tensor* tensor) {
-  CHECK(data_ == nullptr) << "reserved after Commit, shape=" << shape.ToString();
-  const size_t offset = (bytes_ + alignment_ - 1) / alignment_ * alignment_;
+  CHECK(!is_committed_) << "reserved after Commit, shape=" << shape.ToString();
+  const size_t offset = Aligned(bytes_);
   *tensor = {nullptr, shape, dtype};
-  slots_.push_back({tensor, offset});
+  slots_.push_back({tensor, offset, {}});
   bytes_ = offset + tensor->bytes();
 }
 
-absl::Status Arena::Commit() {
-  CHECK(data_ == nullptr) << "committed twice";
-  if (bytes_ == 0) return absl::OkStatus();
-  ASSIGN_OR_RETURN(data_, backend_->Allocate(bytes_));
+void Arena::ReserveShared(const Shape& shape, DType dtype, const Lifetime& lifetime,
+                          Tensor* tensor) {
+  CHECK(!is_committed_) << "reserved after Commit, shape=" << shape.ToString();
+  CHECK(lifetime.first <= lifetime.last) << "from=" << lifetime.first << " to=" << lifetime.last;
+  *tensor = {nullptr, shape, dtype};
+  shared_slots_.push_back({tensor, 0, lifetime});
+}
+
+// The lowest offset at which `slot` meets none of `placed`, which are in order of offset.
+size_t Arena::LowestFit(const Slot& slot, const std::vector<const Slot*>& placed) const {
+  size_t offset = 0;
+  for (const Slot* other : placed) {
+    if (!other->lifetime.Overlaps(slot.lifetime)) continue;
+    if (offset + slot.tensor->bytes() <= other->offset) break;
+    offset = std::max(offset, Aligned(other->offset + other->tensor->bytes()));
+  }
+  return offset;
+}
+
+// Largest first, each as low as those before it allow: what is small finds its place in gaps.
+void Arena::PlaceShared() {
+  std::stable_sort(shared_slots_.begin(), shared_slots_.end(), [](const Slot& a, const Slot& b) {
+    return a.tensor->bytes() > b.tensor->bytes();
+  });
+  std::vector<const Slot*> placed;
+  for (Slot& slot : shared_slots_) {
+    slot.offset = LowestFit(slot, placed);
+    shared_bytes_ = std::max(shared_bytes_, slot.offset + slot.tensor->bytes());
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), slot.offset,
+                         [](size_t offset, const Slot* other) { return offset < other->offset; }),
+        &slot);
+  }
+}
+
+absl::Status Arena::Commit(const Arena* lender) {
+  CHECK(!is_committed_) << "committed twice";
+  is_committed_ = true;
+  PlaceShared();
+  if (bytes_ > 0) {
+    ASSIGN_OR_RETURN(data_, backend_->Allocate(bytes_));
+  }
+  is_borrowing_ = lender != nullptr && lender->shared_bytes_ >= shared_bytes_;
+  if (is_borrowing_) {
+    shared_data_ = lender->shared_data_;
+  } else if (shared_bytes_ > 0) {
+    ASSIGN_OR_RETURN(shared_data_, backend_->Allocate(shared_bytes_));
+  }
   for (const Slot& slot : slots_)
     slot.tensor->data = static_cast<std::byte*>(data_) + slot.offset;
+  for (const Slot& slot : shared_slots_)
+    slot.tensor->data = static_cast<std::byte*>(shared_data_) + slot.offset;
   return absl::OkStatus();
 }
 

@@ -2,11 +2,14 @@
 //
 // Two phases: everybody reserves, then one Commit allocates and fills in every reserved Tensor.
 // Nothing is allocated after the first step, so what a model needs is known before it starts.
+// Tensors that say when they are needed share memory with those that are needed at other times.
 
 #ifndef WORKER_ENGINE_ARENA_H_
 #define WORKER_ENGINE_ARENA_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +18,17 @@
 #include "worker/engine/tensor.h"
 
 namespace assay {
+
+// From the first to the last of the numbered moments at which a tensor is written or read, both
+// included. What the moments are is the caller's affair.
+struct Lifetime {
+  static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
+  int64_t first = 0;
+  int64_t last = kForever;
+
+  bool Overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
+};
 
 // Owns memory of `backend`, which must outlive it. Not thread-safe.
 class Arena {
@@ -29,27 +43,44 @@ class Arena {
   // Sets `*tensor`'s shape and type now and its address at Commit. `tensor` must stay where it is
   // until then. Before Commit only.
   void Reserve(const Shape& shape, DType dtype, Tensor* tensor);
+  // The same, in memory that tensors of other lifetimes overwrite.
+  void ReserveShared(const Shape& shape, DType dtype, const Lifetime& lifetime, Tensor* tensor);
 
-  // Allocates, zeroed. RESOURCE_EXHAUSTED: not enough memory.
-  absl::Status Commit();
+  // Allocates, zeroed. RESOURCE_EXHAUSTED: not enough memory. With a committed `lender`, which must
+  // outlive this one, shared tensors lie in the memory of its shared tensors if there is room:
+  // whoever uses the one's has to be done with the other's.
+  absl::Status Commit(const Arena* lender = nullptr);
 
-  // Bytes reserved so far.
-  size_t bytes() const { return bytes_; }
+  // Bytes of this arena's own, without what was lent. After Commit only.
+  size_t bytes() const { return bytes_ + (is_borrowing_ ? 0 : shared_bytes_); }
+  // Bytes that hold all shared tensors. After Commit only.
+  size_t shared_bytes() const { return shared_bytes_; }
 
-  // The whole arena as one vector of `dtype`, in order of reservation. After Commit only.
+  // All but shared tensors as one vector of `dtype`, in order of reservation. After Commit only.
   Tensor Flat(DType dtype) const;
 
  private:
   struct Slot {
     Tensor* tensor;
     size_t offset;
+    Lifetime lifetime;  // of shared ones
   };
+
+  void PlaceShared();
+  size_t LowestFit(const Slot& slot, const std::vector<const Slot*>& placed) const;
+  size_t Aligned(size_t offset) const {
+    return (offset + alignment_ - 1) / alignment_ * alignment_;
+  }
 
   Backend* const backend_;
   const size_t alignment_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_, shared_slots_;
   size_t bytes_ = 0;
+  size_t shared_bytes_ = 0;
   void* data_ = nullptr;
+  void* shared_data_ = nullptr;
+  bool is_borrowing_ = false;  // shared_data_ is the lender's
+  bool is_committed_ = false;
 };
 
 }  // namespace assay

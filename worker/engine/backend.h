@@ -53,6 +53,8 @@ struct ConvShape {
 ConvShape SameConv(int64_t batch, std::array<int64_t, 3> input, int64_t in_channels,
                    int64_t out_channels, int64_t kernel);
 
+struct Normalisation;  // worker/engine/maps.h
+
 // One convolution with whatever its backend prepared for it (plans, packed weights, workspace).
 // Must not outlive its backend.
 class Convolution {
@@ -62,6 +64,12 @@ class Convolution {
   virtual void WeightsChanged() = 0;
   // y = x * w, without bias.
   virtual void Forward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;
+  // The same, normalised (MapOperations::Normalise), in one go. False: not offered, y is as it was.
+  virtual bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                                 const Tensor& y) {
+    static_cast<void>(x), static_cast<void>(w), static_cast<void>(n), static_cast<void>(y);
+    return false;
+  }
   // dx from dy.
   virtual void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) = 0;
   // dw from x and dy.

@@ -1,5 +1,7 @@
 #include "worker/engine/composite.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
@@ -48,11 +50,29 @@ std::vector<Buffer*> SequenceLayer::buffers() {
   return all;
 }
 
+int64_t SequenceLayer::moments() const {
+  int64_t sum = 0;
+  for (const std::unique_ptr<Layer>& layer : layers_)
+    sum += layer->moments();
+  return sum;
+}
+
+InPlace SequenceLayer::in_place() const {
+  InPlace all = {true, true};
+  for (const std::unique_ptr<Layer>& layer : layers_) {
+    const InPlace one = layer->in_place();
+    all = {all.forward && one.forward, all.backward && one.backward};
+  }
+  return all;
+}
+
 absl::Status SequenceLayer::Plan(LayerMemory memory, bool wants_dx) {
   inputs_.resize(layers_.size());
-  for (const std::unique_ptr<Layer>& layer : layers_) {
-    RETURN_IF_ERROR(layer->Plan(memory, wants_dx));
-    wants_dx = memory.has_backward && (wants_dx || !layer->parameters().empty());
+  const std::vector<LayerTimes> times = TimesOfSequence(layers_, memory.times, memory.has_backward);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    memory.times = times[i];
+    RETURN_IF_ERROR(layers_[i]->Plan(memory, wants_dx));
+    wants_dx = memory.has_backward && (wants_dx || !layers_[i]->parameters().empty());
   }
   return absl::OkStatus();
 }
@@ -110,18 +130,52 @@ std::vector<Buffer*> BranchLayer::buffers() {
   return all;
 }
 
+// Each branch has a moment before it, in which Backward gives it its part of dy, and one behind it,
+// in which its result or gradient is joined with the others'.
+int64_t BranchLayer::moments() const {
+  return JoinMoments().back() + 1;
+}
+
+// When the branches are joined, from the first moment of either pass on.
+std::vector<int64_t> BranchLayer::JoinMoments() const {
+  std::vector<int64_t> joins;
+  int64_t next = 0;
+  for (const std::unique_ptr<SequenceLayer>& branch : branches_) {
+    next += branch->moments() + 2;
+    joins.push_back(next - 1);
+  }
+  return joins;
+}
+
 absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   if (backend_->maps() == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(
         "backend ", backend_->name(), " has no operations on maps; use cuda, onednn or reference"));
+  const LayerTimes own = memory.times;
+  const std::vector<int64_t> joins = JoinMoments();
+  // The first summand waits for the second.
+  const int64_t first_sum = joins[std::min(size_t{1}, joins.size() - 1)];
+  const bool is_sum = join_ == Join::kSum;
   const DType real = backend_->real();
+  Arena* const arena = memory.activations;
   for (size_t i = 0; i < branches_.size(); ++i) {
+    const int64_t start = joins[i] - branches_[i]->moments();
+    const int64_t summed = std::max(joins[i], first_sum);
+    memory.times = {.forward = own.forward + start,
+                    .backward = own.backward + start,
+                    .result_until = own.forward + (is_sum ? summed : joins[i]),
+                    .gradient_until = own.backward + summed};
     RETURN_IF_ERROR(branches_[i]->Plan(memory, wants_dx));
-    if (memory.has_backward && (!branches_[i]->is_identity() || join_ == Join::kConcat))
-      memory.activations->Reserve(branches_[i]->output(), real, &parts_[i]);
+    if (memory.has_backward && (!branches_[i]->is_identity() || !is_sum))
+      arena->ReserveShared(branches_[i]->output(), real,
+                           {own.backward + start - 1, own.backward + summed}, &parts_[i]);
   }
-  memory.activations->Reserve(output_, real, &y_);
-  if (wants_dx) memory.activations->Reserve(input_, real, &dx_);
+  const int64_t y_until =
+      relu_ && memory.has_backward ? std::max(own.result_until, own.backward) : own.result_until;
+  arena->ReserveShared(output_, real, {own.forward + (is_sum ? first_sum : joins[0]), y_until},
+                       &y_);
+  if (wants_dx)
+    arena->ReserveShared(input_, real, {own.backward + first_sum, own.gradient_until}, &dx_);
   return absl::OkStatus();
 }
 
@@ -145,19 +199,30 @@ void BranchLayer::ParametersChanged() {
     branch->ParametersChanged();
 }
 
+// The sum is made when its second summand is there; ReLU follows the last one.
+void BranchLayer::TakeSummand(size_t branch, const Tensor& summand, bool relu, const Tensor& sum) {
+  MapOperations* maps = backend_->maps();
+  const bool has_relu = relu && branch + 1 == branches_.size();
+  if (branch == 0) first_ = summand;
+  if (branch == 0 && branches_.size() > 1) return;
+  if (branch == 1) return maps->Sum(first_, summand, has_relu, sum);
+  maps->Combine(1, summand, branch == 0 ? 0 : 1, sum);
+  if (has_relu) maps->Relu(sum);
+}
+
 Tensor BranchLayer::Forward(const Tensor& x, const Pass& pass) {
   MapOperations* maps = backend_->maps();
   int64_t first_channel = 0;
   for (size_t i = 0; i < branches_.size(); ++i) {
     const Tensor part = branches_[i]->Forward(x, pass);
     if (join_ == Join::kSum) {
-      maps->Combine(1, part, i == 0 ? 0 : 1, y_);
+      TakeSummand(i, part, relu_, y_);
     } else {
       maps->PutChannels(part, first_channel, y_);
       first_channel += part.shape[3];
     }
   }
-  if (relu_) maps->Relu(y_);
+  if (relu_ && join_ == Join::kConcat) maps->Relu(y_);
   return y_;
 }
 
@@ -173,8 +238,7 @@ Tensor BranchLayer::PartOf(const Tensor& dy, size_t branch, int64_t first_channe
 }
 
 Tensor BranchLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
-  MapOperations* maps = backend_->maps();
-  if (relu_) maps->ReluBackward(y_, dy);
+  if (relu_) backend_->maps()->ReluBackward(y_, dy);
   int64_t first_channel = 0;
   for (size_t i = 0; i < branches_.size(); ++i) {
     const int64_t channel = first_channel;
@@ -182,7 +246,7 @@ Tensor BranchLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass
     if (is_needless_[i]) continue;
     const Tensor part = PartOf(dy, i, channel);
     const Tensor gradient = branches_[i]->Backward(x, part, pass);
-    if (dx_.data != nullptr) maps->Combine(1, gradient, i == 0 ? 0 : 1, dx_);
+    if (dx_.data != nullptr) TakeSummand(i, gradient, false, dx_);
   }
   return dx_;
 }

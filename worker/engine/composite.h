@@ -31,6 +31,8 @@ class SequenceLayer : public Layer {
   Shape output() const override { return layers_.empty() ? input_ : layers_.back()->output(); }
   std::vector<Parameter*> parameters() override;
   std::vector<Buffer*> buffers() override;
+  int64_t moments() const override;
+  InPlace in_place() const override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
   void LimitBackward(bool wants_dx) override { needless_ = LimitSequence(layers_, wants_dx); }
@@ -61,6 +63,7 @@ class BranchLayer : public Layer {
   Shape output() const override { return output_; }
   std::vector<Parameter*> parameters() override;
   std::vector<Buffer*> buffers() override;
+  int64_t moments() const override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
   void LimitBackward(bool wants_dx) override;
@@ -69,6 +72,8 @@ class BranchLayer : public Layer {
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
  private:
+  std::vector<int64_t> JoinMoments() const;
+  void TakeSummand(size_t branch, const Tensor& summand, bool relu, const Tensor& sum);
   Tensor PartOf(const Tensor& dy, size_t branch, int64_t first_channel);
 
   Backend* const backend_;
@@ -79,6 +84,7 @@ class BranchLayer : public Layer {
   const Shape output_;
   Tensor y_;                   // output_
   Tensor dx_;                  // input_; empty if nobody wants it
+  Tensor first_;               // of the summands, until the second is there
   std::vector<Tensor> parts_;  // the gradient that each branch may overwrite: shape of its result
   std::vector<bool> is_needless_;  // of each branch: it needs no Backward
 };

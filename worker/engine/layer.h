@@ -45,14 +45,40 @@ struct Buffer {
 // feedforward neural networks", 2010. For a convolution a fan is receptive field times channels.
 double GlorotLimit(int64_t fan_in, int64_t fan_out);
 
-// Where a layer reserves memory while its model is put together.
+// When a layer works and until when others use what it leaves, in numbered moments: each layer that
+// is not made of layers has one for Forward and one for Backward, in the order in which they run.
+struct LayerTimes {
+  static constexpr int64_t kFirstBackward = int64_t{1} << 40;  // behind every Forward
+
+  int64_t forward = 0;                          // the first moment of Forward
+  int64_t backward = kFirstBackward;            // the first moment of Backward
+  int64_t result_until = Lifetime::kForever;    // others read Forward's result, in either pass
+  int64_t gradient_until = Lifetime::kForever;  // others use Backward's
+};
+
+// Where a layer reserves memory while its model is put together. What a layer writes and reads in
+// one step only is best reserved for the time that it is needed: then it shares memory.
 struct LayerMemory {
   Arena* activations;
   size_t* scratch_bytes;     // the largest wish of any layer
   bool has_backward = true;  // false: Backward is never called, no gradient needs memory
+  LayerTimes times;
+  bool has_result = true;  // false: somebody else calls another than Forward, and has the memory
 
   // Asks for memory that is this layer's own only during each call of Forward or Backward.
   void WantScratch(size_t bytes) { *scratch_bytes = std::max(*scratch_bytes, bytes); }
+  // Reserves the result of a layer with one moment, which needs it for its own Backward too if
+  // `is_read_backward`.
+  void ReserveResult(const Shape& shape, DType dtype, bool is_read_backward, Tensor* result) {
+    if (!has_result) return;
+    const int64_t own = is_read_backward && has_backward ? times.backward : times.forward;
+    activations->ReserveShared(shape, dtype, {times.forward, std::max(own, times.result_until)},
+                               result);
+  }
+  // Reserves what Backward of a layer with one moment returns.
+  void ReserveGradient(const Shape& shape, DType dtype, Tensor* gradient) {
+    activations->ReserveShared(shape, dtype, {times.backward, times.gradient_until}, gradient);
+  }
 };
 
 // The ranks that normalise their batches together.
@@ -99,6 +125,12 @@ inline LayerFlops ProductFlops(int64_t multiply_adds, const Parameter& weights,
   return {.forward = forward, .backward = gradients * forward};
 }
 
+// Which passes of a layer return what they were given.
+struct InPlace {
+  bool forward = false;
+  bool backward = false;
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -109,6 +141,10 @@ class Layer {
   virtual std::vector<Parameter*> parameters() { return {}; }
   // As for parameters.
   virtual std::vector<Buffer*> buffers() { return {}; }
+  // How many moments (LayerTimes) Forward takes, and Backward.
+  virtual int64_t moments() const { return 1; }
+  // Whether Forward's result is `x`, and Backward's `dy`, overwritten.
+  virtual InPlace in_place() const { return {}; }
   // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx.
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
   // Once the model has its memory.
@@ -120,8 +156,7 @@ class Layer {
   // The numbers in the parameters changed.
   virtual void ParametersChanged() {}
 
-  // Computes from `x`; the result belongs to the layer until its next Forward. A layer whose
-  // header says so works in place: its result is `x`, overwritten.
+  // Computes from `x`; the result is there as long as Plan was told, or until the next Forward.
   virtual Tensor Forward(const Tensor& x, const Pass& pass) = 0;
   // After Forward on the same `x`: overwrites parameter gradients and may overwrite `dy`. Returns
   // the gradient of `x`, or an empty Tensor if it was planned without.
@@ -130,6 +165,10 @@ class Layer {
 
 // Whether training changes any parameter of a layer.
 bool IsTrained(Layer* layer);
+
+// When each of some layers one after the other works, of which all together do so at `outer`.
+std::vector<LayerTimes> TimesOfSequence(std::span<const std::unique_ptr<Layer>> layers,
+                                        const LayerTimes& outer, bool has_backward);
 
 // Layer::LimitBackward for layers one after the other, of which the first is asked for dx if
 // `wants_dx`. Returns how many of the first need no Backward any more.

@@ -64,8 +64,8 @@ Conv2dLayer::Conv2dLayer(Backend* backend, const Shape& input, const Options& op
 absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
   ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
-  memory.activations->Reserve(shape_.y(), backend_->real(), &y_);
-  if (wants_dx) memory.activations->Reserve(shape_.x(), backend_->real(), &dx_);
+  memory.ReserveResult(shape_.y(), backend_->real(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(shape_.x(), backend_->real(), &dx_);
   return absl::OkStatus();
 }
 
@@ -76,6 +76,12 @@ LayerFlops Conv2dLayer::flops() const {
 Tensor Conv2dLayer::Forward(const Tensor& x, const Pass&) {
   convolution_->Forward(x, kernel_.value, y_);
   return y_;
+}
+
+void Conv2dLayer::ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) {
+  if (convolution_->ForwardNormalised(x, kernel_.value, n, y)) return;
+  convolution_->Forward(x, kernel_.value, y);
+  backend_->maps()->Normalise(n, y, y);
 }
 
 Tensor Conv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
@@ -103,8 +109,8 @@ Deconv2dLayer::Deconv2dLayer(Backend* backend, const Shape& input, std::string n
 absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
   ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
-  memory.activations->Reserve(shape_.x(), backend_->real(), &y_);
-  if (wants_dx) memory.activations->Reserve(shape_.y(), backend_->real(), &dx_);
+  memory.ReserveResult(shape_.x(), backend_->real(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(shape_.y(), backend_->real(), &dx_);
   return absl::OkStatus();
 }
 
@@ -115,6 +121,11 @@ LayerFlops Deconv2dLayer::flops() const {
 Tensor Deconv2dLayer::Forward(const Tensor& x, const Pass&) {
   convolution_->BackwardData(x, kernel_.value, y_);
   return y_;
+}
+
+void Deconv2dLayer::ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) {
+  convolution_->BackwardData(x, kernel_.value, y);
+  backend_->maps()->Normalise(n, y, y);
 }
 
 Tensor Deconv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
@@ -161,7 +172,8 @@ BatchNormLayer::BatchNormLayer(Backend* backend, const Shape& input, const Optio
 absl::Status BatchNormLayer::Plan(LayerMemory memory, bool) {
   RETURN_IF_ERROR(NeedMaps(backend_));
   const DType real = backend_->real();
-  memory.activations->Reserve(shape_, real, &y_);
+  memory.ReserveResult(shape_, real, /*is_read_backward=*/options_.relu, &y_);
+  if (!memory.has_backward) return absl::OkStatus();
   for (Tensor* statistic : {&mean_, &variance_, &local_mean_, &square_, &scale_mean_, &shift_mean_})
     memory.activations->Reserve(scale_.shape, real, statistic);
   return absl::OkStatus();
@@ -214,7 +226,7 @@ void BatchNormLayer::MoveRunning(const GroupMean* group) {
 
 Tensor BatchNormLayer::Forward(const Tensor& x, const Pass& pass) {
   if (!pass.is_training) {
-    backend_->maps()->Normalise(With(running_mean_.value, running_variance_.value), x, y_);
+    backend_->maps()->Normalise(WithRunning(), x, y_);
     return y_;
   }
   backend_->maps()->ChannelMoments(x, mean_, variance_);
@@ -239,6 +251,27 @@ Tensor BatchNormLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& p
   return dy;
 }
 
+ConvNormLayer::ConvNormLayer(const Shape& input, std::unique_ptr<MapConvolutionLayer> convolution,
+                             std::unique_ptr<BatchNormLayer> norm)
+    : SequenceLayer(input), convolution_(convolution.get()), norm_(norm.get()) {
+  Add(std::move(convolution));
+  Add(std::move(norm));
+}
+
+absl::Status ConvNormLayer::Plan(LayerMemory memory, bool wants_dx) {
+  if (memory.has_backward) return SequenceLayer::Plan(memory, wants_dx);
+  // Both of the moments are the normalisation's: its result is there from the first one on.
+  RETURN_IF_ERROR(norm_->Plan(memory, wants_dx));
+  memory.has_result = false;
+  return convolution_->Plan(memory, wants_dx);
+}
+
+Tensor ConvNormLayer::Forward(const Tensor& x, const Pass& pass) {
+  if (pass.is_training) return SequenceLayer::Forward(x, pass);
+  convolution_->ForwardNormalised(x, norm_->WithRunning(), norm_->result());
+  return norm_->result();
+}
+
 AffineReluLayer::AffineReluLayer(Backend* backend, const Shape& input, const std::string& name)
     : backend_(backend), shape_(input) {
   weight_ = {.name = absl::StrCat(name, "/weight"), .shape = {input[3]}, .init_value = 1};
@@ -247,7 +280,7 @@ AffineReluLayer::AffineReluLayer(Backend* backend, const Shape& input, const std
 
 absl::Status AffineReluLayer::Plan(LayerMemory memory, bool) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  memory.activations->Reserve(shape_, backend_->real(), &y_);
+  memory.ReserveResult(shape_, backend_->real(), /*is_read_backward=*/true, &y_);
   memory.activations->Reserve(weight_.shape, backend_->real(), &zeros_);
   return absl::OkStatus();
 }
@@ -275,8 +308,8 @@ Tensor AffineReluLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&)
 
 absl::Status GlobalMeanLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  memory.activations->Reserve(output(), backend_->real(), &y_);
-  if (wants_dx) memory.activations->Reserve(input_, backend_->real(), &dx_);
+  memory.ReserveResult(output(), backend_->real(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(input_, backend_->real(), &dx_);
   return absl::OkStatus();
 }
 
@@ -292,8 +325,8 @@ Tensor GlobalMeanLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
 
 absl::Status SpreadLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  memory.activations->Reserve(output_, backend_->real(), &y_);
-  if (wants_dx) memory.activations->Reserve(input_, backend_->real(), &dx_);
+  memory.ReserveResult(output_, backend_->real(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(input_, backend_->real(), &dx_);
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 
 #include "worker/engine/backend.h"
+#include "worker/engine/composite.h"
 #include "worker/engine/layer.h"
 #include "worker/engine/maps.h"
 
@@ -24,8 +25,15 @@ enum class KernelInit {
   kTorch,    // uniform within 1 / sqrt(fan-in): PyTorch's default for convolutions
 };
 
+// A convolution that a normalisation with fixed statistics can follow at once (ConvNormLayer).
+class MapConvolutionLayer : public Layer {
+ public:
+  // As Forward and then MapOperations::Normalise, into `y`.
+  virtual void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) = 0;
+};
+
 // A convolution without bias (maps.h).
-class Conv2dLayer : public Layer {
+class Conv2dLayer : public MapConvolutionLayer {
  public:
   struct Options {
     std::string name;
@@ -48,6 +56,7 @@ class Conv2dLayer : public Layer {
   }
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
+  void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
  private:
@@ -61,7 +70,7 @@ class Conv2dLayer : public Layer {
 
 // A transposed convolution that doubles the map, without bias: kernel 3, stride 2, padding 1,
 // output padding 1. It is the gradient of the convolution that halves a map of twice the extent.
-class Deconv2dLayer : public Layer {
+class Deconv2dLayer : public MapConvolutionLayer {
  public:
   // `input`: (B, H, W, C)
   Deconv2dLayer(Backend* backend, const Shape& input, std::string name, int64_t filters);
@@ -75,6 +84,7 @@ class Deconv2dLayer : public Layer {
   }
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
+  void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
  private:
@@ -94,6 +104,7 @@ class BiasLayer : public Layer {
 
   Shape output() const override { return shape_; }
   std::vector<Parameter*> parameters() override { return {&bias_}; }
+  InPlace in_place() const override { return {.forward = true, .backward = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -125,9 +136,15 @@ class BatchNormLayer : public Layer {
   Shape output() const override { return shape_; }
   std::vector<Parameter*> parameters() override { return {&scale_, &shift_}; }
   std::vector<Buffer*> buffers() override { return {&running_mean_, &running_variance_}; }
+  InPlace in_place() const override { return {.backward = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+  // What evaluation does.
+  Normalisation WithRunning() const { return With(running_mean_.value, running_variance_.value); }
+  // Where Forward leaves its result.
+  Tensor result() const { return y_; }
 
  private:
   Normalisation With(const Tensor& mean, const Tensor& variance) const;
@@ -147,6 +164,22 @@ class BatchNormLayer : public Layer {
   Tensor scale_mean_, shift_mean_;          // (C)
 };
 
+// A convolution and its normalisation. Evaluation takes both at once, where the result belongs, and
+// needs no memory for what lies between them.
+class ConvNormLayer : public SequenceLayer {
+ public:
+  // `input`: of the convolution.
+  ConvNormLayer(const Shape& input, std::unique_ptr<MapConvolutionLayer> convolution,
+                std::unique_ptr<BatchNormLayer> norm);
+
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+
+ private:
+  MapConvolutionLayer* const convolution_;
+  BatchNormLayer* const norm_;
+};
+
 // y = max(0, x * weight + bias), channel by channel; weight begins at 1, bias at 0.
 class AffineReluLayer : public Layer {
  public:
@@ -154,6 +187,7 @@ class AffineReluLayer : public Layer {
 
   Shape output() const override { return shape_; }
   std::vector<Parameter*> parameters() override { return {&weight_, &bias_}; }
+  InPlace in_place() const override { return {.backward = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;

@@ -79,6 +79,12 @@ class MapOperations {
 
   // y <- a * x + b * y; shapes equal. With b = 0 y need not hold numbers.
   virtual void Combine(double a, const Tensor& x, double b, const Tensor& y) = 0;
+  // y = a + b, then max(0, y) if `relu`; shapes equal, y none of the others.
+  virtual void Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) {
+    Combine(1, a, 0, y);
+    Combine(1, b, 1, y);
+    if (relu) Relu(y);
+  }
   // y <- max(0, y)
   virtual void Relu(const Tensor& y) = 0;
   // dy <- y > 0 ? dy : 0, with Relu's result y.

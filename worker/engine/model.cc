@@ -55,13 +55,14 @@ void Model::Add(std::unique_ptr<Layer> layer) {
 absl::Status Model::Plan(bool has_backward) {
   CHECK(!layers_.empty());
   size_t scratch_bytes = 1;
-  for (const std::unique_ptr<Layer>& layer : layers_) {
+  const std::vector<LayerTimes> times = TimesOfSequence(layers_, {}, has_backward);
+  for (size_t i = 0; i < layers_.size(); ++i) {
     // Nobody asks for the gradient of what no parameter precedes.
-    RETURN_IF_ERROR(layer->Plan({&activations_, &scratch_bytes, has_backward},
-                                has_backward && !parameters_.empty()));
-    for (Parameter* parameter : layer->parameters())
+    RETURN_IF_ERROR(layers_[i]->Plan({&activations_, &scratch_bytes, has_backward, times[i]},
+                                     has_backward && !parameters_.empty()));
+    for (Parameter* parameter : layers_[i]->parameters())
       parameters_.push_back(parameter);
-    for (Buffer* buffer : layer->buffers())
+    for (Buffer* buffer : layers_[i]->buffers())
       buffers_.push_back(buffer);
   }
   activations_.Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
@@ -94,7 +95,7 @@ absl::Status Model::CommitForEvaluation(const Model& trained) {
   }
   for (size_t i = 0; i < buffers_.size(); ++i)
     buffers_[i]->value = trained.buffers_[i]->value;
-  return Annotate(activations_.Commit(), "activations of the evaluation");
+  return Annotate(activations_.Commit(&trained.activations_), "activations of the evaluation");
 }
 
 void Model::Initialize(uint64_t seed) {

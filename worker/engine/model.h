@@ -32,7 +32,8 @@ class Model {
   absl::Status Commit();
   // As Commit, for evaluation only: forward passes with the parameters and buffers of `trained`, a
   // committed model of the same layers for any batch, which must outlive this one. There are no
-  // gradients, nor memory for them. Call ParametersChanged() when those of `trained` changed.
+  // gradients, nor memory for them; results may lie where `trained` has its own, so that a Forward
+  // here ends what a Forward there left. Call ParametersChanged() when those of `trained` changed.
   absl::Status CommitForEvaluation(const Model& trained);
 
   // Draws all parameters from Stream(seed, Purpose::kInit): equal for equal seeds, whatever the
@@ -76,7 +77,8 @@ class Model {
   Tensor flat_buffers() const { return buffer_values_.Flat(backend_->real()); }
   // Of one batch, after Commit.
   LayerFlops flops() const;
-  // Of activations and scratch, without what the backend keeps for its operations.
+  // Of activations and scratch, without what the backend keeps for its operations and what lies in
+  // another model's memory. After Commit.
   size_t activation_bytes() const { return activations_.bytes(); }
 
  private:

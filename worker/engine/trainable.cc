@@ -68,16 +68,25 @@ absl::Status Trainable::Commit() {
   RETURN_IF_ERROR(Reserve(&training_));
   if (evaluation_.model != nullptr) RETURN_IF_ERROR(Reserve(&evaluation_));
   RETURN_IF_ERROR(Annotate(buffers_.Commit(), "input buffers"));
+  if (evaluation_.model != nullptr && evaluation_.batch() == training_.batch()) {
+    evaluation_.input = training_.input;
+    evaluation_.targets = training_.targets;
+    evaluation_.output_gradient = training_.output_gradient;
+  }
   training_.objective->Start();
   if (evaluation_.model != nullptr) evaluation_.objective->Start();
   return absl::OkStatus();
 }
 
+// An evaluation in batches of training's size takes training's tensors.
 absl::Status Trainable::Reserve(Lane* lane) {
   const Shape output = lane->model->output();
-  buffers_.Reserve(lane->model->input(), lane->model->input_type(), &lane->input);
-  buffers_.Reserve(lane->objective->target_shape(), lane->objective->target_type(), &lane->targets);
-  buffers_.Reserve(output, DType::kFloat32, &lane->output_gradient);
+  if (lane == &training_ || lane->batch() != training_.batch()) {
+    const Objective& objective = *lane->objective;
+    buffers_.Reserve(lane->model->input(), lane->model->input_type(), &lane->input);
+    buffers_.Reserve(objective.target_shape(), objective.target_type(), &lane->targets);
+    buffers_.Reserve(output, DType::kFloat32, &lane->output_gradient);
+  }
   lane->predictions.resize(static_cast<size_t>(output.elements()));
   return lane->objective->Plan(&buffers_);
 }
@@ -192,6 +201,7 @@ absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch) {
   if (evaluation_.model != nullptr && std::exchange(is_evaluation_old_, false))
     evaluation_.model->ParametersChanged();
   const int64_t samples = CopyIn(batch, lane);
+  training_.prediction = {};
   backend_->BeginSection(kEvaluationSection);
   lane.prediction = lane.model->Forward(lane.input, {.is_training = false});
   backend_->EndSection();
@@ -212,7 +222,7 @@ absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch) {
 }
 
 absl::StatusOr<double> Trainable::TrainQuality(const Batch& batch) {
-  CHECK(training_.prediction.data != nullptr) << "before the first step";
+  CHECK(training_.prediction.data != nullptr) << "no step, or an evaluation since";
   ASSIGN_OR_RETURN(const double sum, training_.objective->QualitySum(training_.prediction,
                                                                      batch.targets, batch_size()));
   return sum / static_cast<double>(batch_size() * terms_per_sample());

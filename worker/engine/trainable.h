@@ -114,7 +114,7 @@ class Trainable {
   absl::StatusOr<EvalSums> EvalBatch(const Batch& batch);
 
   // The objective's quality of the last TrainStep's predictions, divided by samples and terms;
-  // `batch` is what that step was given. OUT_OF_RANGE as EvalBatch.
+  // `batch` is what that step was given. Before the next EvalBatch. OUT_OF_RANGE as EvalBatch.
   absl::StatusOr<double> TrainQuality(const Batch& batch);
 
   // Predictions (b, outputs) of the last TrainStep or EvalBatch.

@@ -49,14 +49,12 @@ class Builder {
     return Add(std::make_unique<Conv2dLayer>(backend_, shape_, options));
   }
 
-  Builder& Norm(const std::string& name, bool relu) {
-    return Add(std::make_unique<BatchNormLayer>(
-        backend_, shape_, BatchNormLayer::Options{.name = name + "/norm", .relu = relu}));
+  // Convolution, batch normalisation, ReLU if asked. `name`: of the normalisation.
+  Builder& ConvNorm(const Conv2dLayer::Options& options, const std::string& name, bool relu) {
+    return Normalised(std::make_unique<Conv2dLayer>(backend_, shape_, options), name, relu);
   }
-
-  // Convolution, batch normalisation, ReLU.
   Builder& ConvNormRelu(const Conv2dLayer::Options& options) {
-    return Conv(options).Norm(options.name, true);
+    return ConvNorm(options, options.name, true);
   }
 
   // Depthwise 3x3, then pointwise; nothing in between.
@@ -66,18 +64,13 @@ class Builder {
     int64_t stride = 1;
     int64_t dilation = 1;
   };
-  Builder& SeparableConv(const Separable& s) {
-    Conv({.name = s.name + "/depthwise",
-          .filters = shape_[3],
-          .stride = s.stride,
-          .dilation = s.dilation,
-          .groups = shape_[3]});
-    return Conv({.name = s.name + "/pointwise", .filters = s.filters, .kernel = 1});
+  Builder& SeparableConv(const Separable& s) { return Depthwise(s).Conv(Pointwise(s)); }
+  Builder& SeparableNorm(const Separable& s, bool relu) {
+    return Depthwise(s).ConvNorm(Pointwise(s), s.name, relu);
   }
 
   Builder& DeconvNormRelu(const std::string& name, int64_t filters) {
-    Add(std::make_unique<Deconv2dLayer>(backend_, shape_, name, filters));
-    return Norm(name, true);
+    return Normalised(std::make_unique<Deconv2dLayer>(backend_, shape_, name, filters), name, true);
   }
 
   Builder& Branches(Join join, bool relu, std::vector<Sequence> branches) {
@@ -87,6 +80,26 @@ class Builder {
   Backend* backend() const { return backend_; }
 
  private:
+  Builder& Normalised(std::unique_ptr<MapConvolutionLayer> convolution, const std::string& name,
+                      bool relu) {
+    auto norm = std::make_unique<BatchNormLayer>(
+        backend_, convolution->output(),
+        BatchNormLayer::Options{.name = name + "/norm", .relu = relu});
+    return Add(std::make_unique<ConvNormLayer>(shape_, std::move(convolution), std::move(norm)));
+  }
+
+  Builder& Depthwise(const Separable& s) {
+    return Conv({.name = s.name + "/depthwise",
+                 .filters = shape_[3],
+                 .stride = s.stride,
+                 .dilation = s.dilation,
+                 .groups = shape_[3]});
+  }
+
+  static Conv2dLayer::Options Pointwise(const Separable& s) {
+    return {.name = s.name + "/pointwise", .filters = s.filters, .kernel = 1};
+  }
+
   Backend* const backend_;
   const DeepcamSpec& spec_;
   Shape shape_;
@@ -105,17 +118,13 @@ struct EdgeBlock {
 
 void AddEdgeBlock(const EdgeBlock& block, Builder* net) {
   Builder main = net->Branch(), skip = net->Branch();
-  main.SeparableConv({.name = block.name + "/conv1", .filters = block.inner})
-      .Norm(block.name + "/conv1", true)
-      .SeparableConv({.name = block.name + "/conv2", .filters = block.filters})
-      .Norm(block.name + "/conv2", false)
+  main.SeparableNorm({.name = block.name + "/conv1", .filters = block.inner}, true)
+      .SeparableNorm({.name = block.name + "/conv2", .filters = block.filters}, false)
       .SeparableConv(
           {.name = block.name + "/conv3", .filters = block.filters, .stride = block.stride});
-  skip.Conv({.name = block.name + "/skip",
-             .filters = block.filters,
-             .kernel = 1,
-             .stride = block.stride})
-      .Norm(block.name + "/skip", false);
+  skip.ConvNorm(
+      {.name = block.name + "/skip", .filters = block.filters, .kernel = 1, .stride = block.stride},
+      block.name + "/skip", false);
   std::vector<Sequence> branches;
   branches.push_back(main.Take());
   branches.push_back(skip.Take());
@@ -128,7 +137,7 @@ void AddMiddleBlock(const std::string& name, Builder* net) {
   const int64_t filters = net->shape()[3];
   for (int i = 1; i <= 3; ++i) {
     const std::string conv = absl::StrCat(name, "/conv", i);
-    main.SeparableConv({.name = conv, .filters = filters}).Norm(conv, i < 3);
+    main.SeparableNorm({.name = conv, .filters = filters}, i < 3);
   }
   std::vector<Sequence> branches;
   branches.push_back(main.Take());
@@ -172,8 +181,7 @@ Sequence DeepPath(const DeepcamSpec& spec, const Builder& at) {
   int index = 3;
   for (const int64_t filters : {1536, 1536, 2048}) {
     const std::string name = absl::StrCat("conv", index++);
-    net.SeparableConv({.name = name, .filters = net.Filters(filters), .dilation = 2})
-        .Norm(name, true);
+    net.SeparableNorm({.name = name, .filters = net.Filters(filters), .dilation = 2}, true);
   }
   AddPyramid(&net);
   net.DeconvNormRelu("decoder/deconv1a", net.Filters(256));

@@ -25,7 +25,7 @@ absl::StatusOr<ModelParts> MakeCosmoflowParts(const ModelSpec& spec, Backend* ba
 absl::StatusOr<ModelParts> MakeDeepcamParts(const ModelSpec& spec, Backend* backend,
                                             const Model* trained) {
   DeepcamSpec deepcam = spec.deepcam;
-  if (trained != nullptr) deepcam.batch = spec.eval_batch;
+  if (trained != nullptr && spec.eval_batch != 0) deepcam.batch = spec.eval_batch;
   ModelParts parts;
   ASSIGN_OR_RETURN(parts.model, MakeDeepcam(deepcam, backend, trained));
   parts.objective = std::make_unique<SegmentationObjective>(backend, parts.model->output(),
@@ -36,11 +36,13 @@ absl::StatusOr<ModelParts> MakeDeepcamParts(const ModelSpec& spec, Backend* back
 struct Entry {
   absl::string_view name;
   absl::StatusOr<ModelParts> (*make)(const ModelSpec& spec, Backend* backend, const Model* trained);
+  // Whether evaluation has a model of its own even in batches of training's size: it keeps less.
+  bool evaluates_apart;
 };
 
 constexpr Entry kModels[] = {
-    {"cosmoflow", MakeCosmoflowParts},
-    {"deepcam", MakeDeepcamParts},
+    {"cosmoflow", MakeCosmoflowParts, false},
+    {"deepcam", MakeDeepcamParts, true},
 };
 
 }  // namespace
@@ -51,7 +53,9 @@ absl::StatusOr<std::unique_ptr<Trainable>> MakeTrainable(const ModelSpec& spec,
     if (entry.name != spec.name) continue;
     ASSIGN_OR_RETURN(ModelParts training, entry.make(spec, backend.get(), nullptr));
     ModelParts evaluation;
-    if (spec.eval_batch != 0 && spec.eval_batch != training.model->input()[0]) {
+    const bool is_other_batch =
+        spec.eval_batch != 0 && spec.eval_batch != training.model->input()[0];
+    if (entry.evaluates_apart || is_other_batch) {
       ASSIGN_OR_RETURN(evaluation, entry.make(spec, backend.get(), training.model.get()));
     }
     return Trainable::Make(std::move(backend), std::move(training), std::move(evaluation),

@@ -60,11 +60,19 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
       {"strided depthwise", {1, 12, 10, 64, 64, 3, 2, 1, 64}},
       {"strided depthwise of an odd map", {1, 7, 5, 20, 20, 3, 2, 1, 20}},
       {"dilated depthwise", {1, 6, 9, 48, 48, 3, 1, 2, 48}},
+      {"wide depthwise", {1, 5, 40, 35, 35, 3, 1, 1, 35}},
+      {"depthwise of five", {1, 6, 9, 20, 20, 5, 1, 1, 20}},
+      {"depthwise beyond the map", {1, 4, 9, 20, 20, 3, 1, 5, 20}},
       {"pyramid 6", {1, 6, 9, 64, 32, 3, 1, 6}},
       {"pyramid 18, beyond the map", {2, 6, 9, 64, 32, 3, 1, 18}},
+      {"wide pyramid 6", {2, 6, 9, 96, 64, 3, 1, 6}},
+      {"wide pyramid 12", {2, 14, 11, 64, 64, 3, 1, 12}},
+      {"wide pyramid 18, beyond the map", {1, 6, 9, 64, 96, 3, 1, 18}},
       {"decoder", {1, 12, 18, 76, 64, 3}},
       {"transposed", {1, 12, 18, 64, 64, 3, 2}},
       {"transposed last", {1, 32, 48, 3, 64, 3, 2}},
+      {"transposed to an odd map", {2, 7, 5, 6, 64, 3, 2}},
+      {"transposed in parts", {1, 130, 63, 3, 64, 3, 2}},
       {"narrow", {2, 8, 8, 4, 8, 3}},
       {"odd channels", {1, 6, 5, 3, 5, 3, 2}},
       {"grouped", {1, 6, 5, 8, 12, 3, 1, 1, 4}},
@@ -79,6 +87,56 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
     ExpectClose(actual.y, expected.y, taps * row.shape.in_channels);
     ExpectClose(actual.dx, expected.dx, taps * row.shape.out_channels);
     ExpectClose(actual.dw, expected.dw, row.shape.y().elements() / row.shape.out_channels);
+  }
+}
+
+// y = normalise(x * w) with statistics that do not come from x: at once where the backend offers
+// it.
+Floats RunNormalised(Backend* backend, const std::string& numbers, const Conv2dShape& shape,
+                     bool relu) {
+  const Shape channels = {shape.out_channels};
+  Floats x = DrawFactors(numbers, shape.x(), 1), w = DrawFactors(numbers, shape.w(), 2);
+  Floats mean = Floats::Random(channels, 3), variance = Floats::Random(channels, 4);
+  Floats scale = Floats::Random(channels, 5), shift = Floats::Random(channels, 6);
+  for (float& value : variance.values)
+    value = 2 + value;
+  const Normalisation n = {mean.view(), variance.view(), scale.view(), shift.view(), 1e-5, relu};
+  Floats y(shape.y());
+  auto convolution = backend->maps()->MakeConvolution2d(shape);
+  EXPECT_THAT(convolution, IsOk());
+  for (int time = 0; time < 2; ++time) {  // the second time with what the first one prepared
+    if ((*convolution)->ForwardNormalised(x.view(), w.view(), n, y.view())) continue;
+    (*convolution)->Forward(x.view(), w.view(), y.view());
+    backend->maps()->Normalise(n, y.view(), y.view());
+  }
+  backend->Synchronize();
+  return y;
+}
+
+TEST_P(MapConformanceTest, NormalisedConvolutionsAgree) {
+  const struct {
+    const char* name;
+    Conv2dShape shape;
+  } rows[] = {
+      {"first layer", {2, 32, 48, 16, 32, 3, 2}},
+      {"second layer", {1, 16, 24, 32, 64, 3}},
+      {"skip", {2, 16, 24, 64, 128, 1, 2}},
+      {"pointwise", {2, 6, 9, 91, 728, 1}},
+      {"pointwise of an odd width", {1, 3, 5, 7, 13, 1}},
+      {"depthwise", {2, 6, 9, 91, 91, 3, 1, 1, 91}},
+      {"pyramid 6", {1, 6, 9, 64, 32, 3, 1, 6}},
+      {"wide pyramid 12", {1, 14, 11, 64, 64, 3, 1, 12}},
+      {"decoder", {1, 12, 18, 76, 64, 3}},
+      {"strided", {1, 12, 18, 64, 64, 3, 2}},
+      {"narrow", {2, 8, 8, 4, 8, 3}},
+  };
+  for (const auto& row : rows) {
+    for (const bool relu : {false, true}) {
+      SCOPED_TRACE(row.name);
+      ExpectClose(RunNormalised(backend_.get(), GetParam(), row.shape, relu),
+                  RunNormalised(&reference_, GetParam(), row.shape, relu),
+                  row.shape.kernel * row.shape.kernel * row.shape.in_channels);
+    }
   }
 }
 
@@ -161,6 +219,15 @@ TEST_P(MapConformanceTest, ElementwiseOperationsAgree) {
     for (size_t i = 0; i < 100; ++i)
       EXPECT_FLOAT_EQ(y.values[i], 2 * x.values[i] + 0.5F * before.values[i]);
 
+    Floats sum(shape), cut(shape);
+    backend->maps()->Sum(x.view(), y.view(), false, sum.view());
+    backend->maps()->Sum(x.view(), y.view(), true, cut.view());
+    backend->Synchronize();
+    for (size_t i = 0; i < 100; ++i) {
+      EXPECT_EQ(sum.values[i], x.values[i] + y.values[i]);
+      EXPECT_EQ(cut.values[i], std::max(sum.values[i], 0.0F));
+    }
+
     Floats dy = Floats::Random(shape, 3);
     const Floats incoming = dy;
     backend->maps()->Relu(x.view());
@@ -169,6 +236,26 @@ TEST_P(MapConformanceTest, ElementwiseOperationsAgree) {
     EXPECT_EQ(*std::min_element(x.values.begin(), x.values.end()), 0);
     for (size_t i = 0; i < 100; ++i)
       EXPECT_EQ(dy.values[i], x.values[i] > 0 ? incoming.values[i] : 0);
+  }
+}
+
+// A bias on a map, which has far more rows than a batch of a dense layer.
+TEST_P(MapConformanceTest, BiasAgrees) {
+  const Shape shape = {2'500, 19};
+  for (const double slope : {1.0, 0.25}) {
+    const Activation f = {Activation::Kind::kLeakyRelu, slope};
+    std::vector<Floats> results;
+    for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
+      Floats y = Floats::Random(shape, 1), dy = Floats::Random(shape, 2);
+      Floats bias = Floats::Random({19}, 3), dbias({19});
+      backend->ActivationForward(y.view(), bias.view(), f);
+      backend->ActivationBackward(y.view(), f, dy.view(), dbias.view());
+      backend->Synchronize();
+      results.insert(results.end(), {y, dy, dbias});
+    }
+    EXPECT_EQ(results[0].values, results[3].values);
+    EXPECT_EQ(results[1].values, results[4].values);
+    ExpectClose(results[2], results[5], 2'500);
   }
 }
 

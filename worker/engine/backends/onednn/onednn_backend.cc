@@ -1,14 +1,21 @@
 #include "worker/engine/backends/onednn/onednn_backend.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/onednn/kernels.h"
+#include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
 #include "worker/engine/backends/onednn/onednn_maps.h"
@@ -40,6 +47,16 @@ PoolExtents ExtentsOf(const Shape& x) {
   return {x[0], x[1] / 2, x[2] / 2, x[3] / 2, x[4]};
 }
 
+constexpr size_t kLine = 64;  // a cache line, and a vector
+constexpr size_t kLargePage = size_t{2} << 20;
+
+// From so many rows on, a bias belongs to a map; dense layers have a row for each sample.
+constexpr int64_t kMapRows = 1024;
+
+bool IsMapActivation(const Tensor& y, const Activation& f) {
+  return f.kind == Activation::Kind::kLeakyRelu && y.shape[0] >= kMapRows;
+}
+
 class OnednnBackend : public ReferenceBackend<float> {
  public:
   explicit OnednnBackend(OnednnFactors factors)
@@ -56,6 +73,24 @@ class OnednnBackend : public ReferenceBackend<float> {
   }
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
+
+  // What is large lies on large pages if the system gives them: there is less to translate.
+  absl::StatusOr<void*> Allocate(size_t bytes) override {
+    const size_t alignment = bytes < 4 * kLargePage ? kLine : kLargePage;
+    const size_t size = (bytes + alignment - 1) / alignment * alignment;
+    void* const memory = size < bytes ? nullptr : std::aligned_alloc(alignment, size);
+    if (memory == nullptr)
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cannot allocate ", bytes, " bytes for the model; reduce the batch"));
+    if (alignment == kLargePage) static_cast<void>(madvise(memory, size, MADV_HUGEPAGE));
+    std::memset(memory, 0, bytes);
+    return memory;
+  }
+  void Free(void* memory) override { std::free(memory); }
+  void Copy(const Tensor& src, const Tensor& dst) override {
+    CHECK(src.bytes() == dst.bytes());
+    CopyKernel(src.data, src.bytes(), dst.data);
+  }
 
   void Synchronize() override {
     MustOnednn("wait", [&] { stream_.wait(); });
@@ -117,6 +152,23 @@ class OnednnBackend : public ReferenceBackend<float> {
     const int64_t rows = dy.shape[0], in = dw.shape[0], out = dw.shape[1];
     CHECK(x.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
     RunProduct({true, false, in, out, rows}, short_products_.get(), x, dy, dw);
+  }
+
+  void ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) override {
+    if (!IsMapActivation(y, f)) return ReferenceBackend::ActivationForward(y, bias, f);
+    CHECK(bias.elements() == y.shape[1]);
+    BiasKernel({y.shape[0], y.shape[1]}, bias.As<float>(), static_cast<float>(f.parameter),
+               y.As<float>());
+  }
+
+  void ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
+                          const Tensor& dbias) override {
+    if (!IsMapActivation(y, f)) return ReferenceBackend::ActivationBackward(y, f, dy, dbias);
+    CHECK(y.shape == dy.shape && dbias.elements() == y.shape[1]);
+    const std::vector<double> sums = BiasBackwardKernel(
+        {y.shape[0], y.shape[1]}, y.As<float>(), static_cast<float>(f.parameter), dy.As<float>());
+    std::transform(sums.begin(), sums.end(), dbias.As<float>(),
+                   [](double sum) { return static_cast<float>(sum); });
   }
 
   void SumOfSquares(const Tensor& x, const Tensor& sum) override {

@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/onednn/fixed_scale.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
 #include "worker/engine/backends/onednn/short_pack.h"
 
@@ -119,6 +120,7 @@ OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engin
       {kDirect, g.x_factor, g.any_w, g.y_factor, g.strides, g.dilates, g.before, g.after}, engine,
       forward);
   forward_ = dnnl::convolution_forward(forward);
+  forward_kernel_ = forward.impl_info_str();
   backward_data_ = dnnl::convolution_backward_data(backward_data);
   backward_weights_ = dnnl::convolution_backward_weights(backward_weights);
 
@@ -199,6 +201,53 @@ void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& 
                                {DNNL_ARG_WEIGHTS, forward_weights_.memory},
                                {DNNL_ARG_DST, y_}});
   });
+}
+
+void OnednnConvolution::PlanNormalised(bool has_relu) {
+  normalised_ = NormalisedForward{.has_relu = has_relu, .primitive = {}, .slope = {}, .offset = {}};
+  const Geometry& g = shape_;
+  const dnnl::engine engine = stream_.get_engine();
+  const Desc channels({1, g.y_shape[3], 1, 1}, Type::f32, Tag::nchw);
+  dnnl::post_ops tail;
+  tail.append_binary(dnnl::algorithm::binary_mul, channels);
+  tail.append_binary(dnnl::algorithm::binary_add, channels);
+  if (has_relu) tail.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(tail);
+  const dnnl::convolution_forward::primitive_desc forward(
+      {dnnl::prop_kind::forward_training, kDirect, g.x_factor, forward_weights_.memory.get_desc(),
+       g.y, g.strides, g.dilates, g.before, g.after},
+      attributes, engine, /*allow_empty=*/true);
+  if (!forward || forward.impl_info_str() != forward_kernel_) return;
+  normalised_->primitive = dnnl::convolution_forward(forward);
+  normalised_->slope = dnnl::memory(channels, engine, nullptr);
+  normalised_->offset = dnnl::memory(channels, engine, nullptr);
+}
+
+bool OnednnConvolution::ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                                          const Tensor& y) {
+  CHECK(x.shape == shape_.x_shape && w.shape == shape_.w_shape && y.shape == shape_.y_shape);
+  if (y.shape.rank() != 4) return false;
+  bool is_offered = false;
+  MustOnednn("normalised convolution", [&] {
+    if (!normalised_.has_value() || normalised_->has_relu != n.relu) PlanNormalised(n.relu);
+    is_offered = static_cast<bool>(normalised_->primitive);
+    if (!is_offered) return;
+    FixedScale scale(n);
+    normalised_->slope.set_data_handle(scale.slope.data());
+    normalised_->offset.set_data_handle(scale.offset.data());
+    Pack(w, &forward_weights_);
+    SetFactor(x, 0, &x_factor_);
+    y_.set_data_handle(y.As<float>());
+    normalised_->primitive.execute(
+        stream_, {{DNNL_ARG_SRC, x_factor_},
+                  {DNNL_ARG_WEIGHTS, forward_weights_.memory},
+                  {DNNL_ARG_DST, y_},
+                  {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, normalised_->slope},
+                  {DNNL_ARG_ATTR_MULTIPLE_POST_OP(1) | DNNL_ARG_SRC_1, normalised_->offset}});
+    stream_.wait();  // before `scale` ends
+  });
+  return is_offered;
 }
 
 void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) {

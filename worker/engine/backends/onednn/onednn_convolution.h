@@ -10,6 +10,8 @@
 #define WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_CONVOLUTION_H_
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 
@@ -44,6 +46,9 @@ class OnednnConvolution : public Convolution {
 
   void WeightsChanged() override;
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
+  // Offered for maps where the library's kernel is the one that it has for Forward.
+  bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                         const Tensor& y) override;
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override;
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override;
 
@@ -56,12 +61,20 @@ class OnednnConvolution : public Convolution {
     bool is_current = false;
   };
 
+  // Forward with a multiplication, an addition and ReLU behind the sums.
+  struct NormalisedForward {
+    bool has_relu = false;
+    dnnl::convolution_forward primitive;  // empty: not offered
+    dnnl::memory slope, offset;           // (out); views
+  };
+
   OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
                     const dnnl::stream& stream, ShortStaging* staging);
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Geometry& geometry,
                                                                  const dnnl::engine& engine,
                                                                  const dnnl::stream& stream,
                                                                  ShortStaging* staging);
+  void PlanNormalised(bool has_relu);
   void Pack(const Tensor& w, PackedWeights* packed);
   int64_t BlockOf(const dnnl::memory::desc& weights) const;
   // `tensor` as a factor; `place` in staging.
@@ -73,6 +86,8 @@ class OnednnConvolution : public Convolution {
   // Views whose addresses change with every call.
   dnnl::memory x_factor_, y_factor_, x_, w_, y_;
   dnnl::convolution_forward forward_;
+  std::string forward_kernel_;                   // the library's name for it
+  std::optional<NormalisedForward> normalised_;  // planned when first asked for
   dnnl::convolution_backward_data backward_data_;
   dnnl::convolution_backward_weights backward_weights_;
   PackedWeights forward_weights_;

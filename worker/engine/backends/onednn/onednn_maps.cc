@@ -8,6 +8,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/onednn/depthwise.h"
+#include "worker/engine/backends/onednn/dilated_convolution.h"
 #include "worker/engine/backends/onednn/gemm.h"
 #include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
@@ -34,7 +35,8 @@ std::vector<float> InverseDeviations(const Normalisation& n) {
   return inverse;
 }
 
-// A convolution of kernel 1 and stride 1 is a product of the pixels' matrix with the weights.
+// A convolution of kernel 1 and stride 1 is a product of the pixels' matrix with the weights. It is
+// so for evaluation too: oneDNN's convolution, which normalises as it stores, is slower by more.
 class PointwiseConvolution : public Convolution {
  public:
   PointwiseConvolution(const Conv2dShape& shape, ShortProducts* short_products)
@@ -76,9 +78,11 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
   if (DepthwiseConvolution::CanDo(shape)) return std::make_unique<DepthwiseConvolution>(shape);
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
     return std::make_unique<PointwiseConvolution>(shape, short_products_);
+  // Float32 only: short factors stay with oneDNN's convolution.
+  if (short_products_ == nullptr && DilatedConvolution::CanDo(shape))
+    return std::make_unique<DilatedConvolution>(shape);
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                    OnednnConvolution::Make(shape, engine_, stream_, StagingOf(short_products_)));
-  // Float32 only: short factors stay with oneDNN's convolution.
   if (short_products_ == nullptr && StridedConvolution::CanDo(shape))
     return std::make_unique<StridedConvolution>(shape, std::move(convolution));
   return convolution;
@@ -130,6 +134,11 @@ void OnednnMaps::NormaliseBackward(const Normalisation& n, const Tensor& x,
 void OnednnMaps::Combine(double a, const Tensor& x, double b, const Tensor& y) {
   CHECK(x.elements() == y.elements());
   CombineKernel(static_cast<float>(a), x.As<float>(), static_cast<float>(b), y.Span<float>());
+}
+
+void OnednnMaps::Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) {
+  CHECK(a.shape == y.shape && b.shape == y.shape);
+  SumKernel(a.As<float>(), b.As<float>(), relu, y.Span<float>());
 }
 
 void OnednnMaps::Relu(const Tensor& y) {

@@ -29,6 +29,7 @@ class OnednnMaps : public ReferenceMaps<float> {
   void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
                          const Tensor& shift_mean, const Tensor& dy) override;
   void Combine(double a, const Tensor& x, double b, const Tensor& y) override;
+  void Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) override;
   void Relu(const Tensor& y) override;
   void ReluBackward(const Tensor& y, const Tensor& dy) override;
   void PutChannels(const Tensor& part, int64_t first, const Tensor& all) override;
