@@ -36,7 +36,8 @@ absl::StatusOr<ModelParts> MakeDeepcamParts(const ModelSpec& spec, Backend* back
 struct Entry {
   absl::string_view name;
   absl::StatusOr<ModelParts> (*make)(const ModelSpec& spec, Backend* backend, const Model* trained);
-  // Whether evaluation has a model of its own even in batches of training's size: it keeps less.
+  // Whether evaluation has a model of its own even in batches of training's size: it keeps less, and
+  // what it needs stays in the processor's caches. A device would prepare its convolutions twice.
   bool evaluates_apart;
 };
 
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Trainable>> MakeTrainable(const ModelSpec& spec,
     ModelParts evaluation;
     const bool is_other_batch =
         spec.eval_batch != 0 && spec.eval_batch != training.model->input()[0];
-    if (entry.evaluates_apart || is_other_batch) {
+    if ((entry.evaluates_apart && backend->is_host_memory()) || is_other_batch) {
       ASSIGN_OR_RETURN(evaluation, entry.make(spec, backend.get(), training.model.get()));
     }
     return Trainable::Make(std::move(backend), std::move(training), std::move(evaluation),
