@@ -36,8 +36,9 @@ absl::StatusOr<ModelParts> MakeDeepcamParts(const ModelSpec& spec, Backend* back
 struct Entry {
   absl::string_view name;
   absl::StatusOr<ModelParts> (*make)(const ModelSpec& spec, Backend* backend, const Model* trained);
-  // Whether evaluation has a model of its own even in batches of training's size: it keeps less, and
-  // what it needs stays in the processor's caches. A device would prepare its convolutions twice.
+  // Whether evaluation has a model of its own even in batches of training's size: it keeps less,
+  // and what it needs stays in the processor's caches. A device would prepare its convolutions
+  // twice.
   bool evaluates_apart;
 };
 
