@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <span>
 
 #include "worker/engine/tensor.h"
 
@@ -24,6 +25,12 @@ struct AdaptiveStep {
   double correction2() const { return 1 - std::pow(beta2, static_cast<double>(step)); }
 };
 
+// What LAMB multiplies the learning rate by for a tensor of these lengths.
+inline double LambRatio(const AdaptiveStep& step, double length, double direction_length) {
+  const bool is_one = step.weight_decay == 0 || !(length > 0) || !(direction_length > 0);
+  return is_one ? 1 : length / direction_length;
+}
+
 // Not thread-safe; belongs to its backend. All tensors of one call have
 // equal shapes and are real. Gradients serve as working memory: what they hold afterwards is
 // unspecified unless stated.
@@ -40,14 +47,15 @@ class AdaptiveOperations {
   // Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
   virtual void AdamW(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
                      const Tensor& m, const Tensor& v) = 0;
-  // gradients <- u = (m / c1) / (sqrt(v / c2) + epsilon) + weight_decay p, where g is first
-  // shortened: LAMB's direction, of all parameters at once. You et al., "Large batch optimization
-  // for deep learning", 2020, as in APEX.
-  virtual void LambDirection(const AdaptiveStep& step, const Tensor& parameters,
-                             const Tensor& gradients, const Tensor& m, const Tensor& v) = 0;
-  // p <- p - rate |p| / |u| u, or - rate u where one of the lengths is 0: LAMB's step of one
-  // tensor.
-  virtual void LambMove(double rate, const Tensor& direction, const Tensor& parameters) = 0;
+  // Over several tensors that lie side by side: all of g is first shortened to max_length, then
+  //   u = (m / c1) / (sqrt(v / c2) + epsilon) + weight_decay p
+  // and in each tensor p <- p - lr |p| / |u| u; the ratio is 1 where one of the lengths is 0, and
+  // everywhere if there is no weight decay.
+  //   sizes: elements of each tensor, in order
+  // You et al., "Large batch optimization for deep learning", 2020, as in APEX.
+  virtual void Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes,
+                    const Tensor& parameters, const Tensor& gradients, const Tensor& m,
+                    const Tensor& v) = 0;
   // y <- y + factor * x
   virtual void AddScaled(double factor, const Tensor& x, const Tensor& y) = 0;
 };

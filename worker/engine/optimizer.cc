@@ -1,5 +1,7 @@
 #include "worker/engine/optimizer.h"
 
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -14,10 +16,11 @@ using Kind = OptimizerOptions::Kind;
 
 constexpr Kind kKinds[] = {Kind::kSgd, Kind::kAdam, Kind::kAdamW, Kind::kLamb};
 
-// The part of a flat vector that begins at `offset` elements.
-Tensor PartAt(const Tensor& flat, int64_t offset, const Shape& shape) {
-  const size_t bytes = static_cast<size_t>(offset) * SizeOf(flat.dtype);
-  return {static_cast<std::byte*>(flat.data) + bytes, shape, flat.dtype};
+std::vector<int64_t> TrainedSizes(const Model& model) {
+  std::vector<int64_t> sizes;
+  for (const Parameter* parameter : model.parameters())
+    if (!parameter->is_frozen) sizes.push_back(parameter->shape.elements());
+  return sizes;
 }
 
 }  // namespace
@@ -68,7 +71,7 @@ absl::Status SgdOptimizer::Commit() {
 void SgdOptimizer::Step(double learning_rate) {
   int64_t offset = 0;
   for (const Parameter* parameter : model_->parameters()) {
-    const Tensor velocity = PartAt(velocity_, offset, parameter->shape);
+    const Tensor velocity = velocity_.Part(offset, parameter->shape);
     offset += parameter->shape.elements();
     if (parameter->is_frozen) continue;
     backend_->Sgd({.learning_rate = learning_rate, .momentum = momentum_, .l2 = parameter->l2},
@@ -92,19 +95,6 @@ absl::Status AdaptiveOptimizer::Commit() {
   return state_.Commit();
 }
 
-// The gradients have become the direction.
-void AdaptiveOptimizer::MoveLamb(double learning_rate) {
-  AdaptiveOperations* adaptive = backend_->adaptive();
-  if (options_.weight_decay == 0) {
-    adaptive->AddScaled(-learning_rate, model_->Trained(model_->flat_gradients()),
-                        model_->Trained(model_->flat_parameters()));
-    return;
-  }
-  for (const Parameter* parameter : model_->parameters())
-    if (!parameter->is_frozen)
-      adaptive->LambMove(learning_rate, parameter->gradient, parameter->value);
-}
-
 void AdaptiveOptimizer::Step(double learning_rate) {
   const AdaptiveStep step = {.learning_rate = learning_rate,
                              .beta1 = options_.beta1,
@@ -126,8 +116,7 @@ void AdaptiveOptimizer::Step(double learning_rate) {
       backend_->adaptive()->AdamW(step, values, gradients, m, v);
       break;
     case Kind::kLamb:
-      backend_->adaptive()->LambDirection(step, values, gradients, m, v);
-      MoveLamb(learning_rate);
+      backend_->adaptive()->Lamb(step, TrainedSizes(*model_), values, gradients, m, v);
       break;
   }
   model_->ParametersChanged();

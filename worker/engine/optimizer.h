@@ -90,8 +90,6 @@ class AdaptiveOptimizer : public Optimizer {
   void set_steps_done(int64_t steps) override { step_ = steps; }
 
  private:
-  void MoveLamb(double learning_rate);
-
   const OptimizerOptions options_;
   Backend* const backend_;
   Model* const model_;

@@ -65,6 +65,13 @@ struct Tensor {
   std::span<T> Span() const {
     return {As<T>(), static_cast<size_t>(elements())};
   }
+  // The elements from `first` on, as many as `part` has.
+  Tensor Part(int64_t first, const Shape& part) const {
+    CHECK(first >= 0 && first + part.elements() <= elements())
+        << "first=" << first << " part=" << part.ToString() << " of=" << shape.ToString();
+    return {static_cast<std::byte*>(data) + static_cast<size_t>(first) * SizeOf(dtype), part,
+            dtype};
+  }
   // The same numbers under another shape with as many elements.
   Tensor Reshaped(const Shape& other) const {
     CHECK(other.elements() == elements())

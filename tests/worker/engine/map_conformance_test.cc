@@ -317,32 +317,40 @@ TEST_P(MapConformanceTest, AdamAndAdamWAgree) {
   }
 }
 
-// With gradients longer and shorter than the limit, and without one.
+// With gradients longer and shorter than the limit and without one, with and without weight decay.
 TEST_P(MapConformanceTest, LambAgrees) {
+  const std::vector<int64_t> sizes = {1, 5000, 15'000};
   for (const double max_length : {40.0, 1000.0, 0.0}) {
-    SCOPED_TRACE(max_length);
-    const auto run = [max_length](Backend* backend) {
-      return RunOptimizer({20'001}, [&](AdaptiveStep step, const Tensor& g, Moved* state) {
-        step.max_length = max_length;
-        backend->adaptive()->LambDirection(step, state->p.view(), g, state->m.view(),
-                                           state->v.view());
-        backend->adaptive()->LambMove(step.learning_rate, g, state->p.view());
-        backend->Synchronize();
-      });
-    };
-    ExpectSameMove(run(backend_.get()), run(&reference_));
+    for (const double weight_decay : {0.02, 0.0}) {
+      SCOPED_TRACE(max_length);
+      SCOPED_TRACE(weight_decay);
+      const auto run = [&](Backend* backend) {
+        return RunOptimizer({20'001}, [&](AdaptiveStep step, const Tensor& g, Moved* state) {
+          step.max_length = max_length;
+          step.weight_decay = weight_decay;
+          backend->adaptive()->Lamb(step, sizes, state->p.view(), g, state->m.view(),
+                                    state->v.view());
+          backend->Synchronize();
+        });
+      };
+      ExpectSameMove(run(backend_.get()), run(&reference_));
+    }
   }
 }
 
-TEST_P(MapConformanceTest, LambMovesByTheRateAloneWhereALengthIsZero) {
-  Floats zeros({3}), unmoved({3}, {1, -2, 2}), direction({3}, {1, -2, 4});
+// In the first step the direction is the gradient's sign, if epsilon is next to nothing.
+TEST_P(MapConformanceTest, LambMovesEachTensorByItsOwnLengths) {
+  Floats p({6}, {0, 0, 0, 3, 0, 4}), g({6}, {1, -2, 4, -8, 1, 1}), m(p.shape), v(p.shape);
+  const std::vector<int64_t> sizes = {3, 3};
 
-  backend_->adaptive()->LambMove(0.5, direction.view(), zeros.view());
-  backend_->adaptive()->LambMove(0.5, Floats({3}).view(), unmoved.view());
+  backend_->adaptive()->Lamb({.learning_rate = 0.5, .epsilon = 1e-12, .weight_decay = 1e-12}, sizes,
+                             p.view(), g.view(), m.view(), v.view());
   backend_->Synchronize();
 
-  EXPECT_EQ(zeros.values, std::vector<float>({-0.5F, 1, -2}));
-  EXPECT_EQ(unmoved.values, std::vector<float>({1, -2, 2}));
+  const float move = 0.5F * 5 / std::sqrt(3.0F);  // lengths 5 and the root of 3
+  const std::vector<float> expected = {-0.5F, 0.5F, -0.5F, 3 + move, -move, 4 - move};
+  for (size_t i = 0; i < expected.size(); ++i)
+    EXPECT_NEAR(p.values[i], expected[i], 1e-5) << "element " << i;
 }
 
 std::vector<std::string> BackendsToCompare() {

@@ -192,12 +192,9 @@ class StagedAdaptive : public AdaptiveOperations, private Stage {
              const Tensor& m, const Tensor& v) override {
     adaptive_->AdamW(step, On(parameters), On(gradients), On(m), On(v));
   }
-  void LambDirection(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
-                     const Tensor& m, const Tensor& v) override {
-    adaptive_->LambDirection(step, On(parameters), On(gradients), On(m), On(v));
-  }
-  void LambMove(double rate, const Tensor& direction, const Tensor& parameters) override {
-    adaptive_->LambMove(rate, On(direction), On(parameters));
+  void Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes, const Tensor& parameters,
+            const Tensor& gradients, const Tensor& m, const Tensor& v) override {
+    adaptive_->Lamb(step, sizes, On(parameters), On(gradients), On(m), On(v));
   }
   void AddScaled(double factor, const Tensor& x, const Tensor& y) override {
     adaptive_->AddScaled(factor, On(x), On(y));

@@ -220,7 +220,7 @@ TEST(DeepcamTest, OverfitsOneBatchWithEachOptimizer) {
   const struct {
     Kind kind;
     double rate;
-  } rows[] = {{Kind::kAdam, 0.01}, {Kind::kAdamW, 0.01}, {Kind::kLamb, 0.03}};
+  } rows[] = {{Kind::kAdam, 0.01}, {Kind::kAdamW, 0.01}, {Kind::kLamb, 0.01}};
   for (const auto& row : rows) {
     SCOPED_TRACE(std::string(OptimizerName(row.kind)));
     const auto model = MakeTrained(

@@ -54,8 +54,9 @@ void CudaAdaptive::AdamW(const AdaptiveStep& step, const Tensor& parameters,
   backend_->Run("adamw", update);
 }
 
-void CudaAdaptive::LambDirection(const AdaptiveStep& step, const Tensor& parameters,
-                                 const Tensor& gradients, const Tensor& m, const Tensor& v) {
+void CudaAdaptive::Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes,
+                        const Tensor& parameters, const Tensor& gradients, const Tensor& m,
+                        const Tensor& v) {
   AdaptiveUpdate update = UpdateOf(step, parameters, gradients, m, v);
   update.direction_decay = static_cast<float>(step.weight_decay);
   update.moves = false;
@@ -66,19 +67,27 @@ void CudaAdaptive::LambDirection(const AdaptiveStep& step, const Tensor& paramet
     update.max_length = static_cast<float>(step.max_length);
   }
   backend_->Run("lamb direction", update);
+  if (step.weight_decay == 0) {
+    AddScaled(-step.learning_rate, gradients, parameters);
+    return;
+  }
+  int64_t first = 0;
+  for (const int64_t size : sizes) {
+    MoveLamb(step.learning_rate, gradients.Part(first, {size}), parameters.Part(first, {size}));
+    first += size;
+  }
 }
 
-void CudaAdaptive::LambMove(double rate, const Tensor& direction, const Tensor& parameters) {
-  const int64_t count = parameters.elements();
-  CHECK(direction.elements() == count);
+void CudaAdaptive::MoveLamb(double rate, const Tensor& direction, const Tensor& parameters) {
   const Tensor squares = InScratch({2});
+  const int64_t count = parameters.elements();
   backend_->SumRows("lengths", PairedSquares{parameters.As<float>(), direction.As<float>()}, count,
                     1, squares);
-  backend_->Run("lamb move", cuda::LambMove{.rate = static_cast<float>(rate),
-                                            .squares = squares.As<float>(),
-                                            .direction = direction.As<float>(),
-                                            .p = parameters.As<float>(),
-                                            .count = count});
+  backend_->Run("lamb move", LambMove{.rate = static_cast<float>(rate),
+                                      .squares = squares.As<float>(),
+                                      .direction = direction.As<float>(),
+                                      .p = parameters.As<float>(),
+                                      .count = count});
 }
 
 void CudaAdaptive::AddScaled(double factor, const Tensor& x, const Tensor& y) {

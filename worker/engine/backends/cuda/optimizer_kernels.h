@@ -77,7 +77,7 @@ struct PairedSquares {
   friend bool operator==(const PairedSquares&, const PairedSquares&) = default;
 };
 
-// As AdaptiveOperations::LambMove.
+// How LAMB moves one tensor along its direction.
 struct LambMove {
   float rate;
   const float* squares;  // (2): of the parameters and the direction

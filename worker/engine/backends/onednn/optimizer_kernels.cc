@@ -149,8 +149,10 @@ void OnednnAdaptive::AdamW(const AdaptiveStep& step, const Tensor& parameters,
   Step(terms, true, parameters, gradients, m, v);
 }
 
-void OnednnAdaptive::LambDirection(const AdaptiveStep& step, const Tensor& parameters,
-                                   const Tensor& gradients, const Tensor& m, const Tensor& v) {
+// Tensor by tensor, so that most are still in a cache when they are read again.
+void OnednnAdaptive::Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes,
+                          const Tensor& parameters, const Tensor& gradients, const Tensor& m,
+                          const Tensor& v) {
   Terms terms = TermsOf(step);
   if (step.max_length > 0) {
     const double length = LengthOf(gradients);
@@ -158,13 +160,14 @@ void OnednnAdaptive::LambDirection(const AdaptiveStep& step, const Tensor& param
       terms.gradient_scale = static_cast<float>(step.max_length / length);
   }
   terms.direction_decay = static_cast<float>(step.weight_decay);
-  Step(terms, false, parameters, gradients, m, v);
-}
-
-void OnednnAdaptive::LambMove(double rate, const Tensor& direction, const Tensor& parameters) {
-  const double length = LengthOf(parameters), direction_length = LengthOf(direction);
-  const double ratio = length > 0 && direction_length > 0 ? length / direction_length : 1;
-  AddScaled(-rate * ratio, direction, parameters);
+  int64_t first = 0;
+  for (const int64_t size : sizes) {
+    const Tensor p = parameters.Part(first, {size}), u = gradients.Part(first, {size});
+    Step(terms, false, p, u, m.Part(first, {size}), v.Part(first, {size}));
+    const double ratio = step.weight_decay == 0 ? 1 : LambRatio(step, LengthOf(p), LengthOf(u));
+    AddScaled(-step.learning_rate * ratio, u, p);
+    first += size;
+  }
 }
 
 void OnednnAdaptive::AddScaled(double factor, const Tensor& x, const Tensor& y) {

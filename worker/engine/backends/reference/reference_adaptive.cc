@@ -69,9 +69,9 @@ void ReferenceAdaptive<T>::AdamW(const AdaptiveStep& step, const Tensor& paramet
 }
 
 template <typename T>
-void ReferenceAdaptive<T>::LambDirection(const AdaptiveStep& step, const Tensor& parameters,
-                                         const Tensor& gradients, const Tensor& m,
-                                         const Tensor& v) {
+void ReferenceAdaptive<T>::Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes,
+                                const Tensor& parameters, const Tensor& gradients, const Tensor& m,
+                                const Tensor& v) {
   CheckSizes(parameters, gradients, m, v);
   const double length = LengthOf<T>(gradients);
   const bool is_long = step.max_length > 0 && length > step.max_length;
@@ -83,14 +83,12 @@ void ReferenceAdaptive<T>::LambDirection(const AdaptiveStep& step, const Tensor&
     gradient = static_cast<T>(moments.m / step.correction1() / (root + step.epsilon) +
                               step.weight_decay * double{parameters.As<T>()[i]});
   }
-}
-
-template <typename T>
-void ReferenceAdaptive<T>::LambMove(double rate, const Tensor& direction,
-                                    const Tensor& parameters) {
-  const double length = LengthOf<T>(parameters), direction_length = LengthOf<T>(direction);
-  const double ratio = length > 0 && direction_length > 0 ? length / direction_length : 1;
-  AddScaled(-rate * ratio, direction, parameters);
+  int64_t first = 0;
+  for (const int64_t size : sizes) {
+    const Tensor p = parameters.Part(first, {size}), u = gradients.Part(first, {size});
+    AddScaled(-step.learning_rate * LambRatio(step, LengthOf<T>(p), LengthOf<T>(u)), u, p);
+    first += size;
+  }
 }
 
 template <typename T>

@@ -15,9 +15,8 @@ class ReferenceAdaptive : public AdaptiveOperations {
             const Tensor& m, const Tensor& v) override;
   void AdamW(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
              const Tensor& m, const Tensor& v) override;
-  void LambDirection(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
-                     const Tensor& m, const Tensor& v) override;
-  void LambMove(double rate, const Tensor& direction, const Tensor& parameters) override;
+  void Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes, const Tensor& parameters,
+            const Tensor& gradients, const Tensor& m, const Tensor& v) override;
   void AddScaled(double factor, const Tensor& x, const Tensor& y) override;
 };
 
