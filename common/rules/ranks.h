@@ -19,11 +19,11 @@ namespace assay::rules {
 inline constexpr char kSpatialGridKey[] = "spatial_grid";
 inline constexpr char kGlobalBatchKey[] = "global_batch_size";
 
-// What runs where.
+// What runs where. Less than one node or rank counts as one.
 struct RankLayout {
   std::string benchmark;
-  int64_t nodes = 1;           // what is below 1 counts as 1, here and in the next
-  int64_t ranks_per_node = 1;  //
+  int64_t nodes = 1;
+  int64_t ranks_per_node = 1;
   int64_t cube_edge = 0;  // voxels per side of the dataset's cubes; 0: not known, so not judged
 };
 

@@ -20,9 +20,8 @@ namespace assay::core {
 // Accepts a submission and queues its runs. Reply: SubmissionReply.
 // Safe to repeat: the same (principal, request_id) gives the same submission.
 // INVALID_ARGUMENT if `findings` or CheckFeasible has an ERROR, or the spec is out of bounds;
-// NOT_FOUND for an
-// unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark, or another entry
-// borrows in place of the same one.
+// NOT_FOUND for an unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark,
+// or another entry borrows in place of the same one.
 struct CreateSubmission {
   std::string request_id;
   SubmissionSpec spec;                       // defaults filled in
