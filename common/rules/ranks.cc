@@ -77,13 +77,14 @@ std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts, i
     return {Unfit("R-RNK-002", absl::StrCat(DumpJson(value), " for ", layout.benchmark))};
   std::vector<Finding> findings;
   if (RanksOf(layout) % size != 0) {
-    findings.push_back(Unfit("R-RNK-004",
-                             absl::StrCat(RanksOf(layout), " ranks for groups of ", size),
-                             absl::StrCat("ask for nodes times ranks_per_node = ", size, ", ",
-                                          2 * size, ", ", 3 * size, " ..., or change the parts")));
+    findings.push_back(Unfit(
+        "R-RNK-004",
+        absl::StrCat(DumpJson(value), ", groups of ", size, " for ", RanksOf(layout), " ranks"),
+        absl::StrCat("ask for nodes times ranks_per_node = ", size, ", ", 2 * size, ", ", 3 * size,
+                     " ..., or change the parts")));
   } else if (size % per_node != 0 && per_node % size != 0) {
-    findings.push_back(
-        Unfit("R-RNK-005", absl::StrCat("groups of ", size, " ranks on nodes of ", per_node)));
+    findings.push_back(Unfit("R-RNK-005", absl::StrCat(DumpJson(value), ", groups of ", size,
+                                                       " ranks on nodes of ", per_node)));
   }
   const bool is_divided =
       edge % (kBlockUnit * parts.depth) == 0 && edge % (kBlockUnit * parts.height) == 0;

@@ -86,7 +86,7 @@ TEST(RanksTest, NamesWhatCannotWork) {
        "R-RNK-003",
        "cubes of 32"},
       {"too few ranks", Grid({2, 2}), Nodes(1, 2, 64), "R-RNK-004", "2 ranks", "4, 8, 12"},
-      {"a rank left over", Grid({2, 1}), Nodes(1, 3, 64), "R-RNK-004", "3 ranks for groups of 2"},
+      {"a rank left over", Grid({2, 1}), Nodes(1, 3, 64), "R-RNK-004", "groups of 2 for 3 ranks"},
       {"nodes cut groups", Grid({2, 1}), Nodes(2, 3, 64), "R-RNK-005", "on nodes of 3"},
       {"a batch left over", {{"global_batch_size", 6}}, kFour, "R-RNK-006", "6 for 4 ranks", "4"},
       {"no batch", {{"global_batch_size", 0}}, kFour, "R-RNK-006"},

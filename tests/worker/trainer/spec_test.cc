@@ -261,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"GridType", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[2, 0.5]"); },
                 "spatial_grid: expected two whole numbers"},
         BadCase{"GridRanks", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[3, 1]"); },
-                "multiple of the group's, found 4 ranks for groups of 3 (R-RNK-004)"},
+                "multiple of the group's, found [3, 1], groups of 3 for 4 ranks (R-RNK-004)"},
         BadCase{"GridEdge", [](v1::RunSpec* r) { DivideOverFourRanks(r, "[4, 1]"); },
                 "multiples of 32 voxels, found [4, 1] of cubes of 64 (R-RNK-003); of an edge of 64 "
                 "voxels make 1 or 2 parts"},
