@@ -17,7 +17,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::SizeIs;
 
 constexpr char kRoundText[] = R"([round]
 name = "e2e-spatial"

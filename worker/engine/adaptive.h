@@ -31,9 +31,8 @@ inline double LambRatio(const AdaptiveStep& step, double length, double directio
   return is_one ? 1 : length / direction_length;
 }
 
-// Not thread-safe; belongs to its backend. All tensors of one call have
-// equal shapes and are real. Gradients serve as working memory: what they hold afterwards is
-// unspecified unless stated.
+// Not thread-safe; belongs to its backend. All tensors of one call have equal shapes and are real.
+// Gradients serve as working memory: what they hold afterwards is unspecified unless stated.
 //   m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
 class AdaptiveOperations {
  public:

@@ -21,14 +21,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(CoreFailuresTest, ReplacesARunThatTheInfrastructureFailed) {
   World world;
-  SubmissionSpec spec = SomeSpec();
-  spec.node_count = 2;
-  spec.replacement_count_max = 1;
-  ASSERT_THAT(world.Sync("w0"), IsOk());
-  ASSERT_THAT(world.Sync("w1"), IsOk());
-  const SubmissionId id = world.Submit(spec);
-  world.Executing("w0", RunId{1});
-  world.Executing("w1", RunId{1});
+  const SubmissionId id = world.SubmitGang(1);
 
   world.Finished("w1", RunId{1}, 137);
 
@@ -61,14 +54,7 @@ TEST(CoreFailuresTest, ClosesTheSubmissionWhenReplacementsAreUsedUp) {
 
 TEST(CoreFailuresTest, BlamesTheTrainerThatFailedNotThePeerThatNoticed) {
   World world;
-  SubmissionSpec spec = SomeSpec();
-  spec.node_count = 2;
-  spec.replacement_count_max = 5;
-  ASSERT_THAT(world.Sync("w0"), IsOk());
-  ASSERT_THAT(world.Sync("w1"), IsOk());
-  const SubmissionId id = world.Submit(spec);
-  world.Executing("w0", RunId{1});
-  world.Executing("w1", RunId{1});
+  const SubmissionId id = world.SubmitGang(5);
 
   world.Finished("w0", RunId{1}, 4);
   world.Finished("w1", RunId{1}, 7);
@@ -80,13 +66,7 @@ TEST(CoreFailuresTest, BlamesTheTrainerThatFailedNotThePeerThatNoticed) {
 // Of a gang whose rank 1 ends with `code` after rank 0 has noticed: the run's reason.
 std::string ReasonAfterTheCulpritReports(int32_t code) {
   World world;
-  SubmissionSpec spec = SomeSpec();
-  spec.node_count = 2;
-  EXPECT_THAT(world.Sync("w0"), IsOk());
-  EXPECT_THAT(world.Sync("w1"), IsOk());
-  world.Submit(spec);
-  world.Executing("w0", RunId{1});
-  world.Executing("w1", RunId{1});
+  world.SubmitGang();
   world.Finished("w0", RunId{1}, 4);
   EXPECT_THAT(world.run(RunId{1}).state_reason, HasSubstr("rank 0 on w0: lost contact"));
   world.Finished("w1", RunId{1}, code);

@@ -12,7 +12,6 @@ namespace {
 
 using ::assay::testing::IsOk;
 using ::assay::testing::StatusIs;
-using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::HasSubstr;
 
@@ -61,14 +60,7 @@ TEST(CoreRevocationTest, RefusesCertificatesOfEarlierGenerationsOnly) {
 
 TEST(CoreRevocationTest, WhatItExecutesFailsAndIsReplacedElsewhere) {
   World world;
-  SubmissionSpec spec = SomeSpec();
-  spec.node_count = 2;
-  spec.replacement_count_max = 1;
-  ASSERT_THAT(world.Sync("w0"), IsOk());
-  ASSERT_THAT(world.Sync("w1"), IsOk());
-  world.Submit(spec);
-  world.Executing("w0", RunId{1});
-  world.Executing("w1", RunId{1});
+  world.SubmitGang(1);
 
   ASSERT_THAT(world.Do(RevokeWorker{"w0", ""}, "root"), IsOk());
 

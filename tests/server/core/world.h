@@ -96,6 +96,19 @@ class World {
     return std::get<SubmissionReply>(*reply).id;
   }
 
+  // A submission of one run over w0 and w1, which both execute it: run 1.
+  SubmissionId SubmitGang(int32_t replacement_count_max = 0) {
+    SubmissionSpec spec = SomeSpec();
+    spec.node_count = 2;
+    spec.replacement_count_max = replacement_count_max;
+    for (const char* worker : {"w0", "w1"})
+      CHECK_OK(Sync(worker).status());
+    const SubmissionId id = Submit(spec);
+    for (const char* worker : {"w0", "w1"})
+      Executing(worker, RunId{1});
+    return id;
+  }
+
   // A worker calls; the result is what it should do.
   absl::StatusOr<Desired> Sync(const std::string& worker, WorkerReport report = {}) {
     Synchronize call{.worker = worker, .report = std::move(report)};

@@ -24,7 +24,8 @@ class MapConformanceTest : public BackendTest {
   void SetUp() override {
     BackendTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    if (backend_->maps() == nullptr) GTEST_SKIP() << GetParam() << " has no maps yet";
+    ASSERT_NE(backend_->maps(), nullptr) << GetParam();
+    ASSERT_NE(backend_->adaptive(), nullptr) << GetParam();
   }
 };
 
