@@ -43,6 +43,8 @@ const std::vector<Column>& ProfileFields() {
       {"of it waiting for ranks, s", "profile.collective_wait_s", Format::kNumber},
       {"averages on the device", "profile.device_averages"},
       {"bytes in them", "profile.device_average_bytes", Format::kBytes},
+      {"of them beside the backward pass", "profile.device_average_overlapped_bytes",
+       Format::kBytes},
       {"memory of a rank, at most", "profile.memory_peak_bytes", Format::kBytes},
       {"of all ranks", "profile.memory_peak_sum_bytes", Format::kBytes}};
   return *kFields;

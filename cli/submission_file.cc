@@ -89,6 +89,8 @@ const std::vector<std::string>& HyperparameterKeys() {
       "checkpoint_interval_steps",
       // Samples that a rank evaluates at once.
       "local_eval_batch_size",
+      // How large pieces of the gradients are that GPUs average while the rest are computed.
+      "gradient_bucket_mib",
       // Beyond the reference: not in the closed division.
       "data_augmentation", "gradient_skip_layer", "gradient_skip_after_epochs",
       "opt_learning_rate_decay_epochs", "opt_learning_rate_decay_end_factor",

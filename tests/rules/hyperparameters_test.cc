@@ -104,10 +104,11 @@ TEST(HyperparametersTest, NamesTheViolatedRule) {
 }
 
 TEST(HyperparametersTest, HowTheWorkIsDividedIsNoBusinessOfTheRules) {
-  EXPECT_THAT(
-      CheckHyperparameters(V3(), "cosmoflow", "closed",
-                           {{"spatial_grid", JsonList{4, 4}}, {"checkpoint_interval_steps", 100}}),
-      IsEmpty());
+  EXPECT_THAT(CheckHyperparameters(V3(), "cosmoflow", "closed",
+                                   {{"spatial_grid", JsonList{4, 4}},
+                                    {"checkpoint_interval_steps", 100},
+                                    {"gradient_bucket_mib", 8}}),
+              IsEmpty());
 }
 
 TEST(HyperparametersTest, ClosedRefusesWhatTheReferenceDoesNotDo) {

@@ -52,6 +52,16 @@ ConvShape SameConv(int64_t batch, std::array<int64_t, 3> input, int64_t in_chann
           .pad_after = {after, after, after}};
 }
 
+void Backend::TakeBox(const Tensor& whole, const Box& box, const Tensor& packed) {
+  ForEachRun(whole, box, packed,
+             [this](const Tensor& part, const Tensor& run) { Copy(part, run); });
+}
+
+void Backend::PutBox(const Tensor& packed, const Box& box, const Tensor& whole) {
+  ForEachRun(whole, box, packed,
+             [this](const Tensor& part, const Tensor& run) { Copy(run, part); });
+}
+
 absl::StatusOr<std::unique_ptr<ConvPool>> Backend::MakeConvPool(const ConvPoolShape& shape) {
   ASSIGN_OR_RETURN(std::unique_ptr<Convolution> convolution, MakeConvolution(shape.conv));
   return std::make_unique<ComposedConvPool>(this, shape, std::move(convolution));

@@ -26,6 +26,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/random.h"
+#include "worker/engine/box.h"
 #include "worker/engine/tensor.h"
 
 namespace assay {
@@ -169,6 +170,11 @@ class Backend {
   virtual void CopyOut(const Tensor& src, void* host) = 0;
   // Bytes of two tensors of equal size.
   virtual void Copy(const Tensor& src, const Tensor& dst) = 0;
+  // Copies what `whole` (B, D, H, W, C) has in a box that is not empty to `packed`, whose elements
+  // are those of the box in their order. Here: one contiguous run after the other.
+  virtual void TakeBox(const Tensor& whole, const Box& box, const Tensor& packed);
+  // The reverse.
+  virtual void PutBox(const Tensor& packed, const Box& box, const Tensor& whole);
   virtual void Synchronize() = 0;
   // Whether tensors can be read and written at their addresses by the host. Where not, only CopyIn
   // and CopyOut reach them.
@@ -178,7 +184,8 @@ class Backend {
   // CopyIn and CopyOut inside one are allowed but make it slow.
   virtual void BeginSection(int key) { static_cast<void>(key); }
   virtual void EndSection() {}
-  // Averages over ranks in the backend's own memory, or null where the host takes them.
+  // Averages over ranks and messages between them in the backend's own memory, or null where the
+  // host has them.
   virtual RankAverage* rank_average() { return nullptr; }
 
   // --- Operations; all tensors real unless said otherwise ---

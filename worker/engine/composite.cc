@@ -100,8 +100,10 @@ Tensor SequenceLayer::Forward(const Tensor& x, const Pass& pass) {
 
 Tensor SequenceLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass) {
   Tensor gradient = dy;
-  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;)
+  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;) {
     gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
+    TellOfGradients(layers_[i].get(), pass);
+  }
   return gradient;
 }
 

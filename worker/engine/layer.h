@@ -86,11 +86,22 @@ class GroupMean {
  public:
   virtual ~GroupMean() = default;
   // Replaces each number by its mean over the ranks of the group; all call it in the same order.
-  // `values` lies in the host's memory.
+  // `values` lies in the host's memory, or where is_on_device() in the backend's.
   // Ends the process if a rank is gone.
   virtual void Average(const Tensor& values) = 0;
+  // Whether the ranks' devices take the mean by themselves.
+  virtual bool is_on_device() const { return false; }
   // How many ranks there are in the group.
   virtual int size() const = 0;
+};
+
+// Is told during a backward pass which gradients will not be written again in it.
+class GradientObserver {
+ public:
+  virtual ~GradientObserver() = default;
+  // Their kernels have all been started. A parameter may be told of more than once, frozen ones
+  // too.
+  virtual void Final(std::span<Parameter* const> parameters) = 0;
 };
 
 // What a pass needs to know besides tensors.
@@ -100,6 +111,7 @@ struct Pass {
   Stream dropout = Stream(0, Purpose::kDropout);  // of (seed, rank, epoch); unused in evaluation
   void* scratch = nullptr;                        // as large as the largest wish
   GroupMean* group = nullptr;                     // null: each rank normalises by itself
+  GradientObserver* observer = nullptr;           // of Backward; null: nobody wants to know
 };
 
 // Floating point operations of one batch, as the model defines them: those of convolutions and
@@ -162,6 +174,11 @@ class Layer {
   // the gradient of `x`, or an empty Tensor if it was planned without.
   virtual Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) = 0;
 };
+
+// To be called by what calls a layer's Backward, right after it.
+inline void TellOfGradients(Layer* layer, const Pass& pass) {
+  if (pass.observer != nullptr) pass.observer->Final(layer->parameters());
+}
 
 // Whether training changes any parameter of a layer.
 bool IsTrained(Layer* layer);

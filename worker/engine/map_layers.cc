@@ -188,9 +188,9 @@ Normalisation BatchNormLayer::With(const Tensor& mean, const Tensor& variance) c
           .relu = options_.relu};
 }
 
-// Through the host's memory, which a group works in.
+// Through the host's memory, unless the ranks' devices do it themselves.
 void BatchNormLayer::Average(GroupMean* group, const Tensor& values) {
-  if (backend_->is_host_memory()) {
+  if (backend_->is_host_memory() || group->is_on_device()) {
     group->Average(values);
     return;
   }

@@ -135,8 +135,10 @@ Tensor Model::Forward(const Tensor& input, Pass pass) {
 void Model::Backward(const Tensor& dy, Pass pass) {
   pass.scratch = scratch_.data;
   Tensor gradient = dy;
-  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;)
+  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;) {
     gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
+    TellOfGradients(layers_[i].get(), pass);
+  }
 }
 
 // How many parameters there are from the input on up to the last of `layer`.

@@ -22,6 +22,10 @@ SpatialPlace PlaceOf(const SpatialGrid& grid, int member) {
   return {grid, {member / grid.parts[1], member % grid.parts[1]}};
 }
 
+void SpatialGroup::ExchangeOnDevice(std::span<const TensorTransfer> transfers) {
+  CHECK(false) << "this group exchanges through the host; transfers=" << transfers.size();
+}
+
 Halo HaloOf(int64_t kernel) {
   return {.before = (kernel - 1) / 2, .after = kernel / 2};
 }

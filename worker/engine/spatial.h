@@ -15,6 +15,8 @@
 #include <span>
 #include <string>
 
+#include "worker/engine/tensor.h"
+
 namespace assay {
 
 // Into how many blocks a cube is divided along D (axis 0) and H (axis 1).
@@ -69,6 +71,14 @@ struct Transfer {
   std::span<std::byte> received;
 };
 
+// The same where the ranks' devices exchange by themselves: float32 in the backend's memory. Empty
+// tensors are no message.
+struct TensorTransfer {
+  int member = 0;
+  Tensor sent;
+  Tensor received;
+};
+
 // The ranks that share this rank's samples. Not thread-safe.
 class SpatialGroup {
  public:
@@ -81,6 +91,11 @@ class SpatialGroup {
   // order. Where a rank is gone, what was received is unspecified and the ranks' next collective
   // operation fails: the gradients' reduction in training, that of the sums in evaluation.
   virtual void Exchange(std::span<const Transfer> transfers) = 0;
+
+  // Whether ExchangeOnDevice may be called, which then takes the place of Exchange: the ranks'
+  // devices exchange in the order of the backend's work, without the host.
+  virtual bool is_on_device() const { return false; }
+  virtual void ExchangeOnDevice(std::span<const TensorTransfer> transfers);
 
  private:
   const SpatialPlace place_;

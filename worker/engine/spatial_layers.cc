@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/log.h"
+#include "worker/engine/maps.h"
 
 namespace assay {
 namespace {
@@ -15,30 +17,9 @@ Shape Extended(const Shape& block, const SpatialGrid& grid, const Halo& halo) {
 }
 
 // The first element along D and H, and the extents, of a block within its extended tensor.
-HaloLayer::Box Interior(const Shape& block, const SpatialGrid& grid, const Halo& halo) {
+Box Interior(const Shape& block, const SpatialGrid& grid, const Halo& halo) {
   return {.begin = {grid.IsSplit(0) ? halo.before : 0, grid.IsSplit(1) ? halo.before : 0},
           .extent = {block[1], block[2]}};
-}
-
-// `count` elements from number `first` on, as a vector.
-Tensor Elements(const Tensor& tensor, int64_t first, int64_t count) {
-  const size_t offset = static_cast<size_t>(first) * SizeOf(tensor.dtype);
-  return {static_cast<std::byte*>(tensor.data) + offset, Shape{count}, tensor.dtype};
-}
-
-// Calls move(part of `whole`, part of `packed`) for each contiguous run of a box. `whole`: (B, D,
-// H, W, C); `packed`: the box's elements in the same order.
-template <typename Move>
-void ForEachRun(const Tensor& whole, const HaloLayer::Box& box, const Tensor& packed,
-                const Move& move) {
-  const Shape& shape = whole.shape;
-  const int64_t line = shape[3] * shape[4], run = box.extent[1] * line;
-  int64_t at = 0;
-  for (int64_t sample = 0; sample < shape[0]; ++sample)
-    for (int64_t d = box.begin[0]; d < box.begin[0] + box.extent[0]; ++d, at += run) {
-      const int64_t first = ((sample * shape[1] + d) * shape[2] + box.begin[1]) * line;
-      move(Elements(whole, first, run), Elements(packed, at, run));
-    }
 }
 
 template <typename T>
@@ -59,6 +40,18 @@ void MultiplyBy(T factor, std::span<std::byte> bytes) {
 
 }  // namespace
 
+class HaloLayer::Scratch {
+ public:
+  static constexpr size_t kAlignment = 256;
+  static size_t Rounded(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+  explicit Scratch(void* memory) : next_(static_cast<std::byte*>(memory)) {}
+  void* Take(size_t bytes) { return std::exchange(next_, next_ + Rounded(bytes)); }
+
+ private:
+  std::byte* next_;
+};
+
 HaloLayer::HaloLayer(Backend* backend, SpatialGroup* group, const Shape& input, int64_t kernel)
     : backend_(backend),
       group_(group),
@@ -73,17 +66,21 @@ HaloLayer::HaloLayer(Backend* backend, SpatialGroup* group, const Shape& input, 
 absl::Status HaloLayer::Plan(LayerMemory memory, bool wants_dx) {
   memory.activations->Reserve(extended_, backend_->real(), &y_);
   if (wants_dx) memory.activations->Reserve(block_, backend_->real(), &dx_);
-  size_t bytes = 0;
-  for (const size_t axis : {size_t{0}, size_t{1}})
+  for (const size_t axis : {size_t{0}, size_t{1}}) {
+    // The host takes one piece at a time, devices exchange all at once and add to one more.
+    size_t all = 0, largest = 0;
     for (const Border& border : Borders(axis))
-      for (const Box& box : {border.inner, border.outer})
-        bytes = std::max(bytes, static_cast<size_t>(ElementsOf(box)) * SizeOf(backend_->real()));
-  memory.WantScratch(bytes);
+      for (const Box& box : {border.inner, border.outer}) {
+        all += Scratch::Rounded(BytesOf(box));
+        largest = std::max(largest, BytesOf(box));
+      }
+    memory.WantScratch(all + largest);
+  }
   return absl::OkStatus();
 }
 
 // Planes along `axis`: whole rows of the extended tensor for H, of the block alone for D.
-HaloLayer::Box HaloLayer::Strip(size_t axis, int64_t begin, int64_t extent) const {
+Box HaloLayer::Strip(size_t axis, int64_t begin, int64_t extent) const {
   Box box = interior_;
   if (axis == 1) {
     box.begin[0] = 0;
@@ -109,22 +106,24 @@ std::vector<HaloLayer::Border> HaloLayer::Borders(size_t axis) const {
   return borders;
 }
 
-int64_t HaloLayer::ElementsOf(const Box& box) const {
-  return block_[0] * box.extent[0] * box.extent[1] * block_[3] * block_[4];
+size_t HaloLayer::BytesOf(const Box& box) const {
+  return static_cast<size_t>(box.elements(extended_)) * SizeOf(backend_->real());
 }
 
+// Where a box lies in scratch memory; empty if the box is.
 Tensor HaloLayer::Packed(const Box& box, void* scratch) const {
-  return {scratch, Shape{ElementsOf(box)}, backend_->real()};
+  const int64_t elements = box.elements(extended_);
+  if (elements == 0) return {};
+  return {scratch, Shape{elements}, backend_->real()};
 }
 
 // Copies a box to the host; nothing if it is empty.
 void HaloLayer::TakeOut(const Tensor& whole, const Box& box, void* scratch,
                         std::vector<std::byte>* host) {
-  host->resize(static_cast<size_t>(ElementsOf(box)) * SizeOf(backend_->real()));
+  host->resize(BytesOf(box));
   if (host->empty()) return;
   const Tensor packed = Packed(box, scratch);
-  ForEachRun(whole, box, packed,
-             [this](const Tensor& part, const Tensor& run) { backend_->Copy(part, run); });
+  backend_->TakeBox(whole, box, packed);
   backend_->CopyOut(packed, host->data());
 }
 
@@ -133,17 +132,16 @@ void HaloLayer::PutIn(const std::vector<std::byte>& host, const Box& box, void* 
   if (host.empty()) return;
   const Tensor packed = Packed(box, scratch);
   backend_->CopyIn(host.data(), packed);
-  ForEachRun(whole, box, packed,
-             [this](const Tensor& part, const Tensor& run) { backend_->Copy(run, part); });
+  backend_->PutBox(packed, box, whole);
 }
 
 void HaloLayer::ExchangeHalo(size_t axis, const Tensor& y, void* scratch) {
+  if (group_->is_on_device()) return ExchangeHaloOnDevice(axis, y, scratch);
   const std::vector<Border> borders = Borders(axis);
   std::vector<Transfer> transfers;
   for (size_t i = 0; i < borders.size(); ++i) {
     TakeOut(y, borders[i].inner, scratch, &mail_[i].sent);
-    mail_[i].received.resize(static_cast<size_t>(ElementsOf(borders[i].outer)) *
-                             SizeOf(backend_->real()));
+    mail_[i].received.resize(BytesOf(borders[i].outer));
     transfers.push_back({borders[i].member, mail_[i].sent, mail_[i].received});
   }
   group_->Exchange(transfers);
@@ -152,12 +150,12 @@ void HaloLayer::ExchangeHalo(size_t axis, const Tensor& y, void* scratch) {
 }
 
 void HaloLayer::ReturnHalo(size_t axis, const Tensor& dy, void* scratch) {
+  if (group_->is_on_device()) return ReturnHaloOnDevice(axis, dy, scratch);
   const std::vector<Border> borders = Borders(axis);
   std::vector<Transfer> transfers;
   for (size_t i = 0; i < borders.size(); ++i) {
     TakeOut(dy, borders[i].outer, scratch, &mail_[i].sent);
-    mail_[i].received.resize(static_cast<size_t>(ElementsOf(borders[i].inner)) *
-                             SizeOf(backend_->real()));
+    mail_[i].received.resize(BytesOf(borders[i].inner));
     transfers.push_back({borders[i].member, mail_[i].sent, mail_[i].received});
   }
   group_->Exchange(transfers);
@@ -171,10 +169,50 @@ void HaloLayer::ReturnHalo(size_t axis, const Tensor& dy, void* scratch) {
   }
 }
 
+void HaloLayer::ExchangeHaloOnDevice(size_t axis, const Tensor& y, void* scratch) {
+  Scratch memory(scratch);
+  const std::vector<Border> borders = Borders(axis);
+  std::vector<TensorTransfer> transfers;
+  for (const Border& border : borders) {
+    transfers.push_back({.member = border.member,
+                         .sent = Packed(border.inner, memory.Take(BytesOf(border.inner))),
+                         .received = Packed(border.outer, memory.Take(BytesOf(border.outer)))});
+    const Tensor& sent = transfers.back().sent;
+    if (sent.data != nullptr) backend_->TakeBox(y, border.inner, sent);
+  }
+  group_->ExchangeOnDevice(transfers);
+  for (size_t i = 0; i < borders.size(); ++i) {
+    const Tensor& received = transfers[i].received;
+    if (received.data != nullptr) backend_->PutBox(received, borders[i].outer, y);
+  }
+}
+
+void HaloLayer::ReturnHaloOnDevice(size_t axis, const Tensor& dy, void* scratch) {
+  Scratch memory(scratch);
+  const std::vector<Border> borders = Borders(axis);
+  std::vector<TensorTransfer> transfers;
+  for (const Border& border : borders) {
+    transfers.push_back({.member = border.member,
+                         .sent = Packed(border.outer, memory.Take(BytesOf(border.outer))),
+                         .received = Packed(border.inner, memory.Take(BytesOf(border.inner)))});
+    const Tensor& sent = transfers.back().sent;
+    if (sent.data != nullptr) backend_->TakeBox(dy, border.outer, sent);
+  }
+  group_->ExchangeOnDevice(transfers);
+  void* const free = memory.Take(0);
+  // One after the other: the two inner planes of a thin block are the same.
+  for (size_t i = 0; i < borders.size(); ++i) {
+    const Tensor own = Packed(borders[i].inner, free);
+    if (own.data == nullptr) continue;
+    backend_->TakeBox(dy, borders[i].inner, own);
+    backend_->maps()->Combine(1, transfers[i].received, 1, own);
+    backend_->PutBox(own, borders[i].inner, dy);
+  }
+}
+
 Tensor HaloLayer::Forward(const Tensor& x, const Pass& pass) {
   CHECK(x.shape == block_) << "x=" << x.shape.ToString() << " block=" << block_.ToString();
-  ForEachRun(y_, interior_, x,
-             [this](const Tensor& part, const Tensor& run) { backend_->Copy(run, part); });
+  backend_->PutBox(x, interior_, y_);
   for (const size_t axis : {size_t{0}, size_t{1}})
     if (group_->place().grid.IsSplit(axis)) ExchangeHalo(axis, y_, pass.scratch);
   return y_;
@@ -185,8 +223,7 @@ Tensor HaloLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass) {
   CHECK(dy.shape == extended_) << "dy=" << dy.shape.ToString();
   for (const size_t axis : {size_t{1}, size_t{0}})
     if (group_->place().grid.IsSplit(axis)) ReturnHalo(axis, dy, pass.scratch);
-  ForEachRun(dy, interior_, dx_,
-             [this](const Tensor& part, const Tensor& run) { backend_->Copy(part, run); });
+  backend_->TakeBox(dy, interior_, dx_);
   return dx_;
 }
 
@@ -203,6 +240,7 @@ GatherLayer::GatherLayer(Backend* backend, SpatialGroup* group, const Shape& inp
 absl::Status GatherLayer::Plan(LayerMemory memory, bool wants_dx) {
   memory.activations->Reserve(whole_, backend_->real(), &y_);
   if (wants_dx) memory.activations->Reserve(block_, backend_->real(), &dx_);
+  memory.WantScratch(y_.bytes());  // of devices: the others' blocks
   return absl::OkStatus();
 }
 
@@ -211,21 +249,43 @@ std::span<std::byte> GatherLayer::BlockOf(int member) {
   return std::span(blocks_).subspan(static_cast<size_t>(member) * size, size);
 }
 
+Box GatherLayer::BoxOf(int member) const {
+  const SpatialPlace place = PlaceOf(group_->place().grid, member);
+  return {.begin = {place.at[0] * block_[1], place.at[1] * block_[2]},
+          .extent = {block_[1], block_[2]}};
+}
+
 // Calls move(place in host_, place in the block, bytes) for each contiguous run of a block.
 template <typename Move>
 void GatherLayer::ForEachRun(int member, const Move& move) {
-  const SpatialPlace place = PlaceOf(group_->place().grid, member);
   const Tensor whole = {host_.data(), whole_, backend_->real()};
   const Tensor block = {BlockOf(member).data(), block_, backend_->real()};
-  const HaloLayer::Box box = {.begin = {place.at[0] * block_[1], place.at[1] * block_[2]},
-                              .extent = {block_[1], block_[2]}};
-  assay::ForEachRun(whole, box, block, [&move](const Tensor& part, const Tensor& run) {
+  assay::ForEachRun(whole, BoxOf(member), block, [&move](const Tensor& part, const Tensor& run) {
     move(part.data, run.data, part.bytes());
   });
 }
 
-Tensor GatherLayer::Forward(const Tensor& x, const Pass&) {
+void GatherLayer::ForwardOnDevice(const Tensor& x, void* scratch) {
+  const int self = group_->place().member();
+  std::vector<TensorTransfer> transfers;
+  for (int member = 0; member < group_->place().grid.size(); ++member) {
+    if (member == self) continue;
+    void* const place = static_cast<std::byte*>(scratch) + static_cast<size_t>(member) * x.bytes();
+    transfers.push_back(
+        {.member = member, .sent = x, .received = {place, block_, backend_->real()}});
+  }
+  group_->ExchangeOnDevice(transfers);
+  backend_->PutBox(x, BoxOf(self), y_);
+  for (const TensorTransfer& transfer : transfers)
+    backend_->PutBox(transfer.received, BoxOf(transfer.member), y_);
+}
+
+Tensor GatherLayer::Forward(const Tensor& x, const Pass& pass) {
   CHECK(x.shape == block_) << "x=" << x.shape.ToString() << " block=" << block_.ToString();
+  if (group_->is_on_device()) {
+    ForwardOnDevice(x, pass.scratch);
+    return y_;
+  }
   const int self = group_->place().member(), size = group_->place().grid.size();
   backend_->CopyOut(x, BlockOf(self).data());
   std::vector<Transfer> transfers;
@@ -243,6 +303,11 @@ Tensor GatherLayer::Forward(const Tensor& x, const Pass&) {
 Tensor GatherLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
   if (dx_.data == nullptr) return {};
   const int self = group_->place().member(), size = group_->place().grid.size();
+  if (group_->is_on_device()) {
+    backend_->TakeBox(dy.Reshaped(whole_), BoxOf(self), dx_);
+    backend_->maps()->Combine(size, dx_, 0, dx_);
+    return dx_;
+  }
   backend_->CopyOut(dy.Reshaped(whole_), host_.data());
   ForEachRun(
       self, [](const void* whole, void* block, size_t bytes) { std::memcpy(block, whole, bytes); });

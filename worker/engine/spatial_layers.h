@@ -2,7 +2,8 @@
 // HaloLayer in front of a convolution, GatherLayer in front of what is not divided. The
 // convolutions and pools between them do not know of it.
 //
-// Both go through the host's memory whatever the backend.
+// Both go through the host's memory, unless the group's devices exchange by themselves
+// (SpatialGroup::is_on_device).
 
 #ifndef WORKER_ENGINE_SPATIAL_LAYERS_H_
 #define WORKER_ENGINE_SPATIAL_LAYERS_H_
@@ -39,12 +40,6 @@ class HaloLayer : public Layer {
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
-  // A part of an extended tensor along D and H; W and channels whole.
-  struct Box {
-    std::array<int64_t, 2> begin = {};
-    std::array<int64_t, 2> extent = {};
-  };
-
  private:
   // What is shared with one neighbour: planes of this block that are its halo, and the reverse.
   struct Border {
@@ -56,16 +51,20 @@ class HaloLayer : public Layer {
   struct Mail {
     std::vector<std::byte> sent, received;
   };
+  // Hands out scratch memory, piece by piece.
+  class Scratch;
 
   Box Strip(size_t axis, int64_t begin, int64_t extent) const;
   std::vector<Border> Borders(size_t axis) const;
-  int64_t ElementsOf(const Box& box) const;
+  size_t BytesOf(const Box& box) const;
   Tensor Packed(const Box& box, void* scratch) const;
   void TakeOut(const Tensor& whole, const Box& box, void* scratch, std::vector<std::byte>* host);
   void PutIn(const std::vector<std::byte>& host, const Box& box, void* scratch,
              const Tensor& whole);
   void ExchangeHalo(size_t axis, const Tensor& y, void* scratch);
   void ReturnHalo(size_t axis, const Tensor& dy, void* scratch);
+  void ExchangeHaloOnDevice(size_t axis, const Tensor& y, void* scratch);
+  void ReturnHaloOnDevice(size_t axis, const Tensor& dy, void* scratch);
 
   Backend* const backend_;
   SpatialGroup* const group_;
@@ -97,8 +96,10 @@ class GatherLayer : public Layer {
 
  private:
   std::span<std::byte> BlockOf(int member);
+  Box BoxOf(int member) const;
   template <typename Move>
   void ForEachRun(int member, const Move& move);
+  void ForwardOnDevice(const Tensor& x, void* scratch);
 
   Backend* const backend_;
   SpatialGroup* const group_;

@@ -142,7 +142,7 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   training_.prediction = training_.model->Forward(training_.input, pass);
   training_.objective->Loss(training_.prediction, training_.targets, training_.output_gradient,
                             loss_);
-  training_.model->Backward(training_.output_gradient, pass);
+  Backward(pass);
   backend_->EndSection();
   const float loss = Loss();
   Fetch(&training_);
@@ -151,7 +151,7 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
     parameters_.Forget();
     optimizer_state_.Forget();
     backend_->BeginSection(kUpdateSection);
-    if (AveragesOnDevice()) rank_average()->Average(model().Trained(model().flat_gradients()));
+    if (AveragesOnDevice() && !AveragesInBuckets()) AverageAll();
     optimizer_->Step(learning_rate);
     is_evaluation_old_ = true;
     backend_->EndSection();
@@ -163,6 +163,30 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   return loss;
 }
 
+// Of the current batch. In buckets the gradients are means over the ranks when it is done.
+void Trainable::Backward(Pass pass) {
+  if (!AveragesInBuckets()) return training_.model->Backward(training_.output_gradient, pass);
+  if (buckets_ == nullptr)
+    buckets_ =
+        std::make_unique<GradientBuckets>(rank_average(), model().parameters(),
+                                          model().flat_gradients(), options_.gradient_bucket_bytes);
+  buckets_->Begin();
+  pass.observer = buckets_.get();
+  training_.model->Backward(training_.output_gradient, pass);
+  buckets_->Finish();
+}
+
+void Trainable::AverageAll() {
+  const Tensor gradients = model().Trained(model().flat_gradients());
+  rank_average()->Average(gradients, RankScope::kAll);
+  ++flat_averages_.averages;
+  flat_averages_.bytes += static_cast<int64_t>(gradients.bytes());
+}
+
+AverageCounts Trainable::average_counts() const {
+  return buckets_ == nullptr ? flat_averages_ : buckets_->counts();
+}
+
 // Copies the predictions of a lane to the host.
 void Trainable::Fetch(Lane* lane) {
   backend_->CopyOut(lane->prediction, lane->predictions.data());
@@ -172,6 +196,10 @@ void Trainable::Fetch(Lane* lane) {
 bool Trainable::AveragesOnDevice() const {
   const RankAverage* const average = backend_->rank_average();
   return average != nullptr && average->has_joined();
+}
+
+bool Trainable::AveragesInBuckets() const {
+  return options_.gradient_bucket_bytes > 0 && options_.accumulation == 1 && AveragesOnDevice();
 }
 
 absl::Status Trainable::Reduce(ReduceGradients reduce) {

@@ -28,6 +28,7 @@
 #include "common/clock.h"
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
+#include "worker/engine/gradient_buckets.h"
 #include "worker/engine/host_mirror.h"
 #include "worker/engine/model.h"
 #include "worker/engine/objective.h"
@@ -70,6 +71,10 @@ struct TrainableOptions {
   bool is_alone = false;
   OptimizerOptions optimizer;
   int accumulation = 1;  // batches whose mean gradient one optimizer step takes
+  // Where the ranks' devices average gradients: in buckets of about so many bytes, while the
+  // backward pass goes on; 0: all at once after it, as always with accumulation, whose sum is there
+  // only then.
+  int64_t gradient_bucket_bytes = kGradientBucketMib << 20;
 };
 
 // Sums over the samples of a batch, so that batches of any size add up.
@@ -158,6 +163,8 @@ class Trainable {
   // The backend's own averages over ranks, or null. Once its ranks have joined, TrainStep takes the
   // gradients' means there and does not call `reduce`.
   RankAverage* rank_average() { return backend_->rank_average(); }
+  // Gradients averaged there so far.
+  AverageCounts average_counts() const;
 
  private:
   // A model with room for one batch.
@@ -181,7 +188,10 @@ class Trainable {
   bool Accumulate();
   Tensor FirstSamples(const Tensor& tensor, int64_t samples) const;
   float Loss();
+  void Backward(Pass pass);
+  void AverageAll();
   bool AveragesOnDevice() const;
+  bool AveragesInBuckets() const;
   absl::Status Reduce(ReduceGradients reduce);
 
   const std::unique_ptr<Backend> backend_;
@@ -195,10 +205,12 @@ class Trainable {
   const Clock* clock_ = nullptr;
   absl::Duration input_copy_time_;
   Arena buffers_;
-  Tensor loss_;                  // (1)
-  Tensor square_sum_;            // (1)
-  Tensor accumulated_;           // as Model::flat_gradients(); only with accumulation
-  int accumulated_batches_ = 0;  // since the last optimizer step
+  Tensor loss_;                               // (1)
+  Tensor square_sum_;                         // (1)
+  Tensor accumulated_;                        // as Model::flat_gradients(); only with accumulation
+  int accumulated_batches_ = 0;               // since the last optimizer step
+  std::unique_ptr<GradientBuckets> buckets_;  // from the first step that needs them on
+  AverageCounts flat_averages_;
   HostMirror parameters_, optimizer_state_, gradients_, layer_buffers_;
 };
 

@@ -36,16 +36,23 @@ Message MakeMessage(RankAverage* average) {
 
 }  // namespace
 
-absl::Status JoinDeviceRanks(RankAverage* average, comm::Collective* comm, MonoTime deadline) {
+absl::Status JoinDeviceRanks(RankAverage* average, int group_size, comm::Collective* comm,
+                             const Clock* clock, absl::Duration timeout) {
   if (average == nullptr || comm->world_size() == 1) return absl::OkStatus();
   Message message;
   if (comm->rank() == 0) message = MakeMessage(average);
-  RETURN_IF_ERROR(WithExitCode(
-      comm::BroadcastFromZero(comm, std::as_writable_bytes(std::span(&message, 1)), deadline),
-      ExitCode::kCommLost));
+  RETURN_IF_ERROR(
+      WithExitCode(comm::BroadcastFromZero(comm, std::as_writable_bytes(std::span(&message, 1)),
+                                           clock->Mono() + timeout),
+                   ExitCode::kCommLost));
   if (message.size == 0 || message.size > message.bytes.size()) return absl::OkStatus();
-  const std::string id(message.bytes.data(), message.size);
-  return WithExitCode(average->Join(id, comm->rank(), comm->world_size()), ExitCode::kBackend);
+  // From here on all ranks wait for each other alike, however long the broadcast took.
+  return WithExitCode(average->Join({.id = std::string(message.bytes.data(), message.size),
+                                     .rank = comm->rank(),
+                                     .size = comm->world_size(),
+                                     .group_size = group_size,
+                                     .timeout = timeout}),
+                      ExitCode::kBackend);
 }
 
 }  // namespace assay

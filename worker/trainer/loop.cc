@@ -73,9 +73,13 @@ TrainingLoop::TrainingLoop(const TrainerSpec& spec, const Clock* clock,
 
 TrainingLoop::~TrainingLoop() = default;
 
-MonoTime TrainingLoop::Deadline() const {
+absl::Duration TrainingLoop::CollectiveTimeout() const {
   const int64_t timeout_ms = spec_.run.collective_timeout_ms();
-  return clock_->Mono() + (timeout_ms > 0 ? absl::Milliseconds(timeout_ms) : kCollectiveTimeout);
+  return timeout_ms > 0 ? absl::Milliseconds(timeout_ms) : kCollectiveTimeout;
+}
+
+MonoTime TrainingLoop::Deadline() const {
+  return clock_->Mono() + CollectiveTimeout();
 }
 
 absl::Status TrainingLoop::CheckStop() const {
@@ -114,7 +118,8 @@ absl::Status TrainingLoop::BuildModel() {
   ModelSpec model = {.name = spec_.run.benchmark(),
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
                                  .rank = static_cast<uint32_t>(spec_.group()),
-                                 .is_alone = spec_.world_size == 1},
+                                 .is_alone = spec_.world_size == 1,
+                                 .gradient_bucket_bytes = spec_.gradient_bucket_bytes()},
                      .eval_batch = spec_.eval_batch_size(),
                      .group = spatial_.get()};
   workload_->Describe(&model);
@@ -157,7 +162,7 @@ absl::Status TrainingLoop::MeetRanks() {
                        comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
                    ExitCode::kCommLost));
   model_->ParametersChanged();
-  RETURN_IF_ERROR(JoinDeviceRanks(model_->rank_average(), comm_.get(), Deadline()));
+  RETURN_IF_ERROR(MeetOnDevice());
   checkpoints_ = std::make_unique<Checkpoints>(spec_, model_.get(), train_.steps);
   if (spec_.is_resumed) {
     ASSIGN_OR_RETURN(resumed_at_, checkpoints_->Restore(comm_.get(), Deadline()));
@@ -166,6 +171,17 @@ absl::Status TrainingLoop::MeetRanks() {
   RETURN_IF_ERROR(WithExitCode(OpenSource(&train_), ExitCode::kBadData));
   RETURN_IF_ERROR(WithExitCode(OpenSource(&validation_), ExitCode::kBadData));
   return CheckStop();
+}
+
+// Where the ranks' devices can speak to each other, they do so from now on.
+absl::Status TrainingLoop::MeetOnDevice() {
+  RankAverage* const average = model_->rank_average();
+  RETURN_IF_ERROR(JoinDeviceRanks(average, workload_->normalisation_group(), comm_.get(), clock_,
+                                  CollectiveTimeout()));
+  if (average == nullptr || !average->has_joined()) return absl::OkStatus();
+  if (group_ != nullptr) group_->UseDevice(average);
+  if (spatial_ != nullptr) spatial_->UseDevice(average);
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::OpenSplits() {
@@ -336,6 +352,7 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
   ProfileCounts& counts = profile_.counts();
   counts.read_bytes = train_.source->stored_bytes() + validation_.source->stored_bytes();
   counts.input_copy_s = absl::ToDoubleSeconds(model_->input_copy_time());
+  counts.device_averages = model_->average_counts();
   ASSIGN_OR_RETURN(const std::vector<ProfileCounts> ranks,
                    WithExitCode(profile_.Gather(Deadline()), ExitCode::kCommLost));
   progress_.ReportProfile(ProfileRecord({.epoch = epochs_done_,
@@ -373,12 +390,10 @@ absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
                                  .step = static_cast<uint64_t>(step)};
   const int64_t optimizer_step = steps_done_++ / model_->accumulation() + 1;
   result->learning_rate = workload_->LearningRate(result->epoch, optimizer_step);
-  bool is_reduced_here = false;
   ASSIGN_OR_RETURN(
       const float loss,
       WithExitCode(model_->TrainStep(View(*batch, batch->size), position, result->learning_rate,
-                                     [this, &is_reduced_here](std::span<float> gradients) {
-                                       is_reduced_here = true;
+                                     [this](std::span<float> gradients) {
                                        return WithExitCode(
                                            comm::AllReduceMean(comm_.get(), gradients, Deadline()),
                                            ExitCode::kCommLost);
@@ -386,10 +401,6 @@ absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
                    ExitCode::kNumeric));
   result->train_loss = double{loss};
   profile_.Trained(batch->size);
-  if (!is_reduced_here && spec_.world_size > 1 && steps_done_ % model_->accumulation() == 0)
-    profile_.AveragedOnDevice(
-        (model_->model().parameter_count() - model_->model().frozen_elements()) *
-        int64_t{sizeof(float)});
   if (workload_->judges_training() && step + 1 == train_.steps) {
     ASSIGN_OR_RETURN(
         result->train_quality,

@@ -72,7 +72,9 @@ class TrainingLoop {
   void ReportEpoch(const EpochResult& result);
   absl::Status ReportProfile(bool is_final);
   absl::Status MeetRanks();
+  absl::Status MeetOnDevice();
   absl::Status CheckStop() const;
+  absl::Duration CollectiveTimeout() const;
   MonoTime Deadline() const;
 
   const TrainerSpec& spec_;

@@ -106,6 +106,21 @@ comm::OperationCounts OverAll(std::span<const ProfileCounts> ranks, size_t size_
   return all;
 }
 
+// Every rank takes part in each of them.
+void AddDeviceAverages(std::span<const ProfileCounts> ranks, JsonObject* record) {
+  AverageCounts all;
+  for (const ProfileCounts& rank : ranks) {
+    const AverageCounts& counts = rank.device_averages;
+    all.averages = std::max(all.averages, counts.averages);
+    all.bytes += counts.bytes;
+    all.overlapped_bytes += counts.overlapped_bytes;
+  }
+  if (all.averages == 0) return;
+  record->emplace_back("device_averages", all.averages);
+  record->emplace_back("device_average_bytes", all.bytes);
+  record->emplace_back("device_average_overlapped_bytes", all.overlapped_bytes);
+}
+
 void AddCollectives(std::span<const ProfileCounts> ranks, JsonObject* record) {
   const auto mean_s = [&ranks](int64_t ns) {
     return kNano * static_cast<double>(ns) / static_cast<double>(ranks.size());
@@ -128,11 +143,7 @@ void AddCollectives(std::span<const ProfileCounts> ranks, JsonObject* record) {
   // The host takes part in its collectives and computes nothing meanwhile.
   record->emplace_back("collective_overlapped_s", 0.0);
   record->emplace_back("collective_wait_s", mean_s(waiting_ns));
-  const OverRanks all(ranks);
-  if (const int64_t averages = all.Largest(&ProfileCounts::device_averages); averages > 0) {
-    record->emplace_back("device_averages", averages);
-    record->emplace_back("device_average_bytes", all.Sum(&ProfileCounts::device_bytes));
-  }
+  AddDeviceAverages(ranks, record);
   record->emplace_back("collectives", std::move(classes));
 }
 
@@ -189,11 +200,6 @@ void Profile::Trained(int64_t samples) {
 void Profile::Evaluated(int64_t samples) {
   counts_.eval_samples += samples;
   counts_.eval_flops += eval_flops_ * static_cast<double>(samples);
-}
-
-void Profile::AveragedOnDevice(int64_t bytes) {
-  ++counts_.device_averages;
-  counts_.device_bytes += bytes;
 }
 
 absl::StatusOr<std::vector<ProfileCounts>> Profile::Gather(MonoTime deadline) {

@@ -20,6 +20,7 @@
 #include "common/json_value.h"
 #include "worker/comm/collective.h"
 #include "worker/comm/counting.h"
+#include "worker/engine/gradient_buckets.h"
 #include "worker/engine/layer.h"
 
 namespace assay {
@@ -36,9 +37,8 @@ struct ProfileCounts {
   int64_t memory_peak_bytes = 0;   // resident, of the process
   double peak_flops_per_s = 0;     // of its share of the node, fp32; 0: not known
   int64_t peak_threads = 0;
-  int64_t device_averages = 0;  // of gradients, by the device itself
-  int64_t device_bytes = 0;     // of gradients in them
-  comm::Traffic traffic = {};   // of the host's collectives
+  AverageCounts device_averages = {};  // of gradients, by the devices themselves
+  comm::Traffic traffic = {};          // of the host's collectives
 };
 
 // What a record says besides counts.
@@ -87,8 +87,6 @@ class Profile {
 
   void Trained(int64_t samples);
   void Evaluated(int64_t samples);
-  // The device has averaged gradients of so many bytes with those of the other ranks.
-  void AveragedOnDevice(int64_t bytes);
 
   // Collective: the counts of all ranks, in their order, on every rank. Errors of AllGather.
   absl::StatusOr<std::vector<ProfileCounts>> Gather(MonoTime deadline);

@@ -42,6 +42,7 @@ RankGroup::RankGroup(comm::Collective* comm, int size, std::function<MonoTime()>
     : comm_(comm), size_(size), deadline_(std::move(deadline)) {}
 
 void RankGroup::Average(const Tensor& values) {
+  if (device_ != nullptr) return device_->Average(values, RankScope::kGroup);
   const absl::Status status = AverageOverGroup(comm_, size_, values.Span<float>(), deadline_());
   if (status.ok()) return;
   LOG(ERROR) << "normalisation group: status=\"" << status << "\"";

@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "worker/comm/collective.h"
 #include "worker/engine/layer.h"
+#include "worker/engine/rank_average.h"
 
 namespace assay {
 
@@ -28,6 +29,11 @@ class RankGroup : public GroupMean {
   // `size` divides the world. `deadline` tells until when the next exchange may take.
   RankGroup(comm::Collective* comm, int size, std::function<MonoTime()> deadline);
 
+  // From now on the ranks' devices, which have joined with groups of this size, take the means.
+  // `average` must outlive its use.
+  void UseDevice(RankAverage* average) { device_ = average; }
+  bool is_on_device() const override { return device_ != nullptr; }
+
   void Average(const Tensor& values) override;
   int size() const override { return size_; }
 
@@ -35,6 +41,7 @@ class RankGroup : public GroupMean {
   comm::Collective* const comm_;
   const int size_;
   const std::function<MonoTime()> deadline_;
+  RankAverage* device_ = nullptr;  // null: the host takes the means
 };
 
 }  // namespace assay

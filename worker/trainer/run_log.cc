@@ -126,6 +126,8 @@ void RunLog::ExtensionsOfRun() {
   const Extensions& extensions = spec_.extensions;
   if (extensions.eval_batch > 0)
     writer_.Event(kEvalBatchKey, JsonValue(int64_t{extensions.eval_batch}));
+  if (spec_.gradient_bucket_mib.has_value())
+    writer_.Event(kGradientBucketKey, JsonValue(*spec_.gradient_bucket_mib));
   if (extensions.augmentation != data::Augmentation::kNone)
     writer_.Event(kAugmentationKey, JsonValue(data::AugmentationName(extensions.augmentation)));
   if (extensions.gradient_skip.IsUsed()) {

@@ -31,4 +31,14 @@ void SpatialRanks::Exchange(std::span<const Transfer> transfers) {
   comm::ExchangeMessages(comm_, messages, kSpatialTag, deadline_()).IgnoreError();
 }
 
+void SpatialRanks::ExchangeOnDevice(std::span<const TensorTransfer> transfers) {
+  CHECK(device_ != nullptr) << "exchange before the ranks' devices have met";
+  std::vector<RankTransfer> messages;
+  for (const TensorTransfer& transfer : transfers)
+    messages.push_back({.rank = first_rank_ + transfer.member,
+                        .sent = transfer.sent,
+                        .received = transfer.received});
+  device_->Exchange(messages);
+}
+
 }  // namespace assay

@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "worker/comm/collective.h"
+#include "worker/engine/rank_average.h"
 #include "worker/engine/spatial.h"
 
 namespace assay {
@@ -23,12 +24,18 @@ class SpatialRanks : public SpatialGroup {
   // begins now must be done.
   void Connect(comm::Collective* comm, std::function<MonoTime()> deadline);
 
+  // From now on the ranks' devices, which have joined, exchange. `average` must outlive its use.
+  void UseDevice(RankAverage* average) { device_ = average; }
+
   void Exchange(std::span<const Transfer> transfers) override;
+  bool is_on_device() const override { return device_ != nullptr; }
+  void ExchangeOnDevice(std::span<const TensorTransfer> transfers) override;
 
  private:
   const int first_rank_;
   comm::Collective* comm_ = nullptr;
   std::function<MonoTime()> deadline_;
+  RankAverage* device_ = nullptr;  // null: through the host
 };
 
 }  // namespace assay

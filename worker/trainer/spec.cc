@@ -19,6 +19,7 @@ namespace assay {
 namespace {
 
 constexpr int kRanksMax = 1 << 20;
+constexpr int64_t kGradientBucketMibMax = 4096;  // more than any model's gradients
 
 absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   const int64_t ranks_per_node = std::max(run.ranks_per_node(), 1);
@@ -72,6 +73,16 @@ absl::Status FillCheckpoints(const Hyperparameters& parameters, TrainerSpec* spe
                                                    spec->checkpoint_interval_steps));
 }
 
+absl::Status FillGradientBuckets(const Hyperparameters& parameters, TrainerSpec* spec) {
+  if (parameters.Find(kGradientBucketKey) == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t mib, parameters.Integer(kGradientBucketKey, kGradientBucketMib));
+  if (mib < 0 || mib > kGradientBucketMibMax)
+    return InvalidField(kGradientBucketKey, absl::StrCat("want 0 (all gradients at once) to ",
+                                                         kGradientBucketMibMax, ", found ", mib));
+  spec->gradient_bucket_mib = mib;
+  return absl::OkStatus();
+}
+
 absl::Status CheckDataset(const v1::RunSpec& run) {
   RETURN_IF_ERROR(FindWorkload(run.benchmark()).status());
   if (run.dataset().path().empty()) return InvalidField("dataset.path", "missing");
@@ -112,6 +123,7 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
   ASSIGN_OR_RETURN(const WorkloadEntry* const workload, FindWorkload(run.benchmark()));
   RETURN_IF_ERROR(FillCheckpoints(parameters, &spec));
+  RETURN_IF_ERROR(FillGradientBuckets(parameters, &spec));
   ASSIGN_OR_RETURN(spec.extensions, ReadExtensions(parameters, run));
   RETURN_IF_ERROR(workload->fill(parameters, &spec));
   const std::string& compression = run.dataset().compression();

@@ -4,6 +4,7 @@
 #define WORKER_TRAINER_SPEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,7 @@
 
 #include "common/dataset/tfrecord.h"
 #include "common/json_value.h"
+#include "worker/engine/gradient_buckets.h"
 #include "worker/engine/lr_schedule.h"
 #include "worker/engine/optimizer.h"
 #include "worker/engine/spatial.h"
@@ -24,6 +26,8 @@ namespace assay {
 
 // Hyperparameter: steps from one checkpoint to the next.
 inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
+// Hyperparameter: the size from which on GPUs average gradients while the rest are computed.
+inline constexpr char kGradientBucketKey[] = "gradient_bucket_mib";
 
 // What DeepCAM asks for beyond what every benchmark has.
 struct DeepcamSettings {
@@ -60,6 +64,11 @@ struct TrainerSpec {
   std::string optimizer_name = "SGD";
   int64_t checkpoint_interval_steps = 0;  // 0: none are written
   bool is_resumed = false;                // go on from the last checkpoint if there is one
+  // Of GPUs that average gradients among themselves; 0: all at once. None: the engine's default.
+  std::optional<int64_t> gradient_bucket_mib;
+  int64_t gradient_bucket_bytes() const {
+    return gradient_bucket_mib.value_or(kGradientBucketMib) << 20;
+  }
 
   CosmoflowSpec model;
 

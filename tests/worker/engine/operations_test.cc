@@ -59,6 +59,24 @@ TEST_P(OperationsTest, SamePaddingOfKernelTwoIsBehind) {
   EXPECT_THAT(ConvolveLine({1, 2, 3, 4}, {10, 1}), ElementsAre(12, 23, 34, 40));
 }
 
+// Of two samples of 3 x 3 lines of two numbers each, the lines around the last corner.
+TEST_P(OperationsTest, ABoxIsTakenOutAndPutBackInOrder) {
+  HostTensor<float> whole({2, 3, 3, 1, 2}), packed({16}), other(whole.shape);
+  for (size_t i = 0; i < whole.values.size(); ++i)
+    whole.values[i] = static_cast<float>(i);
+  const Box box = {.begin = {1, 1}, .extent = {2, 2}};
+
+  backend_->TakeBox(whole.view(), box, packed.view());
+  backend_->PutBox(packed.view(), box, other.view());
+  backend_->Synchronize();
+
+  EXPECT_THAT(packed.values,
+              ElementsAre(8, 9, 10, 11, 14, 15, 16, 17, 26, 27, 28, 29, 32, 33, 34, 35));
+  EXPECT_THAT(other.values,
+              ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 8, 9, 10, 11, 0, 0, 14, 15, 16, 17,  //
+                          0, 0, 0, 0, 0, 0, 0, 0, 26, 27, 28, 29, 0, 0, 32, 33, 34, 35));
+}
+
 TEST_P(OperationsTest, ConvolutionUsesNewWeightsAfterTheyChanged) {
   const ConvShape shape = SameConv(1, {1, 1, 1}, 1, 1, 3);
   HostTensor<float> x(shape.x(), {1}), w(shape.w()), y(shape.y());

@@ -232,6 +232,13 @@ class StagedBackend : public Backend, private Stage {
     backend_->Copy(Staged(backend_, src), Staged(backend_, dst));
   }
 
+  void TakeBox(const Tensor& whole, const Box& box, const Tensor& packed) override {
+    backend_->TakeBox(On(whole), box, On(packed));
+  }
+  void PutBox(const Tensor& packed, const Box& box, const Tensor& whole) override {
+    backend_->PutBox(On(packed), box, On(whole));
+  }
+
   void Log1p(const Tensor& counts, const Tensor& y) override { backend_->Log1p(On(counts), On(y)); }
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, backend_->MakeConvolution(shape));

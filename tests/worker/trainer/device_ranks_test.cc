@@ -8,6 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
 #include "common/clock.h"
 #include "tests/support/status_matchers.h"
 #include "worker/comm/memory.h"
@@ -29,12 +32,16 @@ class FakeAverage : public RankAverage {
     if (!is_installed_) return absl::UnavailableError("not installed");
     return std::string("an\0id", 5);
   }
-  absl::Status Join(const std::string& id, int rank, int size) override {
-    joined_as_ = id + "/" + std::to_string(rank) + "/" + std::to_string(size);
+  absl::Status Join(const RanksToJoin& ranks) override {
+    joined_as_ = absl::StrCat(ranks.id, "/", ranks.rank, "/", ranks.size, "/", ranks.group_size,
+                              "/", absl::FormatDuration(ranks.timeout));
     return absl::OkStatus();
   }
   bool has_joined() const override { return !joined_as_.empty(); }
-  void Average(const Tensor&) override {}
+  void Average(const Tensor&, RankScope) override {}
+  void Start(const Tensor&) override {}
+  void Finish() override {}
+  void Exchange(std::span<const RankTransfer>) override {}
 
   const std::string& joined_as() const { return joined_as_; }
 
@@ -51,7 +58,7 @@ std::vector<std::string> JoinTwo(bool is_installed) {
   std::vector<std::thread> threads;
   for (size_t i = 0; i < 2; ++i)
     threads.emplace_back([&, i] {
-      EXPECT_THAT(JoinDeviceRanks(&averages[i], ranks[i].get(), clock.Mono() + absl::Seconds(60)),
+      EXPECT_THAT(JoinDeviceRanks(&averages[i], 2, ranks[i].get(), &clock, absl::Seconds(60)),
                   IsOk());
     });
   for (std::thread& thread : threads)
@@ -61,7 +68,7 @@ std::vector<std::string> JoinTwo(bool is_installed) {
 
 TEST(DeviceRanksTest, AllJoinWithTheIdOfRankZero) {
   EXPECT_THAT(JoinTwo(true),
-              ElementsAre(std::string("an\0id/0/2", 9), std::string("an\0id/1/2", 9)));
+              ElementsAre(std::string("an\0id/0/2/2/1m", 14), std::string("an\0id/1/2/2/1m", 14)));
 }
 
 TEST(DeviceRanksTest, NobodyJoinsWhereTheLibraryIsNotInstalled) {
@@ -73,8 +80,8 @@ TEST(DeviceRanksTest, ARankAloneJoinsNothing) {
   FakeAverage average(true);
   const std::unique_ptr<comm::Collective> alone = comm::OpenSingle();
 
-  EXPECT_THAT(JoinDeviceRanks(&average, alone.get(), clock.Mono()), IsOk());
-  EXPECT_THAT(JoinDeviceRanks(nullptr, alone.get(), clock.Mono()), IsOk());
+  EXPECT_THAT(JoinDeviceRanks(&average, 1, alone.get(), &clock, absl::Seconds(1)), IsOk());
+  EXPECT_THAT(JoinDeviceRanks(nullptr, 1, alone.get(), &clock, absl::Seconds(1)), IsOk());
 
   EXPECT_FALSE(average.has_joined());
 }

@@ -123,13 +123,14 @@ TEST_F(TrainingLoopTest, ErrorsInBfloat16RepeatAndAreNearThoseOfFloat) {
 
 // What is evaluated at once does not show in the result, nor in the training. 5 does not divide the
 // 16 samples.
-TEST_F(TrainingLoopTest, TheEvaluationBatchDoesNotShow) {
+TEST_F(TrainingLoopTest, TheEvaluationBatchAndGradientBucketsDoNotShow) {
   std::vector<double> expected;
   for (const int batch : {0, 1, 5, 16}) {
     SCOPED_TRACE(batch);
     v1::RunSpec run = Run();
     run.set_log_path(dir_.Path(absl::StrCat("batch_", batch)));
     if (batch > 0) SetHyperparameter(&run, "local_eval_batch_size", absl::StrCat(batch));
+    if (batch == 16) SetHyperparameter(&run, "gradient_bucket_mib", "8");
 
     ASSERT_THAT(Train(run), IsOk());
 
@@ -140,6 +141,8 @@ TEST_F(TrainingLoopTest, TheEvaluationBatchDoesNotShow) {
     EXPECT_THAT(errors, ::testing::Pointwise(::testing::DoubleNear(1e-6), expected));
     EXPECT_EQ(batch > 0,
               log.find("\"key\": \"local_eval_batch_size\", \"value\": ") != std::string::npos);
+    EXPECT_EQ(batch == 16,
+              log.find("\"key\": \"gradient_bucket_mib\", \"value\": 8,") != std::string::npos);
   }
 }
 

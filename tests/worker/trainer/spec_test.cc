@@ -76,6 +76,28 @@ TEST(TrainerSpecTest, ExtensionsAreReadInTheOpenDivision) {
   EXPECT_EQ(spec->schedule.fade.end_factor, 0.02);
 }
 
+// A run of the closed division, but for what a test adds.
+v1::RunSpec ClosedRun() {
+  v1::RunSpec run = SmallRun();
+  run.set_division("closed");
+  run.mutable_model()->set_base_filter_count(32);
+  return run;
+}
+
+TEST(TrainerSpecTest, GradientBucketsAreTheEnginesUnlessAskedFor) {
+  v1::RunSpec run = ClosedRun();
+  ASSERT_THAT(MakeTrainerSpec(run), IsOk());
+  EXPECT_EQ(MakeTrainerSpec(run)->gradient_bucket_bytes(), kGradientBucketMib << 20);
+
+  SetHyperparameter(&run, "gradient_bucket_mib", "25");
+  ASSERT_THAT(MakeTrainerSpec(run), IsOk());
+  EXPECT_EQ(MakeTrainerSpec(run)->gradient_bucket_bytes(), 25 << 20);
+
+  SetHyperparameter(&run, "gradient_bucket_mib", "0");
+  ASSERT_THAT(MakeTrainerSpec(run), IsOk());
+  EXPECT_EQ(MakeTrainerSpec(run)->gradient_bucket_bytes(), 0);
+}
+
 TEST(TrainerSpecTest, DeepcamHasAPolynomialDecay) {
   v1::RunSpec run = SmallRun();
   run.set_benchmark("deepcam");
@@ -87,14 +109,6 @@ TEST(TrainerSpecTest, DeepcamHasAPolynomialDecay) {
 
   ASSERT_THAT(spec, IsOk());
   EXPECT_DOUBLE_EQ(LearningRateAtStep(spec->deepcam.schedule, 51), 0.00025);
-}
-
-// A run of the closed division, but for what a test adds.
-v1::RunSpec ClosedRun() {
-  v1::RunSpec run = SmallRun();
-  run.set_division("closed");
-  run.mutable_model()->set_base_filter_count(32);
-  return run;
 }
 
 TEST(TrainerSpecTest, TheClosedDivisionAllowsTheEvaluationBatchOnly) {
@@ -233,6 +247,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"Checkpoints",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "checkpoint_interval_steps", "-1"); },
                 "checkpoint_interval_steps: want 0"},
+        BadCase{"Buckets",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "gradient_bucket_mib", "-1"); },
+                "gradient_bucket_mib: want 0 (all gradients at once)"},
         BadCase{"EvalBatch",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "local_eval_batch_size", "-1"); },
                 "local_eval_batch_size: want 0"},

@@ -151,14 +151,21 @@ struct RunCall {
     HostConvolution(call, static_cast<const HostPlan*>(call.plan)->problem).Run();
   }
   void operator()(const MatmulCall& call) const { RunMatmul(call); }
-  void operator()(const AverageCall&) const {}
   void operator()(const CopyCall& call) const { std::memmove(call.to, call.from, call.bytes); }
+  // HostDevice has these.
+  void operator()(const AverageCall&) const {}
+  void operator()(const JoinCall&) const {}
+  void operator()(const ExchangeCall&) const {}
 };
 
 class HostGraph : public Graph {
  public:
-  HostGraph(std::vector<Call> calls, std::shared_ptr<int> launches, std::shared_ptr<int> updates)
-      : calls_(std::move(calls)), launches_(std::move(launches)), updates_(std::move(updates)) {}
+  HostGraph(HostDevice* device, std::vector<Call> calls, std::shared_ptr<int> launches,
+            std::shared_ptr<int> updates)
+      : device_(device),
+        calls_(std::move(calls)),
+        launches_(std::move(launches)),
+        updates_(std::move(updates)) {}
 
   Fault Update(size_t index, const Kernel& kernel) override {
     if (index >= calls_.size() || !std::holds_alternative<Kernel>(calls_[index]) ||
@@ -170,13 +177,16 @@ class HostGraph : public Graph {
   }
 
   Fault Launch() override {
-    for (const Call& call : calls_)
-      std::visit(RunCall{}, call);
+    for (const Call& call : calls_) {
+      Fault fault = device_->Execute(call);
+      if (!fault.ok()) return fault;
+    }
     ++*launches_;
     return {};
   }
 
  private:
+  HostDevice* const device_;
   std::vector<Call> calls_;
   const std::shared_ptr<int> launches_, updates_;
 };
@@ -226,28 +236,64 @@ Fault HostDevice::Issue(const Call& call) {
     return {};
   }
   ++issued_;
-  std::visit(RunCall{}, call);
+  return Execute(call);
+}
+
+Fault HostDevice::Execute(const Call& call) {
+  if (std::holds_alternative<JoinCall>(call)) return Join();
+  const auto* const average = std::get_if<AverageCall>(&call);
+  const auto* const exchange = std::get_if<ExchangeCall>(&call);
+  if (average == nullptr && exchange == nullptr) {
+    std::visit(RunCall{}, call);
+    return {};
+  }
+  if (ranks_ == nullptr) return Failed("work with other ranks before they joined");
+  if (average != nullptr && average->is_aside) {
+    if (average->in_group) return Failed("a group's average aside");
+    aside_.push_back({*average, {average->values, average->values + average->count}});
+    return {};
+  }
+  if (!aside_.empty()) return Failed("work with other ranks while some runs aside");
+  if (average != nullptr) return Average(*average);
+  ++exchanges_;
+  return ranks_->Exchange(*exchange);
+}
+
+Fault HostDevice::Average(const AverageCall& call) {
+  ++averages_;
+  return ranks_->Average(call);
+}
+
+Fault HostDevice::Join() {
+  for (const Aside& aside : std::exchange(aside_, {})) {
+    const AverageCall& call = aside.call;
+    if (std::memcmp(call.values, aside.values.data(), aside.values.size() * sizeof(float)) != 0)
+      return Failed("values that are averaged aside were written");
+    Fault fault = Average(call);
+    if (!fault.ok()) return fault;
+  }
   return {};
 }
 
 Fault HostDevice::BeginGraph() {
   if (std::exchange(is_recording_, true)) return Failed("recording already");
-  return {};
+  return aside_.empty() ? Fault{} : Failed("a recording while something runs aside");
 }
 
 Fault HostDevice::MakeRanksId(std::string* id) {
-  *id = "host";
+  *id = HostRanks::MakeId();
   return {};
 }
 
-Fault HostDevice::JoinRanks(const std::string& id, int, int) {
-  return id == "host" ? Fault{} : Failed("another id");
+Fault HostDevice::JoinRanks(const JoinOptions& options) {
+  return HostRanks::Join(options, &ranks_);
 }
 
 Fault HostDevice::EndGraph(std::unique_ptr<Graph>* graph) {
   if (!std::exchange(is_recording_, false)) return Failed("not recording");
   ++graphs_;
-  *graph = std::make_unique<HostGraph>(std::exchange(recording_, {}), launches_, updates_);
+  recording_.push_back(JoinCall{});
+  *graph = std::make_unique<HostGraph>(this, std::exchange(recording_, {}), launches_, updates_);
   return {};
 }
 

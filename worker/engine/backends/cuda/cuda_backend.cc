@@ -33,6 +33,22 @@ Shape Pooled(const Shape& x) {
   return {x[0], x[1] / 2, x[2] / 2, x[3] / 2, x[4]};
 }
 
+Inset InsetOf(const Tensor& whole, const Box& box, const Tensor& packed) {
+  const Shape& outer = whole.shape;
+  CHECK(packed.elements() == box.elements(outer))
+      << "packed=" << packed.shape.ToString() << " whole=" << outer.ToString();
+  return {.depth = box.extent[0],
+          .height = box.extent[1],
+          .width = outer[3],
+          .channels = outer[4],
+          .outer_depth = outer[1],
+          .outer_height = outer[2],
+          .outer_width = outer[3],
+          .before_depth = box.begin[0],
+          .before_height = box.begin[1],
+          .before_width = 0};
+}
+
 Curve CurveOf(const Activation& f) {
   return f.kind == Activation::Kind::kLeakyRelu ? Curve::kLeakyRelu : Curve::kScaledTanh;
 }
@@ -93,6 +109,20 @@ void CudaBackend::CopyOut(const Tensor& src, void* host) {
 void CudaBackend::Copy(const Tensor& src, const Tensor& dst) {
   CHECK(src.bytes() == dst.bytes());
   Issue("copy", CopyCall{.from = src.data, .to = dst.data, .bytes = src.bytes()});
+}
+
+void CudaBackend::TakeBox(const Tensor& whole, const Box& box, const Tensor& packed) {
+  Run("take a box", Crop<float, float>{.x = whole.As<float>(),
+                                       .y = packed.As<float>(),
+                                       .inset = InsetOf(whole, box, packed),
+                                       .count = packed.elements()});
+}
+
+void CudaBackend::PutBox(const Tensor& packed, const Box& box, const Tensor& whole) {
+  Run("put a box", Insert{.x = packed.As<float>(),
+                          .y = whole.As<float>(),
+                          .inset = InsetOf(whole, box, packed),
+                          .count = packed.elements()});
 }
 
 void CudaBackend::Synchronize() {

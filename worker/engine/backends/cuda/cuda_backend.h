@@ -49,6 +49,8 @@ class CudaBackend : public Backend {
   void CopyIn(const void* host, const Tensor& dst) override;
   void CopyOut(const Tensor& src, void* host) override;
   void Copy(const Tensor& src, const Tensor& dst) override;
+  void TakeBox(const Tensor& whole, const Box& box, const Tensor& packed) override;
+  void PutBox(const Tensor& packed, const Box& box, const Tensor& whole) override;
   void Synchronize() override;
   void BeginSection(int key) override;
   void EndSection() override;

@@ -1,5 +1,8 @@
 #include "worker/engine/backends/cuda/cuda_ranks.h"
 
+#include <chrono>
+#include <utility>
+
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/cuda/fault.h"
@@ -12,17 +15,61 @@ absl::StatusOr<std::string> CudaRanks::MakeId() {
   return id;
 }
 
-absl::Status CudaRanks::Join(const std::string& id, int rank, int size) {
-  CHECK(!has_joined_ && rank >= 0 && rank < size) << "rank=" << rank << " size=" << size;
-  RETURN_IF_ERROR(ToStatus("average over ranks", device_->JoinRanks(id, rank, size)));
+absl::Status CudaRanks::Join(const RanksToJoin& ranks) {
+  CHECK(!has_joined_ && ranks.rank >= 0 && ranks.rank < ranks.size && ranks.group_size >= 1 &&
+        ranks.size % ranks.group_size == 0)
+      << "rank=" << ranks.rank << " size=" << ranks.size << " group=" << ranks.group_size;
+  const JoinOptions options = {
+      .id = ranks.id,
+      .rank = ranks.rank,
+      .size = ranks.size,
+      .group_size = ranks.group_size,
+      .timeout = std::chrono::milliseconds(absl::ToInt64Milliseconds(ranks.timeout))};
+  RETURN_IF_ERROR(ToStatus("join the ranks", device_->JoinRanks(options)));
   has_joined_ = true;
   return absl::OkStatus();
 }
 
-void CudaRanks::Average(const Tensor& values) {
-  CHECK(has_joined_);
-  Must("average over ranks",
-       recorder_->Issue(AverageCall{.values = values.As<float>(), .count = values.elements()}));
+void CudaRanks::Average(const Tensor& values, RankScope scope) {
+  Finish();
+  Issue("average over ranks", AverageCall{.values = values.As<float>(),
+                                          .count = values.elements(),
+                                          .in_group = scope == RankScope::kGroup,
+                                          .is_aside = false});
+}
+
+void CudaRanks::Start(const Tensor& values) {
+  is_aside_ = true;
+  Issue("average over ranks", AverageCall{.values = values.As<float>(),
+                                          .count = values.elements(),
+                                          .in_group = false,
+                                          .is_aside = true});
+}
+
+void CudaRanks::Finish() {
+  if (std::exchange(is_aside_, false)) Issue("join averages", JoinCall{});
+}
+
+void CudaRanks::Exchange(std::span<const RankTransfer> transfers) {
+  ExchangeCall call;
+  for (const RankTransfer& transfer : transfers) {
+    const bool is_sent = transfer.sent.data != nullptr;
+    const bool is_received = transfer.received.data != nullptr;
+    if (!is_sent && !is_received) continue;
+    call.messages.push_back({.rank = transfer.rank,
+                             .sent = is_sent ? transfer.sent.As<float>() : nullptr,
+                             .sent_count = is_sent ? transfer.sent.elements() : 0,
+                             .received = is_received ? transfer.received.As<float>() : nullptr,
+                             .received_count = is_received ? transfer.received.elements() : 0});
+  }
+  if (call.messages.empty()) return;
+  Finish();
+  Issue("exchange with ranks", call);
+}
+
+void CudaRanks::Issue(absl::string_view what, const Call& call) {
+  CHECK(has_joined_) << what;
+  Must(what, recorder_->Issue(call));
 }
 
 }  // namespace assay::cuda

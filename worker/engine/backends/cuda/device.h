@@ -8,11 +8,13 @@
 #define WORKER_ENGINE_BACKENDS_CUDA_DEVICE_H_
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "worker/engine/backends/cuda/kernels.h"
 #include "worker/engine/backends/cuda/number.h"
@@ -20,7 +22,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 3;
+inline constexpr int kDeviceInterface = 4;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -95,15 +97,43 @@ struct CopyCall {
   friend bool operator==(const CopyCall&, const CopyCall&) = default;
 };
 
-// Replaces each value by its mean over the ranks that joined.
+// Replaces each value by its mean over the ranks that joined, or over those of this one's group.
 struct AverageCall {
   float* values;
   int64_t count;
+  bool in_group;
+  // On a stream of its own: behind what was issued before, beside what is issued until a JoinCall,
+  // which leaves `values` alone. Not in a group.
+  bool is_aside;
 
   friend bool operator==(const AverageCall&, const AverageCall&) = default;
 };
 
-using Call = std::variant<Kernel, ConvolutionCall, MatmulCall, CopyCall, AverageCall>;
+// What is issued from now on comes after all that runs aside. Nothing, if nothing does.
+struct JoinCall {
+  friend bool operator==(const JoinCall&, const JoinCall&) = default;
+};
+
+// Sends to and receives from other ranks, all at once; what is received lies in nothing else of it.
+struct ExchangeCall {
+  struct Message {
+    int rank;
+    const float* sent;
+    int64_t sent_count;  // 0: nothing is sent
+    float* received;
+    int64_t received_count;
+
+    friend bool operator==(const Message&, const Message&) = default;
+  };
+  std::vector<Message> messages;
+
+  friend bool operator==(const ExchangeCall&, const ExchangeCall&) = default;
+};
+
+// While something runs aside, only a JoinCall may follow of those that are about other ranks, and
+// further averages aside: two that wait for other ranks at once could wait for each other.
+using Call = std::variant<Kernel, ConvolutionCall, MatmulCall, CopyCall, AverageCall, JoinCall,
+                          ExchangeCall>;
 
 // A recorded sequence of calls. Must not outlive its device.
 class Graph {
@@ -113,6 +143,15 @@ class Graph {
   virtual Fault Update(size_t index, const Kernel& kernel) = 0;
   // Starts all calls, in order, behind the work already under way.
   virtual Fault Launch() = 0;
+};
+
+// How a rank joins the others of its run.
+struct JoinOptions {
+  std::string id;  // of Device::MakeRanksId
+  int rank = 0;
+  int size = 1;
+  int group_size = 1;                 // consecutive ranks; divides `size`
+  std::chrono::milliseconds timeout;  // for all to join, and later for a rank that is silent
 };
 
 // Not thread-safe. Calls may return before their work is done; CopyOut and Wait wait for it. A
@@ -137,13 +176,15 @@ class Device {
   virtual Fault Issue(const Call& call) = 0;
 
   // Until EndGraph calls are recorded and not executed; only Issue is allowed between the two.
+  // EndGraph lets all that was recorded aside be joined.
   virtual Fault BeginGraph() = 0;
   virtual Fault EndGraph(std::unique_ptr<Graph>* graph) = 0;
 
   // The ranks of a run: an id made on one of them, with which all join once. Join blocks until all
-  // have. kAbsent: NCCL is not installed.
+  // have, or until the timeout: then the fault says who waited how long for what. kAbsent: NCCL is
+  // not installed, or too old.
   virtual Fault MakeRanksId(std::string* id) = 0;
-  virtual Fault JoinRanks(const std::string& id, int rank, int size) = 0;
+  virtual Fault JoinRanks(const JoinOptions& options) = 0;
 };
 
 // What the plug-in exports, as C functions.

@@ -22,7 +22,7 @@ using Kernel = std::variant<
     // Layers
     LookUp, Convert<float, Bfloat16>, Convert<Bfloat16, float>, Transpose<float, float>,
     Transpose<float, Bfloat16>, Transpose<Bfloat16, float>, Pad<float, float>, Pad<float, Bfloat16>,
-    Crop<float, float>, Crop<Bfloat16, float>, PoolForward<float>, PoolForward<Bfloat16>,
+    Crop<float, float>, Crop<Bfloat16, float>, Insert, PoolForward<float>, PoolForward<Bfloat16>,
     PoolBackward<float>, PoolBackward<Bfloat16>, ActivationForward, ActivationBackward, Dropout,
     Multiply, SquaredErrorGradient,
     // Sums

@@ -98,6 +98,24 @@ struct Crop {
   friend bool operator==(const Crop&, const Crop&) = default;
 };
 
+// x: the smaller, put into y, which stays as it is around it.
+struct Insert {
+  const float* x;
+  float* y;
+  Inset inset;
+  int64_t count;  // elements of x
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const Position p = PositionOf(i, count, inset.depth, inset.height, inset.width, inset.channels);
+    const int64_t d = p.d + inset.before_depth, h = p.h + inset.before_height;
+    const int64_t w = p.w + inset.before_width;
+    const int64_t to =
+        ((p.batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
+    y[to * inset.channels + p.c] = x[i];
+  }
+  friend bool operator==(const Insert&, const Insert&) = default;
+};
+
 // Extents of what is pooled by two; odd remainders are dropped.
 struct PoolShape {
   int64_t depth, height, width, channels;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -26,7 +27,7 @@ TEST(NcclRanksTest, IdsDifferOrTheMissingLibraryIsNamed) {
 TEST(NcclRanksTest, AnIdOfAnotherSizeIsRefused) {
   std::unique_ptr<NcclRanks> ranks;
 
-  EXPECT_FALSE(NcclRanks::Join("short", 0, 2, &ranks).ok());
+  EXPECT_FALSE(NcclRanks::Join({.id = "short", .size = 2}, &ranks).ok());
   EXPECT_EQ(ranks, nullptr);
 }
 
@@ -37,7 +38,7 @@ TEST(NcclRanksTest, JoiningWithoutAGpuFailsAndDoesNotCrash) {
   if (!NcclRanks::MakeId(&id).ok()) GTEST_SKIP() << "NCCL is not installed";
   std::unique_ptr<NcclRanks> ranks;
 
-  EXPECT_FALSE(NcclRanks::Join(id, 0, 1, &ranks).ok());
+  EXPECT_FALSE(NcclRanks::Join({.id = id, .timeout = std::chrono::seconds(10)}, &ranks).ok());
 }
 
 }  // namespace

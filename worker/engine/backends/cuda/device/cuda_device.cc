@@ -16,8 +16,6 @@ namespace {
 
 // Two pieces of this size keep a PCI Express bus busy: it takes longer than the host to fill one.
 constexpr size_t kPinnedBytes = size_t{4} << 20;
-// Longer than any step, as for the collectives of the CPU.
-constexpr std::chrono::minutes kRanksTimeout{5};
 constexpr int kMinMajor = 8;  // compute capability: Ampere, the first with bfloat16 and TF32
 
 class CudaGraph : public Graph {
@@ -110,8 +108,11 @@ Fault CudaDevice::Prepare(int index) {
 }
 
 CudaDevice::~CudaDevice() {
-  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  if (stream_ != nullptr) static_cast<void>(Wait());
   ranks_.reset();
+  if (is_ready_ != nullptr) cudaEventDestroy(is_ready_);
+  if (is_done_ != nullptr) cudaEventDestroy(is_done_);
+  if (aside_ != nullptr) cudaStreamDestroy(aside_);
   for (const Pinned& pinned : pinned_) {
     if (pinned.is_free != nullptr) cudaEventDestroy(pinned.is_free);
     if (pinned.memory != nullptr) cudaFreeHost(pinned.memory);
@@ -162,12 +163,14 @@ Fault CudaDevice::Wait() {
 
 // Work that waits for a rank that is gone never ends: so it is watched, and given up in time.
 Fault CudaDevice::WaitForRanks() {
-  const auto deadline = std::chrono::steady_clock::now() + kRanksTimeout;
+  const auto deadline = std::chrono::steady_clock::now() + ranks_timeout_;
   cudaError_t error = cudaStreamQuery(stream_);
   while (error == cudaErrorNotReady) {
     Fault fault = ranks_->Health();
     if (fault.ok() && std::chrono::steady_clock::now() > deadline)
-      fault = {.kind = FaultKind::kFailed, .text = "the other ranks were silent for 5 minutes"};
+      fault = {.kind = FaultKind::kFailed,
+               .text = "the other ranks were silent for " +
+                       std::to_string(ranks_timeout_.count() / 1000) + " s"};
     if (!fault.ok()) {
       ranks_->Abort();
       return fault;
@@ -182,8 +185,28 @@ Fault CudaDevice::MakeRanksId(std::string* id) {
   return NcclRanks::MakeId(id);
 }
 
-Fault CudaDevice::JoinRanks(const std::string& id, int rank, int size) {
-  return NcclRanks::Join(id, rank, size, &ranks_);
+Fault CudaDevice::JoinRanks(const JoinOptions& options) {
+  RETURN_IF_FAULT("make a stream", cudaStreamCreateWithFlags(&aside_, cudaStreamNonBlocking));
+  RETURN_IF_FAULT("an event", cudaEventCreateWithFlags(&is_ready_, cudaEventDisableTiming));
+  RETURN_IF_FAULT("an event", cudaEventCreateWithFlags(&is_done_, cudaEventDisableTiming));
+  ranks_timeout_ = options.timeout;
+  return NcclRanks::Join(options, &ranks_);
+}
+
+// In a recording, too, the wait for an event makes the other stream part of it.
+Fault CudaDevice::StartAverage(const AverageCall& call) {
+  if (!call.is_aside) return ranks_->Average(call, stream_);
+  RETURN_IF_FAULT("start aside", cudaEventRecord(is_ready_, stream_));
+  RETURN_IF_FAULT("start aside", cudaStreamWaitEvent(aside_, is_ready_, 0));
+  is_aside_ = true;
+  return ranks_->Average(call, aside_);
+}
+
+// Without anything aside the event would be one of another recording.
+Fault CudaDevice::Join() {
+  if (!std::exchange(is_aside_, false)) return {};
+  RETURN_IF_FAULT("join", cudaEventRecord(is_done_, aside_));
+  return FaultOf("join", cudaStreamWaitEvent(stream_, is_done_, 0));
 }
 
 Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
@@ -198,10 +221,13 @@ Fault CudaDevice::Start(const Call& call) {
     return RunCudnnConvolution(*convolution);
   if (const auto* product = std::get_if<MatmulCall>(&call))
     return cublas_.Run(*product, workspace_, stream_);
-  if (const auto* average = std::get_if<AverageCall>(&call)) {
-    if (ranks_ != nullptr) return ranks_->Average(*average, stream_);
-    return {.kind = FaultKind::kFailed, .text = "an average before the ranks joined"};
-  }
+  if (std::holds_alternative<JoinCall>(call)) return Join();
+  const auto* const average = std::get_if<AverageCall>(&call);
+  const auto* const exchange = std::get_if<ExchangeCall>(&call);
+  if ((average != nullptr || exchange != nullptr) && ranks_ == nullptr)
+    return {.kind = FaultKind::kFailed, .text = "work with other ranks before they joined"};
+  if (average != nullptr) return StartAverage(*average);
+  if (exchange != nullptr) return ranks_->Exchange(*exchange, stream_);
   const auto& copy = std::get<CopyCall>(call);
   return FaultOf(
       "copy", cudaMemcpyAsync(copy.to, copy.from, copy.bytes, cudaMemcpyDeviceToDevice, stream_));
@@ -231,6 +257,8 @@ Fault CudaDevice::RememberNode() {
 
 Fault CudaDevice::BeginGraph() {
   nodes_.clear();
+  Fault fault = Join();
+  if (!fault.ok()) return fault;
   RETURN_IF_FAULT("begin a recording",
                   cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   is_recording_ = true;
@@ -239,10 +267,13 @@ Fault CudaDevice::BeginGraph() {
 
 Fault CudaDevice::EndGraph(std::unique_ptr<Graph>* graph) {
   is_recording_ = false;
+  // A recording must end on the stream on which it began.
+  Fault fault = Join();
+  if (!fault.ok()) return fault;
   cudaGraph_t recorded = nullptr;
   RETURN_IF_FAULT("end a recording", cudaStreamEndCapture(stream_, &recorded));
   cudaGraphExec_t executable = nullptr;
-  Fault fault = FaultOf("prepare a recording", cudaGraphInstantiate(&executable, recorded, 0));
+  fault = FaultOf("prepare a recording", cudaGraphInstantiate(&executable, recorded, 0));
   if (!fault.ok()) {
     cudaGraphDestroy(recorded);
     return fault;

@@ -7,6 +7,7 @@
 #include <cudnn_graph.h>
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,7 +37,7 @@ class CudaDevice : public Device {
   Fault BeginGraph() override;
   Fault EndGraph(std::unique_ptr<Graph>* graph) override;
   Fault MakeRanksId(std::string* id) override;
-  Fault JoinRanks(const std::string& id, int rank, int size) override;
+  Fault JoinRanks(const JoinOptions& options) override;
 
  private:
   // Host memory from which the GPU copies by itself, so that the caller's memory is free again and
@@ -51,6 +52,8 @@ class CudaDevice : public Device {
   Fault CheckGpu(int index);
   Fault RememberNode();
   Fault Start(const Call& call);
+  Fault StartAverage(const AverageCall& call);
+  Fault Join();
   Fault WaitForRanks();
 
   std::string description_;
@@ -60,6 +63,11 @@ class CudaDevice : public Device {
   CublasMatmul cublas_;
   void* workspace_ = nullptr;         // of cuBLAS
   std::unique_ptr<NcclRanks> ranks_;  // null: alone
+  std::chrono::milliseconds ranks_timeout_ = {};
+  cudaStream_t aside_ = nullptr;    // of averages aside; null: alone
+  cudaEvent_t is_ready_ = nullptr;  // what an average aside is about
+  cudaEvent_t is_done_ = nullptr;   // all that ran aside
+  bool is_aside_ = false;           // something may be running there
   std::array<Pinned, 2> pinned_;
   size_t next_pinned_ = 0;
   bool is_recording_ = false;
