@@ -45,6 +45,8 @@ const std::vector<Column>& ProfileFields() {
       {"bytes in them", "profile.device_average_bytes", Format::kBytes},
       {"of them beside the backward pass", "profile.device_average_overlapped_bytes",
        Format::kBytes},
+      {"exchanges on the device", "profile.device_exchanges"},
+      {"bytes sent in them", "profile.device_exchange_bytes", Format::kBytes},
       {"memory of a rank, at most", "profile.memory_peak_bytes", Format::kBytes},
       {"of all ranks", "profile.memory_peak_sum_bytes", Format::kBytes}};
   return *kFields;

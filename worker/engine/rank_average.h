@@ -39,6 +39,12 @@ struct RankTransfer {
   Tensor received;
 };
 
+// What a rank has had to do with others besides averages of all.
+struct RankTraffic {
+  int64_t exchanges = 0;  // means of its group, and exchanges of messages
+  int64_t bytes = 0;      // averaged in the one, sent in the other
+};
+
 // Part of a backend, and lives as long. Not thread-safe.
 //
 // If a rank is gone, or silent for longer than the timeout, the process ends with
@@ -65,6 +71,9 @@ class RankAverage {
   virtual void Finish() = 0;
   // Sends and receives all of it at once. What is received lies in nothing else of it.
   virtual void Exchange(std::span<const RankTransfer> transfers) = 0;
+
+  // So far.
+  virtual RankTraffic traffic() const { return {}; }
 };
 
 }  // namespace assay

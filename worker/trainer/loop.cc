@@ -353,6 +353,8 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
   counts.read_bytes = train_.source->stored_bytes() + validation_.source->stored_bytes();
   counts.input_copy_s = absl::ToDoubleSeconds(model_->input_copy_time());
   counts.device_averages = model_->average_counts();
+  if (const RankAverage* const device = model_->rank_average(); device != nullptr)
+    counts.device_traffic = device->traffic();
   ASSIGN_OR_RETURN(const std::vector<ProfileCounts> ranks,
                    WithExitCode(profile_.Gather(Deadline()), ExitCode::kCommLost));
   progress_.ReportProfile(ProfileRecord({.epoch = epochs_done_,

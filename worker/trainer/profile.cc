@@ -106,19 +106,26 @@ comm::OperationCounts OverAll(std::span<const ProfileCounts> ranks, size_t size_
   return all;
 }
 
-// Every rank takes part in each of them.
-void AddDeviceAverages(std::span<const ProfileCounts> ranks, JsonObject* record) {
-  AverageCounts all;
+// Every rank takes part in each average; neighbours at the border have fewer messages.
+void AddDeviceCollectives(std::span<const ProfileCounts> ranks, JsonObject* record) {
+  AverageCounts averages;
+  RankTraffic traffic;
   for (const ProfileCounts& rank : ranks) {
-    const AverageCounts& counts = rank.device_averages;
-    all.averages = std::max(all.averages, counts.averages);
-    all.bytes += counts.bytes;
-    all.overlapped_bytes += counts.overlapped_bytes;
+    averages.averages = std::max(averages.averages, rank.device_averages.averages);
+    averages.bytes += rank.device_averages.bytes;
+    averages.overlapped_bytes += rank.device_averages.overlapped_bytes;
+    traffic.exchanges = std::max(traffic.exchanges, rank.device_traffic.exchanges);
+    traffic.bytes += rank.device_traffic.bytes;
   }
-  if (all.averages == 0) return;
-  record->emplace_back("device_averages", all.averages);
-  record->emplace_back("device_average_bytes", all.bytes);
-  record->emplace_back("device_average_overlapped_bytes", all.overlapped_bytes);
+  if (averages.averages > 0) {
+    record->emplace_back("device_averages", averages.averages);
+    record->emplace_back("device_average_bytes", averages.bytes);
+    record->emplace_back("device_average_overlapped_bytes", averages.overlapped_bytes);
+  }
+  if (traffic.exchanges > 0) {
+    record->emplace_back("device_exchanges", traffic.exchanges);
+    record->emplace_back("device_exchange_bytes", traffic.bytes);
+  }
 }
 
 void AddCollectives(std::span<const ProfileCounts> ranks, JsonObject* record) {
@@ -143,7 +150,7 @@ void AddCollectives(std::span<const ProfileCounts> ranks, JsonObject* record) {
   // The host takes part in its collectives and computes nothing meanwhile.
   record->emplace_back("collective_overlapped_s", 0.0);
   record->emplace_back("collective_wait_s", mean_s(waiting_ns));
-  AddDeviceAverages(ranks, record);
+  AddDeviceCollectives(ranks, record);
   record->emplace_back("collectives", std::move(classes));
 }
 

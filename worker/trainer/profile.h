@@ -22,6 +22,7 @@
 #include "worker/comm/counting.h"
 #include "worker/engine/gradient_buckets.h"
 #include "worker/engine/layer.h"
+#include "worker/engine/rank_average.h"
 
 namespace assay {
 
@@ -38,6 +39,7 @@ struct ProfileCounts {
   double peak_flops_per_s = 0;     // of its share of the node, fp32; 0: not known
   int64_t peak_threads = 0;
   AverageCounts device_averages = {};  // of gradients, by the devices themselves
+  RankTraffic device_traffic = {};     // means of groups, and messages
   comm::Traffic traffic = {};          // of the host's collectives
 };
 

@@ -108,6 +108,25 @@ TEST(ProfileTest, WorkIsSummedAndTimesAreMeans) {
   EXPECT_EQ(Number(classes[0], "sent_bytes"), 192);
 }
 
+TEST(ProfileTest, WhatDevicesSayToEachOtherIsCountedIfTheyDo) {
+  std::vector<ProfileCounts> ranks(2);
+  EXPECT_EQ(JsonValue(ProfileRecord({}, ranks)).Find("device_averages"), nullptr);
+  EXPECT_EQ(JsonValue(ProfileRecord({}, ranks)).Find("device_exchanges"), nullptr);
+  for (ProfileCounts& rank : ranks) {
+    rank.device_averages = {.averages = 4, .bytes = 1000, .overlapped_bytes = 900};
+    rank.device_traffic = {.exchanges = 7, .bytes = 50};
+  }
+  ranks[1].device_traffic.exchanges = 9;
+
+  const JsonValue record(ProfileRecord({}, ranks));
+
+  EXPECT_EQ(Number(record, "device_averages"), 4);
+  EXPECT_EQ(Number(record, "device_average_bytes"), 2000);
+  EXPECT_EQ(Number(record, "device_average_overlapped_bytes"), 1800);
+  EXPECT_EQ(Number(record, "device_exchanges"), 9);
+  EXPECT_EQ(Number(record, "device_exchange_bytes"), 100);
+}
+
 // A device whose peak nobody knows: there is no share, and the record says so.
 TEST(ProfileTest, WithoutAPeakThereIsNoShare) {
   std::vector<ProfileCounts> ranks(2, {.train_flops = 1e9, .train_s = 1});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/status_matchers.h"
+#include "tests/worker/engine/cuda/device_ranks_conformance.h"
 #include "tests/worker/engine/cuda/host_device.h"
 #include "tests/worker/engine/host_tensor.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
@@ -180,6 +181,8 @@ TEST(CudaRanksTest, SectionsWithOtherRanksAreReplayed) {
       rank.ranks()->Finish();
       rank.backend->EndSection();
     }
+    EXPECT_EQ(rank.ranks()->traffic().exchanges, 2 * kRuns);
+    EXPECT_EQ(rank.ranks()->traffic().bytes, 2 * kRuns * 4);
     const Numbers found = {rank.Read(values)[0],
                            rank.Read(halo)[0],
                            rank.Read(moments)[0],
@@ -215,6 +218,19 @@ TEST(CudaRanksTest, AnInterruptedRecordingLeavesNothingAside) {
   });
 
   EXPECT_THAT(means, Each(ElementsAre(0.5F, 2.5F, 4.5F)));
+}
+
+// The fake does what is demanded of GPUs.
+TEST(HostDeviceTest, RanksConform) {
+  for (const int size : {1, 2, 4}) {
+    SCOPED_TRACE(size);
+    CheckRanksOnDevices(size, [](int) { return std::make_unique<HostDevice>(); });
+  }
+}
+
+TEST(HostDeviceTest, ARankThatWaitsInVainSaysSoInTime) {
+  HostDevice device;
+  CheckRankWaitsInVain(&device);
 }
 
 TEST(CudaRanksTest, ARankThatWaitsInVainSaysWhichItIsAndHowLong) {

@@ -32,6 +32,7 @@ absl::Status CudaRanks::Join(const RanksToJoin& ranks) {
 
 void CudaRanks::Average(const Tensor& values, RankScope scope) {
   Finish();
+  if (scope == RankScope::kGroup) Count(values.bytes());
   Issue("average over ranks", AverageCall{.values = values.As<float>(),
                                           .count = values.elements(),
                                           .in_group = scope == RankScope::kGroup,
@@ -52,10 +53,12 @@ void CudaRanks::Finish() {
 
 void CudaRanks::Exchange(std::span<const RankTransfer> transfers) {
   ExchangeCall call;
+  size_t sent_bytes = 0;
   for (const RankTransfer& transfer : transfers) {
     const bool is_sent = transfer.sent.data != nullptr;
     const bool is_received = transfer.received.data != nullptr;
     if (!is_sent && !is_received) continue;
+    if (is_sent) sent_bytes += transfer.sent.bytes();
     call.messages.push_back({.rank = transfer.rank,
                              .sent = is_sent ? transfer.sent.As<float>() : nullptr,
                              .sent_count = is_sent ? transfer.sent.elements() : 0,
@@ -64,7 +67,13 @@ void CudaRanks::Exchange(std::span<const RankTransfer> transfers) {
   }
   if (call.messages.empty()) return;
   Finish();
+  Count(sent_bytes);
   Issue("exchange with ranks", call);
+}
+
+void CudaRanks::Count(size_t bytes) {
+  ++traffic_.exchanges;
+  traffic_.bytes += static_cast<int64_t>(bytes);
 }
 
 void CudaRanks::Issue(absl::string_view what, const Call& call) {

@@ -3,6 +3,7 @@
 #ifndef WORKER_ENGINE_BACKENDS_CUDA_CUDA_RANKS_H_
 #define WORKER_ENGINE_BACKENDS_CUDA_CUDA_RANKS_H_
 
+#include <cstddef>
 #include <span>
 #include <string>
 
@@ -30,14 +31,17 @@ class CudaRanks : public RankAverage {
   void Start(const Tensor& values) override;
   void Finish() override;
   void Exchange(std::span<const RankTransfer> transfers) override;
+  RankTraffic traffic() const override { return traffic_; }
 
  private:
   void Issue(absl::string_view what, const Call& call);
+  void Count(size_t bytes);
 
   Device* const device_;
   Recorder* const recorder_;
   bool has_joined_ = false;
   bool is_aside_ = false;  // averages were started and not finished
+  RankTraffic traffic_;
 };
 
 }  // namespace assay::cuda
