@@ -67,6 +67,7 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
       {"pyramid 6", {1, 6, 9, 64, 32, 3, 1, 6}},
       {"pyramid 18, beyond the map", {2, 6, 9, 64, 32, 3, 1, 18}},
       {"wide pyramid 6", {2, 6, 9, 96, 64, 3, 1, 6}},
+      {"wide pyramid 6 of a large map", {1, 20, 24, 64, 80, 3, 1, 6}},
       {"wide pyramid 12", {2, 14, 11, 64, 64, 3, 1, 12}},
       {"wide pyramid 18, beyond the map", {1, 6, 9, 64, 96, 3, 1, 18}},
       {"decoder", {1, 12, 18, 76, 64, 3}},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/log.h"
 #include "worker/engine/backends/onednn/gemm.h"
@@ -43,9 +44,12 @@ std::vector<DilatedConvolution::Window> DilatedConvolution::WindowsOf(const Conv
 }
 
 bool DilatedConvolution::CanDo(const Conv2dShape& s) {
-  if (s.dilation == 1 || s.stride != 1 || s.groups != 1 || s.kernel == 1 ||
-      std::min(s.in_channels, s.out_channels) < kMinChannels)
-    return false;
+  return s.dilation > 1 && s.stride == 1 && s.groups == 1 && s.kernel > 1 &&
+         std::min(s.in_channels, s.out_channels) >= kMinChannels;
+}
+
+bool DilatedConvolution::CanDoAll(const Conv2dShape& s) {
+  if (!CanDo(s)) return false;
   int64_t inside = 0;
   for (const Window& window : WindowsOf(s))
     inside += window.height * window.width;
@@ -53,9 +57,9 @@ bool DilatedConvolution::CanDo(const Conv2dShape& s) {
   return static_cast<double>(inside) <= kMaxShare * static_cast<double>(all);
 }
 
-DilatedConvolution::DilatedConvolution(const Conv2dShape& shape)
-    : shape_(shape), windows_(WindowsOf(shape)) {
-  CHECK(CanDo(shape));
+DilatedConvolution::DilatedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense)
+    : shape_(shape), dense_(std::move(dense)), windows_(WindowsOf(shape)) {
+  CHECK(CanDo(shape) && (dense_ == nullptr) == CanDoAll(shape));
 }
 
 bool DilatedConvolution::IsWhole(const Window& window) const {
@@ -93,6 +97,7 @@ void DilatedConvolution::Add(const Window& window, bool is_seen, int64_t channel
 }
 
 void DilatedConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& y) {
+  if (dense_ != nullptr) return dense_->Forward(x, w, y);
   CHECK(x.shape == shape_.x() && w.shape == shape_.w() && y.shape == shape_.y());
   const int64_t in = shape_.in_channels, out = shape_.out_channels;
   products_.resize(static_cast<size_t>(y.elements()));
@@ -106,6 +111,7 @@ void DilatedConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor&
 }
 
 void DilatedConvolution::BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) {
+  if (dense_ != nullptr) return dense_->BackwardData(dy, w, dx);
   CHECK(dx.shape == shape_.x() && w.shape == shape_.w() && dy.shape == shape_.y());
   const int64_t in = shape_.in_channels, out = shape_.out_channels;
   products_.resize(static_cast<size_t>(dx.elements()));

@@ -2,12 +2,14 @@
 // map.
 //
 // DeepCAM's pyramid looks up to 18 pixels aside in maps of as few as 6 x 9: there most of the taps
-// see nothing but padding, and most of the weights are not even read.
+// see nothing but padding, and most of the weights are not even read. On large maps the weights'
+// gradient alone is faster this way: oneDNN 2.6 has nothing good for it.
 
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_DILATED_CONVOLUTION_H_
 #define WORKER_ENGINE_BACKENDS_ONEDNN_DILATED_CONVOLUTION_H_
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "worker/engine/maps.h"
@@ -16,12 +18,21 @@ namespace assay {
 
 class DilatedConvolution : public Convolution {
  public:
-  // Whether this is faster: dilated, dense, with channels enough to fill a product, and with so
-  // much of the work on padding that copying what the taps see is worth it.
+  // Whether this is faster: dilated, dense, and with channels enough to fill a product.
   static bool CanDo(const Conv2dShape& shape);
-  explicit DilatedConvolution(const Conv2dShape& shape);
+  // Whether so much of the work is on padding that it is faster for all passes; else for the
+  // weights' gradient alone.
+  static bool CanDoAll(const Conv2dShape& shape);
+  // `dense`: the same convolution, for the other passes; null where CanDoAll.
+  DilatedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense);
 
-  void WeightsChanged() override {}
+  void WeightsChanged() override {
+    if (dense_ != nullptr) dense_->WeightsChanged();
+  }
+  bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                         const Tensor& y) override {
+    return dense_ != nullptr && dense_->ForwardNormalised(x, w, n, y);
+  }
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override;
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override;
@@ -43,6 +54,7 @@ class DilatedConvolution : public Convolution {
   void Add(const Window& window, bool is_seen, int64_t channels, float* map) const;
 
   const Conv2dShape shape_;
+  const std::unique_ptr<Convolution> dense_;
   const std::vector<Window> windows_;  // the whole map first
   std::vector<float> seen_, gradients_, products_;
 };

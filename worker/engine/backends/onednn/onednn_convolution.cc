@@ -1,6 +1,10 @@
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 
 #include "common/log.h"
 #include "common/status.h"
@@ -16,6 +20,7 @@ using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+constexpr absl::string_view kBestKernels = "brgconv";
 
 dnnl::memory::dims Dims(const std::array<int64_t, 3>& values) {
   return {values.begin(), values.end()};
@@ -121,7 +126,6 @@ OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engin
       forward);
   forward_ = dnnl::convolution_forward(forward);
   forward_kernel_ = forward.impl_info_str();
-  backward_data_ = dnnl::convolution_backward_data(backward_data);
   backward_weights_ = dnnl::convolution_backward_weights(backward_weights);
 
   x_factor_ = dnnl::memory(g.x_factor, engine, nullptr);
@@ -139,10 +143,49 @@ OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engin
   };
   forward_weights_ = pack(forward.weights_desc());
   forward_weights_.block = BlockOf(forward.weights_desc());
-  backward_data_weights_ = pack(backward_data.weights_desc());
+  PlanMirrored();
+  if (!mirrored_.primitive) {
+    backward_data_ = dnnl::convolution_backward_data(backward_data);
+    backward_data_weights_ = pack(backward_data.weights_desc());
+  }
   const Desc gradients = backward_weights.diff_weights_desc();
   weight_gradients_ = {dnnl::memory(gradients, engine),
                        dnnl::reorder({engine, gradients, engine, g.plain_w})};
+}
+
+// The library's kernels for forward passes are its best (measured: docs/benchmarks/pytorch.md), and
+// it has none of their kind for backward passes.
+void OnednnConvolution::PlanMirrored() {
+  const Geometry& g = shape_;
+  const size_t rank = g.w_shape.rank(), axes = g.strides.size();
+  const bool is_grouped = g.any_w.dims().size() != rank;
+  const bool is_strided =
+      std::any_of(g.strides.begin(), g.strides.end(), [](int64_t stride) { return stride != 1; });
+  if (is_grouped || is_strided || !absl::StartsWith(forward_kernel_, kBestKernels)) return;
+  const int64_t in = g.w_shape[rank - 2], out = g.w_shape[rank - 1];
+  dnnl::memory::dims dims(2 + axes), distances(2 + axes), before, after;
+  dims[0] = in, dims[1] = out;
+  distances[0] = out, distances[1] = 1;
+  int64_t tap = in * out;
+  for (size_t axis = axes; axis-- > 0; tap *= g.w_shape[axis]) {
+    dims[2 + axis] = g.w_shape[axis];
+    distances[2 + axis] = tap;
+  }
+  for (size_t axis = 0; axis < axes; ++axis) {
+    const int64_t reach = (g.dilates[axis] + 1) * (g.w_shape[axis] - 1);
+    before.push_back(reach - g.before[axis]);
+    after.push_back(reach - g.after[axis]);
+  }
+  const dnnl::engine engine = stream_.get_engine();
+  const dnnl::convolution_forward::primitive_desc forward(
+      {dnnl::prop_kind::forward_training, kDirect, g.y_factor,
+       Desc(dims, g.w_factor.data_type(), Tag::any), g.x, g.strides, g.dilates, before, after},
+      engine, /*allow_empty=*/true);
+  if (!forward || !absl::StartsWith(forward.impl_info_str(), kBestKernels)) return;
+  const Desc turned(dims, Type::f32, distances), packed = forward.weights_desc();
+  mirrored_ = {dnnl::convolution_forward(forward),
+               dnnl::memory(turned, engine),
+               {dnnl::memory(packed, engine), dnnl::reorder({engine, turned, engine, packed})}};
 }
 
 // The block of BlockedPacking if `weights` are in its order, else 0.
@@ -168,6 +211,7 @@ int64_t OnednnConvolution::BlockOf(const Desc& weights) const {
 void OnednnConvolution::WeightsChanged() {
   forward_weights_.is_current = false;
   backward_data_weights_.is_current = false;
+  mirrored_.weights.is_current = false;
 }
 
 void OnednnConvolution::Pack(const Tensor& w, PackedWeights* packed) {
@@ -250,12 +294,32 @@ bool OnednnConvolution::ForwardNormalised(const Tensor& x, const Tensor& w, cons
   return is_offered;
 }
 
+// Packs the weights for the gradient of x, with the last tap first.
+void OnednnConvolution::PackMirrored(const Tensor& w) {
+  PackedWeights& packed = mirrored_.weights;
+  if (packed.is_current) return;
+  packed.is_current = true;
+  const size_t rank = w.shape.rank();
+  const int64_t tap = w.shape[rank - 2] * w.shape[rank - 1];
+  auto* to = static_cast<float*>(mirrored_.turned.get_data_handle());
+  for (int64_t from = w.elements() - tap; from >= 0; from -= tap, to += tap)
+    std::copy_n(w.As<float>() + from, tap, to);
+  packed.reorder.execute(stream_, mirrored_.turned, packed.memory);
+}
+
 void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) {
   CHECK(dx.shape == shape_.x_shape && w.shape == shape_.w_shape && dy.shape == shape_.y_shape);
   MustOnednn("convolution backward data", [&] {
-    Pack(w, &backward_data_weights_);
     x_.set_data_handle(dx.As<float>());
     SetFactor(dy, 1, &y_factor_);
+    if (mirrored_.primitive) {
+      PackMirrored(w);
+      mirrored_.primitive.execute(stream_, {{DNNL_ARG_SRC, y_factor_},
+                                            {DNNL_ARG_WEIGHTS, mirrored_.weights.memory},
+                                            {DNNL_ARG_DST, x_}});
+      return;
+    }
+    Pack(w, &backward_data_weights_);
     backward_data_.execute(stream_, {{DNNL_ARG_DIFF_SRC, x_},
                                      {DNNL_ARG_WEIGHTS, backward_data_weights_.memory},
                                      {DNNL_ARG_DIFF_DST, y_factor_}});

@@ -61,6 +61,14 @@ class OnednnConvolution : public Convolution {
     bool is_current = false;
   };
 
+  // The gradient of x as a forward convolution of that of y with the weights turned around: inputs
+  // for outputs, the last tap first. At stride 1 only.
+  struct MirroredForward {
+    dnnl::convolution_forward primitive;  // empty: not offered
+    dnnl::memory turned;                  // the weights, plain, the last tap first
+    PackedWeights weights;                // from `turned`
+  };
+
   // Forward with a multiplication, an addition and ReLU behind the sums.
   struct NormalisedForward {
     bool has_relu = false;
@@ -74,8 +82,10 @@ class OnednnConvolution : public Convolution {
                                                                  const dnnl::engine& engine,
                                                                  const dnnl::stream& stream,
                                                                  ShortStaging* staging);
+  void PlanMirrored();
   void PlanNormalised(bool has_relu);
   void Pack(const Tensor& w, PackedWeights* packed);
+  void PackMirrored(const Tensor& w);
   int64_t BlockOf(const dnnl::memory::desc& weights) const;
   // `tensor` as a factor; `place` in staging.
   void SetFactor(const Tensor& tensor, size_t place, dnnl::memory* view);
@@ -88,7 +98,8 @@ class OnednnConvolution : public Convolution {
   dnnl::convolution_forward forward_;
   std::string forward_kernel_;                   // the library's name for it
   std::optional<NormalisedForward> normalised_;  // planned when first asked for
-  dnnl::convolution_backward_data backward_data_;
+  MirroredForward mirrored_;
+  dnnl::convolution_backward_data backward_data_;  // where mirrored_ is not offered
   dnnl::convolution_backward_weights backward_weights_;
   PackedWeights forward_weights_;
   PackedWeights backward_data_weights_;

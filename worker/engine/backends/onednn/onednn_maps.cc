@@ -79,10 +79,12 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
     return std::make_unique<PointwiseConvolution>(shape, short_products_);
   // Float32 only: short factors stay with oneDNN's convolution.
-  if (short_products_ == nullptr && DilatedConvolution::CanDo(shape))
-    return std::make_unique<DilatedConvolution>(shape);
+  if (short_products_ == nullptr && DilatedConvolution::CanDoAll(shape))
+    return std::make_unique<DilatedConvolution>(shape, nullptr);
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                    OnednnConvolution::Make(shape, engine_, stream_, StagingOf(short_products_)));
+  if (short_products_ == nullptr && DilatedConvolution::CanDo(shape))
+    return std::make_unique<DilatedConvolution>(shape, std::move(convolution));
   if (short_products_ == nullptr && StridedConvolution::CanDo(shape))
     return std::make_unique<StridedConvolution>(shape, std::move(convolution));
   return convolution;

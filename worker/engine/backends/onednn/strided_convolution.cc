@@ -16,11 +16,10 @@ constexpr int64_t kMinChannels = 64;  // that fill a product
 // Pixels of dy in one product: enough to be fast, few enough that the result stays in a cache.
 constexpr int64_t kProductRows = 1024;
 
-// Whether the gradient of x is taken as products: it has few channels, and at a position along an
-// axis meet at most two parts, of the row of products at it and the one behind it.
+// Whether the gradient of x is taken as products: at a position along an axis meet at most two
+// parts, of the row of products at it and the one behind it.
 bool HasDataProducts(const Conv2dShape& shape) {
-  return shape.in_channels < kMinChannels && shape.dilation == 1 && shape.pad() < shape.stride &&
-         shape.kernel <= 2 * shape.stride;
+  return shape.dilation == 1 && shape.pad() < shape.stride && shape.kernel <= 2 * shape.stride;
 }
 
 bool HasWeightProducts(const Conv2dShape& shape) {

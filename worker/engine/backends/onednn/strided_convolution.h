@@ -1,7 +1,7 @@
 // A strided convolution whose gradients are taken as matrix products.
 //
 // oneDNN 2.6 computes the weights' gradient at an eighth of the processor's speed once both channel
-// counts are large, and the input's gradient slowly where it has few channels
+// counts are large, and the input's gradient at less than half of it
 // (docs/benchmarks/pytorch.md); DeepCAM's decoder doubles its map that way.
 
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_STRIDED_CONVOLUTION_H_
