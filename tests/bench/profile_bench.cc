@@ -50,7 +50,7 @@ void Average(comm::Collective* comm, std::span<std::byte> slice) {
 void BM_StepOfNothing(benchmark::State& state) {
   const RealClock clock;
   Profile profile(&clock);
-  profile.set_flops({.forward = 1e9, .backward = 2e9}, /*batch_size=*/4);
+  profile.set_work({.train_flops = 0.75e9, .eval_flops = 0.25e9});
   std::unique_ptr<comm::Collective> comm = std::make_unique<Nothing>();
   const bool is_profiled = state.range(0) == 1;
   if (is_profiled) comm = profile.Watch(std::move(comm));

@@ -188,6 +188,22 @@ LayerFlops BranchLayer::flops() const {
   return sum;
 }
 
+// That of the branches and of joining them, where each part is read or written once more.
+LayerTraffic BranchLayer::Traffic(const Shape& input, bool wants_dx) {
+  LayerTraffic sum;
+  int64_t parts = 0, inputs = 0;
+  for (const std::unique_ptr<SequenceLayer>& branch : branches_) {
+    sum += branch->Traffic(input, wants_dx);
+    parts += branch->output().elements();
+    inputs += input.elements();
+  }
+  const int64_t y = output_.elements();
+  int64_t backward = wants_dx || IsTrained(this) ? y + parts : 0;
+  if (wants_dx) backward += inputs + input.elements();
+  return sum += {.forward = static_cast<double>(parts + y),
+                 .backward = static_cast<double>(backward)};
+}
+
 void BranchLayer::LimitBackward(bool wants_dx) {
   if (!wants_dx) dx_ = {};
   for (size_t i = 0; i < branches_.size(); ++i) {

@@ -35,6 +35,9 @@ class SequenceLayer : public Layer {
   InPlace in_place() const override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  LayerTraffic Traffic(const Shape& input, bool wants_dx) override {
+    return TrafficOfSequence(layers_, input, wants_dx);
+  }
   void LimitBackward(bool wants_dx) override { needless_ = LimitSequence(layers_, wants_dx); }
   void ParametersChanged() override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
@@ -66,6 +69,7 @@ class BranchLayer : public Layer {
   int64_t moments() const override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
+  LayerTraffic Traffic(const Shape& input, bool wants_dx) override;
   void LimitBackward(bool wants_dx) override;
   void ParametersChanged() override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;

@@ -137,6 +137,19 @@ inline LayerFlops ProductFlops(int64_t multiply_adds, const Parameter& weights,
   return {.forward = forward, .backward = gradients * forward};
 }
 
+// Numbers that one batch moves through memory, if nothing stays on the chip between layers and each
+// layer reads what it is given once and writes its result once.
+struct LayerTraffic {
+  double forward = 0;
+  double backward = 0;
+
+  LayerTraffic& operator+=(const LayerTraffic& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
+};
+
 // Which passes of a layer return what they were given.
 struct InPlace {
   bool forward = false;
@@ -161,6 +174,10 @@ class Layer {
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
   // Once the model has its memory.
   virtual LayerFlops flops() const { return {}; }
+  // Of one batch of shape `input`, where Backward is asked for dx if `wants_dx`. Here: Forward reads
+  // x and the parameters and writes y. Backward reads dy; for the parameters' gradients x; for dx
+  // the parameters; and writes what it computes. There is none where nobody needs it.
+  virtual LayerTraffic Traffic(const Shape& input, bool wants_dx);
   // Parameters were frozen (Parameter::is_frozen), none of them behind one that is not. From now on
   // Backward is called only where there is a parameter that is not, in this layer or before it, and
   // asked for dx only if `wants_dx`; never again otherwise.
@@ -186,6 +203,10 @@ bool IsTrained(Layer* layer);
 // When each of some layers one after the other works, of which all together do so at `outer`.
 std::vector<LayerTimes> TimesOfSequence(std::span<const std::unique_ptr<Layer>> layers,
                                         const LayerTimes& outer, bool has_backward);
+
+// Layer::Traffic of layers one after the other.
+LayerTraffic TrafficOfSequence(std::span<const std::unique_ptr<Layer>> layers, Shape input,
+                               bool wants_dx);
 
 // Layer::LimitBackward for layers one after the other, of which the first is asked for dx if
 // `wants_dx`. Returns how many of the first need no Backward any more.

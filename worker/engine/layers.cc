@@ -42,6 +42,30 @@ std::vector<LayerTimes> TimesOfSequence(std::span<const std::unique_ptr<Layer>> 
   return times;
 }
 
+LayerTraffic Layer::Traffic(const Shape& input, bool wants_dx) {
+  int64_t weights = 0;
+  for (const Parameter* parameter : parameters())
+    weights += parameter->shape.elements();
+  const int64_t x = input.elements(), y = output().elements();
+  const bool is_trained = IsTrained(this);
+  int64_t backward = wants_dx || is_trained ? y : 0;
+  if (is_trained) backward += x + weights;
+  if (wants_dx) backward += x + weights;
+  return {.forward = static_cast<double>(x + weights + y),
+          .backward = static_cast<double>(backward)};
+}
+
+LayerTraffic TrafficOfSequence(std::span<const std::unique_ptr<Layer>> layers, Shape input,
+                               bool wants_dx) {
+  LayerTraffic sum;
+  for (const std::unique_ptr<Layer>& layer : layers) {
+    sum += layer->Traffic(input, wants_dx);
+    input = layer->output();
+    wants_dx = wants_dx || IsTrained(layer.get());
+  }
+  return sum;
+}
+
 size_t LimitSequence(std::span<const std::unique_ptr<Layer>> layers, bool wants_dx) {
   size_t needless = 0;
   for (size_t i = 0; i < layers.size(); ++i) {

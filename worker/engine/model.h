@@ -77,6 +77,8 @@ class Model {
   Tensor flat_buffers() const { return buffer_values_.Flat(backend_->real()); }
   // Of one batch, after Commit.
   LayerFlops flops() const;
+  // Bytes of one batch, as LayerTraffic counts them. After Commit.
+  LayerTraffic traffic_bytes() const;
   // Of activations and scratch, without what the backend keeps for its operations and what lies in
   // another model's memory. After Commit.
   size_t activation_bytes() const { return activations_.bytes(); }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "common/log.h"
 
@@ -23,6 +24,7 @@ using Wide = float __attribute__((vector_size(64)));
 
 constexpr int64_t kVectorOperations = 9'000'000;  // of each thread in one trial: some milliseconds
 constexpr int kTrials = 5;
+constexpr size_t kCopiedFloats = size_t{8} << 20;  // of each thread: 32 MiB read, 32 MiB written
 
 // Independent chains of multiply-adds: enough to keep two units busy, few enough for 16 registers.
 constexpr int kChains = 12;
@@ -71,10 +73,38 @@ PeakRate RunTrial(const Clock* clock, float (*run)(int64_t, float), size_t vecto
   return {.flops_per_s = flops * threads / seconds, .threads = threads};
 }
 
+// Bytes per second that all threads together read and write, each copying memory of its own that is
+// too large for caches.
+double MeasureMemoryRate(const Clock* clock) {
+  double least_s = 0;
+  int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+  {
+    ++threads;
+    // Touched first by the thread that uses them, so that they lie near it.
+    const std::vector<float> from(kCopiedFloats, 1);
+    std::vector<float> to(kCopiedFloats);
+    for (int trial = 0; trial < kTrials; ++trial) {
+#pragma omp barrier
+      const MonoTime begin = clock->Mono();
+      std::copy(from.begin(), from.end(), to.begin());
+#pragma omp barrier
+#pragma omp single
+      {
+        const double seconds = absl::ToDoubleSeconds(clock->Mono() - begin);
+        least_s = trial == 0 ? seconds : std::min(least_s, seconds);
+      }
+    }
+    CHECK(to.back() == from.back());
+  }
+  if (least_s <= 0) return 0;
+  return 2.0 * sizeof(float) * static_cast<double>(kCopiedFloats) * threads / least_s;
+}
+
 }  // namespace
 
 PeakRate MeasurePeakRate(const Clock* clock) {
-  PeakRate best;
+  PeakRate best = {.bytes_per_s = MeasureMemoryRate(clock)};
   for (int trial = 0; trial < kTrials; ++trial) {
     for (const PeakRate& rate :
          {RunTrial(clock, RunNarrow, sizeof(Narrow)), RunTrial(clock, RunWide, sizeof(Wide))}) {

@@ -256,6 +256,22 @@ absl::StatusOr<double> Trainable::TrainQuality(const Batch& batch) {
   return sum / static_cast<double>(batch_size() * terms_per_sample());
 }
 
+SampleWork Trainable::work() const {
+  const auto samples = static_cast<double>(batch_size());
+  const LayerFlops flops = model().flops();
+  const LayerTraffic bytes = model().traffic_bytes();
+  // A step reads the gradients, and reads and writes the parameters and each moment.
+  const int64_t moments = optimizer_->state().elements() / model().parameter_count();
+  const int64_t trained = model().parameter_count() - model().frozen_elements();
+  const auto step_bytes =
+      static_cast<double>((3 + 2 * moments) * trained * static_cast<int64_t>(sizeof(float)));
+  return {.train_flops = (flops.forward + flops.backward) / samples,
+          .eval_flops = flops.forward / samples,
+          .train_bytes =
+              (bytes.forward + bytes.backward + step_bytes / options_.accumulation) / samples,
+          .eval_bytes = bytes.forward / samples};
+}
+
 std::span<const float> Trainable::predictions() const {
   return last_->predictions;
 }

@@ -89,6 +89,13 @@ struct EvalSums {
   }
 };
 
+// What one sample costs at least: arithmetic as LayerFlops counts it; bytes through memory as
+// LayerTraffic does, in training with its share of the optimizer's step.
+struct SampleWork {
+  double train_flops = 0, eval_flops = 0;
+  double train_bytes = 0, eval_bytes = 0;
+};
+
 class Trainable {
  public:
   // Takes over a committed model; draws the initial weights. `backend` computes in float32.
@@ -154,6 +161,10 @@ class Trainable {
   void set_group(GroupMean* group) { group_ = group; }
 
   const Model& model() const { return *training_.model; }
+  // As of now: frozen layers cost less.
+  SampleWork work() const;
+  // Of its backend.
+  bool is_host_memory() const { return backend_->is_host_memory(); }
   // From now on the time that batches take to get to the backend is measured; null: it is not.
   // `clock` must outlive its use.
   void set_clock(const Clock* clock) { clock_ = clock; }

@@ -113,7 +113,6 @@ absl::Status TrainingLoop::BuildModel() {
       std::unique_ptr<Backend> backend,
       WithExitCode(MakeBackend(spec_.run.backend(), {.device = spec_.run.local_rank()}),
                    ExitCode::kBackend));
-  if (backend->is_host_memory()) profile_.ProbePeak();
   if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
   ModelSpec model = {.name = spec_.run.benchmark(),
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
@@ -126,7 +125,7 @@ absl::Status TrainingLoop::BuildModel() {
   ASSIGN_OR_RETURN(model_,
                    WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
   model_->set_clock(clock_);
-  profile_.set_flops(model_->model().flops(), model_->batch_size());
+  profile_.set_work(model_->work());
   const GradientSkip& skip = spec_.extensions.gradient_skip;
   if (!skip.IsUsed()) return absl::OkStatus();
   return WithExitCode(
@@ -162,6 +161,8 @@ absl::Status TrainingLoop::MeetRanks() {
                        comm_.get(), std::as_writable_bytes(model_->parameters()), Deadline()),
                    ExitCode::kCommLost));
   model_->ParametersChanged();
+  // Here all ranks are at the same point.
+  if (model_->is_host_memory()) profile_.ProbePeak();
   RETURN_IF_ERROR(MeetOnDevice());
   checkpoints_ = std::make_unique<Checkpoints>(spec_, model_.get(), train_.steps);
   if (spec_.is_resumed) {
@@ -370,7 +371,7 @@ absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
   const GradientSkip& skip = spec_.extensions.gradient_skip;
   if (skip.IsOn(result->epoch)) {
     RETURN_IF_ERROR(WithExitCode(model_->FreezeThrough(skip.layer), ExitCode::kBadSpec));
-    profile_.set_flops(model_->model().flops(), model_->batch_size());
+    profile_.set_work(model_->work());
   }
   for (int64_t step = first_step; step < train_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());

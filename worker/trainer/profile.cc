@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <fstream>
 #include <type_traits>
 #include <utility>
 
@@ -49,6 +50,23 @@ class OverRanks {
   const std::span<const ProfileCounts> ranks_;
 };
 
+// Training's arithmetic and its traffic through memory against what the machine can do of each;
+// whichever takes longer is the roof (Williams, Waterman, Patterson, "Roofline", 2009).
+void AddRoofline(std::span<const ProfileCounts> ranks, double train_s, JsonObject* record) {
+  const OverRanks all(ranks);
+  const double memory = all.Sum(&ProfileCounts::peak_bytes_per_s);
+  if (memory <= 0) return;
+  const double bytes = all.Sum(&ProfileCounts::train_bytes);
+  const double arithmetic_s =
+      all.Sum(&ProfileCounts::train_flops) / all.Sum(&ProfileCounts::peak_flops_per_s);
+  const double roof_s = std::max(arithmetic_s, bytes / memory);
+  record->emplace_back("train_gbyte", bytes / kGiga);
+  record->emplace_back("memory_gbyte_per_s", memory / kGiga);
+  record->emplace_back("roofline_s", roof_s);
+  record->emplace_back("roofline_limit", arithmetic_s >= roof_s ? "arithmetic" : "memory");
+  if (train_s > 0) record->emplace_back("roofline_share", roof_s / train_s);
+}
+
 void AddArithmetic(const ProfileHead& head, std::span<const ProfileCounts> ranks,
                    JsonObject* record) {
   const OverRanks all(ranks);
@@ -79,6 +97,7 @@ void AddArithmetic(const ProfileHead& head, std::span<const ProfileCounts> ranks
                        absl::StrCat("measured before the clock: fp32 multiply-adds on ",
                                     all.Sum(&ProfileCounts::peak_threads), " threads"));
   record->emplace_back("peak_share", rate / peak);
+  AddRoofline(ranks, train_s, record);
 }
 
 void AddInput(std::span<const ProfileCounts> ranks, JsonObject* record) {
@@ -181,16 +200,16 @@ int64_t MemoryPeakBytes() {
   return 0;
 }
 
+void ForgetMemoryPeak() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
 void Profile::ProbePeak() {
   const PeakRate peak = MeasurePeakRate(clock_);
   counts_.peak_flops_per_s = peak.flops_per_s;
+  counts_.peak_bytes_per_s = peak.bytes_per_s;
   counts_.peak_threads = peak.threads;
-}
-
-void Profile::set_flops(const LayerFlops& batch, int64_t batch_size) {
-  const auto samples = static_cast<double>(batch_size);
-  eval_flops_ = batch.forward / samples;
-  train_flops_ = (batch.forward + batch.backward) / samples;
+  ForgetMemoryPeak();
 }
 
 std::unique_ptr<comm::Collective> Profile::Watch(std::unique_ptr<comm::Collective> comm) {
@@ -201,12 +220,14 @@ std::unique_ptr<comm::Collective> Profile::Watch(std::unique_ptr<comm::Collectiv
 
 void Profile::Trained(int64_t samples) {
   counts_.train_samples += samples;
-  counts_.train_flops += train_flops_ * static_cast<double>(samples);
+  counts_.train_flops += work_.train_flops * static_cast<double>(samples);
+  counts_.train_bytes += work_.train_bytes * static_cast<double>(samples);
 }
 
 void Profile::Evaluated(int64_t samples) {
   counts_.eval_samples += samples;
-  counts_.eval_flops += eval_flops_ * static_cast<double>(samples);
+  counts_.eval_flops += work_.eval_flops * static_cast<double>(samples);
+  counts_.eval_bytes += work_.eval_bytes * static_cast<double>(samples);
 }
 
 absl::StatusOr<std::vector<ProfileCounts>> Profile::Gather(MonoTime deadline) {

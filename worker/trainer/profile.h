@@ -21,8 +21,8 @@
 #include "worker/comm/collective.h"
 #include "worker/comm/counting.h"
 #include "worker/engine/gradient_buckets.h"
-#include "worker/engine/layer.h"
 #include "worker/engine/rank_average.h"
+#include "worker/engine/trainable.h"
 
 namespace assay {
 
@@ -30,6 +30,7 @@ namespace assay {
 struct ProfileCounts {
   int64_t train_samples = 0, eval_samples = 0;  // that went through its model
   double train_flops = 0, eval_flops = 0;
+  double train_bytes = 0, eval_bytes = 0;  // that these samples must move through memory
   double train_s = 0, eval_s = 0;  // in the phase, whatever was done in it
   double input_wait_s = 0;         // waiting for a batch to be read
   double input_copy_s = 0;         // copying batches to the backend
@@ -37,6 +38,7 @@ struct ProfileCounts {
   int64_t staged_bytes = 0;        // copied to the node before
   int64_t memory_peak_bytes = 0;   // resident, of the process
   double peak_flops_per_s = 0;     // of its share of the node, fp32; 0: not known
+  double peak_bytes_per_s = 0;     // the same, of memory
   int64_t peak_threads = 0;
   AverageCounts device_averages = {};  // of gradients, by the devices themselves
   RankTraffic device_traffic = {};     // means of groups, and messages
@@ -57,6 +59,9 @@ JsonObject ProfileRecord(const ProfileHead& head, std::span<const ProfileCounts>
 
 // The most memory that this process has had resident (VmHWM); 0 where the kernel does not say.
 int64_t MemoryPeakBytes();
+// From now on MemoryPeakBytes starts again from what is resident; without effect where the kernel
+// does not offer it.
+void ForgetMemoryPeak();
 
 // The counts of this rank. Not thread-safe.
 class Profile {
@@ -80,10 +85,11 @@ class Profile {
 
   explicit Profile(const Clock* clock) : clock_(clock) {}
 
-  // Measures what the host can reach; before the run's clock starts.
+  // Measures what the host can reach; before the run's clock starts, and best on all ranks at once,
+  // because those of a node share its memory.
   void ProbePeak();
-  // What a batch of so many samples costs from now on.
-  void set_flops(const LayerFlops& batch, int64_t batch_size);
+  // What a sample costs from now on.
+  void set_work(const SampleWork& work) { work_ = work; }
   // `comm`, counted from now on. The result must outlive this profile's last Gather.
   std::unique_ptr<comm::Collective> Watch(std::unique_ptr<comm::Collective> comm);
 
@@ -99,7 +105,7 @@ class Profile {
   const Clock* const clock_;
   ProfileCounts counts_;
   comm::CountingCollective* comm_ = nullptr;
-  double train_flops_ = 0, eval_flops_ = 0;  // of one sample
+  SampleWork work_;  // of one sample
 };
 
 }  // namespace assay

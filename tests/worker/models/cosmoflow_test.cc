@@ -98,6 +98,28 @@ TEST(CosmoflowTest, CostsWhatTheReferenceNetworkCosts) {
   }
 }
 
+// Floors of a training step's traffic with 24 bytes per parameter for SGD, counted elsewhere: with
+// everything fused, and operation by operation. Layers lie between the two.
+TEST(CosmoflowTest, TrafficLiesBetweenFusedAndOperationByOperation) {
+  const struct {
+    CosmoflowSpec spec;
+    double fused_mb, unfused_mb;
+  } rows[] = {{{.batch = 1, .cube_edge = 64}, 160.6, 626.4},
+              {{.batch = 8, .cube_edge = 32}, 149.6, 615.4},
+              {{.batch = 4, .cube_edge = 64}, 265.3, 2128.4}};
+
+  for (const auto& row : rows) {
+    auto backend = MakeBackend("onednn");
+    ASSERT_THAT(backend, IsOk());
+    const auto model = MakeCosmoflow(row.spec, backend->get());
+    ASSERT_THAT(model, IsOk());
+    const LayerTraffic bytes = (*model)->traffic_bytes();
+    const double sgd = 24 * static_cast<double>((*model)->parameter_count());
+    EXPECT_GT((bytes.forward + bytes.backward + sgd) / 1e6, row.fused_mb);
+    EXPECT_LT((bytes.forward + bytes.backward + sgd) / 1e6, row.unfused_mb);
+  }
+}
+
 TEST(CosmoflowTest, FrozenLayersCostNoBackward) {
   auto backend = MakeBackend("onednn");
   ASSERT_THAT(backend, IsOk());
@@ -110,6 +132,8 @@ TEST(CosmoflowTest, FrozenLayersCostNoBackward) {
   // What is left: the gradient of fc3's kernel, 64 x 4, with two operations for each sample.
   EXPECT_EQ((*model)->flops().backward, 2.0 * 64 * 4 * 3);
   EXPECT_EQ((*model)->flops().forward, forward);
+  // It reads its input, its result's gradient, and writes its own: kernel and bias.
+  EXPECT_EQ((*model)->traffic_bytes().backward, 4.0 * (64 * 3 + 4 * 3 + 64 * 4 + 4));
 }
 
 TEST(CosmoflowTest, DrawsKernelsFromGlorotsRangeAndLeavesBiasesZero) {

@@ -56,7 +56,7 @@ TEST(ProfileTest, TimeSpentInASpanIsAddedToItsCount) {
 TEST(ProfileTest, ArithmeticGoesWithTheSamples) {
   FakeClock clock;
   Profile profile(&clock);
-  profile.set_flops({.forward = 4e9, .backward = 8e9}, /*batch_size=*/4);
+  profile.set_work({.train_flops = 3e9, .eval_flops = 1e9, .train_bytes = 5e6, .eval_bytes = 2e6});
 
   profile.Trained(4);
   profile.Trained(4);
@@ -65,6 +65,8 @@ TEST(ProfileTest, ArithmeticGoesWithTheSamples) {
   EXPECT_EQ(profile.counts().train_samples, 8);
   EXPECT_DOUBLE_EQ(profile.counts().train_flops, 24e9);
   EXPECT_DOUBLE_EQ(profile.counts().eval_flops, 3e9);
+  EXPECT_DOUBLE_EQ(profile.counts().train_bytes, 40e6);
+  EXPECT_DOUBLE_EQ(profile.counts().eval_bytes, 6e6);
 }
 
 // Two ranks, 100 and 300 GFLOP in 4 s side by side: 100 GFLOP/s of a peak of 200.
@@ -127,6 +129,30 @@ TEST(ProfileTest, WhatDevicesSayToEachOtherIsCountedIfTheyDo) {
   EXPECT_EQ(Number(record, "device_exchange_bytes"), 100);
 }
 
+// Two ranks that can do 100 GFLOP/s and move 10 GB/s each. 100 GFLOP take them 0.5 s together, and
+// 40 GB 2 s: memory is the roof, and in 4 s of training half of it is reached.
+TEST(ProfileTest, TheRoofIsWhateverTakesLonger) {
+  std::vector<ProfileCounts> ranks(2, {.train_flops = 50e9,
+                                       .train_bytes = 20e9,
+                                       .train_s = 4,
+                                       .peak_flops_per_s = 100e9,
+                                       .peak_bytes_per_s = 10e9});
+
+  const JsonValue memory_bound(ProfileRecord({}, ranks));
+  for (ProfileCounts& rank : ranks)
+    rank.train_bytes = 1e9;
+  const JsonValue compute_bound(ProfileRecord({}, ranks));
+
+  EXPECT_DOUBLE_EQ(Number(memory_bound, "train_gbyte"), 40);
+  EXPECT_DOUBLE_EQ(Number(memory_bound, "memory_gbyte_per_s"), 20);
+  EXPECT_DOUBLE_EQ(Number(memory_bound, "roofline_s"), 2);
+  EXPECT_DOUBLE_EQ(Number(memory_bound, "roofline_share"), 0.5);
+  EXPECT_EQ(*memory_bound.Find("roofline_limit")->AsString(), "memory");
+  EXPECT_DOUBLE_EQ(Number(compute_bound, "roofline_s"), 0.5);
+  EXPECT_DOUBLE_EQ(Number(compute_bound, "roofline_share"), 0.125);
+  EXPECT_EQ(*compute_bound.Find("roofline_limit")->AsString(), "arithmetic");
+}
+
 // A device whose peak nobody knows: there is no share, and the record says so.
 TEST(ProfileTest, WithoutAPeakThereIsNoShare) {
   std::vector<ProfileCounts> ranks(2, {.train_flops = 1e9, .train_s = 1});
@@ -136,6 +162,7 @@ TEST(ProfileTest, WithoutAPeakThereIsNoShare) {
 
   EXPECT_EQ(*record.Find("peak_source")->AsString(), "not known");
   EXPECT_EQ(record.Find("peak_share"), nullptr);
+  EXPECT_EQ(record.Find("roofline_share"), nullptr);
   EXPECT_EQ(record.Find("peak_gflop_per_s"), nullptr);
 }
 
@@ -144,13 +171,18 @@ TEST(ProfileTest, TheMemoryPeakStaysWhenMemoryIsGivenBack) {
   constexpr int64_t kBytes = 64 << 20;
   { const std::vector<char> pages(kBytes, 'x'); }
 
-  EXPECT_GE(MemoryPeakBytes(), kBytes);
+  const int64_t peak = MemoryPeakBytes();
+  ForgetMemoryPeak();
+  EXPECT_GE(peak, kBytes);
+  EXPECT_LE(MemoryPeakBytes(), peak - kBytes / 2);
 }
 
 TEST(ProfileTest, ThePeakIsMeasuredByTheClockThatIsPassedIn) {
   FakeClock still;
   const RealClock real;
   Profile unknown(&still), measured(&real);
+  ForgetMemoryPeak();
+  const int64_t resident = MemoryPeakBytes();
 
   unknown.ProbePeak();
   measured.ProbePeak();
@@ -158,6 +190,9 @@ TEST(ProfileTest, ThePeakIsMeasuredByTheClockThatIsPassedIn) {
   EXPECT_EQ(unknown.counts().peak_flops_per_s, 0);
   EXPECT_GT(measured.counts().peak_flops_per_s, 1e8);
   EXPECT_GE(measured.counts().peak_threads, 1);
+  EXPECT_EQ(unknown.counts().peak_bytes_per_s, 0);
+  EXPECT_GT(measured.counts().peak_bytes_per_s, 1e8);
+  EXPECT_LT(MemoryPeakBytes(), resident + (32 << 20)) << "what measuring took counts";
 }
 
 class ProfiledRunTest : public ::testing::Test {
