@@ -153,6 +153,9 @@ class Backend {
   virtual absl::string_view name() const = 0;
   // The type of all real tensors: kFloat32 or kFloat64.
   virtual DType real() const = 0;
+  // What maps (worker/engine/maps.h) between layers hold: real(), or kBfloat16 where that saves
+  // memory traffic; operations on them compute in real() and round what they store.
+  virtual DType map_type() const { return real(); }
 
   // Further sets of operations, or null where the backend lacks them: models and optimizers that
   // need one then answer INVALID_ARGUMENT. They live as long as the backend.

@@ -158,7 +158,7 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   // The first summand waits for the second.
   const int64_t first_sum = joins[std::min(size_t{1}, joins.size() - 1)];
   const bool is_sum = join_ == Join::kSum;
-  const DType real = backend_->real();
+  const DType type = backend_->map_type();
   Arena* const arena = memory.activations;
   for (size_t i = 0; i < branches_.size(); ++i) {
     const int64_t start = joins[i] - branches_[i]->moments();
@@ -169,15 +169,15 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
                     .gradient_until = own.backward + summed};
     RETURN_IF_ERROR(branches_[i]->Plan(memory, wants_dx));
     if (memory.has_backward && (!branches_[i]->is_identity() || !is_sum))
-      arena->ReserveShared(branches_[i]->output(), real,
+      arena->ReserveShared(branches_[i]->output(), type,
                            {own.backward + start - 1, own.backward + summed}, &parts_[i]);
   }
   const int64_t y_until =
       relu_ && memory.has_backward ? std::max(own.result_until, own.backward) : own.result_until;
-  arena->ReserveShared(output_, real, {own.forward + (is_sum ? first_sum : joins[0]), y_until},
+  arena->ReserveShared(output_, type, {own.forward + (is_sum ? first_sum : joins[0]), y_until},
                        &y_);
   if (wants_dx)
-    arena->ReserveShared(input_, real, {own.backward + first_sum, own.gradient_until}, &dx_);
+    arena->ReserveShared(input_, type, {own.backward + first_sum, own.gradient_until}, &dx_);
   return absl::OkStatus();
 }
 

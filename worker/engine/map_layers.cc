@@ -64,8 +64,8 @@ Conv2dLayer::Conv2dLayer(Backend* backend, const Shape& input, const Options& op
 absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
   ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
-  memory.ReserveResult(shape_.y(), backend_->real(), /*is_read_backward=*/false, &y_);
-  if (wants_dx) memory.ReserveGradient(shape_.x(), backend_->real(), &dx_);
+  memory.ReserveResult(shape_.y(), backend_->map_type(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(shape_.x(), backend_->map_type(), &dx_);
   return absl::OkStatus();
 }
 
@@ -109,8 +109,8 @@ Deconv2dLayer::Deconv2dLayer(Backend* backend, const Shape& input, std::string n
 absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
   ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
-  memory.ReserveResult(shape_.x(), backend_->real(), /*is_read_backward=*/false, &y_);
-  if (wants_dx) memory.ReserveGradient(shape_.y(), backend_->real(), &dx_);
+  memory.ReserveResult(shape_.x(), backend_->map_type(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(shape_.y(), backend_->map_type(), &dx_);
   return absl::OkStatus();
 }
 
@@ -172,7 +172,7 @@ BatchNormLayer::BatchNormLayer(Backend* backend, const Shape& input, const Optio
 absl::Status BatchNormLayer::Plan(LayerMemory memory, bool) {
   RETURN_IF_ERROR(NeedMaps(backend_));
   const DType real = backend_->real();
-  memory.ReserveResult(shape_, real, /*is_read_backward=*/options_.relu, &y_);
+  memory.ReserveResult(shape_, backend_->map_type(), /*is_read_backward=*/options_.relu, &y_);
   if (!memory.has_backward) return absl::OkStatus();
   for (Tensor* statistic : {&mean_, &variance_, &local_mean_, &square_, &scale_mean_, &shift_mean_})
     memory.activations->Reserve(scale_.shape, real, statistic);
@@ -215,13 +215,14 @@ void BatchNormLayer::AverageMoments(GroupMean* group) {
 }
 
 void BatchNormLayer::MoveRunning(const GroupMean* group) {
-  MapOperations* maps = backend_->maps();
   const int64_t ranks = group == nullptr ? 1 : group->size();
   const double count = static_cast<double>(ranks * shape_.elements() / shape_[3]);
-  const double unbiased = count > 1 ? count / (count - 1) : 1;
-  const double rate = options_.momentum;
-  maps->Combine(rate, mean_, 1 - rate, running_mean_.value);
-  maps->Combine(rate * unbiased, variance_, 1 - rate, running_variance_.value);
+  backend_->maps()->MoveRunning({.mean = mean_,
+                                 .variance = variance_,
+                                 .running_mean = running_mean_.value,
+                                 .running_variance = running_variance_.value,
+                                 .rate = options_.momentum,
+                                 .unbiased = count > 1 ? count / (count - 1) : 1});
 }
 
 Tensor BatchNormLayer::Forward(const Tensor& x, const Pass& pass) {
@@ -240,14 +241,17 @@ Tensor BatchNormLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& p
   MapOperations* maps = backend_->maps();
   const Normalisation n = With(mean_, variance_);
   maps->NormaliseSums(n, x, y_, dy, scale_.gradient, shift_.gradient);
-  const double count = static_cast<double>(shape_.elements() / shape_[3]);
-  maps->Combine(1 / count, scale_.gradient, 0, scale_mean_);
-  maps->Combine(1 / count, shift_.gradient, 0, shift_mean_);
+  ChannelSums sums = {scale_.gradient, shift_.gradient,
+                      static_cast<double>(shape_[3]) / static_cast<double>(shape_.elements())};
   if (pass.group != nullptr) {
+    backend_->Copy(scale_.gradient, scale_mean_);
+    backend_->Copy(shift_.gradient, shift_mean_);
     Average(pass.group, scale_mean_);
     Average(pass.group, shift_mean_);
+    sums.scale = scale_mean_;
+    sums.shift = shift_mean_;
   }
-  maps->NormaliseBackward(n, x, scale_mean_, shift_mean_, dy);
+  maps->NormaliseBackward(n, x, sums, dy);
   return dy;
 }
 
@@ -280,7 +284,7 @@ AffineReluLayer::AffineReluLayer(Backend* backend, const Shape& input, const std
 
 absl::Status AffineReluLayer::Plan(LayerMemory memory, bool) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  memory.ReserveResult(shape_, backend_->real(), /*is_read_backward=*/true, &y_);
+  memory.ReserveResult(shape_, backend_->map_type(), /*is_read_backward=*/true, &y_);
   memory.activations->Reserve(weight_.shape, backend_->real(), &zeros_);
   return absl::OkStatus();
 }
@@ -302,14 +306,14 @@ Tensor AffineReluLayer::Forward(const Tensor& x, const Pass&) {
 Tensor AffineReluLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
   const Normalisation n = AsNormalisation();
   backend_->maps()->NormaliseSums(n, x, y_, dy, weight_.gradient, bias_.gradient);
-  backend_->maps()->NormaliseBackward(n, x, zeros_, zeros_, dy);
+  backend_->maps()->NormaliseBackward(n, x, {weight_.gradient, bias_.gradient, 0}, dy);
   return dy;
 }
 
 absl::Status GlobalMeanLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  memory.ReserveResult(output(), backend_->real(), /*is_read_backward=*/false, &y_);
-  if (wants_dx) memory.ReserveGradient(input_, backend_->real(), &dx_);
+  memory.ReserveResult(output(), backend_->map_type(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(input_, backend_->map_type(), &dx_);
   return absl::OkStatus();
 }
 
@@ -325,8 +329,8 @@ Tensor GlobalMeanLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
 
 absl::Status SpreadLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  memory.ReserveResult(output_, backend_->real(), /*is_read_backward=*/false, &y_);
-  if (wants_dx) memory.ReserveGradient(input_, backend_->real(), &dx_);
+  memory.ReserveResult(output_, backend_->map_type(), /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(input_, backend_->map_type(), &dx_);
   return absl::OkStatus();
 }
 
@@ -337,6 +341,23 @@ Tensor SpreadLayer::Forward(const Tensor& x, const Pass&) {
 
 Tensor SpreadLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
   if (dx_.data != nullptr) backend_->maps()->SpatialSum(dy, 1, dx_);
+  return dx_;
+}
+
+absl::Status ConvertLayer::Plan(LayerMemory memory, bool wants_dx) {
+  RETURN_IF_ERROR(NeedMaps(backend_));
+  memory.ReserveResult(shape_, to_, /*is_read_backward=*/false, &y_);
+  if (wants_dx) memory.ReserveGradient(shape_, from_, &dx_);
+  return absl::OkStatus();
+}
+
+Tensor ConvertLayer::Forward(const Tensor& x, const Pass&) {
+  backend_->maps()->Convert(x, y_);
+  return y_;
+}
+
+Tensor ConvertLayer::Backward(const Tensor&, const Tensor& dy, const Pass&) {
+  if (dx_.data != nullptr) backend_->maps()->Convert(dy, dx_);
   return dx_;
 }
 

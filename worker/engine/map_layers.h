@@ -1,4 +1,4 @@
-// Layers on two-dimensional maps (B, H, W, C), for segmentation networks.
+// Layers on two-dimensional maps (B, H, W, C) of Backend::map_type(), for segmentation networks.
 //
 // They need a backend with Backend::maps(): without it Plan answers INVALID_ARGUMENT.
 
@@ -161,7 +161,7 @@ class BatchNormLayer : public Layer {
   Tensor mean_, variance_;                  // (C), of the last batch
   Tensor local_mean_;                       // (C), of this rank
   Tensor square_;                           // (C), of how far this rank's mean is off the group's
-  Tensor scale_mean_, shift_mean_;          // (C)
+  Tensor scale_mean_, shift_mean_;          // (C), of a group: means of its ranks' gradients
 };
 
 // A convolution and its normalisation. Evaluation takes both at once, where the result belongs, and
@@ -237,6 +237,25 @@ class SpreadLayer : public Layer {
   const Shape input_, output_;
   Tensor y_;   // (B, height, width, C)
   Tensor dx_;  // (B, 1, 1, C)
+};
+
+// The same numbers in another type: from Backend::real() to Backend::map_type() or back.
+class ConvertLayer : public Layer {
+ public:
+  ConvertLayer(Backend* backend, const Shape& input, DType from, DType to)
+      : backend_(backend), shape_(input), from_(from), to_(to) {}
+
+  Shape output() const override { return shape_; }
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+
+ private:
+  Backend* const backend_;
+  const Shape shape_;
+  const DType from_, to_;
+  Tensor y_;   // of to_
+  Tensor dx_;  // of from_; empty if nobody wants it
 };
 
 }  // namespace assay

@@ -1,8 +1,9 @@
 // Operations on two-dimensional maps: what a backend adds to backend.h for segmentation networks.
 //
 // The promises of backend.h hold here too. Maps are (B, H, W, C), channels last; convolution
-// kernels are (k, k, in / groups, out). "C" tensors hold one number per channel. All are real
-// (Backend::real()) unless said otherwise.
+// kernels are (k, k, in / groups, out). "C" tensors hold one number per channel. Maps and their
+// gradients are of Backend::map_type(); all else, also logits, is real (Backend::real()) unless
+// said otherwise.
 
 #ifndef WORKER_ENGINE_MAPS_H_
 #define WORKER_ENGINE_MAPS_H_
@@ -12,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/log.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/tensor.h"
 
@@ -48,6 +50,21 @@ struct Normalisation {
   bool relu = false;
 };
 
+// What NormaliseSums left, perhaps averaged over ranks. The tensors: (C).
+struct ChannelSums {
+  Tensor scale, shift;  // gradients of scale and shift
+  double share = 0;     // makes means of them: 1 / elements of a channel
+};
+
+// How running moments follow those of a batch: running <- rate * moment + (1 - rate) * running,
+// where the variance is multiplied by `unbiased` first. The tensors: (C).
+struct RunningMoments {
+  Tensor mean, variance;                  // of the batch
+  Tensor running_mean, running_variance;  // moved
+  double rate = 0;
+  double unbiased = 1;
+};
+
 // Not thread-safe; belongs to its backend.
 class MapOperations {
  public:
@@ -63,19 +80,24 @@ class MapOperations {
   virtual void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) = 0;
   // y from x; shapes equal, may be the same tensor.
   virtual void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) = 0;
-  // Where ReLU has cut y to 0, sets dy to 0. Then shift_gradient = sum of dy, and scale_gradient =
-  // sum of dy * (x - mean) / sqrt(variance + epsilon), of each channel.
+  // shift_gradient = sum of dy, and scale_gradient = sum of dy * (x - mean) / sqrt(variance +
+  // epsilon), of each channel, where dy counts as 0 where ReLU has cut y to 0. What dy holds
+  // afterwards is NormaliseBackward's affair.
   virtual void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y,
                              const Tensor& dy, const Tensor& scale_gradient,
                              const Tensor& shift_gradient) = 0;
-  // After NormaliseSums, in place: dy becomes
+  // After NormaliseSums on the same tensors, in place: dy, 0 where ReLU has cut, becomes
   //   scale / sqrt(variance + epsilon) * (dy - shift_mean - scale_mean * (x - mean) / sqrt(...)),
-  // where the two means are those of NormaliseSums' results over all elements of a channel. With
-  // both zero this is the gradient for constant mean and variance.
-  virtual void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
-                                 const Tensor& shift_mean, const Tensor& dy) = 0;
+  // where the two means are `sums` times its share. With a share of 0 this is the gradient for
+  // constant mean and variance.
+  virtual void NormaliseBackward(const Normalisation& n, const Tensor& x, const ChannelSums& sums,
+                                 const Tensor& dy) = 0;
+  virtual void MoveRunning(const RunningMoments& m) {
+    Combine(m.rate, m.mean, 1 - m.rate, m.running_mean);
+    Combine(m.rate * m.unbiased, m.variance, 1 - m.rate, m.running_variance);
+  }
 
-  // --- Element by element ---
+  // --- Element by element: maps, or all real ---
 
   // y <- a * x + b * y; shapes equal. With b = 0 y need not hold numbers.
   virtual void Combine(double a, const Tensor& x, double b, const Tensor& y) = 0;
@@ -89,6 +111,10 @@ class MapOperations {
   virtual void Relu(const Tensor& y) = 0;
   // dy <- y > 0 ? dy : 0, with Relu's result y.
   virtual void ReluBackward(const Tensor& y, const Tensor& dy) = 0;
+  // y = x in y's type: from real() to Backend::map_type() or back. Only where these differ.
+  virtual void Convert(const Tensor& x, const Tensor& y) {
+    CHECK(x.dtype == y.dtype) << "maps are real here";
+  }
 
   // --- Between maps of different extents ---
 

@@ -12,11 +12,12 @@
 #include <type_traits>
 
 #include "common/log.h"
+#include "worker/engine/bfloat16.h"
 #include "worker/engine/shape.h"
 
 namespace assay {
 
-enum class DType { kFloat32, kFloat64, kInt16, kUint8 };
+enum class DType { kFloat32, kFloat64, kInt16, kUint8, kBfloat16 };
 
 constexpr size_t SizeOf(DType dtype) {
   switch (dtype) {
@@ -25,6 +26,7 @@ constexpr size_t SizeOf(DType dtype) {
     case DType::kFloat64:
       return 8;
     case DType::kInt16:
+    case DType::kBfloat16:
       return 2;
     case DType::kUint8:
       return 1;
@@ -40,6 +42,8 @@ constexpr DType DTypeOf() {
     return DType::kFloat64;
   } else if constexpr (std::is_same_v<T, int16_t>) {
     return DType::kInt16;
+  } else if constexpr (std::is_same_v<T, Bfloat16>) {
+    return DType::kBfloat16;
   } else {
     static_assert(std::is_same_v<T, uint8_t>, "no DType for this type");
     return DType::kUint8;

@@ -77,6 +77,11 @@ class Builder {
     return Add(std::make_unique<BranchLayer>(backend_, shape_, join, relu, std::move(branches)));
   }
 
+  // What crosses the model's borders is real.
+  Builder& Convert(DType from, DType to) {
+    return from == to ? *this : Add(std::make_unique<ConvertLayer>(backend_, shape_, from, to));
+  }
+
   Backend* backend() const { return backend_; }
 
  private:
@@ -240,6 +245,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Back
   RETURN_IF_ERROR(Validate(spec));
   const Shape input = {spec.batch, spec.height, spec.width, kDeepcamChannels};
   Builder net(backend, spec, input);
+  net.Convert(backend->real(), backend->map_type());
   net.ConvNormRelu({.name = "conv1", .filters = net.Filters(32), .stride = 2});
   net.ConvNormRelu({.name = "conv2", .filters = net.Filters(64)});
   AddEdgeBlock({"block1", net.Filters(128), net.Filters(128), 2, true}, &net);
@@ -251,6 +257,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Back
   branches.push_back(low_level.Take());
   net.Branches(Join::kConcat, false, std::move(branches));
   AddDecoder(&net);
+  net.Convert(backend->map_type(), backend->real());
   auto model = std::make_unique<Model>(backend, input, backend->real());
   model->Add(net.Take());
   RETURN_IF_ERROR(trained == nullptr ? model->Commit() : model->CommitForEvaluation(*trained));

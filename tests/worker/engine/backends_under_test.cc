@@ -15,12 +15,19 @@ namespace {
 
 constexpr char kOnHost[] = "cuda-on-host";
 constexpr char kOnHostDirect[] = "cuda-on-host-direct";
+// With maps in bfloat16: by the library, by loops, and by a library that has only longer numbers.
+constexpr char kOnHostShort[] = "cuda-on-host-bf16";
+constexpr char kOnHostShortDirect[] = "cuda-on-host-direct-bf16";
+constexpr char kOnHostShortLong[] = "cuda-on-host-long-bf16";
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const std::string& name) {
-  if (name != kOnHost && name != kOnHostDirect) return MakeBackend(name);
+  if (name.find(kOnHost) == std::string::npos) return MakeBackend(name);
   auto device = std::make_unique<cuda::HostDevice>();
-  device->set_refuses_convolutions(name == kOnHostDirect);
-  return cuda::CudaBackend::Make(std::move(device), {.name = name});
+  device->set_refuses_convolutions(name == kOnHostDirect || name == kOnHostShortDirect);
+  if (name == kOnHostShortLong) device->set_most_precision(cuda::Precision::kTf32);
+  const auto precision =
+      HasShortFactors(name) ? cuda::Precision::kBfloat16 : cuda::Precision::kFloat32;
+  return cuda::CudaBackend::Make(std::move(device), {.name = name, .precision = precision});
 }
 
 }  // namespace
@@ -35,6 +42,12 @@ std::vector<std::string> BackendsUnderTest() {
   return names;
 }
 
+std::vector<std::string> MapBackendsUnderTest() {
+  std::vector<std::string> names = BackendsUnderTest();
+  names.insert(names.end(), {kOnHostShort, kOnHostShortDirect, kOnHostShortLong});
+  return names;
+}
+
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string& name) {
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, Make(name));
   if (backend->is_host_memory()) return backend;
@@ -43,6 +56,17 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string&
 
 bool HasShortFactors(const std::string& name) {
   return name.ends_with("-bf16");
+}
+
+bool HasShortMaps(const std::string& name) {
+  return HasShortFactors(name) && name.starts_with("cuda");
+}
+
+HostTensor<float> DrawMap(const std::string& backend, Shape shape, uint32_t salt, float offset) {
+  HostTensor<float> map = HostTensor<float>::Random(shape, salt);
+  for (float& value : map.values)
+    value = HasShortMaps(backend) ? float(Bfloat16(value + offset)) : value + offset;
+  return map;
 }
 
 HostTensor<float> DrawFactors(const std::string& backend, Shape shape, uint32_t salt) {

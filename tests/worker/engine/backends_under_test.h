@@ -23,6 +23,9 @@ namespace assay {
 // refuses all convolutions, so that the backend's own loops run.
 std::vector<std::string> BackendsUnderTest();
 
+// These, and the CUDA backend's logic with maps in bfloat16 in three variants.
+std::vector<std::string> MapBackendsUnderTest();
+
 // Takes tensors in host memory, whatever the backend. UNAVAILABLE: its device is absent.
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string& name);
 
@@ -32,6 +35,12 @@ bool HasShortFactors(const std::string& name);
 // HostTensor<float>::Random, but for backends with short factors rounded to bfloat16: of such
 // numbers the products are exact, so that the tolerances of float32 hold.
 HostTensor<float> DrawFactors(const std::string& backend, Shape shape, uint32_t salt);
+
+// Whether the backend's maps are bfloat16.
+bool HasShortMaps(const std::string& name);
+
+// HostTensor<float>::Random plus `offset`, rounded to what the backend's maps hold.
+HostTensor<float> DrawMap(const std::string& backend, Shape shape, uint32_t salt, float offset = 0);
 
 // For INSTANTIATE_TEST_SUITE_P: letters and underscores only.
 std::string NameOfBackendTest(const ::testing::TestParamInfo<std::string>& test);

@@ -1,13 +1,16 @@
 #include "tests/worker/engine/staged_backend.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/adaptive.h"
+#include "worker/engine/bfloat16.h"
 #include "worker/engine/maps.h"
 
 namespace assay {
@@ -21,17 +24,35 @@ void* MustAllocate(Backend* backend, size_t bytes) {
   return *memory;
 }
 
-// A device's copy of a host tensor for as long as it lives; copied back at the end.
+// A device's copy of a host tensor for as long as it lives, of type `dtype`, which is the tensor's
+// or bfloat16 for float; copied back at the end.
 class Staged {
  public:
-  Staged(Backend* backend, const Tensor& host) : backend_(backend), host_(host) {
+  Staged(Backend* backend, const Tensor& host) : Staged(backend, host, host.dtype) {}
+  Staged(Backend* backend, const Tensor& host, DType dtype) : backend_(backend), host_(host) {
     if (host.data == nullptr) return;
-    device_ = {MustAllocate(backend, host.bytes()), host.shape, host.dtype};
-    backend->CopyIn(host.data, device_);
+    const bool is_same = dtype == host.dtype || host.dtype != DType::kFloat32;
+    device_ = {nullptr, host.shape, is_same ? host.dtype : dtype};
+    device_.data = MustAllocate(backend, device_.bytes());
+    if (is_same) {
+      backend->CopyIn(host.data, device_);
+      return;
+    }
+    std::vector<Bfloat16> rounded;
+    for (const float value : host.Span<float>())
+      rounded.emplace_back(value);
+    backend->CopyIn(rounded.data(), device_);
   }
   ~Staged() {
     if (host_.data == nullptr) return;
-    backend_->CopyOut(device_, host_.data);
+    if (device_.dtype == host_.dtype) {
+      backend_->CopyOut(device_, host_.data);
+    } else {
+      std::vector<Bfloat16> rounded(static_cast<size_t>(host_.elements()));
+      backend_->CopyOut(device_, rounded.data());
+      std::transform(rounded.begin(), rounded.end(), host_.As<float>(),
+                     [](Bfloat16 value) { return float(value); });
+    }
     backend_->Free(device_.data);
   }
   Staged(const Staged&) = delete;
@@ -52,28 +73,57 @@ class Stage {
 
   // Guaranteed elision makes it live until the end of the call that it is an argument of.
   Staged On(const Tensor& host) const { return Staged(backend_, host); }
+  // The same for a map.
+  Staged Map(const Tensor& host) const { return Staged(backend_, host, backend_->map_type()); }
 
   Backend* const backend_;
 };
 
-class StagedConvolution : public Convolution {
+class StagedNormalisation {
  public:
-  StagedConvolution(Backend* backend, std::unique_ptr<Convolution> convolution)
-      : backend_(backend), convolution_(std::move(convolution)) {}
+  StagedNormalisation(Backend* backend, const Normalisation& host)
+      : host_(host),
+        mean_(backend, host.mean),
+        variance_(backend, host.variance),
+        scale_(backend, host.scale),
+        shift_(backend, host.shift) {}
 
-  void WeightsChanged() override { convolution_->WeightsChanged(); }
-  void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
-    convolution_->Forward(Staged(backend_, x), Staged(backend_, w), Staged(backend_, y));
-  }
-  void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
-    convolution_->BackwardData(Staged(backend_, dy), Staged(backend_, w), Staged(backend_, dx));
-  }
-  void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
-    convolution_->BackwardWeights(Staged(backend_, x), Staged(backend_, dy), Staged(backend_, dw));
+  operator Normalisation() const {
+    return {mean_, variance_, scale_, shift_, host_.epsilon, host_.relu};
   }
 
  private:
+  const Normalisation& host_;
+  const Staged mean_, variance_, scale_, shift_;
+};
+
+class StagedConvolution : public Convolution {
+ public:
+  // `maps`: what x, y and their gradients are on the device.
+  StagedConvolution(Backend* backend, DType maps, std::unique_ptr<Convolution> convolution)
+      : backend_(backend), maps_(maps), convolution_(std::move(convolution)) {}
+
+  void WeightsChanged() override { convolution_->WeightsChanged(); }
+  void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
+    convolution_->Forward(Map(x), Staged(backend_, w), Map(y));
+  }
+  bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                         const Tensor& y) override {
+    return convolution_->ForwardNormalised(Map(x), Staged(backend_, w),
+                                           StagedNormalisation(backend_, n), Map(y));
+  }
+  void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
+    convolution_->BackwardData(Map(dy), Staged(backend_, w), Map(dx));
+  }
+  void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
+    convolution_->BackwardWeights(Map(x), Map(dy), Staged(backend_, dw));
+  }
+
+ private:
+  Staged Map(const Tensor& host) const { return Staged(backend_, host, maps_); }
+
   Backend* const backend_;
+  const DType maps_;
   const std::unique_ptr<Convolution> convolution_;
 };
 
@@ -106,24 +156,6 @@ class StagedConvPool : public ConvPool {
   void* const scratch_;
 };
 
-class StagedNormalisation {
- public:
-  StagedNormalisation(Backend* backend, const Normalisation& host)
-      : host_(host),
-        mean_(backend, host.mean),
-        variance_(backend, host.variance),
-        scale_(backend, host.scale),
-        shift_(backend, host.shift) {}
-
-  operator Normalisation() const {
-    return {mean_, variance_, scale_, shift_, host_.epsilon, host_.relu};
-  }
-
- private:
-  const Normalisation& host_;
-  const Staged mean_, variance_, scale_, shift_;
-};
-
 class StagedMaps : public MapOperations, private Stage {
  public:
   explicit StagedMaps(Backend* backend) : Stage(backend), maps_(backend->maps()) {}
@@ -131,42 +163,51 @@ class StagedMaps : public MapOperations, private Stage {
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(
       const Conv2dShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, maps_->MakeConvolution2d(shape));
-    return std::make_unique<StagedConvolution>(backend_, std::move(made));
+    return std::make_unique<StagedConvolution>(backend_, backend_->map_type(), std::move(made));
   }
   void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override {
-    maps_->ChannelMoments(On(x), On(mean), On(variance));
+    maps_->ChannelMoments(Map(x), On(mean), On(variance));
   }
   void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) override {
-    maps_->Normalise(StagedNormalisation(backend_, n), On(x), On(y));
+    maps_->Normalise(StagedNormalisation(backend_, n), Map(x), Map(y));
   }
   void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y, const Tensor& dy,
                      const Tensor& scale_gradient, const Tensor& shift_gradient) override {
-    maps_->NormaliseSums(StagedNormalisation(backend_, n), On(x), On(y), On(dy), On(scale_gradient),
-                         On(shift_gradient));
+    maps_->NormaliseSums(StagedNormalisation(backend_, n), Map(x), Map(y), Map(dy),
+                         On(scale_gradient), On(shift_gradient));
   }
-  void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
-                         const Tensor& shift_mean, const Tensor& dy) override {
-    maps_->NormaliseBackward(StagedNormalisation(backend_, n), On(x), On(scale_mean),
-                             On(shift_mean), On(dy));
+  void NormaliseBackward(const Normalisation& n, const Tensor& x, const ChannelSums& sums,
+                         const Tensor& dy) override {
+    const Staged scale = On(sums.scale), shift = On(sums.shift);
+    maps_->NormaliseBackward(StagedNormalisation(backend_, n), Map(x), {scale, shift, sums.share},
+                             Map(dy));
+  }
+  void MoveRunning(const RunningMoments& m) override {
+    const Staged mean = On(m.mean), variance = On(m.variance);
+    const Staged running_mean = On(m.running_mean), running_variance = On(m.running_variance);
+    maps_->MoveRunning({mean, variance, running_mean, running_variance, m.rate, m.unbiased});
   }
   void Combine(double a, const Tensor& x, double b, const Tensor& y) override {
-    maps_->Combine(a, On(x), b, On(y));
+    maps_->Combine(a, Map(x), b, Map(y));
   }
-  void Relu(const Tensor& y) override { maps_->Relu(On(y)); }
+  void Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) override {
+    maps_->Sum(Map(a), Map(b), relu, Map(y));
+  }
+  void Relu(const Tensor& y) override { maps_->Relu(Map(y)); }
   void ReluBackward(const Tensor& y, const Tensor& dy) override {
-    maps_->ReluBackward(On(y), On(dy));
+    maps_->ReluBackward(Map(y), Map(dy));
   }
   void PutChannels(const Tensor& part, int64_t first, const Tensor& all) override {
-    maps_->PutChannels(On(part), first, On(all));
+    maps_->PutChannels(Map(part), first, Map(all));
   }
   void TakeChannels(const Tensor& all, int64_t first, const Tensor& part) override {
-    maps_->TakeChannels(On(all), first, On(part));
+    maps_->TakeChannels(Map(all), first, Map(part));
   }
   void SpatialSum(const Tensor& x, double factor, const Tensor& sum) override {
-    maps_->SpatialSum(On(x), factor, On(sum));
+    maps_->SpatialSum(Map(x), factor, Map(sum));
   }
   void SpatialSpread(const Tensor& x, double factor, const Tensor& y) override {
-    maps_->SpatialSpread(On(x), factor, On(y));
+    maps_->SpatialSpread(Map(x), factor, Map(y));
   }
   void SoftmaxCrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& weights,
                            const Tensor& gradient, const Tensor& loss) override {
@@ -242,7 +283,7 @@ class StagedBackend : public Backend, private Stage {
   void Log1p(const Tensor& counts, const Tensor& y) override { backend_->Log1p(On(counts), On(y)); }
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, backend_->MakeConvolution(shape));
-    return std::make_unique<StagedConvolution>(backend_, std::move(made));
+    return std::make_unique<StagedConvolution>(backend_, backend_->real(), std::move(made));
   }
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<ConvPool> made, backend_->MakeConvPool(shape));
@@ -265,12 +306,13 @@ class StagedBackend : public Backend, private Stage {
   void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     backend_->DenseBackwardWeights(On(x), On(dy), On(dw));
   }
+  // In the type of maps, where there is a choice.
   void ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) override {
-    backend_->ActivationForward(On(y), On(bias), f);
+    backend_->ActivationForward(Map(y), On(bias), f);
   }
   void ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
                           const Tensor& dbias) override {
-    backend_->ActivationBackward(On(y), f, On(dy), On(dbias));
+    backend_->ActivationBackward(Map(y), f, Map(dy), On(dbias));
   }
   void Dropout(const DropoutMask& mask, const Tensor& y, const Tensor& scale) override {
     backend_->Dropout(mask, On(y), On(scale));

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "common/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/engine/cuda/host_device.h"
 #include "tests/worker/models/model_batch.h"
@@ -127,6 +129,17 @@ TEST_P(CudaTrainingTest, FollowsTheReferenceWhileStepsAreReplayed) {
   EXPECT_GT(watched->updates(), 0);                  // dropout's place, the rate
 }
 
+TEST_P(CudaTrainingTest, WithoutEpiloguesItEvaluatesTheSame) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  device->set_refuses_epilogues(true);
+  auto backend = cuda::CudaBackend::Make(std::move(device), {});
+  ASSERT_THAT(backend, IsOk());
+  auto model = MakeTrainable(GetParam().spec, *std::move(backend));
+  ASSERT_THAT(model, IsOk());
+
+  ExpectFollows(Train(model->get()), Expected(), GetParam().tolerance);
+}
+
 TEST_P(CudaTrainingTest, OnAGpuItFollowsTheReference) {
   auto backend = MakeBackend("cuda");
   if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
@@ -142,6 +155,112 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaTrainingTest,
                                            Case{"deepcam", Deepcam(), 1e-3F, 1e-2F}),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// --- Maps in bfloat16 ---
+
+// Inputs of which one channel tells the labels.
+struct LearnableBatch {
+  explicit LearnableBatch(const DeepcamSpec& spec) {
+    const Stream stream(3, Purpose::kTest);
+    const auto pixels = static_cast<size_t>(spec.batch * spec.height * spec.width);
+    for (size_t i = 0; i < pixels * kDeepcamChannels; ++i)
+      input.push_back(stream.Uniform(i));
+    for (size_t pixel = 0; pixel < pixels; ++pixel) {
+      labels.push_back(static_cast<uint8_t>(stream.Below(input.size() + pixel / 64, 3)));
+      input[pixel * kDeepcamChannels] += static_cast<float>(labels.back());
+    }
+  }
+  Batch view() const { return MakeBatch(input, labels); }
+
+  std::vector<float> input;
+  std::vector<uint8_t> labels;
+};
+
+ModelSpec SmallDeepcam() {
+  return {.name = "deepcam",
+          .deepcam = {.batch = 2, .height = 32, .width = 48, .base_filters = 4, .middle_blocks = 1},
+          .options = {.seed = 5, .optimizer = {.kind = OptimizerOptions::Kind::kAdam}}};
+}
+
+std::unique_ptr<Backend> MakeShort(cuda::Precision most) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  device->set_most_precision(most);
+  auto backend = cuda::CudaBackend::Make(
+      std::move(device), {.name = "cuda-bf16", .precision = cuda::Precision::kBfloat16});
+  EXPECT_THAT(backend, IsOk());
+  return *std::move(backend);
+}
+
+std::vector<float> Losses(std::unique_ptr<Backend> backend, uint64_t steps) {
+  const ModelSpec spec = SmallDeepcam();
+  const LearnableBatch batch(spec.deepcam);
+  auto model = MakeTrainable(spec, std::move(backend));
+  EXPECT_THAT(model, IsOk());
+  std::vector<float> losses;
+  for (uint64_t step = 0; step < steps; ++step) {
+    const auto loss = (*model)->TrainStep(batch.view(), {.step = step}, 1e-3,
+                                          [](std::span<float>) { return absl::OkStatus(); });
+    EXPECT_THAT(loss, IsOk());
+    losses.push_back(loss.value_or(0));
+  }
+  return losses;
+}
+
+// As ShortTrainingTest demands of the CPU's bfloat16, though here also what lies between layers is
+// rounded.
+TEST(CudaShortMapsTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
+  const std::vector<float> actual = Losses(MakeShort(cuda::Precision::kBfloat16), 20);
+  const std::vector<float> expected = Losses(std::make_unique<ReferenceBackend<float>>(), 20);
+
+  EXPECT_NEAR(actual.front(), expected.front(), 0.02 * double{expected.front()});
+  EXPECT_LT(actual.back(), 0.9 * double{actual.front()});
+  EXPECT_NEAR(actual.back(), expected.back(), 0.1 * double{expected.front()});
+}
+
+TEST(CudaShortMapsTest, ALibraryWithoutShortNumbersTrainsWithLongerOnes) {
+  const std::vector<float> actual = Losses(MakeShort(cuda::Precision::kTf32), 2);
+  const std::vector<float> expected = Losses(std::make_unique<ReferenceBackend<float>>(), 2);
+
+  EXPECT_THAT(actual, Pointwise(FloatNear(0.03F * expected.front()), expected));
+}
+
+TEST(CudaShortMapsTest, StepsRepeatBitByBit) {
+  EXPECT_EQ(Losses(MakeShort(cuda::Precision::kBfloat16), 3),
+            Losses(MakeShort(cuda::Precision::kBfloat16), 3));
+}
+
+TEST(CudaShortMapsTest, MapsTakeHalfOfTheMemory) {
+  auto floats = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
+  ASSERT_THAT(floats, IsOk());
+  auto model = MakeTrainable(SmallDeepcam(), MakeShort(cuda::Precision::kBfloat16));
+  auto wide = MakeTrainable(SmallDeepcam(), *std::move(floats));
+  ASSERT_THAT(model, IsOk());
+  ASSERT_THAT(wide, IsOk());
+
+  EXPECT_LT((*model)->model().activation_bytes(),
+            0.65 * static_cast<double>((*wide)->model().activation_bytes()));
+}
+
+// What starting a step costs at small batches: a call for each kernel, product or convolution.
+TEST(CudaCallsTest, AStepOfDeepcamIsFewCalls) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  const cuda::HostDevice* const watched = device.get();
+  auto backend = cuda::CudaBackend::Make(std::move(device), {});
+  ASSERT_THAT(backend, IsOk());
+  ModelSpec spec = Deepcam();
+  spec.deepcam.middle_blocks = 16;
+  auto model = MakeTrainable(spec, *std::move(backend));
+  ASSERT_THAT(model, IsOk());
+  const ModelBatch batch(**model);
+  const int before = watched->issued();
+
+  ASSERT_THAT((*model)->TrainStep(batch.view(), {}, 0.01,
+                                  [](std::span<float>) { return absl::OkStatus(); }),
+              IsOk());
+
+  EXPECT_LT(watched->issued() - before, 1'300);
+  RecordProperty("calls", watched->issued() - before);
+}
+
 // Shrinks what it is given, so that numbers of another moment would be noticed.
 class ShrinkingGroup : public GroupMean {
  public:
@@ -156,8 +275,12 @@ TEST(CudaGroupTest, SharedNormalisationInterruptsReplaysAndFollowsTheReference) 
   ShrinkingGroup group;
   auto backend = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
   ASSERT_THAT(backend, IsOk());
-  auto model = MakeTrainable(Deepcam(), *std::move(backend));
-  auto oracle = MakeTrainable(Deepcam(), std::make_unique<ReferenceBackend<float>>());
+  ModelSpec spec = Deepcam();
+  // No ReLU of these four steps is so near to 0 that rounding errors decide whether it cuts: one
+  // that is moves all gradients in front of it by a percent, on any backend.
+  spec.options.seed = 44;
+  auto model = MakeTrainable(spec, *std::move(backend));
+  auto oracle = MakeTrainable(spec, std::make_unique<ReferenceBackend<float>>());
   ASSERT_THAT(model, IsOk());
   ASSERT_THAT(oracle, IsOk());
   (*model)->set_group(&group);

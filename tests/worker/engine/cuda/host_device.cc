@@ -1,5 +1,6 @@
 #include "tests/worker/engine/cuda/host_device.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -58,13 +59,15 @@ int64_t Elements(const Index& extents) {
   return product;
 }
 
-// Sums in double, laid out as the result.
+// Sums in double, laid out as the result, which the epilogue finds channels last.
 class HostConvolution {
  public:
   HostConvolution(const ConvolutionCall& call, const ConvolutionProblem& p)
-      : problem_(p),
+      : call_(call),
+        problem_(p),
         x_{call.x, p.x_strides, p.precision == Precision::kBfloat16},
-        w_{call.w, p.w_strides, x_.is_short},
+        w_{call.w, p.w_strides,
+           x_.is_short && !(p.long_result && p.direction == Direction::kBackwardWeights)},
         y_{call.y, p.y_strides, x_.is_short} {
     const Index& result = p.direction == Direction::kForward        ? p.y
                           : p.direction == Direction::kBackwardData ? p.x
@@ -84,10 +87,17 @@ class HostConvolution {
                          : problem_.direction == Direction::kBackwardData ? x_
                                                                           : w_;
     for (size_t i = 0; i < sums_.size(); ++i)
-      result.Set(static_cast<int64_t>(i), sums_[i]);
+      result.Set(static_cast<int64_t>(i), Finished(static_cast<int64_t>(i), sums_[i]));
   }
 
  private:
+  double Finished(int64_t i, double sum) const {
+    if (problem_.epilogue == Epilogue::kNone) return sum;
+    const int64_t channel = i % problem_.y[1];
+    const double value = sum * double{call_.factor[channel]} + double{call_.addend[channel]};
+    return problem_.epilogue == Epilogue::kAffineRelu ? std::max(value, 0.0) : value;
+  }
+
   // Every pair of channels at one position of y and one of w.
   void AddTap(const Index& y, const Index& w) {
     Index x = {y[0], 0, 0, 0, 0};
@@ -117,12 +127,21 @@ class HostConvolution {
     }
   }
 
+  const ConvolutionCall& call_;
   const ConvolutionProblem& problem_;
   const View x_, w_, y_;
   std::vector<double> sums_;
 };
 
+// Element `i` of a matrix or vector.
+double Get(const void* data, bool is_short, int64_t i) {
+  if (is_short) return double{float(static_cast<const Bfloat16*>(data)[i])};
+  return double{static_cast<const float*>(data)[i]};
+}
+
 void RunMatmul(const MatmulCall& call) {
+  const bool is_short = call.numbers == ProductNumbers::kBfloat16;
+  const bool has_short_factors = is_short || call.numbers == ProductNumbers::kShortFactors;
   for (int64_t column = 0; column < call.n; ++column)
     for (int64_t row = 0; row < call.m; ++row) {
       double sum = 0;
@@ -130,9 +149,16 @@ void RunMatmul(const MatmulCall& call) {
         const int64_t a = call.transpose_a ? row * call.a_leading + i : i * call.a_leading + row;
         const int64_t b =
             call.transpose_b ? i * call.b_leading + column : column * call.b_leading + i;
-        sum += double{call.a[a]} * double{call.b[b]};
+        sum += Get(call.a, has_short_factors, a) * Get(call.b, has_short_factors, b);
       }
-      call.c[column * call.c_leading + row] = static_cast<float>(sum);
+      if (call.bias != nullptr) sum += Get(call.bias, is_short, row);
+      if (call.relu) sum = std::max(sum, 0.0);
+      const int64_t at = column * call.c_leading + row;
+      if (is_short) {
+        static_cast<Bfloat16*>(call.c)[at] = Bfloat16(static_cast<float>(sum));
+      } else {
+        static_cast<float*>(call.c)[at] = static_cast<float>(sum);
+      }
     }
 }
 
@@ -226,6 +252,13 @@ Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
   if (problem.dimensions == 2 && (problem.x[2] != 1 || problem.w[2] != 1 || problem.y[2] != 1))
     return Failed("depth in two dimensions");
   if (problem.x[1] != problem.w[1]) return Failed("groups, which the backend keeps to itself");
+  if (problem.epilogue != Epilogue::kNone &&
+      (problem.direction != Direction::kForward || problem.y_strides[1] != 1))
+    return Failed("an epilogue behind what is no forward pass with channels last");
+  if (refuses_epilogues_ && problem.epilogue != Epilogue::kNone)
+    return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
+  if (problem.precision > most_precision_ || problem.max_workspace < 1000)
+    return {.kind = FaultKind::kUnsupported, .text = "no such engine"};
   *plan = std::make_unique<HostPlan>(problem);
   return {};
 }

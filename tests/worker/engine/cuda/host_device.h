@@ -18,6 +18,10 @@ class HostDevice : public Device {
  public:
   // As if the library had no implementation for any convolution.
   void set_refuses_convolutions(bool refuses) { refuses_convolutions_ = refuses; }
+  // As if it had none with an epilogue.
+  void set_refuses_epilogues(bool refuses) { refuses_epilogues_ = refuses; }
+  // As if it had none in shorter numbers.
+  void set_most_precision(Precision most) { most_precision_ = most; }
 
   std::string Describe() const override { return "the CPU"; }
   Fault Allocate(size_t bytes, void** memory) override;
@@ -55,7 +59,8 @@ class HostDevice : public Device {
   Fault Average(const AverageCall& call);
   Fault Join();
 
-  bool refuses_convolutions_ = false;
+  bool refuses_convolutions_ = false, refuses_epilogues_ = false;
+  Precision most_precision_ = Precision::kBfloat16;
   bool is_recording_ = false;
   std::vector<Call> recording_;
   int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0;

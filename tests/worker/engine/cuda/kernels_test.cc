@@ -113,5 +113,27 @@ TEST(KernelsTest, BlocksInShortNumbersAgreeWhereTheseAreExact) {
   }
 }
 
+// How a block of threads sums: each takes a part, whatever their number.
+TEST(KernelsTest, PartsOfAFoldAddUpToTheWhole) {
+  std::vector<double> x(1000);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<double>(i * i % 97);
+  std::vector<float> y(4);
+  const Fold<Partials<double>, Scaled<float>> fold = {.source = {x.data()},
+                                                      .sums = nullptr,
+                                                      .finish = {y.data(), 1},
+                                                      .rows = 250,
+                                                      .results = 1,
+                                                      .columns = 4,
+                                                      .count = 4};
+  for (int64_t i = 0; i < fold.count; ++i) {
+    double sum = 0;
+    for (int64_t lane = 0; lane < 256; ++lane)
+      sum += fold.Part(i, lane, 256);
+    fold(i);
+    EXPECT_EQ(static_cast<float>(sum), y[static_cast<size_t>(i)]);
+  }
+}
+
 }  // namespace
 }  // namespace assay::cuda

@@ -27,16 +27,16 @@ TEST(LaunchTest, StartsEnoughThreadsForSmallWorkAndFillsTheDeviceForLarge) {
 // No thread sums more than this many numbers, so that none takes long; and the partial sums fit.
 TEST(FoldTest, StagesShrinkToOneAndFitTheBuffer) {
   const std::pair<int64_t, int64_t> cases[] = {
-      {1, 1},        {4, 128},         {64, 512}, {8'388'608, 32}, {262'144 * 16, 32},
-      {100, 65'536}, {100'000'000, 1}, {33, 1},   {1025, 7}};
+      {1, 1},           {4, 128}, {64, 512}, {8'388'608, 32},     {262'144 * 16, 32}, {100, 65'536},
+      {100'000'000, 1}, {33, 1},  {1025, 7}, {8 * 384 * 576, 64}, {3456, 728}};
   for (const auto& [rows, columns] : cases) {
     SCOPED_TRACE(rows);
     const std::vector<int64_t> stages = FoldStages(rows, columns);
 
     EXPECT_EQ(stages.back(), 1);
     EXPECT_TRUE(std::is_sorted(stages.rbegin(), stages.rend()));
-    EXPECT_THAT(FoldDoubles(rows, columns), Le(kMaxFoldDoubles));
-    EXPECT_THAT(stages.size(), Le(5U));
+    EXPECT_THAT(FoldSums(rows, columns), Le(kMaxFoldSums));
+    EXPECT_THAT(stages.size(), Le(columns < 32 ? 3U : 2U));
   }
 }
 
@@ -90,6 +90,40 @@ TEST(ConvolutionLayoutTest, MapsHaveNoDepthAndKeepStrideAndDilation) {
   EXPECT_THAT(problem.padding, ElementsAre(0, 2, 2));
   EXPECT_THAT(problem.stride, ElementsAre(1, 2, 2));
   EXPECT_THAT(problem.dilation, ElementsAre(1, 2, 2));
+}
+
+TEST(ConvolutionLayoutTest, AnEpilogueBelongsToTheForwardPass) {
+  const ConvolutionLayout layout = LayoutOf(Conv2dShape{1, 8, 10, 16, 32, 3});
+
+  const ConvolutionProblem problem =
+      ProblemOf(layout, Epilogue::kAffineRelu, Precision::kTf32, 1234);
+
+  EXPECT_EQ(problem.direction, Direction::kForward);
+  EXPECT_EQ(problem.epilogue, Epilogue::kAffineRelu);
+  EXPECT_EQ(problem.max_workspace, 1234U);
+  EXPECT_EQ(ProblemOf(layout, Direction::kForward, Precision::kTf32).epilogue, Epilogue::kNone);
+}
+
+// Each element of each tensor in one chunk, and each tensor's chunks side by side.
+TEST(ChunksTest, CoverEachTensorOnce) {
+  const std::vector<int64_t> sizes = {1, kChunkElements, 3 * kChunkElements + 5, 2};
+
+  const Chunks cut = ChunksOf(sizes);
+
+  EXPECT_THAT(cut.first_chunks, ElementsAre(0, 1, 2, 6, 7));
+  int64_t first = 0;
+  for (size_t tensor = 0; tensor < sizes.size(); ++tensor) {
+    int64_t elements = 0;
+    for (int64_t i = cut.first_chunks[tensor]; i < cut.first_chunks[tensor + 1]; ++i) {
+      const Chunk& chunk = cut.chunks[static_cast<size_t>(i)];
+      EXPECT_EQ(chunk.first, first + elements);
+      EXPECT_EQ(chunk.tensor, static_cast<int32_t>(tensor));
+      EXPECT_THAT(chunk.size, Le(kChunkElements));
+      elements += chunk.size;
+    }
+    EXPECT_EQ(elements, sizes[tensor]);
+    first += elements;
+  }
 }
 
 TEST(ScratchPlanTest, PartsAreAlignedAndDoNotOverlap) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "worker/engine/backends/cuda/map_kernels.h"
 #include "worker/engine/backends/cuda/position.h"
 #include "worker/engine/backends/cuda/sum_kernels.h"
 
@@ -66,11 +67,13 @@ ASSAY_DEVICE void ForEachTap(const DirectShape& s, const Position& p, const Visi
 }
 
 // By elements of y.
+template <typename T>
 struct DirectForward {
-  const float* x;
+  const T* x;
   const float* w;
-  float* y;
+  T* y;
   DirectShape s;
+  ChannelTerms channels;  // normalise y, unless they have no mean
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
@@ -78,21 +81,24 @@ struct DirectForward {
     const int64_t first = p.c / s.out_group * s.in_group;
     double sum = 0;
     ForEachTap<true>(s, p, [&](int64_t tap, int64_t row) {
-      const float* from = x + row * s.in_channels + first;
+      const T* from = x + row * s.in_channels + first;
       const float* weights = w + tap * s.in_group * s.out_channels + p.c;
       for (int64_t c = 0; c < s.in_group; ++c)
-        sum += double{from[c]} * double{weights[c * s.out_channels]};
+        sum += double{float(from[c])} * double{weights[c * s.out_channels]};
     });
-    y[i] = static_cast<float>(sum);
+    const auto value = static_cast<float>(sum);
+    const bool is_plain = channels.mean == nullptr;
+    y[i] = T(is_plain ? value : channels.Scaled(channels.Normal(value, p.c), p.c));
   }
   friend bool operator==(const DirectForward&, const DirectForward&) = default;
 };
 
 // By elements of dx.
+template <typename T>
 struct DirectData {
-  const float* dy;
+  const T* dy;
   const float* w;
-  float* dx;
+  T* dx;
   DirectShape s;
   int64_t count;
 
@@ -101,21 +107,23 @@ struct DirectData {
     const int64_t first = p.c / s.in_group * s.out_group, inner = p.c % s.in_group;
     double sum = 0;
     ForEachTap<false>(s, p, [&](int64_t tap, int64_t row) {
-      const float* from = dy + row * s.out_channels + first;
+      const T* from = dy + row * s.out_channels + first;
       const float* weights = w + (tap * s.in_group + inner) * s.out_channels + first;
       for (int64_t c = 0; c < s.out_group; ++c)
-        sum += double{from[c]} * double{weights[c]};
+        sum += double{float(from[c])} * double{weights[c]};
     });
-    dx[i] = static_cast<float>(sum);
+    dx[i] = T(static_cast<float>(sum));
   }
   friend bool operator==(const DirectData&, const DirectData&) = default;
 };
 
 // What a Fold sums for the gradients of the weights from `first` on: its rows are positions of y,
 // its columns these weights.
+template <typename T>
 struct TapProducts {
-  const float* x;
-  const float* dy;
+  using Sum = double;
+  const T* x;
+  const T* dy;
   DirectShape s;
   int64_t first;
 
@@ -130,7 +138,8 @@ struct TapProducts {
     if (d < 0 || h < 0 || at < 0) return 0;
     const int64_t row = ((y.batch * s.depth.in + d) * s.height.in + h) * s.width.in + at;
     const int64_t c = w.c / s.out_group * s.in_group + w.w;
-    return double{x[row * s.in_channels + c]} * double{dy[t.row * s.out_channels + w.c]};
+    return double{float(x[row * s.in_channels + c])} *
+           double{float(dy[t.row * s.out_channels + w.c])};
   }
   friend bool operator==(const TapProducts&, const TapProducts&) = default;
 };

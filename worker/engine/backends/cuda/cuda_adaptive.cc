@@ -1,9 +1,13 @@
 #include "worker/engine/backends/cuda/cuda_adaptive.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 #include "common/log.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
+#include "worker/engine/backends/cuda/fault.h"
+#include "worker/engine/backends/cuda/plan.h"
 
 namespace assay::cuda {
 namespace {
@@ -36,10 +40,6 @@ AdaptiveUpdate UpdateOf(const AdaptiveStep& step, const Tensor& parameters, cons
 
 }  // namespace
 
-Tensor CudaAdaptive::InScratch(const Shape& shape) const {
-  return {backend_->scratch(), shape, DType::kFloat32};
-}
-
 void CudaAdaptive::Adam(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
                         const Tensor& m, const Tensor& v) {
   AdaptiveUpdate update = UpdateOf(step, parameters, gradients, m, v);
@@ -61,7 +61,7 @@ void CudaAdaptive::Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes
   update.direction_decay = static_cast<float>(step.weight_decay);
   update.moves = false;
   if (step.max_length > 0) {
-    const Tensor squares = InScratch({1});
+    const Tensor squares = {backend_->scratch(), {1}, DType::kFloat32};
     backend_->SumOfSquares(gradients, squares);
     update.squares = squares.As<float>();
     update.max_length = static_cast<float>(step.max_length);
@@ -71,23 +71,59 @@ void CudaAdaptive::Lamb(const AdaptiveStep& step, std::span<const int64_t> sizes
     AddScaled(-step.learning_rate, gradients, parameters);
     return;
   }
-  int64_t first = 0;
-  for (const int64_t size : sizes) {
-    MoveLamb(step.learning_rate, gradients.Part(first, {size}), parameters.Part(first, {size}));
-    first += size;
-  }
+  if (!std::ranges::equal(sizes, lengths_.sizes)) PrepareLengths(sizes);
+  Move(step.learning_rate, gradients, parameters);
 }
 
-void CudaAdaptive::MoveLamb(double rate, const Tensor& direction, const Tensor& parameters) {
-  const Tensor squares = InScratch({2});
-  const int64_t count = parameters.elements();
-  backend_->SumRows("lengths", PairedSquares{parameters.As<float>(), direction.As<float>()}, count,
-                    1, squares);
+// Once for each set of tensors: they change only when layers are frozen.
+void CudaAdaptive::PrepareLengths(std::span<const int64_t> sizes) {
+  if (backend_->recorder()->is_holding_back()) Must("flush", backend_->recorder()->Flush());
+  Release();
+  const Chunks cut = ChunksOf(sizes);
+  ScratchPlan plan;
+  const size_t chunks_bytes = cut.chunks.size() * sizeof(Chunk);
+  const size_t firsts_bytes = cut.first_chunks.size() * sizeof(int64_t);
+  const size_t chunks = plan.Add(chunks_bytes), firsts = plan.Add(firsts_bytes);
+  const size_t parts = plan.Add(cut.chunks.size() * kChunkLanes * sizeof(Pair));
+  const size_t squares = plan.Add(sizes.size() * sizeof(Pair));
+  Device* const device = backend_->device();
+  Must("memory for LAMB's lengths", device->Allocate(plan.bytes(), &lengths_.memory));
+  const auto at = [this](size_t offset) {
+    return static_cast<void*>(static_cast<std::byte*>(lengths_.memory) + offset);
+  };
+  lengths_.sizes.assign(sizes.begin(), sizes.end());
+  lengths_.chunks_count = std::ssize(cut.chunks);
+  lengths_.chunks = static_cast<Chunk*>(at(chunks));
+  lengths_.first_chunks = static_cast<int64_t*>(at(firsts));
+  lengths_.parts = static_cast<Pair*>(at(parts));
+  lengths_.squares = static_cast<Pair*>(at(squares));
+  Must("copy LAMB's tensors", device->CopyIn(cut.chunks.data(), lengths_.chunks, chunks_bytes));
+  Must("copy LAMB's tensors",
+       device->CopyIn(cut.first_chunks.data(), lengths_.first_chunks, firsts_bytes));
+}
+
+void CudaAdaptive::Release() {
+  if (lengths_.memory != nullptr) backend_->device()->Free(lengths_.memory);
+  lengths_ = {};
+}
+
+// All tensors at once: a step of DeepCAM has three hundred.
+void CudaAdaptive::Move(double rate, const Tensor& direction, const Tensor& parameters) {
+  backend_->Run("lengths", ChunkSquares{.chunks = lengths_.chunks,
+                                        .x = parameters.As<float>(),
+                                        .y = direction.As<float>(),
+                                        .sums = lengths_.parts,
+                                        .count = lengths_.chunks_count * kChunkLanes});
+  backend_->Run("lengths", TensorSquares{.first_chunks = lengths_.first_chunks,
+                                         .parts = lengths_.parts,
+                                         .sums = lengths_.squares,
+                                         .count = std::ssize(lengths_.sizes)});
   backend_->Run("lamb move", LambMove{.rate = static_cast<float>(rate),
-                                      .squares = squares.As<float>(),
+                                      .chunks = lengths_.chunks,
+                                      .squares = lengths_.squares,
                                       .direction = direction.As<float>(),
                                       .p = parameters.As<float>(),
-                                      .count = count});
+                                      .count = lengths_.chunks_count * kChunkElements});
 }
 
 void CudaAdaptive::AddScaled(double factor, const Tensor& x, const Tensor& y) {

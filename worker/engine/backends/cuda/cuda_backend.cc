@@ -71,6 +71,7 @@ CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& opti
       adaptive_(this) {}
 
 CudaBackend::~CudaBackend() {
+  adaptive_.Release();
   Free(log_table_);
   Free(partials_);
   Free(scratch_);
@@ -79,7 +80,7 @@ CudaBackend::~CudaBackend() {
 absl::Status CudaBackend::Prepare() {
   const std::vector<float> table = LogTable();
   ASSIGN_OR_RETURN(log_table_, Allocate(table.size() * sizeof(float)));
-  ASSIGN_OR_RETURN(partials_, Allocate(kMaxFoldDoubles * sizeof(double)));
+  ASSIGN_OR_RETURN(partials_, Allocate(kMaxFoldSums * sizeof(Pair)));
   RETURN_IF_ERROR(ReserveScratch(kLeastScratch));
   return ToStatus("copy a table",
                   device_->CopyIn(table.data(), log_table_, table.size() * sizeof(float)));
@@ -160,7 +161,7 @@ void CudaBackend::Log1p(const Tensor& counts, const Tensor& y) {
 }
 
 absl::StatusOr<std::unique_ptr<Convolution>> CudaBackend::MakeConvolution(const ConvShape& shape) {
-  return MakeCudaConvolution(this, LayoutOf(shape));
+  return MakeCudaConvolution(this, LayoutOf(shape), DType::kFloat32);
 }
 
 absl::StatusOr<std::unique_ptr<ConvPool>> CudaBackend::MakeConvPool(const ConvPoolShape& shape) {
@@ -202,7 +203,7 @@ void CudaBackend::PoolBias(const Tensor& dy, const Tensor& code, double slope,
 }
 
 MatmulCall CudaBackend::Product(bool transpose_a, bool transpose_b, const Tensor& a,
-                                const Tensor& b, const Tensor& c) const {
+                                const Tensor& b, const Tensor& c, ProductNumbers numbers) const {
   const int64_t inner = transpose_a ? a.shape[0] : a.shape[1];
   CHECK(inner == (transpose_b ? b.shape[1] : b.shape[0]) &&
         c.shape ==
@@ -213,41 +214,55 @@ MatmulCall CudaBackend::Product(bool transpose_a, bool transpose_b, const Tensor
                    .rows = c.shape[0],
                    .columns = c.shape[1],
                    .inner = inner},
-                  a.As<float>(), b.As<float>(), c.As<float>(),
-                  options_.precision != Precision::kFloat32);
+                  a.data, b.data, c.data, numbers);
 }
 
 void CudaBackend::DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) {
-  Issue("dense", Product(false, false, x, w, y));
+  Issue("dense", Product(false, false, x, w, y, numbers()));
 }
 
 void CudaBackend::DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) {
-  Issue("dense backward data", Product(false, true, dy, w, dx));
+  Issue("dense backward data", Product(false, true, dy, w, dx, numbers()));
 }
 
 void CudaBackend::DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) {
-  Issue("dense backward weights", Product(true, false, x, dy, dw));
+  Issue("dense backward weights", Product(true, false, x, dy, dw, numbers()));
+}
+
+template <typename T>
+void CudaBackend::Activate(const Tensor& y, const Tensor& bias, const Activation& f) {
+  Run("activation", cuda::ActivationForward<T>{.y = y.As<T>(),
+                                               .bias = bias.As<float>(),
+                                               .curve = CurveOf(f),
+                                               .parameter = static_cast<float>(f.parameter),
+                                               .columns = y.shape[1],
+                                               .count = y.elements()});
 }
 
 void CudaBackend::ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) {
   CHECK(bias.elements() == y.shape[1]);
-  Run("activation", cuda::ActivationForward{.y = y.As<float>(),
-                                            .bias = bias.As<float>(),
-                                            .curve = CurveOf(f),
-                                            .parameter = static_cast<float>(f.parameter),
-                                            .columns = y.shape[1],
-                                            .count = y.elements()});
+  y.dtype == DType::kBfloat16 ? Activate<Bfloat16>(y, bias, f) : Activate<float>(y, bias, f);
+}
+
+template <typename T>
+void CudaBackend::ActivateBackward(const Tensor& y, const Activation& f, const Tensor& dy,
+                                   const Tensor& dbias) {
+  const bool is_identity = f.kind == Activation::Kind::kLeakyRelu && f.parameter == 1;
+  if (!is_identity)
+    Run("activation backward",
+        cuda::ActivationBackward<T>{.y = y.As<T>(),
+                                    .dy = dy.As<T>(),
+                                    .curve = CurveOf(f),
+                                    .parameter = static_cast<float>(f.parameter),
+                                    .count = y.elements()});
+  SumRows("activation bias", Values<T>{dy.As<T>()}, y.shape[0], 1, dbias);
 }
 
 void CudaBackend::ActivationBackward(const Tensor& y, const Activation& f, const Tensor& dy,
                                      const Tensor& dbias) {
   CHECK(y.shape == dy.shape && dbias.elements() == y.shape[1]);
-  Run("activation backward", cuda::ActivationBackward{.y = y.As<float>(),
-                                                      .dy = dy.As<float>(),
-                                                      .curve = CurveOf(f),
-                                                      .parameter = static_cast<float>(f.parameter),
-                                                      .count = y.elements()});
-  SumRows("activation bias", Values{dy.As<float>()}, y.shape[0], 1, dbias);
+  y.dtype == DType::kBfloat16 ? ActivateBackward<Bfloat16>(y, f, dy, dbias)
+                              : ActivateBackward<float>(y, f, dy, dbias);
 }
 
 void CudaBackend::Dropout(const DropoutMask& mask, const Tensor& y, const Tensor& scale) {

@@ -1,8 +1,8 @@
 // The engine's operations on an NVIDIA GPU: this part decides what to run, a Device runs it.
 //
-// Parameters, gradients and activations between layers are float32 whatever the precision. Sums are
-// kept in double where they are long. Links no CUDA: the device is behind an interface, so that all
-// of this runs in the tests on a fake one.
+// Parameters and their gradients are float32 whatever the precision; maps are bfloat16 with
+// Precision::kBfloat16. Sums are kept in double where they are long. Links no CUDA: the device is
+// behind an interface, so that all of this runs in the tests on a fake one.
 
 #ifndef WORKER_ENGINE_BACKENDS_CUDA_CUDA_BACKEND_H_
 #define WORKER_ENGINE_BACKENDS_CUDA_CUDA_BACKEND_H_
@@ -42,6 +42,9 @@ class CudaBackend : public Backend {
 
   absl::string_view name() const override { return options_.name; }
   DType real() const override { return DType::kFloat32; }
+  DType map_type() const override {
+    return options_.precision == Precision::kBfloat16 ? DType::kBfloat16 : DType::kFloat32;
+  }
   bool is_host_memory() const override { return false; }
 
   absl::StatusOr<void*> Allocate(size_t bytes) override;
@@ -89,23 +92,40 @@ class CudaBackend : public Backend {
   void Run(absl::string_view what, const Operation& operation) {
     Issue(what, Kernel(operation));
   }
-  // y (columns) = factor * sums over the rows of what `source` gives; at most kMaxColumns.
-  template <typename Source>
+  // y (columns) = factor * sums over the rows of what `source` gives; at most kMaxColumns. y is
+  // float, or else Bfloat16.
+  template <typename Source, typename To = float>
   void SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
-               const Tensor& y);
+               const Tensor& y) {
+    FoldRows(what, source, Scaled<To>{y.As<To>(), factor}, rows, y.elements());
+  }
+  // The same for whatever `finish` makes of the sums.
+  template <typename Source, typename Finish>
+  void FoldRows(absl::string_view what, const Source& source, const Finish& finish, int64_t rows,
+                int64_t columns);
   // Makes scratch() at least this large. RESOURCE_EXHAUSTED: no memory.
   absl::Status ReserveScratch(size_t bytes);
   // Memory for any operation while it runs. May move when more is reserved.
   void* scratch() const { return scratch_; }
   // The bias' gradient of a pooling: sums of what `code` lets through, by channel.
   void PoolBias(const Tensor& dy, const Tensor& code, double slope, const Tensor& dbias);
-  const Recorder& recorder() const { return recorder_; }
+  // A row-major c = op(a) op(b) of matrices; c is real or what `numbers` says.
+  MatmulCall Product(bool transpose_a, bool transpose_b, const Tensor& a, const Tensor& b,
+                     const Tensor& c, ProductNumbers numbers) const;
+  // How float32 is multiplied.
+  ProductNumbers numbers() const {
+    return precision() == Precision::kFloat32 ? ProductNumbers::kFloat32 : ProductNumbers::kTf32;
+  }
+  Recorder* recorder() { return &recorder_; }
 
  private:
   CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options);
   absl::Status Prepare();
-  MatmulCall Product(bool transpose_a, bool transpose_b, const Tensor& a, const Tensor& b,
-                     const Tensor& c) const;
+  template <typename T>
+  void Activate(const Tensor& y, const Tensor& bias, const Activation& f);
+  template <typename T>
+  void ActivateBackward(const Tensor& y, const Activation& f, const Tensor& dy,
+                        const Tensor& dbias);
 
   const std::unique_ptr<Device> device_;
   const CudaOptions options_;
@@ -119,29 +139,29 @@ class CudaBackend : public Backend {
   size_t scratch_bytes_ = 0;
 };
 
-template <typename Source>
-void CudaBackend::SumRows(absl::string_view what, const Source& source, int64_t rows, double factor,
-                          const Tensor& y) {
-  const int64_t columns = y.elements();
-  CHECK(columns <= kMaxColumns && FoldDoubles(rows, columns) <= kMaxFoldDoubles)
+template <typename Source, typename Finish>
+void CudaBackend::FoldRows(absl::string_view what, const Source& source, const Finish& finish,
+                           int64_t rows, int64_t columns) {
+  using Sum = typename Source::Sum;
+  CHECK(columns <= kMaxColumns && FoldSums(rows, columns) <= kMaxFoldSums)
       << "rows=" << rows << " columns=" << columns;
   const std::vector<int64_t> stages = FoldStages(rows, columns);
-  double* const buffers[] = {static_cast<double*>(partials_),
-                             static_cast<double*>(partials_) + stages[0] * columns};
+  Sum* const buffers[] = {static_cast<Sum*>(partials_),
+                          static_cast<Sum*>(partials_) + stages[0] * columns};
   const auto fold = [&](const auto& terms, int64_t terms_rows, size_t stage) {
     const bool is_last = stage + 1 == stages.size();
-    Run(what, Fold<std::decay_t<decltype(terms)>>{.source = terms,
-                                                  .sums = is_last ? nullptr : buffers[stage % 2],
-                                                  .y = is_last ? y.As<float>() : nullptr,
-                                                  .factor = factor,
-                                                  .rows = terms_rows,
-                                                  .results = stages[stage],
-                                                  .columns = columns,
-                                                  .count = stages[stage] * columns});
+    Run(what,
+        Fold<std::decay_t<decltype(terms)>, Finish>{.source = terms,
+                                                    .sums = is_last ? nullptr : buffers[stage % 2],
+                                                    .finish = finish,
+                                                    .rows = terms_rows,
+                                                    .results = stages[stage],
+                                                    .columns = columns,
+                                                    .count = stages[stage] * columns});
   };
   fold(source, rows, 0);
   for (size_t stage = 1; stage < stages.size(); ++stage)
-    fold(Partials{buffers[(stage - 1) % 2]}, stages[stage - 1], stage);
+    fold(Partials<Sum>{buffers[(stage - 1) % 2]}, stages[stage - 1], stage);
 }
 
 }  // namespace assay::cuda

@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/cuda/map_extents.h"
 #include "worker/engine/backends/cuda/plan.h"
 #include "worker/engine/backends/cuda/prepared_convolution.h"
 
@@ -14,34 +15,44 @@ namespace {
 // Works in the backend's scratch memory.
 class CudaConvolution : public Convolution {
  public:
-  CudaConvolution(CudaBackend* backend, std::unique_ptr<PreparedConvolution> convolution)
-      : backend_(backend), convolution_(std::move(convolution)) {}
+  // `maps`: the type of x, y and their gradients.
+  CudaConvolution(CudaBackend* backend, DType maps,
+                  std::unique_ptr<PreparedConvolution> convolution)
+      : backend_(backend), maps_(maps), convolution_(std::move(convolution)) {}
 
   void WeightsChanged() override { convolution_->WeightsChanged(); }
 
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     CheckShapes(x, w, y);
-    convolution_->Forward(x.As<float>(), w.As<float>(), y.As<float>(), backend_->scratch());
+    convolution_->Forward(x.data, w.As<float>(), y.data, backend_->scratch());
+  }
+
+  bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                         const Tensor& y) override {
+    CheckShapes(x, w, y);
+    return convolution_->ForwardNormalised(x.data, w.As<float>(), TermsOf(n, y), y.data,
+                                           backend_->scratch());
   }
 
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     CheckShapes(dx, w, dy);
-    convolution_->BackwardData(dy.As<float>(), w.As<float>(), dx.As<float>(), backend_->scratch());
+    convolution_->BackwardData(dy.data, w.As<float>(), dx.data, backend_->scratch());
   }
 
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     CheckShapes(x, dw, dy);
-    convolution_->BackwardWeights(x.As<float>(), dy.As<float>(), dw.As<float>(),
-                                  backend_->scratch());
+    convolution_->BackwardWeights(x.data, dy.data, dw.As<float>(), backend_->scratch());
   }
 
  private:
   void CheckShapes(const Tensor& x, const Tensor& w, const Tensor& y) const {
     const ConvolutionLayout& layout = convolution_->layout();
     CHECK(x.shape == layout.x && w.shape == layout.w && y.shape == layout.y);
+    CHECK(x.dtype == maps_ && y.dtype == maps_) << "x=" << x.shape.ToString();
   }
 
   CudaBackend* const backend_;
+  const DType maps_;
   const std::unique_ptr<PreparedConvolution> convolution_;
 };
 
@@ -126,19 +137,26 @@ class CudaConvPool : public ConvPool {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* backend,
-                                                                 const ConvolutionLayout& layout) {
-  const Precision precision = std::min(backend->precision(), Precision::kTf32);
+                                                                 const ConvolutionLayout& layout,
+                                                                 DType maps) {
+  const bool is_short = maps == DType::kBfloat16;
+  const Precision most = is_short ? Precision::kBfloat16 : Precision::kTf32;
   ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
-                   PreparedConvolution::Make(backend, layout, precision, /*wants_dx=*/true));
+                   PreparedConvolution::Make(backend, layout,
+                                             {.precision = std::min(backend->precision(), most),
+                                              .wants_dx = true,
+                                              .short_maps = is_short}));
   RETURN_IF_ERROR(backend->ReserveScratch(convolution->scratch_bytes()));
-  return std::make_unique<CudaConvolution>(backend, std::move(convolution));
+  return std::make_unique<CudaConvolution>(backend, maps, std::move(convolution));
 }
 
 absl::StatusOr<std::unique_ptr<ConvPool>> MakeCudaConvPool(CudaBackend* backend,
                                                            const ConvPoolShape& shape) {
-  ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
-                   PreparedConvolution::Make(backend, LayoutOf(shape.conv), backend->precision(),
-                                             shape.wants_dx));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<PreparedConvolution> convolution,
+      PreparedConvolution::Make(
+          backend, LayoutOf(shape.conv),
+          {.precision = backend->precision(), .wants_dx = shape.wants_dx, .own_y = true}));
   return std::make_unique<CudaConvPool>(backend, shape, std::move(convolution));
 }
 

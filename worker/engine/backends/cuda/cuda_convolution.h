@@ -13,11 +13,14 @@
 
 namespace assay::cuda {
 
-// In float32 or, if the backend's precision allows rounding, TF32. Where the device's library has
-// no implementation, a slow one of ours takes its place, and the log says so. Convolutions in
-// groups are ours always. RESOURCE_EXHAUSTED: no memory. `backend` must outlive the result.
+// With x, y and their gradients in `maps`: in float32 or, if the backend's precision allows
+// rounding, TF32, or in bfloat16 where maps are that. Where the device's library has no
+// implementation, more exact ones and at last a slow one of ours take its place, and the log says
+// so. Convolutions in groups are ours always. RESOURCE_EXHAUSTED: no memory. `backend` must outlive
+// the result.
 absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* backend,
-                                                                 const ConvolutionLayout& layout);
+                                                                 const ConvolutionLayout& layout,
+                                                                 DType maps);
 
 // In the backend's precision: the unpooled tensor, the largest of a model, is in short numbers if
 // that is bfloat16. Otherwise as above.

@@ -14,7 +14,8 @@ namespace assay::cuda {
 
 class CudaBackend;
 
-// Part of a CudaBackend. Sums over a map are kept in double.
+// Part of a CudaBackend. Sums over a map are kept in double. NormaliseSums reads the ReLU's cut off
+// x, not y, and leaves dy as it was.
 class CudaMaps : public MapOperations {
  public:
   explicit CudaMaps(CudaBackend* backend) : backend_(backend) {}
@@ -24,11 +25,14 @@ class CudaMaps : public MapOperations {
   void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) override;
   void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y, const Tensor& dy,
                      const Tensor& scale_gradient, const Tensor& shift_gradient) override;
-  void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
-                         const Tensor& shift_mean, const Tensor& dy) override;
+  void NormaliseBackward(const Normalisation& n, const Tensor& x, const ChannelSums& sums,
+                         const Tensor& dy) override;
+  void MoveRunning(const RunningMoments& m) override;
   void Combine(double a, const Tensor& x, double b, const Tensor& y) override;
+  void Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) override;
   void Relu(const Tensor& y) override { ReluBackward(y, y); }
   void ReluBackward(const Tensor& y, const Tensor& dy) override;
+  void Convert(const Tensor& x, const Tensor& y) override;
   void PutChannels(const Tensor& part, int64_t first, const Tensor& all) override;
   void TakeChannels(const Tensor& all, int64_t first, const Tensor& part) override;
   void SpatialSum(const Tensor& x, double factor, const Tensor& sum) override;

@@ -22,7 +22,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 4;
+inline constexpr int kDeviceInterface = 5;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -43,13 +43,21 @@ struct [[nodiscard]] Fault {
 // Which of a convolution's three tensors is computed from the other two.
 enum class Direction : int32_t { kForward, kBackwardData, kBackwardWeights };
 
+// What follows a forward convolution before its result is stored: y * factor + addend, one of each
+// for every channel, then perhaps max(0, y). Factors and addends are float32.
+enum class Epilogue : int32_t { kNone, kAffine, kAffineRelu };
+
 // A convolution as cuDNN wants it: tensors by extents and strides in elements, padding equal on
 // both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW). In two
-// dimensions there is no D: its extents are 1.
+// dimensions there is no D: its extents are 1. All are in the precision's number, but for results
+// that are `long_result`, in float32.
 struct ConvolutionProblem {
   int dimensions = 3;
   Direction direction = Direction::kForward;
   Precision precision = Precision::kFloat32;
+  bool long_result = false;
+  Epilogue epilogue = Epilogue::kNone;     // of kForward only
+  size_t max_workspace = size_t{4} << 30;  // an engine that wants more is not worth it
   std::array<int64_t, 5> x = {}, x_strides = {};
   std::array<int64_t, 5> w = {}, w_strides = {};
   std::array<int64_t, 5> y = {}, y_strides = {};
@@ -70,21 +78,33 @@ struct ConvolutionCall {
   void* x;
   void* w;
   void* y;
-  void* workspace;
+  void* workspace = nullptr;
+  const float* factor = nullptr;  // of the epilogue, by channels of y
+  const float* addend = nullptr;
 
   friend bool operator==(const ConvolutionCall&, const ConvolutionCall&) = default;
 };
 
-// c = op(a) op(b) in float32, column-major as BLAS has it: c is (m, n), op(a) is (m, k), op(b) is
-// (k, n); a leading dimension is the distance between columns.
+// What a product reads and writes; it adds up in float32 always.
+enum class ProductNumbers : int32_t {
+  kFloat32,
+  kTf32,          // float32, but factors may be rounded to TF32
+  kBfloat16,      // all three
+  kShortFactors,  // a and b bfloat16, c float32
+};
+
+// c = op(a) op(b), column-major as BLAS has it: c is (m, n), op(a) is (m, k), op(b) is (k, n); a
+// leading dimension is the distance between columns.
 struct MatmulCall {
   bool transpose_a, transpose_b;
   int64_t m, n, k;
   int64_t a_leading, b_leading, c_leading;
-  const float* a;
-  const float* b;
-  float* c;
-  bool may_round;  // factors to TF32
+  const void* a;
+  const void* b;
+  void* c;
+  ProductNumbers numbers = ProductNumbers::kFloat32;
+  const void* bias = nullptr;  // (m), of c's number, added to each column; null: none
+  bool relu = false;           // max(0, c) behind the bias; only with one
 
   friend bool operator==(const MatmulCall&, const MatmulCall&) = default;
 };

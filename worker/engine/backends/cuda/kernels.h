@@ -23,19 +23,29 @@ using Kernel = std::variant<
     LookUp, Convert<float, Bfloat16>, Convert<Bfloat16, float>, Transpose<float, float>,
     Transpose<float, Bfloat16>, Transpose<Bfloat16, float>, Pad<float, float>, Pad<float, Bfloat16>,
     Crop<float, float>, Crop<Bfloat16, float>, Insert, PoolForward<float>, PoolForward<Bfloat16>,
-    PoolBackward<float>, PoolBackward<Bfloat16>, ActivationForward, ActivationBackward, Dropout,
-    Multiply, SquaredErrorGradient,
+    PoolBackward<float>, PoolBackward<Bfloat16>, ActivationForward<float>,
+    ActivationForward<Bfloat16>, ActivationBackward<float>, ActivationBackward<Bfloat16>,
+    AddBias<float>, AddBias<Bfloat16>, Dropout, Multiply, SquaredErrorGradient,
     // Sums
-    Fold<Values>, Fold<Squares>, Fold<SquaredDifferences>, Fold<PooledGradients>,
-    Fold<PairedSquares>, Fold<SquaredOffsets>, Fold<NormalProducts>, Fold<CrossEntropy>,
-    Fold<TapProducts>, Fold<Partials>,
+    Fold<Values<float>, Scaled<float>>, Fold<Values<Bfloat16>, Scaled<float>>,
+    Fold<Values<Bfloat16>, Scaled<Bfloat16>>, Fold<Squares, Scaled<float>>,
+    Fold<SquaredDifferences, Scaled<float>>, Fold<PooledGradients, Scaled<float>>,
+    Fold<CrossEntropy, Scaled<float>>, Fold<TapProducts<float>, Scaled<float>>,
+    Fold<TapProducts<Bfloat16>, Scaled<float>>, Fold<Partials<double>, Scaled<float>>,
+    Fold<Partials<double>, Scaled<Bfloat16>>, Fold<Offsets<float>, Moments<float>>,
+    Fold<Offsets<Bfloat16>, Moments<Bfloat16>>, Fold<Partials<Pair>, Moments<float>>,
+    Fold<Partials<Pair>, Moments<Bfloat16>>, Fold<NormalProducts<float>, Both>,
+    Fold<NormalProducts<Bfloat16>, Both>, Fold<Partials<Pair>, Both>,
     // Convolutions
-    DirectForward, DirectData,
+    DirectForward<float>, DirectForward<Bfloat16>, DirectData<float>, DirectData<Bfloat16>,
     // Maps
-    Normalise, NormaliseBackward, Combine, KeepPositive, CopyChannels, SpatialSpread,
+    Normalise<float>, Normalise<Bfloat16>, NormaliseBackward<float>, NormaliseBackward<Bfloat16>,
+    MoveRunning, FoldChannels, FoldWeights<float>, FoldWeights<Bfloat16>, Combine<float>,
+    Combine<Bfloat16>, Add<float>, Add<Bfloat16>, KeepPositive<float>, KeepPositive<Bfloat16>,
+    CopyChannels<float>, CopyChannels<Bfloat16>, SpatialSpread<float>, SpatialSpread<Bfloat16>,
     CrossEntropyGradient, Argmax,
     // Optimizers
-    Sgd, AdaptiveUpdate, LambMove>;
+    Sgd, AdaptiveUpdate, ChunkSquares, TensorSquares, LambMove>;
 
 }  // namespace assay::cuda
 

@@ -184,8 +184,9 @@ struct PoolBackward {
 enum class Curve : int32_t { kLeakyRelu, kScaledTanh };
 
 // As Backend::ActivationForward.
+template <typename T>
 struct ActivationForward {
-  float* y;
+  T* y;
   const float* bias;
   Curve curve;
   float parameter;
@@ -193,32 +194,50 @@ struct ActivationForward {
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const float sum = y[i] + bias[i % columns];
+    const float sum = float(y[i]) + bias[i % columns];
     if (curve == Curve::kLeakyRelu) {
-      y[i] = sum > 0 ? sum : parameter * sum;
+      y[i] = T(sum > 0 ? sum : parameter * sum);
     } else {
-      y[i] = parameter * tanhf(sum);
+      y[i] = T(parameter * tanhf(sum));
     }
   }
   friend bool operator==(const ActivationForward&, const ActivationForward&) = default;
 };
 
 // dy of Backend::ActivationBackward.
+template <typename T>
 struct ActivationBackward {
-  const float* y;
-  float* dy;
+  const T* y;
+  T* dy;
   Curve curve;
   float parameter;
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
+    const float value = float(y[i]), gradient = float(dy[i]);
     if (curve == Curve::kLeakyRelu) {
-      dy[i] = y[i] > 0 ? dy[i] : parameter * dy[i];
+      dy[i] = T(value > 0 ? gradient : parameter * gradient);
     } else {
-      dy[i] *= parameter - y[i] * y[i] / parameter;
+      dy[i] = T(gradient * (parameter - value * value / parameter));
     }
   }
   friend bool operator==(const ActivationBackward&, const ActivationBackward&) = default;
+};
+
+// y <- y + bias, then ReLU if asked: what a product's epilogue does where the library has none.
+template <typename T>
+struct AddBias {
+  T* y;
+  const T* bias;
+  bool relu;
+  int64_t columns;
+  int64_t count;
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const float sum = float(y[i]) + float(bias[i % columns]);
+    y[i] = T(relu && sum < 0 ? 0 : sum);
+  }
+  friend bool operator==(const AddBias&, const AddBias&) = default;
 };
 
 // As Backend::Dropout.

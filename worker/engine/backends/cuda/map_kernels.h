@@ -14,11 +14,14 @@ namespace assay::cuda {
 
 // --- Batch normalisation ---
 
-// What makes the numbers of a channel normal.
-struct ChannelStatistics {
+// What normalises the numbers of a channel, and what follows.
+struct ChannelTerms {
   const float* mean;
   const float* variance;
+  const float* scale;
+  const float* shift;
   float epsilon;
+  bool relu;
 
   ASSAY_DEVICE float InverseDeviation(int64_t column) const {
     return 1.0F / sqrtf(variance[column] + epsilon);
@@ -26,91 +29,196 @@ struct ChannelStatistics {
   ASSAY_DEVICE float Normal(float x, int64_t column) const {
     return (x - mean[column]) * InverseDeviation(column);
   }
-  friend bool operator==(const ChannelStatistics&, const ChannelStatistics&) = default;
-};
-
-// What a Fold sums for the variance of each channel.
-struct SquaredOffsets {
-  const float* x;
-  const float* mean;
-
-  ASSAY_DEVICE double operator()(const Term& t) const {
-    const double offset = double{x[t.index]} - double{mean[t.column]};
-    return offset * offset;
+  // The result for a number that Normal gave.
+  ASSAY_DEVICE float Scaled(float normal, int64_t column) const {
+    const float value = normal * scale[column] + shift[column];
+    return relu && value < 0 ? 0 : value;
   }
-  friend bool operator==(const SquaredOffsets&, const SquaredOffsets&) = default;
+  // What reaches that number of a gradient of the result.
+  ASSAY_DEVICE float Gradient(float normal, float dy, int64_t column) const {
+    return !relu || normal * scale[column] + shift[column] > 0 ? dy : 0;
+  }
+  // The same as x * factor + addend.
+  ASSAY_DEVICE float Factor(int64_t column) const {
+    return scale[column] * InverseDeviation(column);
+  }
+  ASSAY_DEVICE float Addend(int64_t column) const {
+    return shift[column] - mean[column] * Factor(column);
+  }
+  friend bool operator==(const ChannelTerms&, const ChannelTerms&) = default;
 };
 
-// What a Fold sums for the gradient of each scale.
-struct NormalProducts {
-  const float* x;
-  const float* dy;
-  ChannelStatistics channels;
+// What a Fold sums for the moments of each channel: offsets from the channel's first number, and
+// their squares. Near enough to the mean that nothing cancels in a double.
+template <typename T>
+struct Offsets {
+  using Sum = Pair;
+  const T* x;
 
-  ASSAY_DEVICE double operator()(const Term& t) const {
-    return double{dy[t.index]} * double{channels.Normal(x[t.index], t.column)};
+  ASSAY_DEVICE Pair operator()(const Term& t) const {
+    const double offset = double{float(x[t.index])} - double{float(x[t.column])};
+    return {offset, offset * offset};
+  }
+  friend bool operator==(const Offsets&, const Offsets&) = default;
+};
+
+// Mean and biased variance from these sums.
+template <typename T>
+struct Moments {
+  const T* x;
+  float* mean;
+  float* variance;
+  double share;  // 1 / rows
+
+  ASSAY_DEVICE void operator()(int64_t column, const Pair& sum) const {
+    const double offset = sum.first * share;
+    const double square = sum.second * share - offset * offset;
+    mean[column] = static_cast<float>(double{float(x[column])} + offset);
+    variance[column] = static_cast<float>(square > 0 ? square : 0);
+  }
+  friend bool operator==(const Moments&, const Moments&) = default;
+};
+
+// What a Fold sums for the gradients of each scale and shift.
+template <typename T>
+struct NormalProducts {
+  using Sum = Pair;
+  const T* x;
+  const T* dy;
+  ChannelTerms channels;
+
+  ASSAY_DEVICE Pair operator()(const Term& t) const {
+    const float normal = channels.Normal(float(x[t.index]), t.column);
+    const double gradient{channels.Gradient(normal, float(dy[t.index]), t.column)};
+    return {gradient * double{normal}, gradient};
   }
   friend bool operator==(const NormalProducts&, const NormalProducts&) = default;
 };
 
 // As MapOperations::Normalise.
+template <typename T>
 struct Normalise {
-  const float* x;
-  float* y;
-  ChannelStatistics channels;
-  const float* scale;
-  const float* shift;
-  bool relu;
+  const T* x;
+  T* y;
+  ChannelTerms channels;
   int64_t columns;
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const int64_t c = CellOf(i, count, columns).column;
-    const float value = channels.Normal(x[i], c) * scale[c] + shift[c];
-    y[i] = relu && value < 0 ? 0 : value;
+    y[i] = T(channels.Scaled(channels.Normal(float(x[i]), c), c));
   }
   friend bool operator==(const Normalise&, const Normalise&) = default;
 };
 
 // As MapOperations::NormaliseBackward.
+template <typename T>
 struct NormaliseBackward {
-  const float* x;
-  float* dy;
-  ChannelStatistics channels;
-  const float* scale;
-  const float* scale_mean;
-  const float* shift_mean;
+  const T* x;
+  T* dy;
+  ChannelTerms channels;
+  const float* scale_sum;
+  const float* shift_sum;
+  float share;
   int64_t columns;
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const int64_t c = CellOf(i, count, columns).column;
-    const float rest = dy[i] - shift_mean[c] - scale_mean[c] * channels.Normal(x[i], c);
-    dy[i] = scale[c] * channels.InverseDeviation(c) * rest;
+    const float normal = channels.Normal(float(x[i]), c);
+    const float means = share * (shift_sum[c] + scale_sum[c] * normal);
+    dy[i] = T(channels.Factor(c) * (channels.Gradient(normal, float(dy[i]), c) - means));
   }
   friend bool operator==(const NormaliseBackward&, const NormaliseBackward&) = default;
+};
+
+// As MapOperations::MoveRunning.
+struct MoveRunning {
+  const float* mean;
+  const float* variance;
+  float* running_mean;
+  float* running_variance;
+  float mean_rate, variance_rate, keep;
+  int64_t count;
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    running_mean[i] = mean_rate * mean[i] + keep * running_mean[i];
+    running_variance[i] = variance_rate * variance[i] + keep * running_variance[i];
+  }
+  friend bool operator==(const MoveRunning&, const MoveRunning&) = default;
+};
+
+// What a convolution's channels are multiplied by and what is added so that they come out normal.
+struct FoldChannels {
+  ChannelTerms channels;
+  float* factor;
+  float* addend;
+  int64_t count;  // channels
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    factor[i] = channels.Factor(i);
+    addend[i] = channels.Addend(i);
+  }
+  friend bool operator==(const FoldChannels&, const FoldChannels&) = default;
+};
+
+// The same with the factor inside of a matrix of weights (in, columns).
+template <typename T>
+struct FoldWeights {
+  const float* w;
+  ChannelTerms channels;
+  T* folded;
+  T* addend;
+  int64_t columns;
+  int64_t count;  // weights
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    folded[i] = T(w[i] * channels.Factor(CellOf(i, count, columns).column));
+    if (i < columns) addend[i] = T(channels.Addend(i));
+  }
+  friend bool operator==(const FoldWeights&, const FoldWeights&) = default;
 };
 
 // --- Element by element ---
 
 // y <- a * x + b * y; with b = 0 y is not read.
+template <typename T>
 struct Combine {
   float a, b;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   int64_t count;
 
-  ASSAY_DEVICE void operator()(int64_t i) const { y[i] = a * x[i] + (b == 0 ? 0 : b * y[i]); }
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    y[i] = T(a * float(x[i]) + (b == 0 ? 0 : b * float(y[i])));
+  }
   friend bool operator==(const Combine&, const Combine&) = default;
 };
 
-// x <- sign > 0 ? x : 0: ReLU where both are the same, else its gradient.
-struct KeepPositive {
-  const float* sign;
-  float* x;
+// As MapOperations::Sum.
+template <typename T>
+struct Add {
+  const T* a;
+  const T* b;
+  T* y;
+  bool relu;
   int64_t count;
 
-  ASSAY_DEVICE void operator()(int64_t i) const { x[i] = sign[i] > 0 ? x[i] : 0; }
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const float sum = float(a[i]) + float(b[i]);
+    y[i] = T(relu && sum < 0 ? 0 : sum);
+  }
+  friend bool operator==(const Add&, const Add&) = default;
+};
+
+// x <- sign > 0 ? x : 0: ReLU where both are the same, else its gradient.
+template <typename T>
+struct KeepPositive {
+  const T* sign;
+  T* x;
+  int64_t count;
+
+  ASSAY_DEVICE void operator()(int64_t i) const { x[i] = float(sign[i]) > 0 ? x[i] : T(0.0F); }
   friend bool operator==(const KeepPositive&, const KeepPositive&) = default;
 };
 
@@ -118,9 +226,10 @@ struct KeepPositive {
 
 // Copies `columns` channels; each side has its own number of channels, and its address is that of
 // the first to copy.
+template <typename T>
 struct CopyChannels {
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   int64_t from_stride, to_stride;
   int64_t columns;
   int64_t count;
@@ -133,16 +242,17 @@ struct CopyChannels {
 };
 
 // As MapOperations::SpatialSpread.
+template <typename T>
 struct SpatialSpread {
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   float factor;
   int64_t area, columns;  // of one sample of y
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Position p = PositionOf(i, count, 1, 1, area, columns);
-    y[i] = factor * x[p.batch * columns + p.c];
+    y[i] = T(factor * float(x[p.batch * columns + p.c]));
   }
   friend bool operator==(const SpatialSpread&, const SpatialSpread&) = default;
 };
@@ -163,6 +273,7 @@ ASSAY_DEVICE inline double LogSumExp(const float* scores, int64_t columns) {
 // What a Fold sums for MapOperations::SoftmaxCrossEntropy. A label that is no class makes the loss
 // a NaN, which ends the run.
 struct CrossEntropy {
+  using Sum = double;
   const float* logits;
   const uint8_t* labels;
   const float* weights;

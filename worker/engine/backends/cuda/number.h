@@ -10,12 +10,12 @@
 
 namespace assay::cuda {
 
-// How convolutions and dense layers multiply; everything else is float32 always, and so are
-// parameters, gradients and the optimizer.
+// How convolutions and dense layers multiply, and what lies between them; everything else is
+// float32 always: parameters, their gradients, statistics, sums, losses and the optimizer.
 enum class Precision : int32_t {
   kFloat32,   // float32 throughout; tensor cores are not used
   kTf32,      // float32 storage; tensor cores round factors to 10 bits of mantissa
-  kBfloat16,  // fused blocks read and write bfloat16 and add up in float32; all else as kTf32
+  kBfloat16,  // maps and fused blocks' insides are bfloat16, added up in float32; all else as kTf32
 };
 
 // Bytes of what convolutions read and write.

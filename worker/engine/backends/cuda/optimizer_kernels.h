@@ -65,30 +65,78 @@ struct AdaptiveUpdate {
   friend bool operator==(const AdaptiveUpdate&, const AdaptiveUpdate&) = default;
 };
 
-// What a Fold sums into two columns: the squares of x, and those of y.
-struct PairedSquares {
-  const float* x;
-  const float* y;
+// --- LAMB's lengths: many tensors side by side, cut into chunks of at most kChunkElements ---
 
-  ASSAY_DEVICE double operator()(const Term& t) const {
-    const double value{t.column == 0 ? x[t.row] : y[t.row]};
-    return value * value;
-  }
-  friend bool operator==(const PairedSquares&, const PairedSquares&) = default;
+inline constexpr int64_t kChunkElements = 1 << 14;
+inline constexpr int64_t kChunkLanes = 64;  // threads that sum one chunk
+
+struct Chunk {
+  int64_t first;   // element
+  int32_t size;    // elements
+  int32_t tensor;  // which it is a part of
 };
 
-// How LAMB moves one tensor along its direction.
-struct LambMove {
-  float rate;
-  const float* squares;  // (2): of the parameters and the direction
-  const float* direction;
-  float* p;
-  int64_t count;
+// Squares of x and y, by lanes of chunks.
+struct ChunkSquares {
+  const Chunk* chunks;
+  const float* x;
+  const float* y;
+  Pair* sums;     // (chunks, kChunkLanes)
+  int64_t count;  // as many
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const bool has_lengths = squares[0] > 0 && squares[1] > 0;
-    const float ratio = has_lengths ? sqrtf(squares[0]) / sqrtf(squares[1]) : 1;
-    p[i] -= rate * ratio * direction[i];
+    const Chunk chunk = chunks[i / kChunkLanes];
+    Pair sum = {};
+    for (int64_t at = chunk.first + i % kChunkLanes; at < chunk.first + chunk.size;
+         at += kChunkLanes) {
+      const double value{x[at]}, other{y[at]};
+      sum += Pair{value * value, other * other};
+    }
+    sums[i] = sum;
+  }
+  friend bool operator==(const ChunkSquares&, const ChunkSquares&) = default;
+};
+
+// Sums of these, by tensors.
+struct TensorSquares {
+  using Sum = Pair;
+  static constexpr bool kByBlocks = true;  // as Fold
+
+  const int64_t* first_chunks;  // of each tensor, and behind the last
+  const Pair* parts;            // of ChunkSquares
+  Pair* sums;                   // (tensors)
+  int64_t count;                // tensors
+
+  ASSAY_DEVICE Pair Part(int64_t i, int64_t lane, int64_t lanes) const {
+    Pair sum = {};
+    const int64_t last = first_chunks[i + 1] * kChunkLanes;
+    for (int64_t at = first_chunks[i] * kChunkLanes + lane; at < last; at += lanes)
+      sum += parts[at];
+    return sum;
+  }
+  ASSAY_DEVICE void Store(int64_t i, const Pair& sum) const { sums[i] = sum; }
+  ASSAY_DEVICE void operator()(int64_t i) const { Store(i, Part(i, 0, 1)); }
+  friend bool operator==(const TensorSquares&, const TensorSquares&) = default;
+};
+
+// How LAMB moves each tensor along its direction.
+struct LambMove {
+  float rate;
+  const Chunk* chunks;
+  const Pair* squares;  // (tensors): of the parameters and the direction
+  const float* direction;
+  float* p;
+  int64_t count;  // chunks * kChunkElements
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const Chunk chunk = chunks[i / kChunkElements];
+    if (i % kChunkElements >= chunk.size) return;
+    const int64_t at = chunk.first + i % kChunkElements;
+    const Pair lengths = squares[chunk.tensor];
+    const bool has_lengths = lengths.first > 0 && lengths.second > 0;
+    const auto ratio =
+        has_lengths ? static_cast<float>(sqrt(lengths.first) / sqrt(lengths.second)) : 1.0F;
+    p[at] -= rate * ratio * direction[at];
   }
   friend bool operator==(const LambMove&, const LambMove&) = default;
 };

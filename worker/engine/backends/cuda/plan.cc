@@ -10,8 +10,9 @@ namespace assay::cuda {
 namespace {
 
 constexpr size_t kAlignment = 256;         // of cudaMalloc, and enough for every library
-constexpr int64_t kFoldThreads = 1 << 16;  // of a first stage: about a third of an H200's
-constexpr int64_t kFoldFactor = 32;        // rows that a thread of a later stage sums
+constexpr int64_t kFoldThreads = 1 << 17;  // of a first stage: about half of an H200's
+constexpr int64_t kFoldRows = 16;          // that a thread of a first stage sums, at least
+constexpr int64_t kBlockRows = 4096;       // that a block of a later stage sums, at most
 
 int64_t CeilDiv(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -101,13 +102,13 @@ void PadByCopy(const ConvShape& conv, ConvolutionLayout* layout) {
 
 std::vector<int64_t> FoldStages(int64_t rows, int64_t columns) {
   const int64_t most = std::max<int64_t>(1, kFoldThreads / columns);
-  std::vector<int64_t> stages = {std::min(most, CeilDiv(rows, kFoldFactor))};
+  std::vector<int64_t> stages = {std::min(most, CeilDiv(rows, kFoldRows))};
   while (stages.back() > 1)
-    stages.push_back(CeilDiv(stages.back(), kFoldFactor));
+    stages.push_back(CeilDiv(stages.back(), kBlockRows));
   return stages;
 }
 
-size_t FoldDoubles(int64_t rows, int64_t columns) {
+size_t FoldSums(int64_t rows, int64_t columns) {
   const std::vector<int64_t> stages = FoldStages(rows, columns);
   const int64_t second = stages.size() > 1 ? stages[1] : 0;
   return static_cast<size_t>((stages[0] + second) * columns);
@@ -154,10 +155,18 @@ ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Direction directio
   return problem;
 }
 
+ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Epilogue epilogue,
+                             Precision precision, size_t max_workspace) {
+  ConvolutionProblem problem = ProblemOf(layout, Direction::kForward, precision);
+  problem.epilogue = epilogue;
+  problem.max_workspace = max_workspace;
+  return problem;
+}
+
 // A row-major matrix is the transpose of the column-major one in the same memory, and
 // c = op(a) op(b) is c' = op(b)' op(a)'.
-MatmulCall MatmulOf(const RowMajorProduct& p, const float* a, const float* b, float* c,
-                    bool may_round) {
+MatmulCall MatmulOf(const RowMajorProduct& p, const void* a, const void* b, void* c,
+                    ProductNumbers numbers) {
   return {.transpose_a = p.transpose_b,
           .transpose_b = p.transpose_a,
           .m = p.columns,
@@ -169,7 +178,22 @@ MatmulCall MatmulOf(const RowMajorProduct& p, const float* a, const float* b, fl
           .a = b,
           .b = a,
           .c = c,
-          .may_round = may_round};
+          .numbers = numbers};
+}
+
+Chunks ChunksOf(std::span<const int64_t> sizes) {
+  Chunks result;
+  int64_t first = 0;
+  for (size_t tensor = 0; tensor < sizes.size(); ++tensor) {
+    result.first_chunks.push_back(std::ssize(result.chunks));
+    for (int64_t done = 0; done < sizes[tensor]; done += kChunkElements)
+      result.chunks.push_back({.first = first + done,
+                               .size = Small(std::min(kChunkElements, sizes[tensor] - done)),
+                               .tensor = Small(static_cast<int64_t>(tensor))});
+    first += sizes[tensor];
+  }
+  result.first_chunks.push_back(std::ssize(result.chunks));
+  return result;
 }
 
 size_t ScratchPlan::Add(size_t bytes) {

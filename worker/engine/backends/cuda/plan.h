@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "worker/engine/backend.h"
@@ -19,14 +20,15 @@ namespace assay::cuda {
 
 // --- Sums ---
 
-// A sum has at most this many columns, and then its stages never need more doubles than these.
+// A sum has at most this many columns, and then its stages never leave more sums than these.
 inline constexpr int64_t kMaxColumns = 1 << 16;
-inline constexpr size_t kMaxFoldDoubles = size_t{3} * kMaxColumns;
+inline constexpr size_t kMaxFoldSums = size_t{3} * kMaxColumns;
 
-// Numbers of results of the Folds that sum the rows of a (rows, columns); the last is 1.
+// Numbers of results of the Folds that sum the rows of a (rows, columns); the last is 1. Two
+// stages where there are 32 columns or more, as in every map.
 std::vector<int64_t> FoldStages(int64_t rows, int64_t columns);
-// Doubles that the stages need, two buffers taking turns.
-size_t FoldDoubles(int64_t rows, int64_t columns);
+// Sums that the stages leave for each other, two buffers taking turns.
+size_t FoldSums(int64_t rows, int64_t columns);
 
 // --- Convolutions ---
 
@@ -49,6 +51,9 @@ ConvolutionLayout LayoutOf(const Conv2dShape& conv);
 // The layout's problem for one pass.
 ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Direction direction,
                              Precision precision);
+// The forward pass with an epilogue.
+ConvolutionProblem ProblemOf(const ConvolutionLayout& layout, Epilogue epilogue,
+                             Precision precision, size_t max_workspace);
 
 // --- Dense layers ---
 
@@ -57,8 +62,18 @@ struct RowMajorProduct {
   bool transpose_a, transpose_b;
   int64_t rows, columns, inner;
 };
-MatmulCall MatmulOf(const RowMajorProduct& product, const float* a, const float* b, float* c,
-                    bool may_round);
+// A bias then belongs to columns of the row-major c.
+MatmulCall MatmulOf(const RowMajorProduct& product, const void* a, const void* b, void* c,
+                    ProductNumbers numbers);
+
+// --- Optimizers ---
+
+// How tensors that lie side by side are cut, for LAMB's lengths.
+struct Chunks {
+  std::vector<Chunk> chunks;
+  std::vector<int64_t> first_chunks;  // of each tensor, and behind the last
+};
+Chunks ChunksOf(std::span<const int64_t> sizes);
 
 // --- Memory ---
 

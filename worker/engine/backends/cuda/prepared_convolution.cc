@@ -10,16 +10,26 @@
 namespace assay::cuda {
 namespace {
 
+// What an engine with an epilogue may ask for, at least: fused engines are found when they are
+// first asked for, and then the memory is given out.
+constexpr size_t kFusedWorkspace = size_t{16} << 20;
+
 std::byte* At(void* scratch, size_t offset) {
   return static_cast<std::byte*>(scratch) + offset;
+}
+
+template <typename From, typename To>
+void ConvertAll(CudaBackend* backend, absl::string_view what, void* x, void* y, int64_t count) {
+  backend->Run(what, cuda::Convert<From, To>{static_cast<From*>(x), static_cast<To*>(y), count});
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PreparedConvolution>> PreparedConvolution::Make(
-    CudaBackend* backend, const ConvolutionLayout& layout, Precision precision, bool wants_dx) {
-  std::unique_ptr<PreparedConvolution> result(new PreparedConvolution(backend, layout, wants_dx));
-  RETURN_IF_ERROR(result->Choose(precision));
+    CudaBackend* backend, const ConvolutionLayout& layout, const Options& options) {
+  CHECK(!options.short_maps || !layout.is_padded_by_copy) << "x=" << layout.x.ToString();
+  std::unique_ptr<PreparedConvolution> result(new PreparedConvolution(backend, layout, options));
+  RETURN_IF_ERROR(result->Choose());
   RETURN_IF_ERROR(result->PlanMemory());
   return result;
 }
@@ -28,11 +38,11 @@ PreparedConvolution::~PreparedConvolution() {
   backend_->Free(packed_);
 }
 
-absl::Status PreparedConvolution::Choose(Precision precision) {
+absl::Status PreparedConvolution::Choose() {
   is_direct_ = layout_.direct.in_group != layout_.direct.in_channels;
   if (is_direct_) return absl::OkStatus();
   for (const Precision candidate : {Precision::kBfloat16, Precision::kTf32, Precision::kFloat32}) {
-    if (candidate > precision) continue;
+    if (candidate > options_.precision) continue;
     const absl::Status status = MakePlans(candidate, &plans_);
     if (status.ok()) {
       precision_ = candidate;
@@ -50,27 +60,38 @@ absl::Status PreparedConvolution::Choose(Precision precision) {
 
 absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) const {
   *plans = {};
-  const auto plan = [&](Direction direction, std::unique_ptr<ConvolutionPlan>* result) {
-    return ToStatus("plan a convolution", backend_->device()->PlanConvolution(
-                                              ProblemOf(layout_, direction, precision), result));
+  const auto plan = [&](const ConvolutionProblem& problem,
+                        std::unique_ptr<ConvolutionPlan>* result) {
+    return ToStatus("plan a convolution", backend_->device()->PlanConvolution(problem, result));
   };
-  RETURN_IF_ERROR(plan(Direction::kForward, &plans->forward));
-  if (wants_dx_) RETURN_IF_ERROR(plan(Direction::kBackwardData, &plans->data));
-  return plan(Direction::kBackwardWeights, &plans->weights);
+  RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kForward, precision), &plans->forward));
+  if (options_.wants_dx)
+    RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kBackwardData, precision), &plans->data));
+  ConvolutionProblem weights = ProblemOf(layout_, Direction::kBackwardWeights, precision);
+  weights.long_result = precision == Precision::kBfloat16;
+  plans->long_gradient = weights.long_result && plan(weights, &plans->weights).ok();
+  if (plans->long_gradient) return absl::OkStatus();
+  weights.long_result = false;
+  return plan(weights, &plans->weights);
 }
 
 absl::Status PreparedConvolution::PlanMemory() {
   if (is_direct_) return absl::OkStatus();
   const size_t number = BytesOf(precision_);
   const size_t weights = static_cast<size_t>(layout_.w.elements());
-  if (is_short() || layout_.is_padded_by_copy)
+  if (is_short() != options_.short_maps || layout_.is_padded_by_copy)
     input_offset_ = scratch_.Add(static_cast<size_t>(layout_.padded_elements()) * number);
-  gradient_offset_ = scratch_.Add(weights * number);
-  size_t workspace = 0;
+  if (converts_y())
+    result_offset_ = scratch_.Add(static_cast<size_t>(layout_.y.elements()) * number);
+  gradient_offset_ = scratch_.Add(weights * sizeof(float));
+  const size_t channels = static_cast<size_t>(layout_.direct.out_channels) * sizeof(float);
+  factor_offset_ = scratch_.Add(channels);
+  addend_offset_ = scratch_.Add(channels);
+  workspace_bytes_ = options_.own_y ? 0 : kFusedWorkspace;
   for (const ConvolutionPlan* plan :
        {plans_.forward.get(), plans_.data.get(), plans_.weights.get()})
-    if (plan != nullptr) workspace = std::max(workspace, plan->workspace_bytes());
-  workspace_offset_ = scratch_.Add(workspace);
+    if (plan != nullptr) workspace_bytes_ = std::max(workspace_bytes_, plan->workspace_bytes());
+  workspace_offset_ = scratch_.Add(workspace_bytes_);
   ASSIGN_OR_RETURN(packed_, backend_->Allocate(weights * number));
   return absl::OkStatus();
 }
@@ -88,81 +109,178 @@ void PreparedConvolution::Pack(float* w) {
   }
 }
 
-// x as the library wants it: padded, short, both or as it is.
-void* PreparedConvolution::PaddedInput(float* x, void* scratch) {
+// x as the library wants it: padded, in its number, both or as it is.
+void* PreparedConvolution::Input(void* x, void* scratch) {
   void* const input = At(scratch, input_offset_);
   const int64_t count = layout_.padded_elements();
-  if (is_short() && layout_.is_padded_by_copy) {
-    backend_->Run("pad",
-                  Pad<float, Bfloat16>{x, static_cast<Bfloat16*>(input), layout_.inset, count});
-  } else if (is_short()) {
-    backend_->Run("shorten", Convert<float, Bfloat16>{x, static_cast<Bfloat16*>(input), count});
-  } else if (layout_.is_padded_by_copy) {
-    backend_->Run("pad", Pad<float, float>{x, static_cast<float*>(input), layout_.inset, count});
+  if (layout_.is_padded_by_copy) {
+    auto* const from = static_cast<float*>(x);
+    if (is_short()) {
+      backend_->Run(
+          "pad", Pad<float, Bfloat16>{from, static_cast<Bfloat16*>(input), layout_.inset, count});
+    } else {
+      backend_->Run("pad",
+                    Pad<float, float>{from, static_cast<float*>(input), layout_.inset, count});
+    }
+    return input;
+  }
+  if (is_short() == options_.short_maps) return x;
+  if (is_short()) {
+    ConvertAll<float, Bfloat16>(backend_, "shorten", x, input, count);
   } else {
-    return x;
+    ConvertAll<Bfloat16, float>(backend_, "lengthen", x, input, count);
   }
   return input;
 }
 
-void PreparedConvolution::Call(ConvolutionPlan* plan, void* x, void* w, void* y, void* scratch) {
-  backend_->Issue(
-      "convolution",
-      ConvolutionCall{
-          .plan = plan, .x = x, .w = w, .y = y, .workspace = At(scratch, workspace_offset_)});
+// Where the library leaves y.
+void* PreparedConvolution::OwnResult(void* y, void* scratch) const {
+  return converts_y() ? At(scratch, result_offset_) : y;
 }
 
-void PreparedConvolution::Forward(float* x, float* w, void* y, void* scratch) {
-  if (is_direct_) {
-    backend_->Run("convolution", DirectForward{x, w, static_cast<float*>(y), layout_.direct,
-                                               layout_.y.elements()});
-    return;
-  }
-  Pack(w);
-  Call(plans_.forward.get(), PaddedInput(x, scratch), packed_, y, scratch);
-}
-
-void PreparedConvolution::BackwardData(void* dy, float* w, float* dx, void* scratch) {
-  CHECK(wants_dx_) << "planned without dx";
-  const int64_t count = layout_.x.elements();
-  if (is_direct_) {
-    backend_->Run("convolution", DirectData{static_cast<float*>(dy), w, dx, layout_.direct, count});
-    return;
-  }
-  Pack(w);
-  void* const padded = At(scratch, input_offset_);
-  const bool is_plain = !is_short() && !layout_.is_padded_by_copy;
-  Call(plans_.data.get(), is_plain ? dx : padded, packed_, dy, scratch);
-  if (is_plain) return;
+// From there to y.
+void PreparedConvolution::Unload(void* own, void* y) {
+  if (!converts_y()) return;
   if (is_short()) {
-    backend_->Run("crop",
-                  Crop<Bfloat16, float>{static_cast<Bfloat16*>(padded), dx, layout_.inset, count});
+    ConvertAll<Bfloat16, float>(backend_, "lengthen", own, y, layout_.y.elements());
   } else {
-    backend_->Issue(
-        "crop", Kernel(Crop<float, float>{static_cast<float*>(padded), dx, layout_.inset, count}));
+    ConvertAll<float, Bfloat16>(backend_, "shorten", own, y, layout_.y.elements());
+  }
+}
+
+// dy in the library's number.
+void* PreparedConvolution::OwnGradient(void* dy, void* scratch) {
+  if (!converts_y()) return dy;
+  void* const own = At(scratch, result_offset_);
+  if (is_short()) {
+    ConvertAll<float, Bfloat16>(backend_, "shorten", dy, own, layout_.y.elements());
+  } else {
+    ConvertAll<Bfloat16, float>(backend_, "lengthen", dy, own, layout_.y.elements());
+  }
+  return own;
+}
+
+void PreparedConvolution::Call(const ConvolutionCall& call, void* scratch) {
+  ConvolutionCall complete = call;
+  complete.workspace = At(scratch, workspace_offset_);
+  backend_->Issue("convolution", complete);
+}
+
+template <typename T>
+void PreparedConvolution::RunDirect(void* x, float* w, const ChannelTerms& channels, void* y) {
+  backend_->Run("convolution", DirectForward<T>{.x = static_cast<T*>(x),
+                                                .w = w,
+                                                .y = static_cast<T*>(y),
+                                                .s = layout_.direct,
+                                                .channels = channels,
+                                                .count = layout_.y.elements()});
+}
+
+void PreparedConvolution::Forward(void* x, float* w, void* y, void* scratch) {
+  if (is_direct_) {
+    options_.short_maps ? RunDirect<Bfloat16>(x, w, {}, y) : RunDirect<float>(x, w, {}, y);
+    return;
+  }
+  Pack(w);
+  void* const own = OwnResult(y, scratch);
+  Call({.plan = plans_.forward.get(), .x = Input(x, scratch), .w = packed_, .y = own}, scratch);
+  Unload(own, y);
+}
+
+ConvolutionPlan* PreparedConvolution::Fused(bool relu) {
+  FusedPlan& fused = relu ? fused_relu_ : fused_;
+  if (std::exchange(fused.is_tried, true)) return fused.plan.get();
+  const Epilogue epilogue = relu ? Epilogue::kAffineRelu : Epilogue::kAffine;
+  const Fault fault = backend_->device()->PlanConvolution(
+      ProblemOf(layout_, epilogue, precision_, workspace_bytes_), &fused.plan);
+  if (!fault.ok()) {
+    fused.plan.reset();
+    LOG(INFO) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
+              << " precision=" << static_cast<int>(precision_)
+              << ": normalised in a pass of its own, refused=\"" << fault.text << "\"";
+  }
+  return fused.plan.get();
+}
+
+bool PreparedConvolution::ForwardNormalised(void* x, float* w, const ChannelTerms& channels,
+                                            void* y, void* scratch) {
+  if (is_direct_) {
+    options_.short_maps ? RunDirect<Bfloat16>(x, w, channels, y)
+                        : RunDirect<float>(x, w, channels, y);
+    return true;
+  }
+  ConvolutionPlan* const plan = Fused(channels.relu);
+  if (plan == nullptr) return false;
+  auto* const factor = reinterpret_cast<float*>(At(scratch, factor_offset_));
+  auto* const addend = reinterpret_cast<float*>(At(scratch, addend_offset_));
+  backend_->Run("fold statistics", FoldChannels{.channels = channels,
+                                                .factor = factor,
+                                                .addend = addend,
+                                                .count = layout_.direct.out_channels});
+  Pack(w);
+  void* const own = OwnResult(y, scratch);
+  Call({.plan = plan,
+        .x = Input(x, scratch),
+        .w = packed_,
+        .y = own,
+        .factor = factor,
+        .addend = addend},
+       scratch);
+  Unload(own, y);
+  return true;
+}
+
+void PreparedConvolution::BackwardData(void* dy, float* w, void* dx, void* scratch) {
+  CHECK(options_.wants_dx) << "planned without dx";
+  const int64_t count = layout_.x.elements();
+  const auto direct = [&]<typename T>(T* typed_dy, T* typed_dx) {
+    backend_->Run("convolution", DirectData<T>{typed_dy, w, typed_dx, layout_.direct, count});
+  };
+  if (is_direct_) {
+    options_.short_maps ? direct(static_cast<Bfloat16*>(dy), static_cast<Bfloat16*>(dx))
+                        : direct(static_cast<float*>(dy), static_cast<float*>(dx));
+    return;
+  }
+  Pack(w);
+  void* const own_dy = OwnGradient(dy, scratch);
+  const bool is_plain = is_short() == options_.short_maps && !layout_.is_padded_by_copy;
+  void* const own = is_plain ? dx : At(scratch, input_offset_);
+  Call({.plan = plans_.data.get(), .x = own, .w = packed_, .y = own_dy}, scratch);
+  if (is_plain) return;
+  if (options_.short_maps) {
+    ConvertAll<float, Bfloat16>(backend_, "shorten", own, dx, count);
+  } else if (is_short()) {
+    backend_->Run("crop", Crop<Bfloat16, float>{static_cast<Bfloat16*>(own),
+                                                static_cast<float*>(dx), layout_.inset, count});
+  } else {
+    backend_->Run("crop", Crop<float, float>{static_cast<float*>(own), static_cast<float*>(dx),
+                                             layout_.inset, count});
   }
 }
 
 // As many weights at a time as a sum has columns.
-void PreparedConvolution::SumTaps(float* x, float* dy, float* dw) {
+template <typename T>
+void PreparedConvolution::SumTaps(void* x, void* dy, float* dw) {
   const DirectShape& direct = layout_.direct;
   for (int64_t first = 0; first < direct.weights; first += kMaxColumns) {
     const int64_t columns = std::min(kMaxColumns, direct.weights - first);
-    backend_->SumRows("convolution", TapProducts{x, dy, direct, first}, direct.rows, 1,
-                      {dw + first, {columns}, DType::kFloat32});
+    backend_->SumRows("convolution",
+                      TapProducts<T>{static_cast<T*>(x), static_cast<T*>(dy), direct, first},
+                      direct.rows, 1, {dw + first, {columns}, DType::kFloat32});
   }
 }
 
-void PreparedConvolution::BackwardWeights(float* x, void* dy, float* dw, void* scratch) {
-  const int64_t count = layout_.direct.weights;
+void PreparedConvolution::BackwardWeights(void* x, void* dy, float* dw, void* scratch) {
   if (is_direct_) {
-    SumTaps(x, static_cast<float*>(dy), dw);
+    options_.short_maps ? SumTaps<Bfloat16>(x, dy, dw) : SumTaps<float>(x, dy, dw);
     return;
   }
+  const int64_t count = layout_.direct.weights;
   void* const gradient = At(scratch, gradient_offset_);
-  Call(plans_.weights.get(), PaddedInput(x, scratch), gradient, dy, scratch);
+  void* const own_dy = OwnGradient(dy, scratch);
+  Call({.plan = plans_.weights.get(), .x = Input(x, scratch), .w = gradient, .y = own_dy}, scratch);
   const int64_t rows = layout_.direct.out_channels, columns = count / rows;
-  if (is_short()) {
+  if (is_short() && !plans_.long_gradient) {
     backend_->Run("unpack", Transpose<Bfloat16, float>{static_cast<Bfloat16*>(gradient), dw, rows,
                                                        columns, count});
   } else {

@@ -1,7 +1,7 @@
 // One convolution made ready for a Device: plans, packed weights, and the conversions around them.
 //
-// x, w, dw and dx are float32 in the engine's layouts; y and dy are in the convolution's own number
-// (is_short), so that a fused block can keep them short.
+// w and dw are float32 in the engine's layouts. x, dx, y and dy are in the number that the caller
+// says; a fused block takes y and dy in the convolution's own, so that they stay short.
 
 #ifndef WORKER_ENGINE_BACKENDS_CUDA_PREPARED_CONVOLUTION_H_
 #define WORKER_ENGINE_BACKENDS_CUDA_PREPARED_CONVOLUTION_H_
@@ -20,53 +20,82 @@ namespace assay::cuda {
 // Not thread-safe; must not outlive its backend.
 class PreparedConvolution {
  public:
-  // Tries `precision`, then more exact ones, then loops of ours, which those in groups have anyway.
-  // RESOURCE_EXHAUSTED, INTERNAL.
+  struct Options {
+    Precision precision = Precision::kFloat32;  // tried first
+    bool wants_dx = true;
+    bool short_maps = false;  // x, dx, y and dy are Bfloat16; else float
+    bool own_y = false;       // but y and dy are in the convolution's own number (is_short)
+  };
+
+  // Tries the precision, then more exact ones, then loops of ours, which those in groups have
+  // anyway. RESOURCE_EXHAUSTED, INTERNAL.
   static absl::StatusOr<std::unique_ptr<PreparedConvolution>> Make(CudaBackend* backend,
                                                                    const ConvolutionLayout& layout,
-                                                                   Precision precision,
-                                                                   bool wants_dx);
+                                                                   const Options& options);
   ~PreparedConvolution();
   PreparedConvolution(const PreparedConvolution&) = delete;
   PreparedConvolution& operator=(const PreparedConvolution&) = delete;
 
   const ConvolutionLayout& layout() const { return layout_; }
-  // Whether y and dy are Bfloat16; else float.
-  bool is_short() const { return !is_direct_ && precision_ == Precision::kBfloat16; }
+  // Whether the convolution's own number is Bfloat16; else float.
+  bool is_short() const {
+    return is_direct_ ? options_.short_maps : precision_ == Precision::kBfloat16;
+  }
   // Of the memory that each of the passes needs while it runs.
   size_t scratch_bytes() const { return scratch_.bytes(); }
 
   void WeightsChanged() { is_packed_ = false; }
-  void Forward(float* x, float* w, void* y, void* scratch);
-  void BackwardData(void* dy, float* w, float* dx, void* scratch);
-  void BackwardWeights(float* x, void* dy, float* dw, void* scratch);
+  void Forward(void* x, float* w, void* y, void* scratch);
+  // y normalised, in the store of the convolution. False: not offered, y is as it was.
+  bool ForwardNormalised(void* x, float* w, const ChannelTerms& channels, void* y, void* scratch);
+  void BackwardData(void* dy, float* w, void* dx, void* scratch);
+  void BackwardWeights(void* x, void* dy, float* dw, void* scratch);
 
  private:
   struct Plans {
     std::unique_ptr<ConvolutionPlan> forward, data, weights;
+    bool long_gradient = false;  // `weights` leaves float32 whatever the precision
+  };
+  // The forward pass with an epilogue, planned when it is first asked for.
+  struct FusedPlan {
+    bool is_tried = false;
+    std::unique_ptr<ConvolutionPlan> plan;  // null: the library has none
   };
 
-  PreparedConvolution(CudaBackend* backend, const ConvolutionLayout& layout, bool wants_dx)
-      : backend_(backend), layout_(layout), wants_dx_(wants_dx) {}
-  absl::Status Choose(Precision precision);
+  PreparedConvolution(CudaBackend* backend, const ConvolutionLayout& layout, const Options& options)
+      : backend_(backend), layout_(layout), options_(options) {}
+  absl::Status Choose();
   absl::Status MakePlans(Precision precision, Plans* plans) const;
   absl::Status PlanMemory();
-  void SumTaps(float* x, float* dy, float* dw);
+  ConvolutionPlan* Fused(bool relu);
+  template <typename T>
+  void RunDirect(void* x, float* w, const ChannelTerms& channels, void* y);
+  template <typename T>
+  void SumTaps(void* x, void* dy, float* dw);
   void Pack(float* w);
-  void* PaddedInput(float* x, void* scratch);
-  void Call(ConvolutionPlan* plan, void* x, void* w, void* y, void* scratch);
+  bool converts_y() const { return !options_.own_y && options_.short_maps != is_short(); }
+  void* Input(void* x, void* scratch);
+  void* OwnGradient(void* dy, void* scratch);
+  void* OwnResult(void* y, void* scratch) const;
+  void Unload(void* own, void* y);
+  void Call(const ConvolutionCall& call, void* scratch);
 
   CudaBackend* const backend_;
   const ConvolutionLayout layout_;
-  const bool wants_dx_;
+  const Options options_;
   Precision precision_ = Precision::kFloat32;
   bool is_direct_ = false;
   Plans plans_;
+  FusedPlan fused_, fused_relu_;
   ScratchPlan scratch_;
   size_t input_offset_ = 0;      // in scratch: x or dx as cuDNN has it, if that is another
+  size_t result_offset_ = 0;     // in scratch: y or dy as cuDNN has it, if that is another
   size_t gradient_offset_ = 0;   // in scratch: dw as cuDNN has it
+  size_t factor_offset_ = 0;     // in scratch: an epilogue's factors
+  size_t addend_offset_ = 0;     // in scratch: and addends
   size_t workspace_offset_ = 0;  // in scratch: the library's own
-  void* packed_ = nullptr;       // w as cuDNN has it
+  size_t workspace_bytes_ = 0;
+  void* packed_ = nullptr;  // w as cuDNN has it
   bool is_packed_ = false;
 };
 

@@ -33,6 +33,9 @@ class Recorder {
   // Starts what is held back: must come before anything that does not go through Issue.
   Fault Flush();
 
+  // Whether calls do not reach the device as they come: then nothing else may, without Flush.
+  bool is_holding_back() const { return mode_ == Mode::kRecording || mode_ == Mode::kReplaying; }
+
   // Sections replayed so far, for tests and logs.
   int64_t replays() const { return replays_; }
 

@@ -119,17 +119,18 @@ void OnednnMaps::NormaliseSums(const Normalisation& n, const Tensor& x, const Te
   Store(std::span<const double>(sums).last(inverse.size()), 1, shift_gradient);
 }
 
-void OnednnMaps::NormaliseBackward(const Normalisation& n, const Tensor& x,
-                                   const Tensor& scale_mean, const Tensor& shift_mean,
+void OnednnMaps::NormaliseBackward(const Normalisation& n, const Tensor& x, const ChannelSums& sums,
                                    const Tensor& dy) {
   CHECK(x.shape == dy.shape && n.mean.elements() == ExtentsOf(x).channels);
-  std::vector<float> slope = InverseDeviations(n), factor = slope;
+  std::vector<float> slope = InverseDeviations(n), factor = slope, shift_mean(slope.size());
+  const float share = static_cast<float>(sums.share);
   for (size_t c = 0; c < slope.size(); ++c) {
-    factor[c] *= scale_mean.As<float>()[c];
+    factor[c] *= share * sums.scale.As<float>()[c];
+    shift_mean[c] = share * sums.shift.As<float>()[c];
     slope[c] *= n.scale.As<float>()[c];
   }
   NormaliseBackwardKernel(ExtentsOf(x),
-                          {n.mean.As<float>(), slope.data(), shift_mean.As<float>(), factor.data()},
+                          {n.mean.As<float>(), slope.data(), shift_mean.data(), factor.data()},
                           x.As<float>(), dy.As<float>());
 }
 

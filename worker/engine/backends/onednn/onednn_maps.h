@@ -26,8 +26,8 @@ class OnednnMaps : public ReferenceMaps<float> {
   void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) override;
   void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y, const Tensor& dy,
                      const Tensor& scale_gradient, const Tensor& shift_gradient) override;
-  void NormaliseBackward(const Normalisation& n, const Tensor& x, const Tensor& scale_mean,
-                         const Tensor& shift_mean, const Tensor& dy) override;
+  void NormaliseBackward(const Normalisation& n, const Tensor& x, const ChannelSums& sums,
+                         const Tensor& dy) override;
   void Combine(double a, const Tensor& x, double b, const Tensor& y) override;
   void Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) override;
   void Relu(const Tensor& y) override;

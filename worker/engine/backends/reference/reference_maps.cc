@@ -97,18 +97,18 @@ void ReferenceMaps<T>::NormaliseSums(const Normalisation& n, const Tensor& x, co
 
 template <typename T>
 void ReferenceMaps<T>::NormaliseBackward(const Normalisation& n, const Tensor& x,
-                                         const Tensor& scale_mean, const Tensor& shift_mean,
-                                         const Tensor& dy) {
+                                         const ChannelSums& sums, const Tensor& dy) {
   CHECK(x.shape == dy.shape);
   CheckChannels(n, x);
+  const T* const scale = sums.scale.As<T>();
+  const T* const shift = sums.shift.As<T>();
   for (int64_t i = 0; i < x.elements(); ++i) {
     const size_t c = ChannelOf(i, x);
     const double inverse = InverseDeviation<T>(n, c);
     const double normal = (double{x.As<T>()[i]} - n.mean.As<T>()[c]) * inverse;
     T& gradient = dy.As<T>()[i];
-    gradient =
-        static_cast<T>(n.scale.As<T>()[c] * inverse *
-                       (double{gradient} - shift_mean.As<T>()[c] - scale_mean.As<T>()[c] * normal));
+    const double means = sums.share * (double{shift[c]} + double{scale[c]} * normal);
+    gradient = static_cast<T>(n.scale.As<T>()[c] * inverse * (double{gradient} - means));
   }
 }
 

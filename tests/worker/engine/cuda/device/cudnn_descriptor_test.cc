@@ -9,14 +9,22 @@ namespace {
 
 // cuDNN checks descriptors without a GPU: extents, strides, padding and types that do not fit
 // together are refused here.
+void ExpectAccepted(const ConvolutionProblem& problem) {
+  Descriptor graph;
+  const Fault fault = MakeConvolutionGraph(problem, nullptr, &graph);
+  EXPECT_TRUE(fault.ok()) << "x " << problem.x[1] << "*" << problem.x[3] << "*" << problem.x[4]
+                          << " w " << problem.w[0] << " of " << problem.w[4] << " direction "
+                          << static_cast<int>(problem.direction) << " epilogue "
+                          << static_cast<int>(problem.epilogue) << ": " << fault.text;
+}
+
 void ExpectAccepted(const ConvolutionLayout& layout, Precision precision) {
   for (const Direction direction :
        {Direction::kForward, Direction::kBackwardData, Direction::kBackwardWeights}) {
-    Descriptor graph;
-    const Fault fault =
-        MakeConvolutionGraph(ProblemOf(layout, direction, precision), nullptr, &graph);
-    EXPECT_TRUE(fault.ok()) << "x " << layout.x.ToString() << " w " << layout.w.ToString()
-                            << " direction " << static_cast<int>(direction) << ": " << fault.text;
+    ConvolutionProblem problem = ProblemOf(layout, direction, precision);
+    ExpectAccepted(problem);
+    problem.long_result = true;
+    ExpectAccepted(problem);
   }
 }
 
@@ -39,9 +47,12 @@ TEST(ConvolutionGraphTest, CudnnAcceptsEveryDenseLayerOfDeepcam) {
                                 {2, 96, 144, 256, 256, 3, 2},     {2, 192, 288, 256, 256, 3, 2},
                                 {2, 192, 288, 304, 256, 3},       {2, 384, 576, 256, 256, 3, 2},
                                 {2, 768, 1152, 3, 256, 3, 2}};
-  for (const Precision precision : {Precision::kFloat32, Precision::kTf32})
-    for (const Conv2dShape& shape : shapes)
+  for (const Precision precision : {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16})
+    for (const Conv2dShape& shape : shapes) {
       ExpectAccepted(LayoutOf(shape), precision);
+      for (const Epilogue epilogue : {Epilogue::kAffine, Epilogue::kAffineRelu})
+        ExpectAccepted(ProblemOf(LayoutOf(shape), epilogue, precision, 0));
+    }
 }
 
 TEST(ConvolutionGraphTest, CudnnRefusesExtentsThatDoNotFit) {

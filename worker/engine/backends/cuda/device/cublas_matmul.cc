@@ -7,10 +7,11 @@
 namespace assay::cuda {
 namespace {
 
-// The largest power of two, up to cuBLAS' own 256, of which all three addresses are multiples.
+// The largest power of two, up to cuBLAS' own 256, of which all addresses are multiples.
 uint32_t AlignmentOf(const MatmulCall& call) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(call.a) | reinterpret_cast<uintptr_t>(call.b) |
-                         reinterpret_cast<uintptr_t>(call.c) | 256U;
+                         reinterpret_cast<uintptr_t>(call.c) |
+                         reinterpret_cast<uintptr_t>(call.bias) | 256U;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
@@ -27,6 +28,16 @@ cublasStatus_t Prefer(uint32_t alignment, cublasLtMatmulPreference_t preference)
   return status;
 }
 
+// What a, b and c hold.
+cudaDataType_t FactorsOf(ProductNumbers numbers) {
+  const bool is_short =
+      numbers == ProductNumbers::kBfloat16 || numbers == ProductNumbers::kShortFactors;
+  return is_short ? CUDA_R_16BF : CUDA_R_32F;
+}
+cudaDataType_t ResultOf(ProductNumbers numbers) {
+  return numbers == ProductNumbers::kBfloat16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
 }  // namespace
 
 // Descriptors of one shape and the algorithm for it.
@@ -38,6 +49,8 @@ struct CublasMatmul::Plan {
   }
 
   Fault Describe(const MatmulCall& call);
+  Fault DescribeEpilogue(const MatmulCall& call);
+  Fault PointToBias(const void* bias);
   Fault Choose(cublasLtHandle_t handle, uint32_t alignment);
 
   cublasLtMatmulDesc_t operation = nullptr;
@@ -49,25 +62,46 @@ Fault CublasMatmul::Plan::Describe(const MatmulCall& call) {
   const auto size = [](int64_t value) { return static_cast<uint64_t>(value); };
   const auto transpose = [](bool wanted) { return wanted ? CUBLAS_OP_T : CUBLAS_OP_N; };
   const cublasOperation_t op_a = transpose(call.transpose_a), op_b = transpose(call.transpose_b);
-  RETURN_IF_FAULT(
-      "matrix product",
-      cublasLtMatmulDescCreate(&operation,
-                               call.may_round ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
-                               CUDA_R_32F));
+  RETURN_IF_FAULT("matrix product", cublasLtMatmulDescCreate(&operation,
+                                                             call.numbers == ProductNumbers::kTf32
+                                                                 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                 : CUBLAS_COMPUTE_32F,
+                                                             CUDA_R_32F));
   RETURN_IF_FAULT(
       "matrix product",
       cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof(op_a)));
   RETURN_IF_FAULT(
       "matrix product",
       cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof(op_b)));
+  const cudaDataType_t factors = FactorsOf(call.numbers);
   RETURN_IF_FAULT("matrix a", cublasLtMatrixLayoutCreate(
-                                  &a, CUDA_R_32F, size(call.transpose_a ? call.k : call.m),
+                                  &a, factors, size(call.transpose_a ? call.k : call.m),
                                   size(call.transpose_a ? call.m : call.k), call.a_leading));
   RETURN_IF_FAULT("matrix b", cublasLtMatrixLayoutCreate(
-                                  &b, CUDA_R_32F, size(call.transpose_b ? call.n : call.k),
+                                  &b, factors, size(call.transpose_b ? call.n : call.k),
                                   size(call.transpose_b ? call.k : call.n), call.b_leading));
-  return FaultOf("matrix c", cublasLtMatrixLayoutCreate(&c, CUDA_R_32F, size(call.m), size(call.n),
-                                                        call.c_leading));
+  RETURN_IF_FAULT("matrix c", cublasLtMatrixLayoutCreate(&c, ResultOf(call.numbers), size(call.m),
+                                                         size(call.n), call.c_leading));
+  return call.bias == nullptr ? Fault{} : DescribeEpilogue(call);
+}
+
+Fault CublasMatmul::Plan::DescribeEpilogue(const MatmulCall& call) {
+  const cublasLtEpilogue_t epilogue =
+      call.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  const auto type = static_cast<int32_t>(ResultOf(call.numbers));
+  RETURN_IF_FAULT("bias of a product",
+                  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                 &epilogue, sizeof(epilogue)));
+  RETURN_IF_FAULT("bias of a product",
+                  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE,
+                                                 &type, sizeof(type)));
+  return PointToBias(call.bias);
+}
+
+Fault CublasMatmul::Plan::PointToBias(const void* bias) {
+  return FaultOf("bias of a product",
+                 cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias,
+                                                sizeof(bias)));
 }
 
 Fault CublasMatmul::Plan::Choose(cublasLtHandle_t handle, uint32_t alignment) {
@@ -96,10 +130,11 @@ Fault CublasMatmul::Open() {
   return FaultOf("open cuBLAS", cublasLtCreate(&handle_));
 }
 
-Fault CublasMatmul::Find(const MatmulCall& call, const Plan** plan) {
+Fault CublasMatmul::Find(const MatmulCall& call, Plan** plan) {
   const uint32_t alignment = AlignmentOf(call);
+  const int epilogue = call.bias == nullptr ? 0 : call.relu ? 2 : 1;
   std::unique_ptr<Plan>& found = plans_[{call.transpose_a, call.transpose_b, call.m, call.n, call.k,
-                                         call.may_round, alignment}];
+                                         call.numbers, epilogue, alignment}];
   if (found == nullptr) {
     auto made = std::make_unique<Plan>();
     Fault fault = made->Describe(call);
@@ -112,8 +147,9 @@ Fault CublasMatmul::Find(const MatmulCall& call, const Plan** plan) {
 }
 
 Fault CublasMatmul::Run(const MatmulCall& call, void* workspace, cudaStream_t stream) {
-  const Plan* plan = nullptr;
+  Plan* plan = nullptr;
   Fault fault = Find(call, &plan);
+  if (fault.ok() && call.bias != nullptr) fault = plan->PointToBias(call.bias);
   if (!fault.ok()) return fault;
   const float one = 1, zero = 0;
   return FaultOf("matrix product",

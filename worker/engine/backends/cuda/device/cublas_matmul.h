@@ -25,15 +25,16 @@ class CublasMatmul {
   CublasMatmul& operator=(const CublasMatmul&) = delete;
 
   Fault Open();
-  // `workspace`: kWorkspaceBytes at a multiple of 256.
+  // `workspace`: kWorkspaceBytes at a multiple of 256. kUnsupported: no algorithm, nothing was
+  // started.
   Fault Run(const MatmulCall& call, void* workspace, cudaStream_t stream);
 
  private:
   struct Plan;
   // All that the choice depends on, with the alignment of the three matrices.
-  using Key = std::tuple<bool, bool, int64_t, int64_t, int64_t, bool, uint32_t>;
+  using Key = std::tuple<bool, bool, int64_t, int64_t, int64_t, ProductNumbers, int, uint32_t>;
 
-  Fault Find(const MatmulCall& call, const Plan** plan);
+  Fault Find(const MatmulCall& call, Plan** plan);
 
   cublasLtHandle_t handle_ = nullptr;
   std::map<Key, std::unique_ptr<Plan>> plans_;

@@ -214,13 +214,34 @@ Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
   return PlanCudnnConvolution(problem, cudnn_, plan);
 }
 
+// With a bias behind the product where cuBLAS has no algorithm that adds it.
+Fault CudaDevice::Multiply(const MatmulCall& product) {
+  Fault fault = cublas_.Run(product, workspace_, stream_);
+  if (fault.kind != FaultKind::kUnsupported || product.bias == nullptr) return fault;
+  MatmulCall plain = product;
+  plain.bias = nullptr;
+  plain.relu = false;
+  fault = cublas_.Run(plain, workspace_, stream_);
+  if (!fault.ok()) return fault;
+  const auto add = [&]<typename T>(T* c) {
+    return AddBias<T>{.y = c,
+                      .bias = static_cast<const T*>(product.bias),
+                      .relu = product.relu,
+                      .columns = product.m,
+                      .count = product.m * product.n};
+  };
+  const Kernel kernel = product.numbers == ProductNumbers::kBfloat16
+                            ? Kernel(add(static_cast<Bfloat16*>(product.c)))
+                            : Kernel(add(static_cast<float*>(product.c)));
+  return FaultOf("add a bias", LaunchKernel(kernel, multiprocessors_, stream_));
+}
+
 Fault CudaDevice::Start(const Call& call) {
   if (const auto* kernel = std::get_if<Kernel>(&call))
     return FaultOf("start a kernel", LaunchKernel(*kernel, multiprocessors_, stream_));
   if (const auto* convolution = std::get_if<ConvolutionCall>(&call))
     return RunCudnnConvolution(*convolution);
-  if (const auto* product = std::get_if<MatmulCall>(&call))
-    return cublas_.Run(*product, workspace_, stream_);
+  if (const auto* product = std::get_if<MatmulCall>(&call)) return Multiply(*product);
   if (std::holds_alternative<JoinCall>(call)) return Join();
   const auto* const average = std::get_if<AverageCall>(&call);
   const auto* const exchange = std::get_if<ExchangeCall>(&call);

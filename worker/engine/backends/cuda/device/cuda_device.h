@@ -54,6 +54,7 @@ class CudaDevice : public Device {
   Fault Start(const Call& call);
   Fault StartAverage(const AverageCall& call);
   Fault Join();
+  Fault Multiply(const MatmulCall& product);
   Fault WaitForRanks();
 
   std::string description_;

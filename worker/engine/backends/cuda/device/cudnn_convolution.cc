@@ -1,5 +1,6 @@
 #include "worker/engine/backends/cuda/device/cudnn_convolution.h"
 
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,9 +13,6 @@ namespace {
 // As for kGraphHandle: deprecated, and in every cuDNN 9.
 constexpr auto kPlanHandle = static_cast<cudnnBackendAttributeName_t>(400);
 
-// Bounds what a plan may ask for: an engine that wants more is not worth it.
-constexpr int64_t kMaxWorkspace = int64_t{4} << 30;
-
 class CudnnPlan : public ConvolutionPlan {
  public:
   CudnnPlan(cudnnHandle_t handle, Descriptor plan, size_t workspace_bytes)
@@ -23,12 +21,14 @@ class CudnnPlan : public ConvolutionPlan {
   size_t workspace_bytes() const override { return workspace_bytes_; }
 
   Fault Run(const ConvolutionCall& call) {
-    const std::array<int64_t, 3> ids = {kTensorX, kTensorW, kTensorY};
-    void* const pointers[] = {call.x, call.w, call.y};
+    constexpr int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorFactor, kTensorAddend};
+    const void* const pointers[] = {call.x, call.w, call.y, call.factor, call.addend};
+    const size_t count = call.factor == nullptr ? 3 : 5;
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     Fault fault =
-        pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
-            .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers)
+        pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span(kIds, count))
+            .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+                 static_cast<int64_t>(count), pointers)
             .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &call.workspace)
             .Finalize("variant pack");
     if (!fault.ok()) return fault;
@@ -42,7 +42,7 @@ class CudnnPlan : public ConvolutionPlan {
 };
 
 // kUnsupported where this configuration cannot run.
-Fault MakePlan(const Descriptor& configuration, cudnnHandle_t handle,
+Fault MakePlan(const Descriptor& configuration, cudnnHandle_t handle, size_t max_workspace,
                std::unique_ptr<ConvolutionPlan>* result) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   Fault fault = plan.Set(kPlanHandle, CUDNN_TYPE_HANDLE, 1, &handle)
@@ -53,7 +53,7 @@ Fault MakePlan(const Descriptor& configuration, cudnnHandle_t handle,
   RETURN_IF_FAULT("workspace of a plan",
                   cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                            CUDNN_TYPE_INT64, 1, &count, &workspace));
-  if (workspace > kMaxWorkspace)
+  if (static_cast<size_t>(workspace) > max_workspace)
     return {.kind = FaultKind::kUnsupported, .text = "the engine wants too large a workspace"};
   *result = std::make_unique<CudnnPlan>(handle, std::move(plan), static_cast<size_t>(workspace));
   return {};
@@ -76,7 +76,7 @@ Fault PlanCudnnConvolution(const ConvolutionProblem& problem, cudnnHandle_t hand
     }
     for (const Descriptor& configuration : configurations) {
       if (!IsFaithful(NumericalNotes(configuration), problem.precision)) continue;
-      fault = MakePlan(configuration, handle, plan);
+      fault = MakePlan(configuration, handle, problem.max_workspace, plan);
       if (fault.ok()) return fault;
       last = std::move(fault);
     }

@@ -21,14 +21,21 @@ std::vector<int64_t> InTensor(const std::array<int64_t, 5>& all, int dimensions)
   return values;
 }
 
-Fault MakeTensor(int64_t id, cudnnDataType_t type, const std::vector<int64_t>& extents,
+struct TensorKind {
+  int64_t id;
+  cudnnDataType_t type;
+  bool is_virtual = false;  // exists only between two operations of a graph
+};
+
+Fault MakeTensor(const TensorKind& kind, const std::vector<int64_t>& extents,
                  const std::vector<int64_t>& strides, Descriptor* tensor) {
   *tensor = Descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  return tensor->Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
-      .Set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
+  return tensor->Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, kind.id)
+      .Set(CUDNN_ATTR_TENSOR_DATA_TYPE, kind.type)
       .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment)
       .Set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
       .Set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .Set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &kind.is_virtual)
       .Finalize("tensor descriptor");
 }
 
@@ -85,6 +92,107 @@ OperationNames NamesOf(Direction direction) {
 // The attribute is deprecated in favour of descriptions of a device; every cuDNN 9 has it.
 constexpr auto kGraphHandle = static_cast<cudnnBackendAttributeName_t>(800);
 
+// Between the operations of an epilogue numbers are float32.
+constexpr int64_t kFirstVirtual = 10;
+
+// The operations of a convolution and what follows it, in order.
+class ConvolutionGraph {
+ public:
+  explicit ConvolutionGraph(const ConvolutionProblem& problem)
+      : problem_(problem),
+        type_(problem.precision == Precision::kBfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT) {}
+
+  Fault AddConvolution() {
+    const bool has_long_w =
+        problem_.long_result && problem_.direction == Direction::kBackwardWeights;
+    Descriptor x, w, convolution;
+    Fault fault = Tensor({kTensorX, type_}, problem_.x, problem_.x_strides, &x);
+    if (fault.ok())
+      fault = Tensor({kTensorW, has_long_w ? CUDNN_DATA_FLOAT : type_}, problem_.w,
+                     problem_.w_strides, &w);
+    if (fault.ok()) fault = Result(problem_.epilogue == Epilogue::kNone, &last_);
+    if (fault.ok()) fault = MakeConvolutionDescriptor(problem_, &convolution);
+    if (!fault.ok()) return fault;
+    const OperationNames names = NamesOf(problem_.direction);
+    Descriptor& operation = operations_.emplace_back(names.type);
+    return operation.Set(names.convolution, convolution)
+        .Set(names.x, x)
+        .Set(names.w, w)
+        .Set(names.y, last_)
+        .Set(names.alpha, 1.0F)
+        .Set(names.beta, 0.0F)
+        .Finalize("convolution operation");
+  }
+
+  Fault AddEpilogue() {
+    if (problem_.epilogue == Epilogue::kNone) return {};
+    const bool has_relu = problem_.epilogue == Epilogue::kAffineRelu;
+    Descriptor factor, addend;
+    Fault fault = Channels(kTensorFactor, &factor);
+    if (fault.ok()) fault = Channels(kTensorAddend, &addend);
+    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_MUL, &factor, /*is_end=*/false);
+    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_ADD, &addend, !has_relu);
+    if (fault.ok() && has_relu) fault = AddPointwise(CUDNN_POINTWISE_RELU_FWD, nullptr, true);
+    return fault;
+  }
+
+  // Without a handle the graph can be checked, but no engines asked for.
+  Fault Finalize(cudnnHandle_t handle, Descriptor* graph) const {
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (const Descriptor& operation : operations_)
+      raw.push_back(operation.get());
+    *graph = Descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph->Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, std::ssize(raw),
+               raw.data());
+    if (handle != nullptr) graph->Set(kGraphHandle, CUDNN_TYPE_HANDLE, 1, &handle);
+    return graph->Finalize("operation graph");
+  }
+
+ private:
+  Fault Tensor(const TensorKind& kind, const std::array<int64_t, 5>& extents,
+               const std::array<int64_t, 5>& strides, Descriptor* tensor) const {
+    return MakeTensor(kind, InTensor(extents, problem_.dimensions),
+                      InTensor(strides, problem_.dimensions), tensor);
+  }
+
+  // What an operation leaves: y, or what only the next one reads.
+  Fault Result(bool is_y, Descriptor* tensor) {
+    const TensorKind kind =
+        is_y ? TensorKind{kTensorY, type_} : TensorKind{next_virtual_++, CUDNN_DATA_FLOAT, true};
+    return Tensor(kind, problem_.y, problem_.y_strides, tensor);
+  }
+
+  // One float32 for each channel of y.
+  Fault Channels(int64_t id, Descriptor* tensor) const {
+    const int64_t channels = problem_.y[1];
+    return Tensor({id, CUDNN_DATA_FLOAT}, {1, channels, 1, 1, 1},
+                  {channels, 1, channels, channels, channels}, tensor);
+  }
+
+  // Of the last result and `other`, if there is one.
+  Fault AddPointwise(cudnnPointwiseMode_t mode, const Descriptor* other, bool is_end) {
+    Descriptor pointwise(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), result;
+    Fault fault = pointwise.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+                      .Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
+                      .Finalize("pointwise descriptor");
+    if (fault.ok()) fault = Result(is_end, &result);
+    if (!fault.ok()) return fault;
+    Descriptor& operation = operations_.emplace_back(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise)
+        .Set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, last_)
+        .Set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result);
+    if (other != nullptr) operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *other);
+    last_ = std::move(result);
+    return operation.Finalize("pointwise operation");
+  }
+
+  const ConvolutionProblem& problem_;
+  const cudnnDataType_t type_;
+  std::vector<Descriptor> operations_;
+  Descriptor last_;  // what the last operation leaves
+  int64_t next_virtual_ = kFirstVirtual;
+};
+
 }  // namespace
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
@@ -118,33 +226,10 @@ Fault Descriptor::Finalize(const char* what) {
 
 Fault MakeConvolutionGraph(const ConvolutionProblem& problem, cudnnHandle_t handle,
                            Descriptor* graph) {
-  const cudnnDataType_t type =
-      problem.precision == Precision::kBfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
-  Descriptor x, w, y, convolution;
-  const auto tensor = [&](int64_t id, const std::array<int64_t, 5>& extents,
-                          const std::array<int64_t, 5>& strides, Descriptor* result) {
-    return MakeTensor(id, type, InTensor(extents, problem.dimensions),
-                      InTensor(strides, problem.dimensions), result);
-  };
-  Fault fault = tensor(kTensorX, problem.x, problem.x_strides, &x);
-  if (fault.ok()) fault = tensor(kTensorW, problem.w, problem.w_strides, &w);
-  if (fault.ok()) fault = tensor(kTensorY, problem.y, problem.y_strides, &y);
-  if (fault.ok()) fault = MakeConvolutionDescriptor(problem, &convolution);
-  if (!fault.ok()) return fault;
-  const OperationNames names = NamesOf(problem.direction);
-  Descriptor operation(names.type);
-  fault = operation.Set(names.convolution, convolution)
-              .Set(names.x, x)
-              .Set(names.w, w)
-              .Set(names.y, y)
-              .Set(names.alpha, 1.0F)
-              .Set(names.beta, 0.0F)
-              .Finalize("convolution operation");
-  if (!fault.ok()) return fault;
-  *graph = Descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph->Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-  if (handle != nullptr) graph->Set(kGraphHandle, CUDNN_TYPE_HANDLE, 1, &handle);
-  return graph->Finalize("operation graph");
+  ConvolutionGraph building(problem);
+  Fault fault = building.AddConvolution();
+  if (fault.ok()) fault = building.AddEpilogue();
+  return fault.ok() ? building.Finalize(handle, graph) : fault;
 }
 
 Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode,

@@ -53,11 +53,12 @@ class Descriptor {
   cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;
 };
 
-// Names of the three tensors of a convolution in its graph.
-inline constexpr int64_t kTensorX = 1, kTensorW = 2, kTensorY = 3;
+// Names of the tensors of a convolution in its graph; the last two belong to its epilogue.
+inline constexpr int64_t kTensorX = 1, kTensorW = 2, kTensorY = 3, kTensorFactor = 4,
+                         kTensorAddend = 5;
 
-// The graph of one convolution, finalized. A null `handle` suffices to check the descriptors; to
-// ask for engines it must be real.
+// The graph of one convolution and its epilogue, finalized. A null `handle` suffices to check the
+// descriptors; to ask for engines it must be real.
 Fault MakeConvolutionGraph(const ConvolutionProblem& problem, cudnnHandle_t handle,
                            Descriptor* graph);
 

@@ -15,14 +15,67 @@ __global__ void __launch_bounds__(kThreadsPerBlock) ForEach(const Operation oper
     operation(i);
 }
 
+constexpr unsigned kWarp = 32;
+
+__device__ double SumOfWarp(double sum) {
+  for (unsigned distance = kWarp / 2; distance > 0; distance /= 2)
+    sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance);
+  return sum;  // in lane 0
+}
+
+__device__ Pair SumOfWarp(const Pair& sum) {
+  return {SumOfWarp(sum.first), SumOfWarp(sum.second)};
+}
+
+// Each element by a whole block: for sums of many numbers with few results.
+template <typename Operation>
+__global__ void __launch_bounds__(kThreadsPerBlock) SumByBlocks(const Operation operation) {
+  using Sum = typename Operation::Sum;
+  __shared__ Sum warps[kThreadsPerBlock / kWarp];
+  for (int64_t i = blockIdx.x; i < operation.count; i += gridDim.x) {
+    const Sum part = SumOfWarp(operation.Part(i, threadIdx.x, kThreadsPerBlock));
+    if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = part;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      Sum sum = warps[0];
+      for (unsigned warp = 1; warp < kThreadsPerBlock / kWarp; ++warp)
+        sum += warps[warp];
+      operation.Store(i, sum);
+    }
+    __syncthreads();  // before the next element overwrites `warps`
+  }
+}
+
+template <typename Operation>
+concept SummedByBlocks = Operation::kByBlocks;
+
+// How an operation is started.
+template <typename Operation>
+struct Start {
+  void (*function)(Operation);
+  Launch launch;
+
+  Start(const Operation& operation, int multiprocessors) {
+    if constexpr (SummedByBlocks<Operation>) {
+      function = &SumByBlocks<Operation>;
+      launch = LaunchFor(operation.count * kThreadsPerBlock, multiprocessors);
+    } else {
+      function = &ForEach<Operation>;
+      launch = LaunchFor(operation.count, multiprocessors);
+    }
+  }
+};
+
 }  // namespace
 
 cudaError_t LaunchKernel(const Kernel& kernel, int multiprocessors, cudaStream_t stream) {
   return std::visit(
-      [&](const auto& operation) {
-        const Launch launch = LaunchFor(operation.count, multiprocessors);
-        ForEach<<<launch.blocks, launch.threads, 0, stream>>>(operation);
-        return cudaGetLastError();
+      [&](auto operation) {
+        const Start<decltype(operation)> start(operation, multiprocessors);
+        void* arguments[] = {&operation};
+        return cudaLaunchKernel(reinterpret_cast<const void*>(start.function),
+                                dim3(start.launch.blocks), dim3(start.launch.threads), arguments, 0,
+                                stream);
       },
       kernel);
 }
@@ -30,14 +83,13 @@ cudaError_t LaunchKernel(const Kernel& kernel, int multiprocessors, cudaStream_t
 cudaError_t UpdateKernel(const Kernel& kernel, int multiprocessors, cudaGraphExec_t graph,
                          cudaGraphNode_t node) {
   return std::visit(
-      [&](const auto& operation) {
-        auto copy = operation;
-        void* arguments[] = {&copy};
+      [&](auto operation) {
+        const Start<decltype(operation)> start(operation, multiprocessors);
+        void* arguments[] = {&operation};
         cudaKernelNodeParams parameters = {};
-        parameters.func = reinterpret_cast<void*>(&ForEach<decltype(copy)>);
-        const Launch launch = LaunchFor(operation.count, multiprocessors);
-        parameters.gridDim = dim3(launch.blocks);
-        parameters.blockDim = dim3(launch.threads);
+        parameters.func = reinterpret_cast<void*>(start.function);
+        parameters.gridDim = dim3(start.launch.blocks);
+        parameters.blockDim = dim3(start.launch.threads);
         parameters.kernelParams = arguments;
         return cudaGraphExecKernelNodeSetParams(graph, node, &parameters);
       },

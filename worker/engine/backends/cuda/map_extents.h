@@ -1,0 +1,45 @@
+// Maps as matrices: rows are positions, columns channels.
+
+#ifndef WORKER_ENGINE_BACKENDS_CUDA_MAP_EXTENTS_H_
+#define WORKER_ENGINE_BACKENDS_CUDA_MAP_EXTENTS_H_
+
+#include <cstdint>
+
+#include "common/log.h"
+#include "worker/engine/backends/cuda/map_kernels.h"
+#include "worker/engine/maps.h"
+#include "worker/engine/tensor.h"
+
+namespace assay::cuda {
+
+struct MapExtents {
+  int64_t rows, columns;
+};
+
+inline MapExtents ExtentsOf(const Tensor& map) {
+  const int64_t columns = map.shape[map.shape.rank() - 1];
+  return {map.elements() / columns, columns};
+}
+
+inline Tensor AsMatrix(const Tensor& map) {
+  const MapExtents e = ExtentsOf(map);
+  return map.Reshaped({e.rows, e.columns});
+}
+
+// For kernels; `map` has as many channels.
+inline ChannelTerms TermsOf(const Normalisation& n, const Tensor& map) {
+  const int64_t channels = ExtentsOf(map).columns;
+  CHECK(n.mean.elements() == channels && n.variance.elements() == channels &&
+        n.scale.elements() == channels && n.shift.elements() == channels)
+      << "map=" << map.shape.ToString();
+  return {.mean = n.mean.As<float>(),
+          .variance = n.variance.As<float>(),
+          .scale = n.scale.As<float>(),
+          .shift = n.shift.As<float>(),
+          .epsilon = static_cast<float>(n.epsilon),
+          .relu = n.relu};
+}
+
+}  // namespace assay::cuda
+
+#endif  // WORKER_ENGINE_BACKENDS_CUDA_MAP_EXTENTS_H_
