@@ -14,6 +14,7 @@
 #include "worker/comm/ring.h"
 #include "worker/data/staging.h"
 #include "worker/engine/backends/registry.h"
+#include "worker/engine/thread_pinning.h"
 #include "worker/models/registry.h"
 #include "worker/trainer/device_ranks.h"
 #include "worker/trainer/failure.h"
@@ -113,6 +114,8 @@ absl::Status TrainingLoop::BuildModel() {
       std::unique_ptr<Backend> backend,
       WithExitCode(MakeBackend(spec_.run.backend(), {.device = spec_.run.local_rank()}),
                    ExitCode::kBackend));
+  if (backend->is_host_memory())
+    LOG(INFO) << "rank=" << spec_.rank << " pinned_compute_threads=" << PinComputeThreads();
   if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
   ModelSpec model = {.name = spec_.run.benchmark(),
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
