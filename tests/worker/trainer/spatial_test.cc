@@ -8,6 +8,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/random.h"
@@ -258,16 +259,20 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
             .grid = grid};
   }
 
-  static absl::StatusOr<std::unique_ptr<Backend>> MakeBackendFor(const Division& division) {
+  // `*device`: set if the division is on one; lives as long as the backend.
+  static absl::StatusOr<std::unique_ptr<Backend>> MakeBackendFor(const Division& division,
+                                                                 const cuda::HostDevice** device) {
     if (!division.on_device) return MakeBackend("onednn");
-    return cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
+    auto made = std::make_unique<cuda::HostDevice>();
+    *device = made.get();
+    return cuda::CudaBackend::Make(std::move(made), {});
   }
 
   static Shape Whole(int64_t batch) { return {batch, kEdge, kEdge, kEdge, 4}; }
 
   static std::unique_ptr<Trainable> Make(const CosmoflowSpec& spec, const Division& division,
-                                         SpatialGroup* group) {
-    auto backend = MakeBackendFor(division);
+                                         SpatialGroup* group, const cuda::HostDevice** device) {
+    auto backend = MakeBackendFor(division, device);
     EXPECT_THAT(backend, IsOk());
     auto model = MakeTrainable({.cosmoflow = spec, .options = {.seed = 9}, .group = group},
                                *std::move(backend));
@@ -309,7 +314,8 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
     group.Connect(comm, Soon);
     const int64_t first = comm->rank() / division.grid.size() * kBatch;
     const CosmoflowSpec spec = SpecOf(kBatch, division, division.grid);
-    const auto model = Make(spec, division, &group);
+    const cuda::HostDevice* device = nullptr;
+    const auto model = Make(spec, division, &group, &device);
     if (division.devices_meet) {
       const RealClock clock;
       EXPECT_THAT(JoinDeviceRanks(model->rank_average(), 1, comm, &clock, comm::testing::kPatience),
@@ -322,6 +328,11 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
               Cut(counts, Whole(division.groups * kBatch), first, kBatch,
                   CosmoflowBlock(spec, group.place(), 0), CosmoflowBlock(spec, group.place(), 1)),
               {rows, rows + kBatch * kOutputs}, comm);
+    if (division.devices_meet) {
+      EXPECT_GT(device->exchanges(), 0);
+      EXPECT_EQ(device->graphs(), 2) << "gradients, update";
+      EXPECT_EQ(device->launches(), 2 * (kSteps - 1)) << "nothing in between went through the host";
+    }
     EXPECT_THAT(comm->Close(Soon()), IsOk());
     return training;
   }
@@ -333,7 +344,8 @@ TEST_P(CosmoflowSpatialTest, EqualsOneProcessForSeveralSteps) {
   const std::vector<int16_t> counts = RandomCounts(Whole(batch));
   const std::vector<double> wide = RandomNumbers(static_cast<size_t>(batch * kOutputs), 2);
   const std::vector<float> targets(wide.begin(), wide.end());
-  const auto whole = Make(SpecOf(batch, division, {}), division, nullptr);
+  const cuda::HostDevice* device = nullptr;
+  const auto whole = Make(SpecOf(batch, division, {}), division, nullptr, &device);
   const Training expected = Train(whole.get(), counts, targets, nullptr);
   const RealClock clock;
   const auto world = comm::OpenMemoryWorld(division.ranks(), &clock);
@@ -367,10 +379,12 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     OnDevice, CosmoflowSpatialTest,
-    ::testing::ValuesIn(
-        BothKernels({{.grid = {{2, 2}}, .on_device = true},
-                     {.grid = {{2, 1}}, .groups = 2, .on_device = true, .devices_meet = true},
-                     {.grid = {{2, 2}}, .on_device = true, .devices_meet = true}})),
+    ::testing::Values(
+        Division{.grid = {{2, 2}}, .on_device = true},
+        Division{.grid = {{2, 2}}, .kernel = 2, .on_device = true},
+        Division{.grid = {{2, 2}}, .on_device = true, .devices_meet = true},
+        Division{
+            .grid = {{2, 1}}, .groups = 2, .kernel = 2, .on_device = true, .devices_meet = true}),
     NameOf);
 
 // All members of a group drop out the same, whatever their rank.
