@@ -122,8 +122,11 @@ class Communicator {
     return state;
   }
 
+  // NCCL's thread, which abort waits for, may write the handle once more at its end.
   void Abort() {
-    if (ncclComm_t const open = handle_.exchange(nullptr)) Nccl().abort(open);
+    if (!is_open()) return;
+    Nccl().abort(handle());
+    handle_.store(nullptr);
   }
 
  private:
