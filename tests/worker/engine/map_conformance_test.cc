@@ -81,6 +81,7 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
       {"wide pyramid 12", {2, 14, 11, 64, 64, 3, 1, 12}},
       {"wide pyramid 18, beyond the map", {1, 6, 9, 64, 96, 3, 1, 18}},
       {"decoder", {1, 12, 18, 76, 64, 3}},
+      {"decoder of a large map", {2, 18, 23, 64, 48, 3}},
       {"transposed", {1, 12, 18, 64, 64, 3, 2}},
       {"transposed last", {1, 32, 48, 3, 64, 3, 2}},
       {"transposed to an odd map", {2, 7, 5, 6, 64, 3, 2}},

@@ -12,6 +12,7 @@
 #include "worker/engine/backends/onednn/gemm.h"
 #include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
+#include "worker/engine/backends/onednn/onednn_error.h"
 #include "worker/engine/backends/onednn/strided_convolution.h"
 
 namespace assay {
@@ -81,6 +82,13 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
   // Float32 only: short factors stay with oneDNN's convolution.
   if (short_products_ == nullptr && DilatedConvolution::CanDoAll(shape))
     return std::make_unique<DilatedConvolution>(shape, nullptr);
+  if (short_products_ == nullptr) {
+    std::unique_ptr<Convolution> winograd;
+    RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
+      winograd = WinogradConvolution::Make(shape, stream_, &winograd_memory_);
+    }));
+    if (winograd != nullptr) return winograd;
+  }
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                    OnednnConvolution::Make(shape, engine_, stream_, StagingOf(short_products_)));
   if (short_products_ == nullptr && DilatedConvolution::CanDo(shape))

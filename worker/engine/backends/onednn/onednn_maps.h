@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/backends/onednn/short_gemm.h"
+#include "worker/engine/backends/onednn/winograd_convolution.h"
 #include "worker/engine/backends/reference/reference_maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -19,7 +20,10 @@ class OnednnMaps : public ReferenceMaps<float> {
  public:
   // `short_products`: null for float32; must outlive it.
   OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream, ShortProducts* short_products)
-      : engine_(engine), stream_(stream), short_products_(short_products) {}
+      : engine_(engine),
+        stream_(stream),
+        short_products_(short_products),
+        winograd_memory_(engine) {}
 
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(const Conv2dShape& shape) override;
   void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override;
@@ -43,6 +47,7 @@ class OnednnMaps : public ReferenceMaps<float> {
   dnnl::engine engine_;
   dnnl::stream stream_;
   ShortProducts* const short_products_;
+  WinogradMemory winograd_memory_;
 };
 
 }  // namespace assay
