@@ -70,6 +70,8 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
       {"depthwise", {2, 6, 9, 91, 91, 3, 1, 1, 91}},
       {"strided depthwise", {1, 12, 10, 64, 64, 3, 2, 1, 64}},
       {"strided depthwise of an odd map", {1, 7, 5, 20, 20, 3, 2, 1, 20}},
+      {"strided depthwise of odd channels", {2, 7, 6, 13, 13, 3, 2, 1, 13}},
+      {"depthwise of many strips", {3, 23, 37, 24, 24, 3, 1, 1, 24}},
       {"dilated depthwise", {1, 6, 9, 48, 48, 3, 1, 2, 48}},
       {"wide depthwise", {1, 5, 40, 35, 35, 3, 1, 1, 35}},
       {"depthwise of five", {1, 6, 9, 20, 20, 5, 1, 1, 20}},

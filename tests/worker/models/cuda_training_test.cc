@@ -40,7 +40,9 @@ ModelSpec Cosmoflow() {
 }
 
 // Large enough that normalisation over few pixels does not blow rounding errors up within four
-// steps: with maps of 32 x 32 even the CPU backend is 1e-2 away from the reference then.
+// steps: with maps of 32 x 32 even the CPU backend is 1e-2 away from the reference then. Here a
+// ReLU that rounding errors decide moves parameters by up to some 1e-3; first gradients are far
+// closer.
 ModelSpec Deepcam() {
   return {.name = "deepcam",
           .deepcam = {.batch = 2, .height = 64, .width = 64, .base_filters = 2, .middle_blocks = 1},
@@ -74,6 +76,17 @@ Outcome Train(Trainable* model) {
   const std::span<float> parameters = model->parameters();
   outcome.parameters.assign(parameters.begin(), parameters.end());
   return outcome;
+}
+
+std::vector<float> FirstGradients(Trainable* model) {
+  std::vector<float> kept;
+  const auto loss =
+      model->TrainStep(ModelBatch(*model).view(), {}, 0.01, [&kept](std::span<float> gradients) {
+        kept.assign(gradients.begin(), gradients.end());
+        return absl::OkStatus();
+      });
+  EXPECT_THAT(loss, IsOk());
+  return kept;
 }
 
 // What else than the order of sums tells the backends apart is far larger than `tolerance`.
@@ -129,6 +142,30 @@ TEST_P(CudaTrainingTest, FollowsTheReferenceWhileStepsAreReplayed) {
   EXPECT_GT(watched->updates(), 0);                  // dropout's place, the rate
 }
 
+// Of the first step, which nothing before it blurs, and of each tensor: the norm of the difference
+// must stay below a ten-thousandth of the gradient's, or be nothing: a shift in front of a batch
+// normalisation has none.
+TEST_P(CudaTrainingTest, FirstGradientsAreThoseOfTheReference) {
+  auto backend = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
+  ASSERT_THAT(backend, IsOk());
+  auto model = MakeTrainable(GetParam().spec, *std::move(backend));
+  auto oracle = MakeTrainable(GetParam().spec, std::make_unique<ReferenceBackend<float>>());
+  ASSERT_THAT(model, IsOk());
+  ASSERT_THAT(oracle, IsOk());
+  const std::vector<float> actual = FirstGradients(model->get());
+  const std::vector<float> expected = FirstGradients(oracle->get());
+
+  size_t i = 0;
+  for (const Parameter* parameter : (*oracle)->model().parameters()) {
+    double difference = 0, length = 0;
+    for (const size_t end = i + static_cast<size_t>(parameter->shape.elements()); i < end; ++i) {
+      difference += std::pow(double{actual[i]} - double{expected[i]}, 2);
+      length += std::pow(double{expected[i]}, 2);
+    }
+    EXPECT_LE(std::sqrt(difference), 1e-4 * std::sqrt(length) + 1e-8) << parameter->name;
+  }
+}
+
 TEST_P(CudaTrainingTest, WithoutEpiloguesItEvaluatesTheSame) {
   auto device = std::make_unique<cuda::HostDevice>();
   device->set_refuses_epilogues(true);
@@ -152,7 +189,7 @@ TEST_P(CudaTrainingTest, OnAGpuItFollowsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaTrainingTest,
                          ::testing::Values(Case{"cosmoflow", Cosmoflow(), 1e-5F, 1e-4F},
-                                           Case{"deepcam", Deepcam(), 1e-3F, 1e-2F}),
+                                           Case{"deepcam", Deepcam(), 5e-3F, 1e-2F}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // --- Maps in bfloat16 ---

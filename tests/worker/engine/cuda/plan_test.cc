@@ -40,6 +40,20 @@ TEST(FoldTest, StagesShrinkToOneAndFitTheBuffer) {
   }
 }
 
+// Full maps keep every thread busy with several rows, small ones give each thread one.
+TEST(RowStrideTest, ThreadsTakeSeveralRowsOnlyWhereThereAreMany) {
+  EXPECT_EQ(RowStride(100, 8), 100);
+  const int64_t stride = RowStride(8 * 384 * 576, 8);
+  EXPECT_THAT(stride, Ge(8 * 384 * 576 / 16));
+  EXPECT_THAT(stride * 8, Ge(1 << 17));
+  EXPECT_EQ(RowStride(1, 1), 1);
+}
+
+TEST(SumStripTest, StripsAreNeitherShortNorLong) {
+  EXPECT_EQ(SumStrip(100, 8), 16);
+  EXPECT_EQ(SumStrip(int64_t{64} * 384 * 576, 64), 256);
+}
+
 TEST(ConvolutionLayoutTest, TensorsAreChannelsLastInTheLibrarysOrderOfAxes) {
   const ConvolutionLayout layout = LayoutOf(SameConv(2, {4, 6, 8}, 3, 5, 3));
   const ConvolutionProblem problem = ProblemOf(layout, Direction::kBackwardData, Precision::kTf32);

@@ -66,6 +66,10 @@ ASSAY_DEVICE void ForEachTap(const DirectShape& s, const Position& p, const Visi
   }
 }
 
+ASSAY_DEVICE inline float Normalised(const ChannelTerm& channel, float value) {
+  return channel.Scaled(channel.Normal(value));
+}
+
 // By elements of y.
 template <typename T>
 struct DirectForward {
@@ -87,8 +91,7 @@ struct DirectForward {
         sum += double{float(from[c])} * double{weights[c * s.out_channels]};
     });
     const auto value = static_cast<float>(sum);
-    const bool is_plain = channels.mean == nullptr;
-    y[i] = T(is_plain ? value : channels.Scaled(channels.Normal(value, p.c), p.c));
+    y[i] = T(channels.mean == nullptr ? value : Normalised(channels.At(p.c), value));
   }
   friend bool operator==(const DirectForward&, const DirectForward&) = default;
 };

@@ -1,10 +1,14 @@
 #include "worker/engine/backends/cuda/cuda_maps.h"
 
+#include <type_traits>
+
 #include "common/log.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/cuda/cuda_convolution.h"
+#include "worker/engine/backends/cuda/cuda_depthwise.h"
 #include "worker/engine/backends/cuda/cuda_pointwise.h"
 #include "worker/engine/backends/cuda/map_extents.h"
+#include "worker/engine/backends/cuda/plan.h"
 
 namespace assay::cuda {
 namespace {
@@ -19,9 +23,37 @@ void WithType(const Tensor& map, const Visit& visit) {
   }
 }
 
+template <int kWidth>
+using Width = std::integral_constant<int, kWidth>;
+
+// Calls visit(T(), Width(), RowStrides) for a kernel that goes through `map` and another of its
+// shape by packs of channels.
+template <typename Visit>
+void WithRows(const Tensor& map, const Tensor& other, const Visit& visit) {
+  const MapExtents e = ExtentsOf(map);
+  WithType(map, [&]<typename T>(T type) {
+    constexpr int kMost = kPackWidth<T>;
+    const bool is_packed = IsPacked(e.columns, kMost, {map.data, other.data});
+    const int64_t packs = is_packed ? e.columns / kMost : e.columns;
+    const RowStrides rows = {e.rows, e.columns, RowStride(e.rows, packs)};
+    if (is_packed) {
+      visit(type, Width<kMost>(), rows);
+    } else {
+      visit(type, Width<1>(), rows);
+    }
+  });
+}
+
+template <int kWidth>
+int64_t ThreadsOf(const RowStrides& rows) {
+  return rows.stride * (rows.columns / kWidth);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Convolution>> CudaMaps::MakeConvolution2d(const Conv2dShape& shape) {
+  if (shape.is_depthwise() && shape.kernel == 3 && shape.w().elements() <= kMaxColumns)
+    return MakeCudaDepthwise(backend_, shape);
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
     return MakeCudaPointwise(backend_, shape);
   return MakeCudaConvolution(backend_, LayoutOf(shape), backend_->map_type());
@@ -41,12 +73,12 @@ void CudaMaps::ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor&
 
 void CudaMaps::Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) {
   CHECK(x.shape == y.shape);
-  WithType(x, [&]<typename T>(T) {
-    backend_->Run("normalise", cuda::Normalise<T>{.x = x.As<T>(),
-                                                  .y = y.As<T>(),
-                                                  .channels = TermsOf(n, x),
-                                                  .columns = ExtentsOf(x).columns,
-                                                  .count = x.elements()});
+  WithRows(x, y, [&]<typename T, int kWidth>(T, Width<kWidth>, const RowStrides& rows) {
+    backend_->Run("normalise", cuda::Normalise<T, kWidth>{.x = x.As<T>(),
+                                                          .y = y.As<T>(),
+                                                          .channels = TermsOf(n, x),
+                                                          .rows = rows,
+                                                          .count = ThreadsOf<kWidth>(rows)});
   });
 }
 
@@ -68,16 +100,16 @@ void CudaMaps::NormaliseBackward(const Normalisation& n, const Tensor& x, const 
   const int64_t channels = ExtentsOf(x).columns;
   CHECK(x.shape == dy.shape && sums.scale.elements() == channels &&
         sums.shift.elements() == channels);
-  WithType(x, [&]<typename T>(T) {
+  WithRows(x, dy, [&]<typename T, int kWidth>(T, Width<kWidth>, const RowStrides& rows) {
     backend_->Run("normalise backward",
-                  cuda::NormaliseBackward<T>{.x = x.As<T>(),
-                                             .dy = dy.As<T>(),
-                                             .channels = TermsOf(n, x),
-                                             .scale_sum = sums.scale.As<float>(),
-                                             .shift_sum = sums.shift.As<float>(),
-                                             .share = static_cast<float>(sums.share),
-                                             .columns = channels,
-                                             .count = x.elements()});
+                  cuda::NormaliseBackward<T, kWidth>{.x = x.As<T>(),
+                                                     .dy = dy.As<T>(),
+                                                     .channels = TermsOf(n, x),
+                                                     .scale_sum = sums.scale.As<float>(),
+                                                     .shift_sum = sums.shift.As<float>(),
+                                                     .share = static_cast<float>(sums.share),
+                                                     .rows = rows,
+                                                     .count = ThreadsOf<kWidth>(rows)});
   });
 }
 
@@ -109,17 +141,24 @@ void CudaMaps::Combine(double a, const Tensor& x, double b, const Tensor& y) {
 void CudaMaps::Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y) {
   CHECK(a.elements() == y.elements() && b.elements() == y.elements());
   WithType(y, [&]<typename T>(T) {
-    backend_->Run(
-        "sum",
-        cuda::Add<T>{
-            .a = a.As<T>(), .b = b.As<T>(), .y = y.As<T>(), .relu = relu, .count = y.elements()});
+    const auto add = [&]<int kWidth>(Width<kWidth>) {
+      backend_->Run("sum", cuda::Add<T, kWidth>{.a = a.As<T>(),
+                                                .b = b.As<T>(),
+                                                .y = y.As<T>(),
+                                                .relu = relu,
+                                                .count = y.elements() / kWidth});
+    };
+    WithWidth<kPackWidth<T>>(y.elements(), {a.data, b.data, y.data}, add);
   });
 }
 
 void CudaMaps::ReluBackward(const Tensor& y, const Tensor& dy) {
   CHECK(y.shape == dy.shape);
   WithType(y, [&]<typename T>(T) {
-    backend_->Run("relu", KeepPositive<T>{y.As<T>(), dy.As<T>(), y.elements()});
+    const auto keep = [&]<int kWidth>(Width<kWidth>) {
+      backend_->Run("relu", KeepPositive<T, kWidth>{y.As<T>(), dy.As<T>(), y.elements() / kWidth});
+    };
+    WithWidth<kPackWidth<T>>(y.elements(), {y.data, dy.data}, keep);
   });
 }
 

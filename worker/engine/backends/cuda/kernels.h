@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "worker/engine/backends/cuda/convolution_kernels.h"
+#include "worker/engine/backends/cuda/depthwise_kernels.h"
 #include "worker/engine/backends/cuda/layer_kernels.h"
 #include "worker/engine/backends/cuda/map_kernels.h"
 #include "worker/engine/backends/cuda/optimizer_kernels.h"
@@ -38,12 +39,19 @@ using Kernel = std::variant<
     Fold<NormalProducts<Bfloat16>, Both>, Fold<Partials<Pair>, Both>,
     // Convolutions
     DirectForward<float>, DirectForward<Bfloat16>, DirectData<float>, DirectData<Bfloat16>,
+    Depthwise<float, 1, true>, Depthwise<float, 4, true>, Depthwise<Bfloat16, 1, true>,
+    Depthwise<Bfloat16, 4, true>, Depthwise<float, 1, false>, Depthwise<float, 4, false>,
+    Depthwise<Bfloat16, 1, false>, Depthwise<Bfloat16, 4, false>, DepthwiseTaps<float, 1>,
+    DepthwiseTaps<float, 4>, DepthwiseTaps<Bfloat16, 1>, DepthwiseTaps<Bfloat16, 4>,
     // Maps
-    Normalise<float>, Normalise<Bfloat16>, NormaliseBackward<float>, NormaliseBackward<Bfloat16>,
-    MoveRunning, FoldChannels, FoldWeights<float>, FoldWeights<Bfloat16>, Combine<float>,
-    Combine<Bfloat16>, Add<float>, Add<Bfloat16>, KeepPositive<float>, KeepPositive<Bfloat16>,
-    CopyChannels<float>, CopyChannels<Bfloat16>, SpatialSpread<float>, SpatialSpread<Bfloat16>,
-    CrossEntropyGradient, Argmax,
+    Normalise<float, 1>, Normalise<float, 4>, Normalise<Bfloat16, 1>, Normalise<Bfloat16, 8>,
+    NormaliseBackward<float, 1>, NormaliseBackward<float, 4>, NormaliseBackward<Bfloat16, 1>,
+    NormaliseBackward<Bfloat16, 8>, MoveRunning, FoldChannels, FoldWeights<float>,
+    FoldWeights<Bfloat16>, Combine<float>, Combine<Bfloat16>, Add<float, 1>, Add<float, 4>,
+    Add<Bfloat16, 1>, Add<Bfloat16, 8>, KeepPositive<float, 1>, KeepPositive<float, 4>,
+    KeepPositive<Bfloat16, 1>, KeepPositive<Bfloat16, 8>, CopyChannels<float>,
+    CopyChannels<Bfloat16>, SpatialSpread<float>, SpatialSpread<Bfloat16>, CrossEntropyGradient,
+    Argmax,
     // Optimizers
     Sgd, AdaptiveUpdate, ChunkSquares, TensorSquares, LambMove>;
 

@@ -3,7 +3,10 @@
 #ifndef WORKER_ENGINE_BACKENDS_CUDA_MAP_EXTENTS_H_
 #define WORKER_ENGINE_BACKENDS_CUDA_MAP_EXTENTS_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
+#include <type_traits>
 
 #include "common/log.h"
 #include "worker/engine/backends/cuda/map_kernels.h"
@@ -38,6 +41,24 @@ inline ChannelTerms TermsOf(const Normalisation& n, const Tensor& map) {
           .shift = n.shift.As<float>(),
           .epsilon = static_cast<float>(n.epsilon),
           .relu = n.relu};
+}
+
+// Whether kernels may take `width` elements at once of tensors whose rows have `columns`.
+inline bool IsPacked(int64_t columns, int width, std::initializer_list<const void*> tensors) {
+  constexpr uintptr_t kBytes = 16;
+  return columns % width == 0 && std::ranges::all_of(tensors, [](const void* data) {
+           return reinterpret_cast<uintptr_t>(data) % kBytes == 0;
+         });
+}
+
+// Calls visit(std::integral_constant<int, width>), where width is `kMost` if that may be, else 1.
+template <int kMost, typename Visit>
+void WithWidth(int64_t columns, std::initializer_list<const void*> tensors, const Visit& visit) {
+  if (IsPacked(columns, kMost, tensors)) {
+    visit(std::integral_constant<int, kMost>());
+  } else {
+    visit(std::integral_constant<int, 1>());
+  }
 }
 
 }  // namespace assay::cuda

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "worker/engine/backends/cuda/pack.h"
 #include "worker/engine/backends/cuda/position.h"
 #include "worker/engine/backends/cuda/sum_kernels.h"
 
@@ -14,7 +15,27 @@ namespace assay::cuda {
 
 // --- Batch normalisation ---
 
-// What normalises the numbers of a channel, and what follows.
+// What normalises the numbers of one channel, and what follows.
+struct ChannelTerm {
+  float mean, inverse_deviation, scale, shift;
+  bool relu;
+
+  ASSAY_DEVICE float Normal(float x) const { return (x - mean) * inverse_deviation; }
+  // The result for a number that Normal gave.
+  ASSAY_DEVICE float Scaled(float normal) const {
+    const float value = normal * scale + shift;
+    return relu && value < 0 ? 0 : value;
+  }
+  // What reaches that number of a gradient of the result.
+  ASSAY_DEVICE float Gradient(float normal, float dy) const {
+    return !relu || normal * scale + shift > 0 ? dy : 0;
+  }
+  // Normal and Scaled are x * factor + addend, but for ReLU.
+  ASSAY_DEVICE float Factor() const { return scale * inverse_deviation; }
+  ASSAY_DEVICE float Addend() const { return shift - mean * Factor(); }
+};
+
+// Of all channels.
 struct ChannelTerms {
   const float* mean;
   const float* variance;
@@ -23,29 +44,25 @@ struct ChannelTerms {
   float epsilon;
   bool relu;
 
-  ASSAY_DEVICE float InverseDeviation(int64_t column) const {
-    return 1.0F / sqrtf(variance[column] + epsilon);
-  }
-  ASSAY_DEVICE float Normal(float x, int64_t column) const {
-    return (x - mean[column]) * InverseDeviation(column);
-  }
-  // The result for a number that Normal gave.
-  ASSAY_DEVICE float Scaled(float normal, int64_t column) const {
-    const float value = normal * scale[column] + shift[column];
-    return relu && value < 0 ? 0 : value;
-  }
-  // What reaches that number of a gradient of the result.
-  ASSAY_DEVICE float Gradient(float normal, float dy, int64_t column) const {
-    return !relu || normal * scale[column] + shift[column] > 0 ? dy : 0;
-  }
-  // The same as x * factor + addend.
-  ASSAY_DEVICE float Factor(int64_t column) const {
-    return scale[column] * InverseDeviation(column);
-  }
-  ASSAY_DEVICE float Addend(int64_t column) const {
-    return shift[column] - mean[column] * Factor(column);
+  ASSAY_DEVICE ChannelTerm At(int64_t column) const {
+    return {mean[column], 1.0F / sqrtf(variance[column] + epsilon), scale[column], shift[column],
+            relu};
   }
   friend bool operator==(const ChannelTerms&, const ChannelTerms&) = default;
+};
+
+// Which rows and columns a thread takes: kWidth columns side by side, whose terms it then has at
+// hand, of every stride-th row.
+struct RowStrides {
+  int64_t rows, columns, stride;
+
+  // Calls visit(first element of a pack) for those of thread `cell`.
+  template <typename Visit>
+  ASSAY_DEVICE void ForEach(const Cell& cell, int64_t first_column, const Visit& visit) const {
+    for (int64_t row = cell.row; row < rows; row += stride)
+      visit(row * columns + first_column);
+  }
+  friend bool operator==(const RowStrides&, const RowStrides&) = default;
 };
 
 // What a Fold sums for the moments of each channel: offsets from the channel's first number, and
@@ -88,31 +105,42 @@ struct NormalProducts {
   ChannelTerms channels;
 
   ASSAY_DEVICE Pair operator()(const Term& t) const {
-    const float normal = channels.Normal(float(x[t.index]), t.column);
-    const double gradient{channels.Gradient(normal, float(dy[t.index]), t.column)};
+    const ChannelTerm channel = channels.At(t.column);
+    const float normal = channel.Normal(float(x[t.index]));
+    const double gradient{channel.Gradient(normal, float(dy[t.index]))};
     return {gradient * double{normal}, gradient};
   }
   friend bool operator==(const NormalProducts&, const NormalProducts&) = default;
 };
 
 // As MapOperations::Normalise.
-template <typename T>
+template <typename T, int kWidth>
 struct Normalise {
   const T* x;
   T* y;
   ChannelTerms channels;
-  int64_t columns;
-  int64_t count;
+  RowStrides rows;
+  int64_t count;  // rows.stride * rows.columns / kWidth
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t c = CellOf(i, count, columns).column;
-    y[i] = T(channels.Scaled(channels.Normal(float(x[i]), c), c));
+    const Cell cell = CellOf(i, count, rows.columns / kWidth);
+    ChannelTerm terms[kWidth];
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      terms[j] = channels.At(cell.column * kWidth + j);
+    rows.ForEach(cell, cell.column * kWidth, [&](int64_t at) {
+      Pack<T, kWidth> pack = PackAt<kWidth>(x + at);
+      ASSAY_UNROLL
+      for (int j = 0; j < kWidth; ++j)
+        pack.values[j] = T(terms[j].Scaled(terms[j].Normal(float(pack.values[j]))));
+      PackAt<kWidth>(y + at) = pack;
+    });
   }
   friend bool operator==(const Normalise&, const Normalise&) = default;
 };
 
 // As MapOperations::NormaliseBackward.
-template <typename T>
+template <typename T, int kWidth>
 struct NormaliseBackward {
   const T* x;
   T* dy;
@@ -120,14 +148,32 @@ struct NormaliseBackward {
   const float* scale_sum;
   const float* shift_sum;
   float share;
-  int64_t columns;
-  int64_t count;
+  RowStrides rows;
+  int64_t count;  // as Normalise's
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t c = CellOf(i, count, columns).column;
-    const float normal = channels.Normal(float(x[i]), c);
-    const float means = share * (shift_sum[c] + scale_sum[c] * normal);
-    dy[i] = T(channels.Factor(c) * (channels.Gradient(normal, float(dy[i]), c) - means));
+    const Cell cell = CellOf(i, count, rows.columns / kWidth);
+    ChannelTerm terms[kWidth];
+    float scale_means[kWidth], shift_means[kWidth];
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      const int64_t column = cell.column * kWidth + j;
+      terms[j] = channels.At(column);
+      scale_means[j] = share * scale_sum[column];
+      shift_means[j] = share * shift_sum[column];
+    }
+    rows.ForEach(cell, cell.column * kWidth, [&](int64_t at) {
+      const Pack<T, kWidth> from = PackAt<kWidth>(x + at);
+      Pack<T, kWidth> gradient = PackAt<kWidth>(dy + at);
+      ASSAY_UNROLL
+      for (int j = 0; j < kWidth; ++j) {
+        const float normal = terms[j].Normal(float(from.values[j]));
+        const float cut = terms[j].Gradient(normal, float(gradient.values[j]));
+        const float rest = cut - shift_means[j] - scale_means[j] * normal;
+        gradient.values[j] = T(terms[j].Factor() * rest);
+      }
+      PackAt<kWidth>(dy + at) = gradient;
+    });
   }
   friend bool operator==(const NormaliseBackward&, const NormaliseBackward&) = default;
 };
@@ -156,8 +202,9 @@ struct FoldChannels {
   int64_t count;  // channels
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    factor[i] = channels.Factor(i);
-    addend[i] = channels.Addend(i);
+    const ChannelTerm channel = channels.At(i);
+    factor[i] = channel.Factor();
+    addend[i] = channel.Addend();
   }
   friend bool operator==(const FoldChannels&, const FoldChannels&) = default;
 };
@@ -173,8 +220,8 @@ struct FoldWeights {
   int64_t count;  // weights
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    folded[i] = T(w[i] * channels.Factor(CellOf(i, count, columns).column));
-    if (i < columns) addend[i] = T(channels.Addend(i));
+    folded[i] = T(w[i] * channels.At(CellOf(i, count, columns).column).Factor());
+    if (i < columns) addend[i] = T(channels.At(i).Addend());
   }
   friend bool operator==(const FoldWeights&, const FoldWeights&) = default;
 };
@@ -196,29 +243,42 @@ struct Combine {
 };
 
 // As MapOperations::Sum.
-template <typename T>
+template <typename T, int kWidth>
 struct Add {
   const T* a;
   const T* b;
   T* y;
   bool relu;
-  int64_t count;
+  int64_t count;  // packs
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const float sum = float(a[i]) + float(b[i]);
-    y[i] = T(relu && sum < 0 ? 0 : sum);
+    Pack<T, kWidth> pack = PackAt<kWidth>(a + i * kWidth);
+    const Pack<T, kWidth> other = PackAt<kWidth>(b + i * kWidth);
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      const float sum = float(pack.values[j]) + float(other.values[j]);
+      pack.values[j] = T(relu && sum < 0 ? 0 : sum);
+    }
+    PackAt<kWidth>(y + i * kWidth) = pack;
   }
   friend bool operator==(const Add&, const Add&) = default;
 };
 
 // x <- sign > 0 ? x : 0: ReLU where both are the same, else its gradient.
-template <typename T>
+template <typename T, int kWidth>
 struct KeepPositive {
   const T* sign;
   T* x;
-  int64_t count;
+  int64_t count;  // packs
 
-  ASSAY_DEVICE void operator()(int64_t i) const { x[i] = float(sign[i]) > 0 ? x[i] : T(0.0F); }
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const Pack<T, kWidth> signs = PackAt<kWidth>(sign + i * kWidth);
+    Pack<T, kWidth> pack = PackAt<kWidth>(x + i * kWidth);
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      pack.values[j] = float(signs.values[j]) > 0 ? pack.values[j] : T(0.0F);
+    PackAt<kWidth>(x + i * kWidth) = pack;
+  }
   friend bool operator==(const KeepPositive&, const KeepPositive&) = default;
 };
 

@@ -14,6 +14,11 @@ constexpr int64_t kFoldThreads = 1 << 17;  // of a first stage: about half of an
 constexpr int64_t kFoldRows = 16;          // that a thread of a first stage sums, at least
 constexpr int64_t kBlockRows = 4096;       // that a block of a later stage sums, at most
 
+constexpr int64_t kMapThreads = 1 << 17;  // of a loop over a map
+constexpr int64_t kMostRows = 16;         // of one of its threads
+constexpr int64_t kSumThreads = 1 << 16;  // of a sum that leaves much behind
+constexpr int64_t kLeastStrip = 16, kMostStrip = 256;
+
 int64_t CeilDiv(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
@@ -112,6 +117,14 @@ size_t FoldSums(int64_t rows, int64_t columns) {
   const std::vector<int64_t> stages = FoldStages(rows, columns);
   const int64_t second = stages.size() > 1 ? stages[1] : 0;
   return static_cast<size_t>((stages[0] + second) * columns);
+}
+
+int64_t RowStride(int64_t rows, int64_t packs) {
+  return CeilDiv(rows, std::clamp<int64_t>(rows * packs / kMapThreads, 1, kMostRows));
+}
+
+int64_t SumStrip(int64_t rows, int64_t packs) {
+  return std::clamp<int64_t>(rows * packs / kSumThreads, kLeastStrip, kMostStrip);
 }
 
 int64_t ConvolutionLayout::padded_elements() const {

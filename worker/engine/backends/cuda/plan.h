@@ -30,6 +30,16 @@ std::vector<int64_t> FoldStages(int64_t rows, int64_t columns);
 // Sums that the stages leave for each other, two buffers taking turns.
 size_t FoldSums(int64_t rows, int64_t columns);
 
+// --- Loops over maps ---
+
+// Every how many rows a thread takes one, of which a kernel with `packs` threads for each then
+// starts stride * packs: enough to fill a GPU, but each with several rows where there are many.
+int64_t RowStride(int64_t rows, int64_t packs);
+// Of how many places one after the other a thread of a depthwise convolution computes the result,
+// and of how many it sums the weights' gradients.
+inline constexpr int64_t kDepthwiseStrip = 8;
+int64_t SumStrip(int64_t rows, int64_t packs);
+
 // --- Convolutions ---
 
 // How a convolution is given to cuDNN, and to our own loops. cuDNN wants equal padding on both
