@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMaxTaps = DepthwiseConvolution::kMaxKernel * DepthwiseConvolution::kMaxKernel;
-// Columns of a row between two visits to the sums of a vector of channels: few enough that the
-// lines and pages of all channels stay at hand.
+// Columns of a row that a vector of channels takes before the next vector: few enough that the lines
+// and pages of all channels stay at hand.
 constexpr int64_t kColumns = 8;
 // Rows of the output are dealt to so many partial sums of the weights' gradient.
 constexpr int64_t kMaxParts = 32;
@@ -35,25 +35,66 @@ struct Sources {
   }
 };
 
+// Where the vector of channels after the one at `c` begins: the last one overlaps the one before it
+// rather than reach beyond the channels, of which there are at least kLanes.
+int64_t NextVector(int64_t c, int64_t channels) {
+  const int64_t next = c + kLanes, last = channels - kLanes;
+  return next < channels && next > last ? last : next;
+}
+
 // result[c] = sum over sources of value[c] * weight[c]
 ASSAY_VECTOR_CLONES
 void Gather(const Sources& sources, int64_t channels, float* result) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    Floats sum = {};
-    for (int64_t i = 0; i < sources.count; ++i) {
-      Floats value, weight;
-      std::memcpy(&value, sources.values[i] + c, sizeof(value));
-      std::memcpy(&weight, sources.weights[i] + c, sizeof(weight));
-      sum += value * weight;
+  if (channels >= kLanes) {
+    for (int64_t c = 0; c < channels; c = NextVector(c, channels)) {
+      Floats sum = {};
+      for (int64_t i = 0; i < sources.count; ++i) {
+        Floats value, weight;
+        std::memcpy(&value, sources.values[i] + c, sizeof(value));
+        std::memcpy(&weight, sources.weights[i] + c, sizeof(weight));
+        sum += value * weight;
+      }
+      std::memcpy(result + c, &sum, sizeof(sum));
     }
-    std::memcpy(result + c, &sum, sizeof(sum));
+    return;
   }
-  for (; c < channels; ++c) {
+  for (int64_t c = 0; c < channels; ++c) {
     float sum = 0;
     for (int64_t i = 0; i < sources.count; ++i)
       sum += sources.values[i][c] * sources.weights[i][c];
     result[c] = sum;
+  }
+}
+
+// Some neighbouring results of a row, each from nine taps that are all inside the map.
+struct NineSources {
+  const float* values[3];   // what each row of taps reads first
+  const float* weights[3];  // of each row of taps: 3 times the channels
+  float* results;
+  int64_t columns;
+  int64_t column_step;  // in values, from a result to the next
+  int64_t tap_step;     // in values, from a tap to the next
+};
+
+// As Gather; at least kLanes channels. The weights stay in registers.
+ASSAY_VECTOR_CLONES
+void GatherNine(const NineSources& s, int64_t channels) {
+  for (int64_t c = 0; c < channels; c = NextVector(c, channels)) {
+    Floats weights[9];
+#pragma GCC unroll 9
+    for (int64_t tap = 0; tap < 9; ++tap)
+      std::memcpy(&weights[tap], s.weights[tap / 3] + tap % 3 * channels + c, sizeof(Floats));
+    for (int64_t column = 0; column < s.columns; ++column) {
+      Floats sum = {};
+#pragma GCC unroll 9
+      for (int64_t tap = 0; tap < 9; ++tap) {
+        Floats value;
+        std::memcpy(&value, s.values[tap / 3] + column * s.column_step + tap % 3 * s.tap_step + c,
+                    sizeof(value));
+        sum += value * weights[tap];
+      }
+      std::memcpy(s.results + column * channels + c, &sum, sizeof(sum));
+    }
   }
 }
 
@@ -195,6 +236,105 @@ class WeightGradients {
   std::vector<float> outside_;
 };
 
+// One pass over a map: each result from what its taps see, row by row.
+class DepthwisePass {
+ public:
+  // `is_backward`: the gradient of x from that of y.
+  DepthwisePass(const Conv2dShape& shape, bool is_backward, const float* values,
+                const float* weights, float* results)
+      : s_(shape),
+        is_backward_(is_backward),
+        channels_(shape.in_channels),
+        from_width_(is_backward ? shape.Output(shape.width) : shape.width),
+        width_(is_backward ? shape.width : shape.Output(shape.width)),
+        values_(values),
+        weights_(weights),
+        results_(results) {
+    const bool has_inner =
+        shape.kernel == 3 && channels_ >= kLanes && (!is_backward || shape.stride == 1);
+    if (!has_inner) return;
+    const InnerColumns inner(shape);
+    inner_last_ = std::min(inner.last, width_);
+    inner_first_ = std::min(inner.first, inner_last_);
+    outside_.resize(static_cast<size_t>(3 * channels_));
+  }
+
+  int64_t rows() const { return s_.batch * (is_backward_ ? s_.height : s_.Output(s_.height)); }
+
+  void Run(int64_t row) const {
+    RunColumns(row, 0, inner_first_);
+    for (int64_t column = inner_first_; column < inner_last_; column += kColumns)
+      RunInner(row, column, std::min(kColumns, inner_last_ - column));
+    RunColumns(row, inner_last_, width_);
+  }
+
+ private:
+  // The row (of all batches) that tap `i` of a row of results reads, or -1 outside the map.
+  int64_t FromRow(int64_t row, int64_t i) const {
+    if (!is_backward_) return InputRow(s_, row, i);
+    const int64_t h = OutputOf(s_, s_.height, row % s_.height, i);
+    return h < 0 ? -1 : row / s_.height * s_.Output(s_.height) + h;
+  }
+
+  int64_t FromColumn(int64_t column, int64_t j) const {
+    return is_backward_ ? OutputOf(s_, s_.width, column, j) : InputColumn(s_, column, j);
+  }
+
+  const float* ValuesAt(int64_t row, int64_t column) const {
+    return values_ + (row * from_width_ + column) * channels_;
+  }
+
+  float* ResultsAt(int64_t row, int64_t column) const {
+    return results_ + (row * width_ + column) * channels_;
+  }
+
+  // One result after the other, from the taps inside the map.
+  void RunColumns(int64_t row, int64_t first, int64_t last) const {
+    for (int64_t column = first; column < last; ++column) {
+      Sources sources;
+      for (int64_t tap = 0; tap < s_.kernel * s_.kernel; ++tap) {
+        const int64_t from = FromRow(row, tap / s_.kernel);
+        const int64_t at = FromColumn(column, tap % s_.kernel);
+        if (from >= 0 && at >= 0) sources.Add(ValuesAt(from, at), weights_ + tap * channels_);
+      }
+      Gather(sources, channels_, ResultsAt(row, column));
+    }
+  }
+
+  // All nine taps at once. A row of taps outside of the map takes the middle one's numbers, times
+  // nothing.
+  void RunInner(int64_t row, int64_t column, int64_t count) const {
+    NineSources sources = {.values = {},
+                           .weights = {},
+                           .results = ResultsAt(row, column),
+                           .columns = count,
+                           .column_step = (is_backward_ ? 1 : s_.stride) * channels_,
+                           .tap_step = (is_backward_ ? -1 : 1) * s_.dilation * channels_};
+    for (int64_t i = 0; i < 3; ++i) {
+      const int64_t from = FromRow(row, i);
+      sources.values[i] = ValuesAt(from >= 0 ? from : FromRow(row, 1), FromColumn(column, 0));
+      sources.weights[i] = from >= 0 ? weights_ + 3 * i * channels_ : outside_.data();
+    }
+    GatherNine(sources, channels_);
+  }
+
+  const Conv2dShape& s_;
+  const bool is_backward_;
+  const int64_t channels_;
+  const int64_t from_width_, width_;  // of what is read, and of the results
+  const float* const values_;
+  const float* const weights_;
+  float* const results_;
+  int64_t inner_first_ = 0, inner_last_ = 0;  // columns whose taps are all inside the map
+  std::vector<float> outside_;                // zeros
+};
+
+void RunPass(const DepthwisePass& pass) {
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < pass.rows(); ++row)
+    pass.Run(row);
+}
+
 }  // namespace
 
 bool DepthwiseConvolution::CanDo(const Conv2dShape& shape) {
@@ -202,50 +342,13 @@ bool DepthwiseConvolution::CanDo(const Conv2dShape& shape) {
 }
 
 void DepthwiseConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& y) {
-  const Conv2dShape& s = shape_;
-  CHECK(x.shape == s.x() && w.shape == s.w() && y.shape == s.y());
-  const float* x_data = x.As<float>();
-  const float* w_data = w.As<float>();
-  float* y_data = y.As<float>();
-  const int64_t channels = s.in_channels, out_width = s.Output(s.width);
-#pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < s.batch * s.Output(s.height); ++row) {
-    for (int64_t column = 0; column < out_width; ++column) {
-      Sources sources;
-      for (int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
-        const int64_t from = InputRow(s, row, tap / s.kernel);
-        const int64_t at = InputColumn(s, column, tap % s.kernel);
-        if (from >= 0 && at >= 0)
-          sources.Add(x_data + (from * s.width + at) * channels, w_data + tap * channels);
-      }
-      Gather(sources, channels, y_data + (row * out_width + column) * channels);
-    }
-  }
+  CHECK(x.shape == shape_.x() && w.shape == shape_.w() && y.shape == shape_.y());
+  RunPass({shape_, /*is_backward=*/false, x.As<float>(), w.As<float>(), y.As<float>()});
 }
 
 void DepthwiseConvolution::BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) {
-  const Conv2dShape& s = shape_;
-  CHECK(dx.shape == s.x() && w.shape == s.w() && dy.shape == s.y());
-  const float* dy_data = dy.As<float>();
-  const float* w_data = w.As<float>();
-  float* dx_data = dx.As<float>();
-  const int64_t channels = s.in_channels;
-  const int64_t out_height = s.Output(s.height), out_width = s.Output(s.width);
-#pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < s.batch * s.height; ++row) {
-    const int64_t batch = row / s.height;
-    for (int64_t column = 0; column < s.width; ++column) {
-      Sources sources;
-      for (int64_t tap = 0; tap < s.kernel * s.kernel; ++tap) {
-        const int64_t h = OutputOf(s, s.height, row % s.height, tap / s.kernel);
-        const int64_t at = OutputOf(s, s.width, column, tap % s.kernel);
-        if (h >= 0 && at >= 0)
-          sources.Add(dy_data + ((batch * out_height + h) * out_width + at) * channels,
-                      w_data + tap * channels);
-      }
-      Gather(sources, channels, dx_data + (row * s.width + column) * channels);
-    }
-  }
+  CHECK(dx.shape == shape_.x() && w.shape == shape_.w() && dy.shape == shape_.y());
+  RunPass({shape_, /*is_backward=*/true, dy.As<float>(), w.As<float>(), dx.As<float>()});
 }
 
 void DepthwiseConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) {
