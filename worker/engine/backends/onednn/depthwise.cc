@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 constexpr int64_t kMaxTaps = DepthwiseConvolution::kMaxKernel * DepthwiseConvolution::kMaxKernel;
-// Columns of a row that a vector of channels takes before the next vector: few enough that the lines
-// and pages of all channels stay at hand.
+// Columns of a row that a vector of channels takes before the next vector does: few enough that the
+// lines and pages of all channels stay at hand.
 constexpr int64_t kColumns = 8;
 // Rows of the output are dealt to so many partial sums of the weights' gradient.
 constexpr int64_t kMaxParts = 32;
