@@ -200,8 +200,8 @@ LayerTraffic BranchLayer::Traffic(const Shape& input, bool wants_dx) {
   const int64_t y = output_.elements();
   int64_t backward = wants_dx || IsTrained(this) ? y + parts : 0;
   if (wants_dx) backward += inputs + input.elements();
-  return sum += {.forward = static_cast<double>(parts + y),
-                 .backward = static_cast<double>(backward)};
+  return sum +=
+         {.forward = static_cast<double>(parts + y), .backward = static_cast<double>(backward)};
 }
 
 void BranchLayer::LimitBackward(bool wants_dx) {

@@ -174,9 +174,9 @@ class Layer {
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
   // Once the model has its memory.
   virtual LayerFlops flops() const { return {}; }
-  // Of one batch of shape `input`, where Backward is asked for dx if `wants_dx`. Here: Forward reads
-  // x and the parameters and writes y. Backward reads dy; for the parameters' gradients x; for dx
-  // the parameters; and writes what it computes. There is none where nobody needs it.
+  // Of one batch of shape `input`, where Backward is asked for dx if `wants_dx`. Here: Forward
+  // reads x and the parameters and writes y. Backward reads dy; for the parameters' gradients x;
+  // for dx the parameters; and writes what it computes. There is none where nobody needs it.
   virtual LayerTraffic Traffic(const Shape& input, bool wants_dx);
   // Parameters were frozen (Parameter::is_frozen), none of them behind one that is not. From now on
   // Backward is called only where there is a parameter that is not, in this layer or before it, and

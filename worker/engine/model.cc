@@ -199,8 +199,8 @@ LayerTraffic Model::traffic_bytes() const {
   const LayerTraffic numbers = TrafficOfSequence(layers_, input_, /*wants_dx=*/false);
   const auto size = static_cast<double>(SizeOf(backend_->real()));
   // The first layer reads numbers of another size.
-  const double excess = (size - static_cast<double>(SizeOf(input_type_))) *
-                        static_cast<double>(input_.elements());
+  const double excess =
+      (size - static_cast<double>(SizeOf(input_type_))) * static_cast<double>(input_.elements());
   return {.forward = size * numbers.forward - excess, .backward = size * numbers.backward};
 }
 

@@ -31,14 +31,14 @@ struct ProfileCounts {
   int64_t train_samples = 0, eval_samples = 0;  // that went through its model
   double train_flops = 0, eval_flops = 0;
   double train_bytes = 0, eval_bytes = 0;  // that these samples must move through memory
-  double train_s = 0, eval_s = 0;  // in the phase, whatever was done in it
-  double input_wait_s = 0;         // waiting for a batch to be read
-  double input_copy_s = 0;         // copying batches to the backend
-  int64_t read_bytes = 0;          // of sample files, by the trainer's readers
-  int64_t staged_bytes = 0;        // copied to the node before
-  int64_t memory_peak_bytes = 0;   // resident, of the process
-  double peak_flops_per_s = 0;     // of its share of the node, fp32; 0: not known
-  double peak_bytes_per_s = 0;     // the same, of memory
+  double train_s = 0, eval_s = 0;          // in the phase, whatever was done in it
+  double input_wait_s = 0;                 // waiting for a batch to be read
+  double input_copy_s = 0;                 // copying batches to the backend
+  int64_t read_bytes = 0;                  // of sample files, by the trainer's readers
+  int64_t staged_bytes = 0;                // copied to the node before
+  int64_t memory_peak_bytes = 0;           // resident, of the process
+  double peak_flops_per_s = 0;             // of its share of the node, fp32; 0: not known
+  double peak_bytes_per_s = 0;             // the same, of memory
   int64_t peak_threads = 0;
   AverageCounts device_averages = {};  // of gradients, by the devices themselves
   RankTraffic device_traffic = {};     // means of groups, and messages
