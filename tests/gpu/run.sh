@@ -72,10 +72,10 @@ run() {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
   echo "== usable backends: $(bin/assay-train --backends | paste -sd' ')"
   check device bin/worker_cuda_device_test
-  check operations bin/worker_engine_test --gtest_filter='*/cuda:*Plugin*'
+  check operations bin/worker_engine_test --gtest_filter='*/cuda:*/cuda_bf16:*Plugin*'
   check models bin/worker_models_test --gtest_filter='*Cuda*'
   if command -v compute-sanitizer >/dev/null; then
-    check sanitizer compute-sanitizer --error-exitcode 1 bin/worker_engine_test --gtest_filter='*/cuda'
+    check sanitizer compute-sanitizer --error-exitcode 1 bin/worker_engine_test --gtest_filter='*/cuda:*/cuda_bf16'
     check sanitizer-models compute-sanitizer --error-exitcode 1 bin/worker_models_test --gtest_filter='*OnAGpu*'
   fi
   check steps bin/cuda_step_bench

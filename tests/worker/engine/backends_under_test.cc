@@ -44,7 +44,7 @@ std::vector<std::string> BackendsUnderTest() {
 
 std::vector<std::string> MapBackendsUnderTest() {
   std::vector<std::string> names = BackendsUnderTest();
-  names.insert(names.end(), {kOnHostShort, kOnHostShortDirect, kOnHostShortLong});
+  names.insert(names.end(), {kOnHostShort, kOnHostShortDirect, kOnHostShortLong, "cuda-bf16"});
   return names;
 }
 

@@ -37,6 +37,8 @@ TEST(FoldTest, StagesShrinkToOneAndFitTheBuffer) {
     EXPECT_TRUE(std::is_sorted(stages.rbegin(), stages.rend()));
     EXPECT_THAT(FoldSums(rows, columns), Le(kMaxFoldSums));
     EXPECT_THAT(stages.size(), Le(columns < 32 ? 3U : 2U));
+    EXPECT_THAT(FoldSums(rows, columns, kFoldWidth), Le(kMaxFoldSums));
+    EXPECT_THAT(FoldStages(rows, columns, kFoldWidth).size(), Le(2U));
   }
 }
 

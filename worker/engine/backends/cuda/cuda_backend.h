@@ -103,6 +103,11 @@ class CudaBackend : public Backend {
   template <typename Source, typename Finish>
   void FoldRows(absl::string_view what, const Source& source, const Finish& finish, int64_t rows,
                 int64_t columns);
+  // The same for two sums over a map, of which `source` can read kFoldWidth channels at once if
+  // `is_packed`.
+  template <typename Source, typename Finish>
+  void FoldMap(absl::string_view what, const Source& source, const Finish& finish, int64_t rows,
+               int64_t columns, bool is_packed);
   // Makes scratch() at least this large. RESOURCE_EXHAUSTED: no memory.
   absl::Status ReserveScratch(size_t bytes);
   // Memory for any operation while it runs. May move when more is reserved.
@@ -121,6 +126,9 @@ class CudaBackend : public Backend {
  private:
   CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options);
   absl::Status Prepare();
+  template <typename Sum, typename Finish>
+  void FoldPartials(absl::string_view what, const Finish& finish,
+                    const std::vector<int64_t>& stages, int64_t columns);
   template <typename T>
   void Activate(const Tensor& y, const Tensor& bias, const Activation& f);
   template <typename T>
@@ -146,22 +154,52 @@ void CudaBackend::FoldRows(absl::string_view what, const Source& source, const F
   CHECK(columns <= kMaxColumns && FoldSums(rows, columns) <= kMaxFoldSums)
       << "rows=" << rows << " columns=" << columns;
   const std::vector<int64_t> stages = FoldStages(rows, columns);
+  Run(what,
+      Fold<Source, Finish>{.source = source,
+                           .sums = stages.size() == 1 ? nullptr : static_cast<Sum*>(partials_),
+                           .finish = finish,
+                           .rows = rows,
+                           .results = stages[0],
+                           .columns = columns,
+                           .count = stages[0] * columns});
+  FoldPartials<Sum>(what, finish, stages, columns);
+}
+
+template <typename Source, typename Finish>
+void CudaBackend::FoldMap(absl::string_view what, const Source& source, const Finish& finish,
+                          int64_t rows, int64_t columns, bool is_packed) {
+  const std::vector<int64_t> stages = FoldStages(rows, columns, kFoldWidth);
+  if (!is_packed || stages.size() == 1) {
+    FoldRows(what, source, finish, rows, columns);
+    return;
+  }
+  CHECK(columns <= kMaxColumns && FoldSums(rows, columns, kFoldWidth) <= kMaxFoldSums)
+      << "rows=" << rows << " columns=" << columns;
+  Run(what, PackedFold<Source, kFoldWidth>{.source = source,
+                                           .sums = static_cast<Pair*>(partials_),
+                                           .rows = rows,
+                                           .results = stages[0],
+                                           .columns = columns,
+                                           .count = stages[0] * (columns / kFoldWidth)});
+  FoldPartials<Pair>(what, finish, stages, columns);
+}
+
+// All but the first of `stages`.
+template <typename Sum, typename Finish>
+void CudaBackend::FoldPartials(absl::string_view what, const Finish& finish,
+                               const std::vector<int64_t>& stages, int64_t columns) {
   Sum* const buffers[] = {static_cast<Sum*>(partials_),
                           static_cast<Sum*>(partials_) + stages[0] * columns};
-  const auto fold = [&](const auto& terms, int64_t terms_rows, size_t stage) {
+  for (size_t stage = 1; stage < stages.size(); ++stage) {
     const bool is_last = stage + 1 == stages.size();
-    Run(what,
-        Fold<std::decay_t<decltype(terms)>, Finish>{.source = terms,
-                                                    .sums = is_last ? nullptr : buffers[stage % 2],
-                                                    .finish = finish,
-                                                    .rows = terms_rows,
-                                                    .results = stages[stage],
-                                                    .columns = columns,
-                                                    .count = stages[stage] * columns});
-  };
-  fold(source, rows, 0);
-  for (size_t stage = 1; stage < stages.size(); ++stage)
-    fold(Partials<Sum>{buffers[(stage - 1) % 2]}, stages[stage - 1], stage);
+    Run(what, Fold<Partials<Sum>, Finish>{.source = {buffers[(stage - 1) % 2]},
+                                          .sums = is_last ? nullptr : buffers[stage % 2],
+                                          .finish = finish,
+                                          .rows = stages[stage - 1],
+                                          .results = stages[stage],
+                                          .columns = columns,
+                                          .count = stages[stage] * columns});
+  }
 }
 
 }  // namespace assay::cuda

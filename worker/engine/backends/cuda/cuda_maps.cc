@@ -67,7 +67,8 @@ void CudaMaps::ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor&
                                 .mean = mean.As<float>(),
                                 .variance = variance.As<float>(),
                                 .share = 1 / static_cast<double>(e.rows)};
-    backend_->FoldRows("channel moments", Offsets<T>{x.As<T>()}, moments, e.rows, e.columns);
+    backend_->FoldMap("channel moments", Offsets<T>{x.As<T>()}, moments, e.rows, e.columns,
+                      IsPacked(e.columns, kFoldWidth, {x.data}));
   });
 }
 
@@ -89,9 +90,10 @@ void CudaMaps::NormaliseSums(const Normalisation& n, const Tensor& x, const Tens
   CHECK(x.shape == y.shape && x.shape == dy.shape && scale_gradient.elements() == e.columns &&
         shift_gradient.elements() == e.columns);
   WithType(x, [&]<typename T>(T) {
-    backend_->FoldRows(
-        "scale and shift gradients", NormalProducts<T>{x.As<T>(), dy.As<T>(), TermsOf(n, x)},
-        Both{scale_gradient.As<float>(), shift_gradient.As<float>()}, e.rows, e.columns);
+    backend_->FoldMap("scale and shift gradients",
+                      NormalProducts<T>{x.As<T>(), dy.As<T>(), TermsOf(n, x)},
+                      Both{scale_gradient.As<float>(), shift_gradient.As<float>()}, e.rows,
+                      e.columns, IsPacked(e.columns, kFoldWidth, {x.data, dy.data}));
   });
 }
 

@@ -73,8 +73,24 @@ struct Offsets {
   const T* x;
 
   ASSAY_DEVICE Pair operator()(const Term& t) const {
-    const double offset = double{float(x[t.index])} - double{float(x[t.column])};
+    return Of(float(x[t.index]), float(x[t.column]));
+  }
+  ASSAY_DEVICE static Pair Of(float value, float first) {
+    const double offset = double{value} - double{first};
     return {offset, offset * offset};
+  }
+
+  // For PackedFold: first numbers, and what a row adds.
+  template <int kWidth>
+  ASSAY_DEVICE Pack<T, kWidth> At(int64_t column) const {
+    return PackAt<kWidth>(x + column);
+  }
+  template <int kWidth>
+  ASSAY_DEVICE void Add(int64_t index, const Pack<T, kWidth>& firsts, Pair (&sums)[kWidth]) const {
+    const Pack<T, kWidth> pack = PackAt<kWidth>(x + index);
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      sums[j] += Of(float(pack.values[j]), float(firsts.values[j]));
   }
   friend bool operator==(const Offsets&, const Offsets&) = default;
 };
@@ -105,10 +121,33 @@ struct NormalProducts {
   ChannelTerms channels;
 
   ASSAY_DEVICE Pair operator()(const Term& t) const {
-    const ChannelTerm channel = channels.At(t.column);
-    const float normal = channel.Normal(float(x[t.index]));
-    const double gradient{channel.Gradient(normal, float(dy[t.index]))};
+    return Of(channels.At(t.column), float(x[t.index]), float(dy[t.index]));
+  }
+  ASSAY_DEVICE static Pair Of(const ChannelTerm& channel, float value, float incoming) {
+    const float normal = channel.Normal(value);
+    const double gradient{channel.Gradient(normal, incoming)};
     return {gradient * double{normal}, gradient};
+  }
+
+  // For PackedFold.
+  template <int kWidth>
+  struct Terms {
+    ChannelTerm of[kWidth];
+  };
+  template <int kWidth>
+  ASSAY_DEVICE Terms<kWidth> At(int64_t column) const {
+    Terms<kWidth> terms;
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      terms.of[j] = channels.At(column + j);
+    return terms;
+  }
+  template <int kWidth>
+  ASSAY_DEVICE void Add(int64_t index, const Terms<kWidth>& terms, Pair (&sums)[kWidth]) const {
+    const Pack<T, kWidth> values = PackAt<kWidth>(x + index), dys = PackAt<kWidth>(dy + index);
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      sums[j] += Of(terms.of[j], float(values.values[j]), float(dys.values[j]));
   }
   friend bool operator==(const NormalProducts&, const NormalProducts&) = default;
 };

@@ -105,16 +105,18 @@ void PadByCopy(const ConvShape& conv, ConvolutionLayout* layout) {
 
 }  // namespace
 
-std::vector<int64_t> FoldStages(int64_t rows, int64_t columns) {
-  const int64_t most = std::max<int64_t>(1, kFoldThreads / columns);
-  std::vector<int64_t> stages = {std::min(most, CeilDiv(rows, kFoldRows))};
+std::vector<int64_t> FoldStages(int64_t rows, int64_t columns, int64_t width) {
+  // Wide threads have more under way each, so that half as many do.
+  const int64_t most = width == 1 ? kFoldThreads / columns
+                                  : std::min(kFoldThreads / 2 * width / columns, kBlockRows);
+  std::vector<int64_t> stages = {std::min(std::max<int64_t>(1, most), CeilDiv(rows, kFoldRows))};
   while (stages.back() > 1)
     stages.push_back(CeilDiv(stages.back(), kBlockRows));
   return stages;
 }
 
-size_t FoldSums(int64_t rows, int64_t columns) {
-  const std::vector<int64_t> stages = FoldStages(rows, columns);
+size_t FoldSums(int64_t rows, int64_t columns, int64_t width) {
+  const std::vector<int64_t> stages = FoldStages(rows, columns, width);
   const int64_t second = stages.size() > 1 ? stages[1] : 0;
   return static_cast<size_t>((stages[0] + second) * columns);
 }

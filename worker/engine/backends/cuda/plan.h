@@ -22,13 +22,16 @@ namespace assay::cuda {
 
 // A sum has at most this many columns, and then its stages never leave more sums than these.
 inline constexpr int64_t kMaxColumns = 1 << 16;
-inline constexpr size_t kMaxFoldSums = size_t{3} * kMaxColumns;
+inline constexpr size_t kMaxFoldSums = size_t{5} * kMaxColumns;
 
 // Numbers of results of the Folds that sum the rows of a (rows, columns); the last is 1. Two
-// stages where there are 32 columns or more, as in every map.
-std::vector<int64_t> FoldStages(int64_t rows, int64_t columns);
+// stages where there are 32 columns or more, as in every map. `width`: columns that a thread of the
+// first takes.
+std::vector<int64_t> FoldStages(int64_t rows, int64_t columns, int64_t width = 1);
 // Sums that the stages leave for each other, two buffers taking turns.
-size_t FoldSums(int64_t rows, int64_t columns);
+size_t FoldSums(int64_t rows, int64_t columns, int64_t width = 1);
+// The width of a PackedFold.
+inline constexpr int kFoldWidth = 4;
 
 // --- Loops over maps ---
 

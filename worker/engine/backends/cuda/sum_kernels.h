@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "worker/engine/backends/cuda/pack.h"
 #include "worker/engine/bfloat16.h"
 
 namespace assay::cuda {
@@ -77,6 +78,31 @@ struct Fold {
     Store(i, Part(i, 0, 1));
   }
   friend bool operator==(const Fold&, const Fold&) = default;
+};
+
+// The first Fold of two sums over a map: each thread takes kWidth columns side by side, which
+// `Source` reads at once. A Fold of Partials goes on with what it leaves.
+template <typename Source, int kWidth>
+struct PackedFold {
+  Source source;
+  Pair* sums;  // (results, columns)
+  int64_t rows, results, columns;
+  int64_t count;  // results * columns / kWidth
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const int64_t packs = columns / kWidth, result = i / packs, first = i % packs * kWidth;
+    const auto terms = source.template At<kWidth>(first);
+    Pair pairs[kWidth] = {};
+#ifdef __CUDA_ARCH__
+#pragma unroll 4
+#endif
+    for (int64_t row = result; row < rows; row += results)
+      source.Add(row * columns + first, terms, pairs);
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      sums[result * columns + first + j] = pairs[j];
+  }
+  friend bool operator==(const PackedFold&, const PackedFold&) = default;
 };
 
 // --- What becomes of sums, by columns ---
