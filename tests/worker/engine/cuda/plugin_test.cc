@@ -31,6 +31,11 @@ TEST(PluginTest, WithoutAPluginTheMessageNamesTheFilesAndTheRemedy) {
                                            HasSubstr("nvcc"), HasSubstr("\"onednn\""))));
 }
 
+// Where `cmake --install` puts it, seen from the folder of the programs.
+TEST(PluginTest, ItIsLookedForWhereItIsInstalled) {
+  EXPECT_THAT(PluginPaths(), Contains(HasSubstr("/../lib/assay/libassay_cuda.so")));
+}
+
 TEST(PluginTest, AFileThatIsNoLibrarySaysSo) {
   const TempDir dir;
   const std::string path = JoinPath(dir.path(), "libassay_cuda.so");
