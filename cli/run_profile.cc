@@ -43,6 +43,7 @@ const std::vector<Column>& ProfileFields() {
       {"waiting for input, s", "profile.input_wait_s", Format::kNumber},
       {"of the slowest rank, s", "profile.input_wait_max_s", Format::kNumber},
       {"copying input, s", "profile.input_copy_s", Format::kNumber},
+      {"samples kept on the device", "profile.cached_samples"},
       {"collectives exposed, s", "profile.collective_exposed_s", Format::kNumber},
       {"collectives overlapped, s", "profile.collective_overlapped_s", Format::kNumber},
       {"of it waiting for ranks, s", "profile.collective_wait_s", Format::kNumber},

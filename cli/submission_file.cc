@@ -91,6 +91,8 @@ const std::vector<std::string>& HyperparameterKeys() {
       "local_eval_batch_size",
       // How large pieces of the gradients are that GPUs average while the rest are computed.
       "gradient_bucket_mib",
+      // Memory of each rank's device for samples that come by again.
+      "device_cache_mib",
       // Beyond the reference: not in the closed division.
       "data_augmentation", "gradient_skip_layer", "gradient_skip_after_epochs",
       "opt_learning_rate_decay_epochs", "opt_learning_rate_decay_end_factor",

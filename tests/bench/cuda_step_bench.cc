@@ -2,10 +2,11 @@
 //
 //   cuda_step_bench [BACKEND...]       default: cuda cuda-tf32 cuda-bf16
 //
-// Per backend, model, extent and batch: the median time of a step with the copy of its input and
-// the loss read back, samples per second, and multiply-adds (counted twice, without padding,
-// normalisation or optimizer) per second. Steps before the sixth are not counted: libraries load
-// and choose, and the step is recorded. Exit status 1 if a backend cannot be used.
+// Per backend, model, extent and batch: the median time of a step, during which the next batch is
+// copied to the device, with the loss read back, samples per second, and multiply-adds (counted
+// twice, without padding, normalisation or optimizer) per second. Steps before the sixth are not
+// counted: libraries load and choose, and the step is recorded. Exit status 1 if a backend cannot
+// be used.
 
 #include <algorithm>
 #include <chrono>

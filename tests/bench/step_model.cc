@@ -28,6 +28,11 @@ std::vector<std::byte> DrawBytes(int64_t count, Draw draw) {
 
 StepModel::StepModel(const ModelSpec& spec, std::unique_ptr<Trainable> model)
     : model_(std::move(model)) {
+  Draw(spec);
+  pins_ = {model_->Pin(input_), model_->Pin(targets_)};
+}
+
+void StepModel::Draw(const ModelSpec& spec) {
   const Stream stream(1, Purpose::kTest);
   const int64_t inputs = model_->batch_size() * model_->input_elements();
   if (spec.name == "cosmoflow") {
@@ -52,12 +57,15 @@ absl::StatusOr<std::unique_ptr<StepModel>> StepModel::Make(const ModelSpec& spec
 
 absl::Status StepModel::Train() {
   const auto keep = [](std::span<float>) { return absl::OkStatus(); };
-  ASSIGN_OR_RETURN(loss_, model_->TrainStep(batch(), {.step = step_++}, kLearningRate, keep));
+  // As in a run whose next batch has been read in time.
+  const Batch same = batch();
+  ASSIGN_OR_RETURN(loss_, model_->TrainStep(same, {.step = step_++}, kLearningRate, keep, &same));
   return absl::OkStatus();
 }
 
 absl::Status StepModel::Evaluate() {
-  return model_->EvalBatch(batch()).status();
+  const Batch same = batch();
+  return model_->EvalBatch(same, &same).status();
 }
 
 }  // namespace assay

@@ -3,6 +3,7 @@
 #ifndef TESTS_BENCH_STEP_MODEL_H_
 #define TESTS_BENCH_STEP_MODEL_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -25,7 +26,8 @@ class StepModel {
   static absl::StatusOr<std::unique_ptr<StepModel>> Make(const ModelSpec& spec,
                                                          const std::string& backend);
 
-  // The input copied in, both passes, the optimizer, the loss read back. Errors of TrainStep.
+  // The input copied in (on a device: taken over, because it travelled during the step before),
+  // both passes, the optimizer, the loss read back. Errors of TrainStep.
   absl::Status Train();
   // The input copied in, forward, the quality. Errors of EvalBatch.
   absl::Status Evaluate();
@@ -36,10 +38,12 @@ class StepModel {
 
  private:
   StepModel(const ModelSpec& spec, std::unique_ptr<Trainable> model);
+  void Draw(const ModelSpec& spec);
   Batch batch() const { return MakeBatch(input_, targets_); }
 
   const std::unique_ptr<Trainable> model_;
   std::vector<std::byte> input_, targets_;
+  std::array<std::shared_ptr<void>, 2> pins_;  // of both
   uint64_t step_ = 0;
   float loss_ = 0;
 };

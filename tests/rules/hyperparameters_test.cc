@@ -107,7 +107,8 @@ TEST(HyperparametersTest, HowTheWorkIsDividedIsNoBusinessOfTheRules) {
   EXPECT_THAT(CheckHyperparameters(V3(), "cosmoflow", "closed",
                                    {{"spatial_grid", JsonList{4, 4}},
                                     {"checkpoint_interval_steps", 100},
-                                    {"gradient_bucket_mib", 8}}),
+                                    {"gradient_bucket_mib", 8},
+                                    {"device_cache_mib", 4096}}),
               IsEmpty());
 }
 

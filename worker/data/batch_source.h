@@ -10,13 +10,16 @@
 
 #include "absl/status/statusor.h"
 
+#include "common/cache_place.h"
+
 namespace assay::data {
 
 // Samples one after the other, in the types of their format (worker/data/sample_format.h).
 struct Batch {
   std::vector<std::byte> input;
   std::vector<std::byte> targets;
-  int size = 0;  // samples
+  std::vector<CachePlace> cache;  // of each sample; of those that are there `input` holds anything
+  int size = 0;                   // samples
 
   template <typename T>
   std::span<const T> Input() const {

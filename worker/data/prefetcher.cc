@@ -1,5 +1,6 @@
 #include "worker/data/prefetcher.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -58,6 +59,7 @@ Prefetcher::Prefetcher(const PrefetchOptions& options, const SampleFormat& forma
   for (Slot& slot : slots_) {
     slot.batch.input.resize(samples * format.input_bytes);
     slot.batch.targets.resize(samples * format.target_bytes);
+    slot.batch.cache.resize(samples);
     slot.batch.size = options.batch_size;
     slot.missing = options.batch_size;
   }
@@ -86,8 +88,9 @@ Prefetcher::Slot* Prefetcher::SlotOf(int64_t batch) {
 void Prefetcher::ReadLoop() {
   const std::unique_ptr<SampleReader> reader = format_.make_reader();
   for (std::optional<Ticket> ticket = TakeTicket(); ticket; ticket = TakeTicket()) {
-    const absl::Status status = ReadSample(*ticket, reader.get());
-    Finish(*ticket, status, reader->stored_bytes());
+    const bool is_read = !ticket->sample.cache.is_there;
+    const absl::Status status = is_read ? ReadSample(*ticket, reader.get()) : absl::OkStatus();
+    Finish(*ticket, status, is_read ? reader->stored_bytes() : 0);
   }
 }
 
@@ -124,7 +127,10 @@ std::optional<Prefetcher::Ticket> Prefetcher::TakeTicket() {
     batch_ready_.NotifyAll();  // Next may wait for a batch that will not come
     return std::nullopt;
   }
-  return Ticket{next_ticket_++, std::move(epoch_samples_[epoch_position_++])};
+  Ticket ticket = {next_ticket_++, std::move(epoch_samples_[epoch_position_++])};
+  const auto place = static_cast<size_t>(ticket.number % options_.batch_size);
+  SlotOf(ticket.number / options_.batch_size)->batch.cache[place] = ticket.sample.cache;
+  return ticket;
 }
 
 // Reads the file into its place in its slot.
@@ -155,6 +161,55 @@ void Prefetcher::Finish(const Ticket& ticket, const absl::Status& status, int64_
 absl::StatusOr<const Batch*> Prefetcher::Next() {
   if (threads_.empty())
     return absl::FailedPreconditionError("Next before Start: reading must be begun first");
+  ASSIGN_OR_RETURN(Batch* const batch, WaitForNext());
+  if (!std::exchange(is_next_restored_, false)) RestoreTargets(batch);
+  return batch;
+}
+
+const Batch* Prefetcher::Peek() {
+  if (threads_.empty()) return nullptr;
+  Batch* const batch = FindNext();
+  if (batch != nullptr && !std::exchange(is_next_restored_, true)) RestoreTargets(batch);
+  return batch;
+}
+
+// What is to be delivered next, if all of it was read.
+Batch* Prefetcher::FindNext() {
+  MutexLock lock(&mutex_);
+  const int64_t last_ticket = (delivered_ + 1) * options_.batch_size - 1;
+  Slot* const slot = SlotOf(delivered_);
+  if (!returned_error_.ok() || HasFailed(last_ticket) || slot->missing > 0) return nullptr;
+  return &slot->batch;
+}
+
+// Those of samples that were not read again. All batches before this one are complete, so the
+// targets are there.
+void Prefetcher::RestoreTargets(Batch* batch) {
+  const size_t size = format_.target_bytes;
+  for (size_t i = 0; i < batch->cache.size(); ++i) {
+    const CachePlace& place = batch->cache[i];
+    if (place.slot == CachePlace::kNowhere) continue;
+    std::byte* const targets = batch->targets.data() + i * size;
+    std::vector<std::byte>& kept = kept_targets_[place.slot];
+    if (place.is_there) {
+      CHECK(kept.size() == size) << "slot=" << place.slot;
+      std::copy(kept.begin(), kept.end(), targets);
+    } else {
+      kept.assign(targets, targets + size);
+    }
+  }
+}
+
+std::vector<std::span<std::byte>> Prefetcher::memory() {
+  std::vector<std::span<std::byte>> memory;
+  for (Slot& slot : slots_) {
+    memory.emplace_back(slot.batch.input);
+    memory.emplace_back(slot.batch.targets);
+  }
+  return memory;
+}
+
+absl::StatusOr<Batch*> Prefetcher::WaitForNext() {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(returned_error_);
   ReleaseDelivered();

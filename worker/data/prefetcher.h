@@ -8,18 +8,24 @@
 // Every sample of every epoch has a ticket: its number in reading order. Threads take tickets in
 // order and read into the batch slot that belongs to the ticket; a slot is free again when the
 // trainer asks for the batch after it.
+//
+// A sample that a device has kept (CachePlace) is not read again. Only its targets are kept here
+// too, because the host judges predictions.
 
 #ifndef WORKER_DATA_PREFETCHER_H_
 #define WORKER_DATA_PREFETCHER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -68,6 +74,13 @@ class Prefetcher final : public BatchSource {
   // batch size. Otherwise the codes of SampleReader::Read, naming the file.
   absl::StatusOr<const Batch*> Next() override;
 
+  // What Next will deliver, if it has been read already; null if not, or if Next will fail. Never
+  // waits, and delivers nothing. Valid until the call after that Next. From Next's thread.
+  const Batch* Peek();
+
+  // The memory in which all batches lie, for as long as this lives.
+  std::vector<std::span<std::byte>> memory();
+
   // How many calls of Next had to wait for a batch. One that grows with every step means that
   // reading, not computing, sets the pace. Thread-safe.
   int64_t waits() const;
@@ -98,6 +111,9 @@ class Prefetcher final : public BatchSource {
   bool HasFailed(int64_t last_ticket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseDelivered() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Slot* SlotOf(int64_t batch);
+  absl::StatusOr<Batch*> WaitForNext();
+  Batch* FindNext();
+  void RestoreTargets(Batch* batch);
 
   // Constant after construction. The content of a slot belongs to the threads that hold its tickets
   // until `missing` is 0, and then to the trainer until the next call of Next.
@@ -105,6 +121,10 @@ class Prefetcher final : public BatchSource {
   const SampleFormat format_;
   std::vector<Slot> slots_;
   std::vector<std::thread> threads_;
+
+  // The trainer's.
+  absl::flat_hash_map<int64_t, std::vector<std::byte>> kept_targets_;  // by slot of the cache
+  bool is_next_restored_ = false;
 
   mutable Mutex mutex_;
   CondVar slot_freed_;

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 
+#include "common/cache_place.h"
 #include "common/dataset/climate_file.h"
 #include "common/dataset/tfrecord.h"
 #include "worker/data/cube_block.h"
@@ -23,6 +24,7 @@ namespace assay::data {
 struct SampleToRead {
   std::string path;
   int symmetry = 0;  // of a cube, by number (cube_symmetry.h); 0: as it is
+  CachePlace cache = {};
 };
 
 // Where one sample goes; as large as its format says, and aligned for any type of number.

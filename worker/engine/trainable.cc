@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "worker/engine/adaptive.h"
 #include "worker/engine/rank_average.h"
+#include "worker/engine/side_copies.h"
 
 namespace assay {
 namespace {
@@ -75,7 +76,34 @@ absl::Status Trainable::Commit() {
   }
   training_.objective->Start();
   if (evaluation_.model != nullptr) evaluation_.objective->Start();
+  return MakeFeeds();
+}
+
+absl::Status Trainable::MakeFeeds() {
+  ASSIGN_OR_RETURN(train_feed_,
+                   BatchFeed::Make(backend_.get(), training_.input, training_.targets));
+  ASSIGN_OR_RETURN(eval_feed_,
+                   BatchFeed::Make(backend_.get(), evaluation().input, evaluation().targets));
   return absl::OkStatus();
+}
+
+absl::Status Trainable::ReserveCache(int64_t samples) {
+  CHECK(cache_ == nullptr && samples > 0) << "samples=" << samples;
+  if (backend_->is_host_memory())
+    return absl::InvalidArgumentError(
+        absl::StrCat("backend ", backend_->name(),
+                     " computes in the host's memory and keeps no samples of its own; choose one "
+                     "with a device, or no cache"));
+  ASSIGN_OR_RETURN(cache_,
+                   SampleCache::Make(backend_.get(), training_.input, training_.targets, samples));
+  train_feed_->set_cache(cache_.get());
+  eval_feed_->set_cache(cache_.get());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<void> Trainable::Pin(std::span<std::byte> host) {
+  SideCopies* const copies = backend_->side_copies();
+  return copies == nullptr ? nullptr : copies->Pin(host);
 }
 
 // An evaluation in batches of training's size takes training's tensors.
@@ -91,24 +119,23 @@ absl::Status Trainable::Reserve(Lane* lane) {
   return lane->objective->Plan(&buffers_);
 }
 
-// Copies a batch in and returns its samples; those that a short batch lacks keep older values.
-int64_t Trainable::CopyIn(const Batch& batch, const Lane& lane) {
-  const int64_t samples = std::ssize(batch.targets) / BytesPerSample(lane.targets);
-  CHECK(samples >= 1 && samples <= lane.batch() &&
-        std::ssize(batch.targets) == samples * BytesPerSample(lane.targets) &&
-        std::ssize(batch.input) == samples * BytesPerSample(lane.input))
-      << "target_bytes=" << batch.targets.size() << " input_bytes=" << batch.input.size()
-      << " input=" << lane.input.shape.ToString();
-  const MonoTime begin = clock_ == nullptr ? MonoTime() : clock_->Mono();
-  backend_->CopyIn(batch.input.data(), FirstSamples(lane.input, samples));
-  backend_->CopyIn(batch.targets.data(), FirstSamples(lane.targets, samples));
-  if (clock_ != nullptr) input_copy_time_ += clock_->Mono() - begin;
-  return samples;
+int64_t Trainable::SamplesOf(const Batch& batch) const {
+  return std::ssize(batch.targets) / BytesPerSample(training_.targets);
 }
 
-// The first samples of a tensor that has the batch first, as one vector per sample.
-Tensor Trainable::FirstSamples(const Tensor& tensor, int64_t samples) const {
-  return {tensor.data, {samples, tensor.elements() / tensor.shape[0]}, tensor.dtype};
+// Does what copies batches, and measures it.
+void Trainable::Copying(absl::FunctionRef<void()> copy) {
+  const MonoTime begin = clock_ == nullptr ? MonoTime() : clock_->Mono();
+  copy();
+  if (clock_ != nullptr) input_copy_time_ += clock_->Mono() - begin;
+}
+
+// When the work on a batch was issued and is not yet waited for.
+void Trainable::AwaitAndStage(BatchFeed* feed, const Batch* next) {
+  Copying([feed, next] {
+    feed->Await();
+    if (next != nullptr) feed->Stage(*next);
+  });
 }
 
 // Adds this batch's gradients to those before it; true if it is the last before a step, and then
@@ -131,8 +158,10 @@ bool Trainable::Accumulate() {
 }
 
 absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPosition& position,
-                                           double learning_rate, ReduceGradients reduce) {
-  CHECK(CopyIn(batch, training_) == batch_size()) << "a short batch in training";
+                                           double learning_rate, ReduceGradients reduce,
+                                           const Batch* next) {
+  CHECK(SamplesOf(batch) == batch_size()) << "a short batch in training";
+  Copying([&] { train_feed_->Take(batch); });
   const Pass pass = {
       .is_training = true,
       .step = position.step,
@@ -144,6 +173,7 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
                             loss_);
   Backward(pass);
   backend_->EndSection();
+  AwaitAndStage(train_feed_.get(), next);
   const float loss = Loss();
   Fetch(&training_);
   if (Accumulate()) {
@@ -224,15 +254,17 @@ float Trainable::Loss() {
   return loss;
 }
 
-absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch) {
+absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch, const Batch* next) {
   Lane& lane = evaluation_.model == nullptr ? training_ : evaluation_;
   if (evaluation_.model != nullptr && std::exchange(is_evaluation_old_, false))
     evaluation_.model->ParametersChanged();
-  const int64_t samples = CopyIn(batch, lane);
+  const int64_t samples = SamplesOf(batch);
+  Copying([&] { eval_feed_->Take(batch); });
   training_.prediction = {};
   backend_->BeginSection(kEvaluationSection);
   lane.prediction = lane.model->Forward(lane.input, {.is_training = false});
   backend_->EndSection();
+  AwaitAndStage(eval_feed_.get(), next);
   Fetch(&lane);
   const auto first = [samples](const Tensor& tensor) {
     return Tensor{tensor.data, tensor.shape.WithFirst(samples), tensor.dtype};

@@ -28,6 +28,8 @@
 #include "common/clock.h"
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
+#include "worker/engine/batch.h"
+#include "worker/engine/batch_feed.h"
 #include "worker/engine/gradient_buckets.h"
 #include "worker/engine/host_mirror.h"
 #include "worker/engine/model.h"
@@ -35,18 +37,6 @@
 #include "worker/engine/optimizer.h"
 
 namespace assay {
-
-// One local batch on the host, borrowed for the call: whole samples, batch first, in the types of
-// the model's input and of its objective's targets.
-struct Batch {
-  std::span<const std::byte> input;
-  std::span<const std::byte> targets;
-};
-
-template <typename Input, typename Target>
-Batch MakeBatch(const Input& input, const Target& targets) {
-  return {std::as_bytes(std::span(input)), std::as_bytes(std::span(targets))};
-}
 
 // A committed model and what it is trained for; both belong to one backend.
 struct ModelParts {
@@ -112,8 +102,11 @@ class Trainable {
   // Returns the local loss before the step: the objective's plus the L2 term. `batch` must be full.
   // The status of `reduce` if it fails (nothing was updated; the process should end).
   // OUT_OF_RANGE: the loss is not finite; reported after `reduce`, so that no peer waits in vain.
+  // `next`: what the next call will be given, if it is known already; a device takes it in while it
+  // computes. It must stay as it is until that call returns. Null changes no result.
   absl::StatusOr<float> TrainStep(const Batch& batch, const StepPosition& position,
-                                  double learning_rate, ReduceGradients reduce);
+                                  double learning_rate, ReduceGradients reduce,
+                                  const Batch* next = nullptr);
 
   // Of the layers up to `layer` (Model::FreezeThrough): their gradients are no longer computed nor
   // given to `reduce`, which gets the others' alone, and their parameters stay as they are.
@@ -122,8 +115,8 @@ class Trainable {
   }
 
   // Quality and loss of up to eval_batch_size() samples, without dropout and with running
-  // statistics. OUT_OF_RANGE: a prediction is not finite.
-  absl::StatusOr<EvalSums> EvalBatch(const Batch& batch);
+  // statistics. OUT_OF_RANGE: a prediction is not finite. `next`: as in TrainStep, of EvalBatch.
+  absl::StatusOr<EvalSums> EvalBatch(const Batch& batch, const Batch* next = nullptr);
 
   // The objective's quality of the last TrainStep's predictions, divided by samples and terms;
   // `batch` is what that step was given. Before the next EvalBatch. OUT_OF_RANGE as EvalBatch.
@@ -168,8 +161,21 @@ class Trainable {
   // From now on the time that batches take to get to the backend is measured; null: it is not.
   // `clock` must outlive its use.
   void set_clock(const Clock* clock) { clock_ = clock; }
-  // Of all batches so far: what TrainStep and EvalBatch spent copying them in.
+  // Of all batches so far: what TrainStep and EvalBatch spent copying them in, starting copies and
+  // waiting for those that were not there in time.
   absl::Duration input_copy_time() const { return input_copy_time_; }
+
+  // From now on up to so many samples, of both kinds of batches, stay in the device's memory
+  // (Batch::cache says which). Once. INVALID_ARGUMENT: the backend computes in the host's memory.
+  // RESOURCE_EXHAUSTED: no memory.
+  absl::Status ReserveCache(int64_t samples);
+  // Samples so far that came out of it.
+  int64_t cached_samples() const {
+    return train_feed_->kept_samples() + eval_feed_->kept_samples();
+  }
+  // Makes copies of batches that lie in `host` cheaper (SideCopies::Pin); null where that is
+  // nothing. The result must end before this and `host` do.
+  std::shared_ptr<void> Pin(std::span<std::byte> host);
 
   // The backend's own averages over ranks, or null. Once its ranks have joined, TrainStep takes the
   // gradients' means there and does not call `reduce`.
@@ -195,9 +201,11 @@ class Trainable {
   absl::Status Reserve(Lane* lane);
   const Lane& evaluation() const { return evaluation_.model == nullptr ? training_ : evaluation_; }
   void Fetch(Lane* lane);
-  int64_t CopyIn(const Batch& batch, const Lane& lane);
+  absl::Status MakeFeeds();
+  int64_t SamplesOf(const Batch& batch) const;
+  void Copying(absl::FunctionRef<void()> copy);
+  void AwaitAndStage(BatchFeed* feed, const Batch* next);
   bool Accumulate();
-  Tensor FirstSamples(const Tensor& tensor, int64_t samples) const;
   float Loss();
   void Backward(Pass pass);
   void AverageAll();
@@ -215,6 +223,8 @@ class Trainable {
   GroupMean* group_ = nullptr;
   const Clock* clock_ = nullptr;
   absl::Duration input_copy_time_;
+  std::unique_ptr<SampleCache> cache_;
+  std::unique_ptr<BatchFeed> train_feed_, eval_feed_;
   Arena buffers_;
   Tensor loss_;                               // (1)
   Tensor square_sum_;                         // (1)

@@ -42,7 +42,8 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
   v1::RunSpec kept = run;
   kept.clear_hyperparameters();
   for (const v1::Hyperparameter& parameter : run.hyperparameters())
-    if (parameter.key() != kCheckpointKey) *kept.add_hyperparameters() = parameter;
+    if (parameter.key() != kCheckpointKey && parameter.key() != kDeviceCacheKey)
+      *kept.add_hyperparameters() = parameter;
   std::string text;
   CHECK(google::protobuf::TextFormat::PrintToString(kept, &text));
   return Sha256Hex(text);

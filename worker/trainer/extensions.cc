@@ -13,6 +13,7 @@ namespace assay {
 namespace {
 
 constexpr int64_t kEvalBatchMax = 4096;
+constexpr int64_t kDeviceCacheMibMax = 1 << 24;  // 16 TiB: more than any device has
 
 // The coordinator refuses these already; a run spec may come from elsewhere.
 absl::Status CheckDivision(const v1::RunSpec& run) {
@@ -27,6 +28,19 @@ absl::Status CheckDivision(const v1::RunSpec& run) {
                                        finding->rule_id, "); ", finding->remedy));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ReadDeviceCache(const Hyperparameters& parameters,
+                                        data::Augmentation augmentation) {
+  ASSIGN_OR_RETURN(const int64_t mebibytes, parameters.Integer(kDeviceCacheKey, 0));
+  if (mebibytes < 0 || mebibytes > kDeviceCacheMibMax)
+    return InvalidField(kDeviceCacheKey, absl::StrCat("want 0 (none) to ", kDeviceCacheMibMax,
+                                                      " MiB for each rank, found ", mebibytes));
+  if (mebibytes > 0 && augmentation != data::Augmentation::kNone)
+    return InvalidField(kDeviceCacheKey,
+                        absl::StrCat("augmented samples differ in every epoch; leave it out, or ",
+                                     kAugmentationKey));
+  return mebibytes;
 }
 
 absl::StatusOr<GradientSkip> ReadGradientSkip(const Hyperparameters& parameters) {
@@ -59,6 +73,8 @@ absl::StatusOr<Extensions> ReadExtensions(const Hyperparameters& parameters,
   const absl::StatusOr<data::Augmentation> parsed = data::ParseAugmentation(augmentation);
   if (!parsed.ok()) return InvalidField(kAugmentationKey, parsed.status().message());
   extensions.augmentation = *parsed;
+  ASSIGN_OR_RETURN(extensions.device_cache_mib,
+                   ReadDeviceCache(parameters, extensions.augmentation));
   ASSIGN_OR_RETURN(extensions.gradient_skip, ReadGradientSkip(parameters));
   return extensions;
 }

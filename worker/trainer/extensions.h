@@ -1,5 +1,5 @@
 // What a run may do beyond the reference: hyperparameters of ours, all off by default. The closed
-// division allows the evaluation batch only (common/rules/extensions.h).
+// division allows the evaluation batch and the cache only (common/rules/extensions.h).
 
 #ifndef WORKER_TRAINER_EXTENSIONS_H_
 #define WORKER_TRAINER_EXTENSIONS_H_
@@ -18,6 +18,7 @@ namespace assay {
 
 // Hyperparameters, as logged.
 inline constexpr char kEvalBatchKey[] = "local_eval_batch_size";
+inline constexpr char kDeviceCacheKey[] = "device_cache_mib";
 inline constexpr char kAugmentationKey[] = "data_augmentation";
 inline constexpr char kGradientSkipLayerKey[] = "gradient_skip_layer";
 inline constexpr char kGradientSkipEpochsKey[] = "gradient_skip_after_epochs";
@@ -39,6 +40,7 @@ struct GradientSkip {
 struct Extensions {
   int eval_batch = 0;  // samples that a rank, or a group that shares them, evaluates at once; 0:
                        // as many as it trains on
+  int64_t device_cache_mib = 0;  // of samples that each rank's device keeps
   data::Augmentation augmentation = data::Augmentation::kNone;
   GradientSkip gradient_skip;
 };

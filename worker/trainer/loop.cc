@@ -28,32 +28,7 @@ constexpr absl::Duration kMeetTimeout = absl::Minutes(10);
 // Longer than any step: a rank that is silent for so long is gone or stuck.
 constexpr absl::Duration kCollectiveTimeout = absl::Minutes(5);
 
-constexpr int kReaderThreads = 2;
-constexpr int kPrefetchDepth = 4;
 constexpr int kStagingThreads = 4;
-
-data::SamplerOptions SamplerFor(const TrainerSpec& spec, const DataPlan& plan,
-                                dataset::Split split) {
-  const bool is_training = split == dataset::Split::kTrain;
-  const v1::DatasetSpec& dataset = spec.run.dataset();
-  // Samples are dealt to groups of ranks; a group that covers several nodes is like one node.
-  return {.samples = is_training ? dataset.train_sample_count() : dataset.eval_sample_count(),
-          .world_size = spec.group_count(),
-          .rank = spec.group(),
-          .ranks_per_node = std::max(spec.run.ranks_per_node(), 1) / spec.group_ranks_per_node(),
-          .local_batch = spec.local_batch_size,
-          .staged = dataset.is_staged(),
-          .shuffle = is_training,
-          .seed = static_cast<uint64_t>(spec.run.seed()),
-          .remainder = is_training ? plan.train_remainder : plan.eval_remainder};
-}
-
-// The first `samples` of a batch.
-Batch View(const data::Batch& batch, int64_t samples) {
-  const size_t size = static_cast<size_t>(batch.size), count = static_cast<size_t>(samples);
-  return {.input = std::span(batch.input).first(batch.input.size() / size * count),
-          .targets = std::span(batch.targets).first(batch.targets.size() / size * count)};
-}
 
 std::unique_ptr<Workload> WorkloadOf(const TrainerSpec& spec) {
   const absl::StatusOr<const WorkloadEntry*> entry = FindWorkload(spec.run.benchmark());
@@ -140,6 +115,7 @@ absl::Status TrainingLoop::Initialise() {
   workload_->LogInit(log_.get());
   RETURN_IF_ERROR(BuildModel());
   RETURN_IF_ERROR(WithExitCode(OpenSplits(), ExitCode::kBadData));
+  RETURN_IF_ERROR(ReserveCache());
   return MeetRanks();
 }
 
@@ -172,8 +148,7 @@ absl::Status TrainingLoop::MeetRanks() {
     ASSIGN_OR_RETURN(resumed_at_, checkpoints_->Restore(comm_.get(), Deadline()));
     if (!resumed_at_.has_value()) LOG(INFO) << "no checkpoint, so the run begins anew";
   }
-  RETURN_IF_ERROR(WithExitCode(OpenSource(&train_), ExitCode::kBadData));
-  RETURN_IF_ERROR(WithExitCode(OpenSource(&validation_), ExitCode::kBadData));
+  RETURN_IF_ERROR(OpenSources());
   return CheckStop();
 }
 
@@ -190,59 +165,37 @@ absl::Status TrainingLoop::MeetOnDevice() {
 
 absl::Status TrainingLoop::OpenSplits() {
   const DataPlan plan = workload_->data();
-  for (const dataset::Split kind : {dataset::Split::kTrain, dataset::Split::kValidation}) {
-    Split& split = kind == dataset::Split::kTrain ? train_ : validation_;
-    const data::SamplerOptions options = SamplerFor(spec_, plan, kind);
-    ASSIGN_OR_RETURN(data::Sampler sampler, data::Sampler::Create(options));
-    split.sampler = std::make_unique<data::Sampler>(std::move(sampler));
-    split.samples = split.sampler->samples_per_rank();
-    // Samples are dealt as always; only how many are evaluated at once differs.
-    split.batch = &split == &train_ ? spec_.local_batch_size : spec_.eval_batch_size();
-    split.steps = split.sampler->StepsPerEpoch(split.batch);
-    ASSIGN_OR_RETURN(split.files, dataset::ListSamples(spec_.run.dataset().path(), kind,
-                                                       options.samples, plan.suffix));
-  }
+  ASSIGN_OR_RETURN(train_, OpenSplit(spec_, plan, dataset::Split::kTrain));
+  ASSIGN_OR_RETURN(validation_, OpenSplit(spec_, plan, dataset::Split::kValidation));
   return absl::OkStatus();
 }
 
-// Makes what reads a split, from where the run begins or goes on.
-absl::Status TrainingLoop::OpenSource(Split* split) {
-  const TrainingPosition start = resumed_at_.value_or(TrainingPosition());
-  // Of the training samples of the first epoch, those of the steps already done are left out.
-  const int64_t done = split == &train_ ? start.step : 0;
-  const int64_t first_epoch = done < split->steps ? start.epoch : start.epoch + 1;
-  const data::PrefetchOptions options = {
-      .batch_size = split->batch,
-      .threads = kReaderThreads,
-      .depth = kPrefetchDepth,
-      .first_epoch = static_cast<int>(first_epoch),
-      .epochs = static_cast<int>(std::max<int64_t>(spec_.run.epoch_count_max() - first_epoch, 0))};
-  const auto order = [this, split, epoch_in_part = start.epoch,
-                      skipped = done * split->batch](int epoch) {
-    std::vector<data::SampleToRead> samples = SamplesOf(*split, epoch);
-    if (epoch == epoch_in_part) samples.erase(samples.begin(), samples.begin() + skipped);
-    // The reader knows full batches only; what fills up the last is never looked at.
-    while (!samples.empty() && samples.size() % static_cast<size_t>(split->batch) != 0)
-      samples.push_back(samples.back());
-    return samples;
-  };
-  ASSIGN_OR_RETURN(split->source,
-                   data::Prefetcher::Create(options, workload_->data().format, order));
+// Room on the device for samples that come by again. It fills after the clock has started.
+absl::Status TrainingLoop::ReserveCache() {
+  ASSIGN_OR_RETURN(const int64_t samples,
+                   WithExitCode(DivideCache(spec_, workload_->data(), &train_, &validation_),
+                                ExitCode::kBadSpec));
+  if (samples == 0) return absl::OkStatus();
+  const absl::Status status = Annotate(model_->ReserveCache(samples), kDeviceCacheKey);
+  if (!status.ok())
+    return WithExitCode(
+        status, absl::IsInvalidArgument(status) ? ExitCode::kBadSpec : ExitCode::kOutOfMemory);
+  LOG(INFO) << "device_cache_samples=" << samples << " train=" << train_.slots << " of "
+            << train_.distinct_samples() << " validation=" << validation_.slots << " of "
+            << validation_.distinct_samples();
   return absl::OkStatus();
 }
 
-// What this rank reads of a split in an epoch, in order.
-std::vector<data::SampleToRead> TrainingLoop::SamplesOf(const Split& split, int epoch) const {
-  const data::Augmentation augmentation =
-      &split == &train_ ? spec_.extensions.augmentation : data::Augmentation::kNone;
-  std::vector<data::SampleToRead> samples;
-  for (const uint32_t index : split.sampler->Order(epoch)) {
-    const int symmetry = data::DrawSymmetry(augmentation, static_cast<uint64_t>(spec_.run.seed()),
-                                            static_cast<uint32_t>(epoch), index);
-    samples.push_back(
-        {.path = JoinPath(spec_.data_directory, split.files[index]), .symmetry = symmetry});
+absl::Status TrainingLoop::OpenSources() {
+  const DataPlan plan = workload_->data();
+  for (DataSplit* const split : {&train_, &validation_}) {
+    RETURN_IF_ERROR(
+        WithExitCode(OpenSource(spec_, plan, resumed_at_.value_or(TrainingPosition()), split),
+                     ExitCode::kBadData));
+    for (const std::span<std::byte> memory : split->source->memory())
+      split->pins.push_back(model_->Pin(memory));
   }
-  return samples;
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::StartClock() {
@@ -272,7 +225,7 @@ absl::Status TrainingLoop::Stage() {
                             .threads = kStagingThreads};
     // The ranks of a group that share a node share the copying too.
     const size_t sharers = static_cast<size_t>(spec_.group_ranks_per_node());
-    for (const Split* split : {&train_, &validation_}) {
+    for (const DataSplit* split : {&train_, &validation_}) {
       const std::vector<uint32_t> samples = split->sampler->SamplesToStage();
       for (size_t i = static_cast<size_t>(spec_.rank) % sharers; i < samples.size(); i += sharers)
         job.files.push_back(split->files[samples[i]]);
@@ -346,7 +299,7 @@ void TrainingLoop::ReportEpoch(const EpochResult& result) {
 }
 
 // Waits for the next batch of a split to be read.
-absl::StatusOr<const data::Batch*> TrainingLoop::NextBatch(Split* split) {
+absl::StatusOr<const data::Batch*> TrainingLoop::NextBatch(DataSplit* split) {
   const Profile::Span wait(&profile_, &ProfileCounts::input_wait_s);
   return WithExitCode(split->source->Next(), ExitCode::kBadData);
 }
@@ -359,6 +312,7 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
   counts.device_averages = model_->average_counts();
   if (const RankAverage* const device = model_->rank_average(); device != nullptr)
     counts.device_traffic = device->traffic();
+  counts.cached_samples = model_->cached_samples();
   ASSIGN_OR_RETURN(const std::vector<ProfileCounts> ranks,
                    WithExitCode(profile_.Gather(Deadline()), ExitCode::kCommLost));
   progress_.ReportProfile(ProfileRecord({.epoch = epochs_done_,
@@ -392,25 +346,27 @@ absl::Status TrainingLoop::TrainEpoch(int64_t first_step, EpochResult* result) {
 
 absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
   ASSIGN_OR_RETURN(const data::Batch* const batch, NextBatch(&train_));
+  const std::optional<Batch> next = PeekAt(&train_, train_.batch);
   const StepPosition position = {.epoch = static_cast<uint32_t>(result->epoch),
                                  .step = static_cast<uint64_t>(step)};
   const int64_t optimizer_step = steps_done_++ / model_->accumulation() + 1;
   result->learning_rate = workload_->LearningRate(result->epoch, optimizer_step);
-  ASSIGN_OR_RETURN(
-      const float loss,
-      WithExitCode(model_->TrainStep(View(*batch, batch->size), position, result->learning_rate,
-                                     [this](std::span<float> gradients) {
-                                       return WithExitCode(
-                                           comm::AllReduceMean(comm_.get(), gradients, Deadline()),
-                                           ExitCode::kCommLost);
-                                     }),
-                   ExitCode::kNumeric));
+  ASSIGN_OR_RETURN(const float loss,
+                   WithExitCode(model_->TrainStep(
+                                    ViewOf(*batch, batch->size), position, result->learning_rate,
+                                    [this](std::span<float> gradients) {
+                                      return WithExitCode(
+                                          comm::AllReduceMean(comm_.get(), gradients, Deadline()),
+                                          ExitCode::kCommLost);
+                                    },
+                                    next.has_value() ? &*next : nullptr),
+                                ExitCode::kNumeric));
   result->train_loss = double{loss};
   profile_.Trained(batch->size);
   if (workload_->judges_training() && step + 1 == train_.steps) {
     ASSIGN_OR_RETURN(
         result->train_quality,
-        WithExitCode(model_->TrainQuality(View(*batch, batch->size)), ExitCode::kNumeric));
+        WithExitCode(model_->TrainQuality(ViewOf(*batch, batch->size)), ExitCode::kNumeric));
   }
   return absl::OkStatus();
 }
@@ -437,10 +393,13 @@ absl::Status TrainingLoop::Evaluate(EpochResult* result) {
   for (int64_t step = 0; step < validation_.steps; ++step) {
     RETURN_IF_ERROR(CheckStop());
     ASSIGN_OR_RETURN(const data::Batch* const batch, NextBatch(&validation_));
-    const int64_t left = validation_.samples - step * validation_.batch;
-    const int64_t samples = std::min<int64_t>(batch->size, left);
+    const int64_t samples = validation_.SamplesIn(step);
+    const std::optional<Batch> next =
+        PeekAt(&validation_, validation_.SamplesIn((step + 1) % validation_.steps));
     ASSIGN_OR_RETURN(const EvalSums part,
-                     WithExitCode(model_->EvalBatch(View(*batch, samples)), ExitCode::kNumeric));
+                     WithExitCode(model_->EvalBatch(ViewOf(*batch, samples),
+                                                    next.has_value() ? &*next : nullptr),
+                                  ExitCode::kNumeric));
     sums += part;
     profile_.Evaluated(samples);
     // A lost neighbour shows only here: this pass has no collective operation of its own.

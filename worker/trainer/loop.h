@@ -12,18 +12,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "common/clock.h"
 #include "worker/comm/collective.h"
-#include "worker/data/prefetcher.h"
-#include "worker/data/sampler.h"
+#include "worker/data/batch_source.h"
 #include "worker/engine/trainable.h"
 #include "worker/trainer/checkpoints.h"
+#include "worker/trainer/data_split.h"
 #include "worker/trainer/profile.h"
 #include "worker/trainer/progress.h"
 #include "worker/trainer/rank_group.h"
@@ -45,21 +43,11 @@ class TrainingLoop {
   absl::Status Run();
 
  private:
-  // One split of the dataset as this rank reads it.
-  struct Split {
-    std::vector<std::string> files;  // relative to the dataset, sorted
-    std::unique_ptr<data::Sampler> sampler;
-    std::unique_ptr<data::Prefetcher> source;
-    int batch = 0;        // samples of this rank at once
-    int64_t steps = 0;    // per epoch
-    int64_t samples = 0;  // of this rank, per epoch
-  };
-
   absl::Status Initialise();
   absl::Status BuildModel();
   absl::Status OpenSplits();
-  absl::Status OpenSource(Split* split);
-  std::vector<data::SampleToRead> SamplesOf(const Split& split, int epoch) const;
+  absl::Status ReserveCache();
+  absl::Status OpenSources();
   absl::Status StartClock();
   absl::Status Stage();
   absl::Status RunEpochs();
@@ -68,7 +56,7 @@ class TrainingLoop {
   absl::Status JudgeTraining(EpochResult* result);
   absl::Status Evaluate(EpochResult* result);
   absl::Status Step(int64_t step, EpochResult* result);
-  absl::StatusOr<const data::Batch*> NextBatch(Split* split);
+  absl::StatusOr<const data::Batch*> NextBatch(DataSplit* split);
   void ReportEpoch(const EpochResult& result);
   absl::Status ReportProfile(bool is_final);
   absl::Status MeetRanks();
@@ -90,8 +78,8 @@ class TrainingLoop {
   std::optional<TrainingPosition> resumed_at_;  // none: the run began with this process
   Progress progress_;
   Profile profile_;
-  Split train_;
-  Split validation_;
+  DataSplit train_;
+  DataSplit validation_;
   int epochs_done_ = 0;     // the one at hand included
   int64_t steps_done_ = 0;  // batches trained on, of this rank
 };

@@ -105,6 +105,8 @@ void AddInput(std::span<const ProfileCounts> ranks, JsonObject* record) {
   record->emplace_back("input_wait_s", all.Mean(&ProfileCounts::input_wait_s));
   record->emplace_back("input_wait_max_s", all.Largest(&ProfileCounts::input_wait_s));
   record->emplace_back("input_copy_s", all.Mean(&ProfileCounts::input_copy_s));
+  if (const int64_t cached = all.Sum(&ProfileCounts::cached_samples); cached > 0)
+    record->emplace_back("cached_samples", cached);
   record->emplace_back("read_bytes", all.Sum(&ProfileCounts::read_bytes));
   record->emplace_back("staged_bytes", all.Sum(&ProfileCounts::staged_bytes));
   record->emplace_back("memory_peak_bytes", all.Largest(&ProfileCounts::memory_peak_bytes));

@@ -33,7 +33,8 @@ struct ProfileCounts {
   double train_bytes = 0, eval_bytes = 0;  // that these samples must move through memory
   double train_s = 0, eval_s = 0;          // in the phase, whatever was done in it
   double input_wait_s = 0;                 // waiting for a batch to be read
-  double input_copy_s = 0;                 // copying batches to the backend
+  double input_copy_s = 0;                 // copying batches to the backend, or waiting for copies
+  int64_t cached_samples = 0;              // of both kinds, that the device had kept
   int64_t read_bytes = 0;                  // of sample files, by the trainer's readers
   int64_t staged_bytes = 0;                // copied to the node before
   int64_t memory_peak_bytes = 0;           // resident, of the process

@@ -128,6 +128,8 @@ void RunLog::ExtensionsOfRun() {
     writer_.Event(kEvalBatchKey, JsonValue(int64_t{extensions.eval_batch}));
   if (spec_.gradient_bucket_mib.has_value())
     writer_.Event(kGradientBucketKey, JsonValue(*spec_.gradient_bucket_mib));
+  if (extensions.device_cache_mib > 0)
+    writer_.Event(kDeviceCacheKey, JsonValue(extensions.device_cache_mib));
   if (extensions.augmentation != data::Augmentation::kNone)
     writer_.Event(kAugmentationKey, JsonValue(data::AugmentationName(extensions.augmentation)));
   if (extensions.gradient_skip.IsUsed()) {

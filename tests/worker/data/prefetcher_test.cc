@@ -1,5 +1,6 @@
 #include "worker/data/prefetcher.h"
 
+#include <algorithm>
 #include <atomic>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/write_file.h"
+#include "worker/data/cache_plan.h"
 
 namespace assay::data {
 namespace {
@@ -59,11 +61,11 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
 
   std::unique_ptr<Prefetcher> Make() {
     return Prefetcher::Create(options_, CosmoflowFormat(kEdge, compression_),
-                              [this](int epoch) {
+                              [this, cache = CachePlan(10, slots_)](int epoch) mutable {
                                 ++order_calls_;
                                 std::vector<SampleToRead> samples;
                                 for (const uint32_t i : Order(epoch))
-                                  samples.push_back({.path = Path(i)});
+                                  samples.push_back({.path = Path(i), .cache = cache.Next(i)});
                                 return samples;
                               })
         .value();
@@ -93,6 +95,7 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
   const TempDir dir_;
   PrefetchOptions options_ = {.batch_size = 3, .threads = GetParam(), .depth = 3, .epochs = 1};
   dataset::Compression compression_ = dataset::Compression::kNone;
+  int64_t slots_ = 0;  // of a device's cache
   std::atomic<int> order_calls_ = 0;
 };
 
@@ -178,6 +181,78 @@ TEST_P(PrefetcherTest, ABatchStaysUntilTheNextIsAskedFor) {
     for (int i = 0; i < 100; ++i)
       ASSERT_THAT((*batch)->Input<int16_t>(), Each(static_cast<int16_t>(sample)));
   }
+}
+
+TEST_P(PrefetcherTest, PeekShowsWhatNextWillDeliver) {
+  WriteSamples(dataset::Compression::kNone);
+  options_.depth = 2;
+  slots_ = 2;
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  EXPECT_EQ(prefetcher->Peek(), nullptr);
+  prefetcher->Start();
+  const std::vector<uint32_t> order = Order(0);
+
+  for (size_t i = 0; i < kSamples; i += 3) {
+    const Batch* peeked = prefetcher->Peek();
+    while (peeked == nullptr)
+      peeked = prefetcher->Peek();
+    EXPECT_EQ(prefetcher->Peek(), peeked);
+    EXPECT_EQ(peeked->Targets<float>()[4], static_cast<float>(order[i + 1]));
+    const absl::StatusOr<const Batch*> delivered = prefetcher->Next();
+    ASSERT_THAT(delivered, IsOk());
+    EXPECT_EQ(*delivered, peeked);
+    EXPECT_NE(prefetcher->Peek(), *delivered);
+    EXPECT_EQ((*delivered)->Targets<float>()[0], static_cast<float>(order[i]));
+  }
+  EXPECT_EQ(prefetcher->Peek(), nullptr);
+}
+
+TEST_P(PrefetcherTest, PeekShowsNoBatchThatWillFail) {
+  const std::unique_ptr<Prefetcher> prefetcher = Make();  // without files
+  prefetcher->Start();
+
+  EXPECT_THAT(prefetcher->Next(), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(prefetcher->Peek(), nullptr);
+}
+
+// The files of the first epoch's samples are gone in the second, in which only targets and places
+// of samples that the device keeps are delivered.
+TEST_P(PrefetcherTest, WhatADeviceKeepsIsNotReadAgain) {
+  WriteSamples(dataset::Compression::kNone);
+  options_.epochs = 3;
+  slots_ = kSamples;
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+  ExpectEpoch(prefetcher.get(), 0);
+  const int64_t read = prefetcher->stored_bytes();
+  for (uint32_t i = 0; i < kSamples; ++i)
+    ASSERT_THAT(RemoveTree(Path(i)), IsOk());
+
+  for (int epoch = 1; epoch < 3; ++epoch) {
+    const std::vector<uint32_t> first = Order(0), order = Order(epoch);
+    for (size_t i = 0; i < order.size(); i += 3) {
+      const absl::StatusOr<const Batch*> batch = prefetcher->Next();
+      ASSERT_THAT(batch, IsOk());
+      for (size_t b = 0; b < 3; ++b) {
+        const auto place = std::find(first.begin(), first.end(), order[i + b]) - first.begin();
+        EXPECT_EQ((*batch)->cache[b], (CachePlace{.slot = 10 + place, .is_there = true}));
+        EXPECT_EQ((*batch)->Targets<float>()[4 * b + 1], static_cast<float>(order[i + b]) + 0.25F);
+      }
+    }
+  }
+  EXPECT_EQ(prefetcher->stored_bytes(), read);
+}
+
+TEST_P(PrefetcherTest, WhatADeviceHasNoRoomForIsReadInEveryEpoch) {
+  WriteSamples(dataset::Compression::kNone);
+  options_.epochs = 2;
+  slots_ = 5;
+  const std::unique_ptr<Prefetcher> prefetcher = Make();
+  prefetcher->Start();
+  for (int64_t batch = 0; batch < 2 * kSamples / 3; ++batch)
+    ASSERT_THAT(prefetcher->Next(), IsOk());
+
+  EXPECT_EQ(prefetcher->stored_bytes(), (2 * kSamples - 5) * FileSize(Path(0)).value());
 }
 
 TEST_P(PrefetcherTest, DeliversWhatComesBeforeABadSampleAndThenTheError) {

@@ -111,9 +111,10 @@ TEST(TrainerSpecTest, DeepcamHasAPolynomialDecay) {
   EXPECT_DOUBLE_EQ(LearningRateAtStep(spec->deepcam.schedule, 51), 0.00025);
 }
 
-TEST(TrainerSpecTest, TheClosedDivisionAllowsTheEvaluationBatchOnly) {
+TEST(TrainerSpecTest, TheClosedDivisionAllowsTheEvaluationBatchAndTheCacheOnly) {
   v1::RunSpec run = ClosedRun();
   SetHyperparameter(&run, "local_eval_batch_size", "16");
+  SetHyperparameter(&run, "device_cache_mib", "4096");
   EXPECT_THAT(MakeTrainerSpec(run), IsOk());
   SetHyperparameter(&run, "data_augmentation", "\"none\"");
   EXPECT_THAT(MakeTrainerSpec(run), IsOk());
@@ -253,6 +254,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"EvalBatch",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "local_eval_batch_size", "-1"); },
                 "local_eval_batch_size: want 0"},
+        BadCase{"DeviceCache",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "device_cache_mib", "-1"); },
+                "device_cache_mib: want 0"},
+        BadCase{"AugmentedCache",
+                [](v1::RunSpec* r) {
+                  SetHyperparameter(r, "device_cache_mib", "100");
+                  SetHyperparameter(r, "data_augmentation", "\"flips\"");
+                },
+                "device_cache_mib: augmented samples differ in every epoch"},
         BadCase{"Augmentation",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "data_augmentation", "\"mirror\""); },
                 "data_augmentation: want none, flips or flips_and_permutations"},

@@ -203,10 +203,8 @@ class HostGraph : public Graph {
   }
 
   Fault Launch() override {
-    for (const Call& call : calls_) {
-      Fault fault = device_->Execute(call);
-      if (!fault.ok()) return fault;
-    }
+    Fault fault = device_->Execute(calls_);  // as they are now: they may be updated later
+    if (!fault.ok()) return fault;
     ++*launches_;
     return {};
   }
@@ -227,23 +225,65 @@ Fault HostDevice::Allocate(size_t bytes, void** memory) {
 }
 
 void HostDevice::Free(void* memory) {
+  static_cast<void>(calls_.Finish());
+  static_cast<void>(sends_.Finish());
   ::operator delete(memory, kAlignment);
 }
 
 Fault HostDevice::CopyIn(const void* host, void* memory, size_t bytes) {
   if (is_recording_) return Failed("copy in while recording");
-  std::memcpy(memory, host, bytes);
-  return {};
+  ++copies_in_;
+  const auto* const begin = static_cast<const std::byte*>(host);
+  return calls_.Add([memory, copy = std::vector<std::byte>(begin, begin + bytes)] {
+    std::memcpy(memory, copy.data(), copy.size());
+    return Fault{};
+  });
 }
 
 Fault HostDevice::CopyOut(const void* memory, void* host, size_t bytes) {
   if (is_recording_) return Failed("copy out while recording");
+  Fault fault = calls_.Finish();
+  if (!fault.ok()) return fault;
   std::memcpy(host, memory, bytes);
   return {};
 }
 
 Fault HostDevice::Wait() {
-  return is_recording_ ? Failed("wait while recording") : Fault{};
+  if (is_recording_) return Failed("wait while recording");
+  return calls_.Finish();
+}
+
+Fault HostDevice::Send(const void* host, void* memory, size_t bytes) {
+  if (is_recording_) return Failed("send while recording");
+  if (refuses_sends_) return Failed("told to refuse");
+  ++sends_begun_;
+  return sends_.Add([host, memory, bytes] {
+    std::memcpy(memory, host, bytes);
+    return Fault{};
+  });
+}
+
+Fault HostDevice::ReceiveSent() {
+  if (is_recording_) return Failed("receive while recording");
+  return calls_.Follow(&sends_);
+}
+
+Fault HostDevice::HoldSends() {
+  if (is_recording_) return Failed("hold while recording");
+  return sends_.Follow(&calls_);
+}
+
+Fault HostDevice::WaitForSent() {
+  return sends_.Finish();
+}
+
+Fault HostDevice::Pin(void* host, size_t) {
+  if (refuses_pins_) return Failed("told to refuse");
+  return pinned_.insert(host).second ? Fault{} : Failed("pinned already");
+}
+
+Fault HostDevice::Unpin(void* host) {
+  return pinned_.erase(host) == 1 ? Fault{} : Failed("not pinned");
 }
 
 Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
@@ -269,10 +309,20 @@ Fault HostDevice::Issue(const Call& call) {
     return {};
   }
   ++issued_;
-  return Execute(call);
+  return Execute({call});
 }
 
-Fault HostDevice::Execute(const Call& call) {
+Fault HostDevice::Execute(std::vector<Call> calls) {
+  return calls_.Add([this, calls = std::move(calls)] {
+    for (const Call& call : calls) {
+      Fault fault = Run(call);
+      if (!fault.ok()) return fault;
+    }
+    return Fault{};
+  });
+}
+
+Fault HostDevice::Run(const Call& call) {
   if (std::holds_alternative<JoinCall>(call)) return Join();
   const auto* const average = std::get_if<AverageCall>(&call);
   const auto* const exchange = std::get_if<ExchangeCall>(&call);

@@ -1,15 +1,18 @@
 // A GPU faked on the CPU: kernels are loops over their elements, convolutions and matrix products
-// follow the strides they are given. Recordings are lists of calls. What runs aside runs as late as
-// it may: when it is joined.
+// follow the strides they are given. Recordings are lists of calls. Its two streams do what they
+// are given at once or as late as possible. What runs aside runs as late as it may: when it is
+// joined.
 
 #ifndef TESTS_WORKER_ENGINE_CUDA_HOST_DEVICE_H_
 #define TESTS_WORKER_ENGINE_CUDA_HOST_DEVICE_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "tests/worker/engine/cuda/host_ranks.h"
+#include "tests/worker/engine/cuda/host_stream.h"
 #include "worker/engine/backends/cuda/device.h"
 
 namespace assay::cuda {
@@ -22,6 +25,14 @@ class HostDevice : public Device {
   void set_refuses_epilogues(bool refuses) { refuses_epilogues_ = refuses; }
   // As if it had none in shorter numbers.
   void set_most_precision(Precision most) { most_precision_ = most; }
+  // As if no memory could be pinned, or nothing could be sent.
+  void set_refuses_pins(bool refuses) { refuses_pins_ = refuses; }
+  void set_refuses_sends(bool refuses) { refuses_sends_ = refuses; }
+  // Which of the streams is slow: what it is given happens when something waits for it.
+  void set_late(bool calls, bool sends) {
+    calls_.set_is_late(calls);
+    sends_.set_is_late(sends);
+  }
 
   std::string Describe() const override { return "the CPU"; }
   Fault Allocate(size_t bytes, void** memory) override;
@@ -29,6 +40,12 @@ class HostDevice : public Device {
   Fault CopyIn(const void* host, void* memory, size_t bytes) override;
   Fault CopyOut(const void* memory, void* host, size_t bytes) override;
   Fault Wait() override;
+  Fault Send(const void* host, void* memory, size_t bytes) override;
+  Fault ReceiveSent() override;
+  Fault HoldSends() override;
+  Fault WaitForSent() override;
+  Fault Pin(void* host, size_t bytes) override;
+  Fault Unpin(void* host) override;
   Fault PlanConvolution(const ConvolutionProblem& problem,
                         std::unique_ptr<ConvolutionPlan>* plan) override;
   Fault Issue(const Call& call) override;
@@ -45,9 +62,12 @@ class HostDevice : public Device {
   int updates() const { return *updates_; }    // of kernels in recordings
   int averages() const { return averages_; }   // run, in recordings or not
   int exchanges() const { return exchanges_; }
+  int copies_in() const { return copies_in_; }
+  int sends() const { return sends_begun_; }
+  size_t pins() const { return pinned_.size(); }  // now
 
-  // Runs a call; for recordings.
-  Fault Execute(const Call& call);
+  // Runs calls behind those under way; for recordings.
+  Fault Execute(std::vector<Call> calls);
 
  private:
   // An average that runs aside, and the values as they were when it was started.
@@ -56,14 +76,18 @@ class HostDevice : public Device {
     std::vector<float> values;
   };
 
+  Fault Run(const Call& call);
   Fault Average(const AverageCall& call);
   Fault Join();
 
   bool refuses_convolutions_ = false, refuses_epilogues_ = false;
+  bool refuses_pins_ = false, refuses_sends_ = false;
   Precision most_precision_ = Precision::kBfloat16;
+  HostStream calls_, sends_;
+  std::set<void*> pinned_;
   bool is_recording_ = false;
   std::vector<Call> recording_;
-  int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0;
+  int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, sends_begun_ = 0;
   std::unique_ptr<HostRanks> ranks_;  // null: alone
   std::vector<Aside> aside_;
   // Shared with the recordings.

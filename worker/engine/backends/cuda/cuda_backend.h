@@ -19,6 +19,7 @@
 #include "common/log.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/backends/cuda/cuda_adaptive.h"
+#include "worker/engine/backends/cuda/cuda_copies.h"
 #include "worker/engine/backends/cuda/cuda_maps.h"
 #include "worker/engine/backends/cuda/cuda_ranks.h"
 #include "worker/engine/backends/cuda/device.h"
@@ -58,6 +59,7 @@ class CudaBackend : public Backend {
   void BeginSection(int key) override;
   void EndSection() override;
   RankAverage* rank_average() override { return &ranks_; }
+  SideCopies* side_copies() override { return &copies_; }
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
 
@@ -139,6 +141,7 @@ class CudaBackend : public Backend {
   const CudaOptions options_;
   Recorder recorder_;
   CudaRanks ranks_;
+  CudaCopies copies_;
   CudaMaps maps_;
   CudaAdaptive adaptive_;
   void* log_table_ = nullptr;  // 65,536 floats

@@ -1,4 +1,5 @@
-// What the CUDA backend asks of a GPU: memory, one stream of calls, and recordings of it.
+// What the CUDA backend asks of a GPU: memory, one stream of calls, recordings of it, and a second
+// stream of copies from the host.
 //
 // Implemented by the plug-in libassay_cuda.so, which alone links CUDA's libraries, and by a fake on
 // the CPU in the tests. Everything that crosses this interface is plain C++: the plug-in and the
@@ -22,7 +23,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 7;
+inline constexpr int kDeviceInterface = 8;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -190,6 +191,18 @@ class Device {
   virtual Fault CopyIn(const void* host, void* memory, size_t bytes) = 0;
   virtual Fault CopyOut(const void* memory, void* host, size_t bytes) = 0;
   virtual Fault Wait() = 0;
+
+  // Copies on a stream of their own, in order, beside the calls. `host` must stay as it is until
+  // WaitForSent; nothing but ReceiveSent and HoldSends orders them and the calls.
+  virtual Fault Send(const void* host, void* memory, size_t bytes) = 0;
+  // Calls and copies of the first stream from now on come after all that was sent.
+  virtual Fault ReceiveSent() = 0;
+  // What is sent from now on comes after all of the first stream so far.
+  virtual Fault HoldSends() = 0;
+  virtual Fault WaitForSent() = 0;
+  // From Pin to Unpin the GPU copies from `host` by itself. A refusal changes nothing.
+  virtual Fault Pin(void* host, size_t bytes) = 0;
+  virtual Fault Unpin(void* host) = 0;
 
   virtual Fault PlanConvolution(const ConvolutionProblem& problem,
                                 std::unique_ptr<ConvolutionPlan>* plan) = 0;

@@ -51,6 +51,12 @@ class CudaGraph : public Graph {
   const cudaStream_t stream_;
 };
 
+// Of a call that others can do without: a failure must not show as that of the next kernel.
+Fault Tolerable(const std::string& what, cudaError_t error) {
+  if (error != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return FaultOf(what, error);
+}
+
 std::string VersionText(int version, int thousand) {
   return std::to_string(version / thousand) + "." + std::to_string(version % thousand / 10);
 }
@@ -95,6 +101,9 @@ Fault CudaDevice::Prepare(int index) {
   if (!fault.ok()) return fault;
   RETURN_IF_FAULT("take the GPU", cudaSetDevice(index));
   RETURN_IF_FAULT("make a stream", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  RETURN_IF_FAULT("make a stream", cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
+  for (cudaEvent_t* event : {&are_sent_, &may_send_})
+    RETURN_IF_FAULT("an event", cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   RETURN_IF_FAULT("open cuDNN", cudnnCreate(&cudnn_));
   RETURN_IF_FAULT("open cuDNN", cudnnSetStream(cudnn_, stream_));
   fault = cublas_.Open();
@@ -109,9 +118,10 @@ Fault CudaDevice::Prepare(int index) {
 
 CudaDevice::~CudaDevice() {
   if (stream_ != nullptr) static_cast<void>(Wait());
+  if (copies_ != nullptr) cudaStreamSynchronize(copies_);
   ranks_.reset();
-  if (is_ready_ != nullptr) cudaEventDestroy(is_ready_);
-  if (is_done_ != nullptr) cudaEventDestroy(is_done_);
+  for (cudaEvent_t event : {is_ready_, is_done_, are_sent_, may_send_})
+    if (event != nullptr) cudaEventDestroy(event);
   if (aside_ != nullptr) cudaStreamDestroy(aside_);
   for (const Pinned& pinned : pinned_) {
     if (pinned.is_free != nullptr) cudaEventDestroy(pinned.is_free);
@@ -119,7 +129,8 @@ CudaDevice::~CudaDevice() {
   }
   if (workspace_ != nullptr) cudaFree(workspace_);
   if (cudnn_ != nullptr) cudnnDestroy(cudnn_);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  for (cudaStream_t stream : {stream_, copies_})
+    if (stream != nullptr) cudaStreamDestroy(stream);
 }
 
 Fault CudaDevice::Allocate(size_t bytes, void** memory) {
@@ -130,6 +141,7 @@ Fault CudaDevice::Allocate(size_t bytes, void** memory) {
 void CudaDevice::Free(void* memory) {
   // What still uses it must end first.
   cudaStreamSynchronize(stream_);
+  cudaStreamSynchronize(copies_);
   cudaFree(memory);
 }
 
@@ -178,7 +190,36 @@ Fault CudaDevice::WaitForRanks() {
     std::this_thread::yield();
     error = cudaStreamQuery(stream_);
   }
+  // "Not ready" is remembered as if it were an error of the next kernel.
+  static_cast<void>(cudaGetLastError());
   return FaultOf("wait", error);
+}
+
+Fault CudaDevice::Send(const void* host, void* memory, size_t bytes) {
+  return Tolerable("send", cudaMemcpyAsync(memory, host, bytes, cudaMemcpyHostToDevice, copies_));
+}
+
+Fault CudaDevice::ReceiveSent() {
+  RETURN_IF_FAULT("receive", cudaEventRecord(are_sent_, copies_));
+  return FaultOf("receive", cudaStreamWaitEvent(stream_, are_sent_, cudaEventWaitDefault));
+}
+
+Fault CudaDevice::HoldSends() {
+  RETURN_IF_FAULT("hold copies back", cudaEventRecord(may_send_, stream_));
+  return FaultOf("hold copies back", cudaStreamWaitEvent(copies_, may_send_, cudaEventWaitDefault));
+}
+
+// What the copies were held back for was waited for before, with an eye on the ranks: this ends.
+Fault CudaDevice::WaitForSent() {
+  return FaultOf("wait for copies", cudaStreamSynchronize(copies_));
+}
+
+Fault CudaDevice::Pin(void* host, size_t bytes) {
+  return Tolerable("pin memory", cudaHostRegister(host, bytes, cudaHostRegisterDefault));
+}
+
+Fault CudaDevice::Unpin(void* host) {
+  return FaultOf("unpin memory", cudaHostUnregister(host));
 }
 
 Fault CudaDevice::MakeRanksId(std::string* id) {

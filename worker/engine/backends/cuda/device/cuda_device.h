@@ -31,6 +31,12 @@ class CudaDevice : public Device {
   Fault CopyIn(const void* host, void* memory, size_t bytes) override;
   Fault CopyOut(const void* memory, void* host, size_t bytes) override;
   Fault Wait() override;
+  Fault Send(const void* host, void* memory, size_t bytes) override;
+  Fault ReceiveSent() override;
+  Fault HoldSends() override;
+  Fault WaitForSent() override;
+  Fault Pin(void* host, size_t bytes) override;
+  Fault Unpin(void* host) override;
   Fault PlanConvolution(const ConvolutionProblem& problem,
                         std::unique_ptr<ConvolutionPlan>* plan) override;
   Fault Issue(const Call& call) override;
@@ -60,6 +66,9 @@ class CudaDevice : public Device {
   std::string description_;
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
+  cudaStream_t copies_ = nullptr;   // of batches from the host
+  cudaEvent_t are_sent_ = nullptr;  // passed when the last that was sent is there
+  cudaEvent_t may_send_ = nullptr;  // passed when what is sent may be overwritten
   cudnnHandle_t cudnn_ = nullptr;
   CublasMatmul cublas_;
   void* workspace_ = nullptr;         // of cuBLAS

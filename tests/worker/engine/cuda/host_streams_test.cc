@@ -1,0 +1,68 @@
+// The fake itself: it must show what a GPU would do to who forgets to wait.
+
+#include "tests/worker/engine/cuda/host_device.h"
+
+#include <gtest/gtest.h>
+
+namespace assay::cuda {
+namespace {
+
+class HostDeviceStreamsTest : public ::testing::Test {
+ protected:
+  // A copy within the device, as a call.
+  void Take() {
+    ASSERT_TRUE(
+        device_.Issue(CopyCall{.from = &staging_, .to = &taken_, .bytes = sizeof(int)}).ok());
+  }
+  void Send(const int& number) { ASSERT_TRUE(device_.Send(&number, &staging_, sizeof(int)).ok()); }
+  int Taken() {
+    int number = 0;
+    EXPECT_TRUE(device_.CopyOut(&taken_, &number, sizeof(int)).ok());
+    return number;
+  }
+
+  HostDevice device_;
+  int staging_ = 0, taken_ = 0;
+  const int first_ = 1, second_ = 2;
+};
+
+TEST_F(HostDeviceStreamsTest, WhatIsSentIsThereOnlyForWhoReceivesIt) {
+  device_.set_late(/*calls=*/false, /*sends=*/true);
+  Send(first_);
+  Take();
+  EXPECT_EQ(Taken(), 0);
+
+  ASSERT_TRUE(device_.ReceiveSent().ok());
+  Take();
+  EXPECT_EQ(Taken(), 1);
+}
+
+TEST_F(HostDeviceStreamsTest, WhatIsNotHeldBackOverwritesWhatIsStillToBeTaken) {
+  device_.set_late(/*calls=*/true, /*sends=*/false);
+  Send(first_);
+  ASSERT_TRUE(device_.ReceiveSent().ok());
+  Take();
+  Send(second_);
+  EXPECT_EQ(Taken(), 2);
+
+  Send(first_);
+  Take();
+  ASSERT_TRUE(device_.HoldSends().ok());
+  Send(second_);
+  EXPECT_EQ(Taken(), 1);
+}
+
+TEST_F(HostDeviceStreamsTest, TheHostMayWaitForBothStreams) {
+  device_.set_late(/*calls=*/true, /*sends=*/true);
+  Send(first_);
+  EXPECT_EQ(staging_, 0);
+  ASSERT_TRUE(device_.WaitForSent().ok());
+  EXPECT_EQ(staging_, 1);
+  Take();
+  EXPECT_EQ(taken_, 0);
+  ASSERT_TRUE(device_.Wait().ok());
+  EXPECT_EQ(taken_, 1);
+}
+
+}  // namespace
+}  // namespace assay::cuda

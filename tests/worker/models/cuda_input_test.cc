@@ -1,0 +1,263 @@
+// How batches reach the CUDA backend: sent while a step computes, or kept on the device. On a fake
+// whose streams are as late as they may be, results are those of plain copies, bit by bit.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/worker/engine/cuda/host_device.h"
+#include "worker/engine/backends/cuda/cuda_backend.h"
+#include "worker/engine/backends/reference/reference_backend.h"
+#include "worker/engine/trainable.h"
+#include "worker/models/registry.h"
+
+namespace assay {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+
+constexpr size_t kBatch = 2;
+constexpr size_t kVoxels = size_t{32} * 32 * 32 * kCosmoflowChannels;
+
+ModelSpec Spec() {
+  return {.name = "cosmoflow",
+          .cosmoflow = {.batch = kBatch, .cube_edge = 32, .kernel = 2, .base_filters = 1},
+          .options = {.seed = 42, .is_alone = true}};
+}
+
+// A batch in the memory of a reader.
+struct HostBatch {
+  std::vector<int16_t> input;
+  std::vector<float> targets;
+  std::vector<CachePlace> cache;
+
+  Batch view() const {
+    Batch batch = MakeBatch(input, targets);
+    batch.cache = cache;
+    return batch;
+  }
+};
+
+// Four samples, and what a reader makes of them that knows which ones the device keeps.
+class Reader {
+ public:
+  explicit Reader(int64_t slots) : slots_(slots) {}
+
+  HostBatch Read(const std::vector<uint32_t>& samples) {
+    HostBatch batch;
+    for (const uint32_t sample : samples) {
+      const CachePlace place = PlaceOf(sample);
+      const Stream stream(5, Purpose::kTest, sample);
+      for (size_t i = 0; i < kVoxels; ++i)
+        batch.input.push_back(place.is_there ? int16_t{-7}
+                                             : static_cast<int16_t>(stream.Below(i, 5)));
+      for (size_t i = 0; i < kCosmoflowOutputs; ++i)
+        batch.targets.push_back(stream.Uniform(kVoxels + i) - 0.5F);
+      batch.cache.push_back(place);
+    }
+    return batch;
+  }
+
+ private:
+  CachePlace PlaceOf(uint32_t sample) {
+    const auto found = slot_of_.find(sample);
+    if (found != slot_of_.end()) return {.slot = found->second, .is_there = true};
+    const auto slot = static_cast<int64_t>(slot_of_.size());
+    if (slot == slots_) return {};
+    slot_of_[sample] = slot;
+    return {.slot = slot};
+  }
+
+  const int64_t slots_;
+  std::map<uint32_t, int64_t> slot_of_;
+};
+
+struct Case {
+  const char* name;
+  bool tells_next = true;
+  bool calls_late = false, sends_late = false;
+  bool refuses = false;
+  int64_t slots = 0;
+};
+
+struct Outcome {
+  std::vector<float> numbers;  // losses, predictions, parameters
+  int copies_in = 0, sends = 0;
+  int64_t cached = 0;
+};
+
+void Append(std::span<const float> from, Outcome* outcome) {
+  outcome->numbers.insert(outcome->numbers.end(), from.begin(), from.end());
+}
+
+// Two epochs of training in different orders, each with an evaluation whose last batch is short.
+Outcome Train(const Case& c) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  cuda::HostDevice* const watched = device.get();
+  device->set_late(c.calls_late, c.sends_late);
+  device->set_refuses_sends(c.refuses);
+  auto backend = cuda::CudaBackend::Make(std::move(device), {});
+  EXPECT_THAT(backend, IsOk());
+  auto made = MakeTrainable(Spec(), *std::move(backend));
+  EXPECT_THAT(made, IsOk());
+  Trainable& model = **made;
+  if (c.slots > 0) {
+    EXPECT_THAT(model.ReserveCache(c.slots), IsOk());
+  }
+  Reader reader(c.slots);
+  Outcome outcome;
+  std::vector<std::vector<HostBatch>> training, evaluation;
+  for (const auto& order : {std::vector<std::vector<uint32_t>>{{0, 1}, {2, 3}}, {{3, 0}, {1, 2}}}) {
+    training.emplace_back();
+    evaluation.emplace_back();
+    for (const auto& samples : order)
+      training.back().push_back(reader.Read(samples));
+    for (const auto& samples : std::vector<std::vector<uint32_t>>{{2, 1}, {0}})
+      evaluation.back().push_back(reader.Read(samples));
+  }
+  const int copies_before = watched->copies_in();
+  for (size_t epoch = 0; epoch < training.size(); ++epoch) {
+    for (size_t step = 0; step < training[epoch].size(); ++step) {
+      const bool is_last = step + 1 == training[epoch].size();
+      const bool has_next = c.tells_next && !(is_last && epoch + 1 == training.size());
+      const Batch next =
+          !has_next ? Batch()
+                    : (is_last ? training[epoch + 1][0] : training[epoch][step + 1]).view();
+      const auto loss = model.TrainStep(
+          training[epoch][step].view(), {.epoch = static_cast<uint32_t>(epoch), .step = step}, 0.01,
+          [](std::span<float>) { return absl::OkStatus(); }, has_next ? &next : nullptr);
+      EXPECT_THAT(loss, IsOk());
+      outcome.numbers.push_back(loss.value_or(0));
+    }
+    const Batch second = evaluation[epoch][1].view();
+    for (size_t i = 0; i < 2; ++i) {
+      const auto sums =
+          model.EvalBatch(evaluation[epoch][i].view(), c.tells_next && i == 0 ? &second : nullptr);
+      EXPECT_THAT(sums, IsOk());
+      outcome.numbers.push_back(static_cast<float>(sums.value_or(EvalSums()).loss));
+    }
+    Append(model.predictions().first(kCosmoflowOutputs), &outcome);  // of the short batch
+  }
+  Append(model.parameters(), &outcome);
+  outcome.copies_in = watched->copies_in() - copies_before;
+  outcome.sends = watched->sends();
+  outcome.cached = model.cached_samples();
+  return outcome;
+}
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+class CudaInputTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(CudaInputTest, GivesTheBitsOfPlainCopies) {
+  static const Outcome expected = Train({.name = "Plain", .tells_next = false});
+
+  const Outcome actual = Train(GetParam());
+
+  EXPECT_TRUE(actual.numbers == expected.numbers);
+  EXPECT_EQ(expected.copies_in, 16);  // eight batches, each with targets
+  EXPECT_EQ(expected.sends, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Timings, CudaInputTest,
+    ::testing::Values(Case{.name = "AtOnce"}, Case{.name = "CallsLate", .calls_late = true},
+                      Case{.name = "SendsLate", .sends_late = true},
+                      Case{.name = "BothLate", .calls_late = true, .sends_late = true},
+                      Case{.name = "Refused", .refuses = true},
+                      Case{.name = "AllKept", .calls_late = true, .slots = 4},
+                      Case{.name = "SomeKept", .sends_late = true, .slots = 2},
+                      Case{.name = "KeptWithoutSending", .tells_next = false, .slots = 3}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(CudaInputCountTest, ABatchTravelsOnceAndAKeptSampleNeverAgain) {
+  const Outcome sent = Train({.name = "Sent"});
+  EXPECT_EQ(sent.copies_in, 2 * 3);  // the first of training, the first of each evaluation
+  EXPECT_EQ(sent.sends, 2 * 5);
+  EXPECT_EQ(sent.cached, 0);
+
+  const Outcome kept = Train({.name = "Kept", .slots = 4});
+  EXPECT_EQ(kept.copies_in, 2);  // samples 0 and 1
+  EXPECT_EQ(kept.sends, 2);      // samples 2 and 3
+  EXPECT_EQ(kept.cached, 10);    // training's second epoch, and all six that were evaluated
+}
+
+TEST(CudaInputFaultTest, ARefusedSendIsTriedOnceAndCopiedInstead) {
+  const Outcome refused = Train({.name = "Refused", .refuses = true});
+  EXPECT_EQ(refused.sends, 0);
+  EXPECT_EQ(refused.copies_in, 16);
+}
+
+std::unique_ptr<Trainable> Make(cuda::HostDevice** device) {
+  auto made = std::make_unique<cuda::HostDevice>();
+  *device = made.get();
+  auto backend = cuda::CudaBackend::Make(std::move(made), {});
+  EXPECT_THAT(backend, IsOk());
+  auto model = MakeTrainable(Spec(), *std::move(backend));
+  EXPECT_THAT(model, IsOk());
+  return *std::move(model);
+}
+
+// Another batch than the one announced comes: it is the one that counts.
+TEST(CudaInputFaultTest, WhatWasSentInVainIsForgotten) {
+  const auto keep = [](std::span<float>) { return absl::OkStatus(); };
+  Reader reader(0);
+  const HostBatch first = reader.Read({0, 1}), second = reader.Read({2, 3});
+  const HostBatch vain = reader.Read({3, 3});
+  const Batch vain_view = vain.view();
+  std::vector<float> losses[2];
+  for (const bool announces : {false, true}) {
+    cuda::HostDevice* device = nullptr;
+    const auto model = Make(&device);
+    device->set_late(/*calls=*/true, /*sends=*/true);
+    for (const HostBatch* batch : {&first, &second, &first}) {
+      const auto loss =
+          model->TrainStep(batch->view(), {}, 0.01, keep, announces ? &vain_view : nullptr);
+      ASSERT_THAT(loss, IsOk());
+      losses[announces ? 1 : 0].push_back(*loss);
+    }
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
+TEST(CudaInputPinTest, LargeMemoryIsPinnedForAsLongAsAsked) {
+  cuda::HostDevice* device = nullptr;
+  const auto model = Make(&device);
+  std::vector<std::byte> large(size_t{1} << 20), small(16);
+
+  std::shared_ptr<void> pin = model->Pin(large);
+  EXPECT_NE(pin, nullptr);
+  EXPECT_EQ(model->Pin(small), nullptr);
+  EXPECT_EQ(device->pins(), 1U);
+  pin.reset();
+  EXPECT_EQ(device->pins(), 0U);
+
+  device->set_refuses_pins(true);
+  EXPECT_EQ(model->Pin(large), nullptr);
+}
+
+TEST(CudaInputCacheTest, TheHostsMemoryNeedsNoCache) {
+  auto model = MakeTrainable(Spec(), std::make_unique<ReferenceBackend<float>>());
+  ASSERT_THAT(model, IsOk());
+
+  EXPECT_THAT((*model)->ReserveCache(1),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("reference")));
+  std::vector<std::byte> memory(size_t{1} << 20);
+  EXPECT_EQ((*model)->Pin(memory), nullptr);
+}
+
+}  // namespace
+}  // namespace assay

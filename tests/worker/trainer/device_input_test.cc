@@ -1,0 +1,210 @@
+// Whole runs on a device faked on the CPU, which comes as a plug-in: batches that travel while a
+// step computes, and samples that the device keeps.
+
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/dataset/cosmo_dataset.h"
+#include "common/exit_code.h"
+#include "common/file.h"
+#include "common/json_reader.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/worker/trainer/loop_fixture.h"
+#include "tests/worker/trainer/run_specs.h"
+#include "worker/trainer/failure.h"
+
+namespace assay {
+namespace {
+
+using ::testing::AllOf;
+using testing::EvalErrorTexts;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::SetHyperparameter;
+using testing::TempDir;
+
+constexpr int kTrainSamples = 6, kEvalSamples = 4, kEpochs = 3;
+
+// What a run leaves behind.
+struct Outcome {
+  std::vector<std::string> errors;
+  std::string checkpoint;
+  std::string log;
+  int64_t read_bytes = 0, cached_samples = 0;
+};
+
+class DeviceInputTest : public testing::LoopFixture {
+ protected:
+  static void SetUpTestSuite() {
+    const char* const folder = std::getenv("ASSAY_BIN_DIR");
+    const std::string plugin =
+        JoinPath(folder == nullptr ? "." : folder, "../tests/libfake_cuda.so");
+    ASSERT_TRUE(FileExists(plugin)) << plugin;
+    ASSERT_EQ(setenv("ASSAY_CUDA_PLUGIN", plugin.c_str(), 1), 0);
+    dataset_ = new TempDir;
+    dataset::CosmoDatasetSpec spec;
+    spec.parameters.mode = dataset::CosmoMode::kBeacon;
+    spec.parameters.edge = 32;
+    spec.parameters.seed = 5;
+    spec.train_samples = kTrainSamples;
+    spec.validation_samples = kEvalSamples;
+    ASSERT_THAT(dataset::GenerateCosmoDataset(dataset_->Path("beacon"), spec, /*threads=*/2),
+                IsOk());
+  }
+  static void TearDownTestSuite() {
+    delete dataset_;
+    dataset_ = nullptr;
+  }
+  void TearDown() override { unsetenv("ASSAY_FAKE_LATE"); }
+
+  // Batches of two; evaluated in threes, so that the last batch is filled up.
+  v1::RunSpec Run() const {
+    v1::RunSpec run = Logged(testing::SmallRun());
+    run.set_backend("cuda");
+    run.set_epoch_count_max(kEpochs);
+    run.set_quality_target(1e-6);
+    run.set_progress_path(dir_.Path("progress"));
+    run.mutable_model()->set_base_filter_count(1);
+    run.mutable_dataset()->set_path(dataset_->Path("beacon"));
+    run.mutable_dataset()->set_train_sample_count(kTrainSamples);
+    run.mutable_dataset()->set_eval_sample_count(kEvalSamples);
+    run.clear_hyperparameters();
+    const std::pair<const char*, const char*> values[] = {{"global_batch_size", "2"},
+                                                          {"opt_learning_rate_warmup_epochs", "0"},
+                                                          {"opt_base_learning_rate", "0.005"},
+                                                          {"local_eval_batch_size", "3"},
+                                                          {"checkpoint_interval_steps", "100"}};
+    for (const auto& [key, json] : values)
+      SetHyperparameter(&run, key, json);
+    return run;
+  }
+
+  // The last profile that the run wrote.
+  std::optional<JsonValue> LastProfile() const {
+    std::optional<JsonValue> last;
+    const std::string text = ReadFile(dir_.Path("progress")).value_or("");
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      const JsonResult record = ParseJson(line);
+      if (const JsonValue* found = record.value.Find("profile"); found != nullptr) last = *found;
+    }
+    return last;
+  }
+
+  static int64_t Count(const JsonValue& profile, const char* key) {
+    const JsonValue* const value = profile.Find(key);
+    return value == nullptr ? 0 : value->AsInt64().value_or(-1);
+  }
+
+  Outcome TrainWith(v1::RunSpec run, int cache_mib) {
+    if (cache_mib > 0) SetHyperparameter(&run, "device_cache_mib", absl::StrCat(cache_mib));
+    for (const char* name : {"result_1.txt", "result_1.txt.checkpoint", "progress"})
+      EXPECT_THAT(RemoveTree(dir_.Path(name)), IsOk());
+    EXPECT_THAT(Train(run), IsOk());
+    Outcome outcome = {.errors = EvalErrorTexts(Log()),
+                       .checkpoint = ReadFile(dir_.Path("result_1.txt.checkpoint")).value_or(""),
+                       .log = Log()};
+    const std::optional<JsonValue> profile = LastProfile();
+    EXPECT_TRUE(profile.has_value());
+    if (!profile.has_value()) return outcome;
+    outcome.read_bytes = Count(*profile, "read_bytes");
+    outcome.cached_samples = Count(*profile, "cached_samples");
+    return outcome;
+  }
+
+  static TempDir* dataset_;
+};
+
+TempDir* DeviceInputTest::dataset_ = nullptr;
+
+// A sample takes 256 KiB and its targets: 1 MiB holds three of training, 2 MiB all six of training
+// and one of validation, 3 MiB all.
+TEST_F(DeviceInputTest, TheCacheChangesNoBitAndSavesReading) {
+  const Outcome expected = TrainWith(Run(), 0);
+  ASSERT_EQ(expected.errors.size(), size_t{kEpochs});
+  ASSERT_FALSE(expected.checkpoint.empty());
+  EXPECT_EQ(expected.cached_samples, 0);
+  EXPECT_EQ(expected.log.find("device_cache_mib"), std::string::npos);
+
+  const struct {
+    int mib;
+    int64_t kept;
+  } rows[] = {{1, 3}, {2, 7}, {3, kTrainSamples + kEvalSamples}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.mib);
+    const Outcome actual = TrainWith(Run(), row.mib);
+
+    EXPECT_EQ(actual.errors, expected.errors);
+    EXPECT_TRUE(actual.checkpoint == expected.checkpoint);
+    EXPECT_EQ(actual.cached_samples, row.kept * (kEpochs - 1));
+    EXPECT_LT(actual.read_bytes, expected.read_bytes);
+    if (row.mib == 3) {
+      EXPECT_LE(kEpochs * actual.read_bytes, expected.read_bytes);
+    }
+    EXPECT_THAT(actual.log,
+                HasSubstr(absl::StrCat("\"key\": \"device_cache_mib\", \"value\": ", row.mib)));
+  }
+}
+
+TEST_F(DeviceInputTest, LateStreamsChangeNoBit) {
+  const Outcome expected = TrainWith(Run(), 0);
+  for (const char* late : {"calls", "sends", "calls sends"}) {
+    SCOPED_TRACE(late);
+    ASSERT_EQ(setenv("ASSAY_FAKE_LATE", late, 1), 0);
+    const Outcome actual = TrainWith(Run(), 1);
+
+    EXPECT_EQ(actual.errors, expected.errors);
+    EXPECT_TRUE(actual.checkpoint == expected.checkpoint);
+  }
+}
+
+// A resumed process begins with an empty cache.
+TEST_F(DeviceInputTest, AResumedRunFillsTheCacheAnew) {
+  const Outcome expected = TrainWith(Run(), 0);
+  v1::RunSpec run = Run();
+  run.set_epoch_count_max(1);
+  TrainWith(run, 3);
+  run.set_epoch_count_max(kEpochs);
+  SetHyperparameter(&run, "device_cache_mib", "3");
+
+  ASSERT_THAT(Train(run, /*is_resumed=*/true), IsOk());
+
+  EXPECT_TRUE(ReadFile(dir_.Path("result_1.txt.checkpoint")).value_or("") == expected.checkpoint);
+}
+
+TEST_F(DeviceInputTest, ACacheInTheHostsMemoryIsRefusedBeforeTheRunStarts) {
+  v1::RunSpec run = Run();
+  run.set_backend("onednn");
+  SetHyperparameter(&run, "device_cache_mib", "64");
+
+  const absl::Status status = Train(run);
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadSpec);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("device_cache_mib"), HasSubstr("onednn"), HasSubstr("host's memory")));
+  EXPECT_THAT(Log(), ::testing::Not(HasSubstr("run_start")));
+}
+
+TEST_F(DeviceInputTest, ACacheThatHoldsNotOneSampleIsRefused) {
+  v1::RunSpec run = Run();
+  run.mutable_model()->set_cube_edge(64);  // 2 MiB
+  SetHyperparameter(&run, "device_cache_mib", "1");
+
+  const absl::Status status = Train(run);
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadSpec);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hold not one sample"));
+}
+
+}  // namespace
+}  // namespace assay
