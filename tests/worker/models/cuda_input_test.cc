@@ -10,6 +10,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/random.h"
@@ -17,6 +18,7 @@
 #include "tests/worker/engine/cuda/host_device.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/reference/reference_backend.h"
+#include "worker/engine/backends/registry.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"
 
@@ -101,59 +103,83 @@ void Append(std::span<const float> from, Outcome* outcome) {
   outcome->numbers.insert(outcome->numbers.end(), from.begin(), from.end());
 }
 
-// Two epochs of training in different orders, each with an evaluation whose last batch is short.
+// What a reader delivers in an epoch. The last batch of an evaluation is short.
+struct Epoch {
+  std::vector<HostBatch> training, evaluation;
+};
+
+// Two epochs, in different orders.
+std::vector<Epoch> ReadEpochs(int64_t slots) {
+  Reader reader(slots);
+  std::vector<Epoch> epochs(2);
+  const std::vector<std::vector<uint32_t>> orders[] = {{{0, 1}, {2, 3}}, {{3, 0}, {1, 2}}};
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    for (const auto& samples : orders[i])
+      epochs[i].training.push_back(reader.Read(samples));
+    for (const auto& samples : std::vector<std::vector<uint32_t>>{{2, 1}, {0}})
+      epochs[i].evaluation.push_back(reader.Read(samples));
+  }
+  return epochs;
+}
+
+void TrainStep(Trainable* model, const HostBatch& batch, const HostBatch* next, Outcome* outcome) {
+  const Batch next_view = next == nullptr ? Batch() : next->view();
+  const auto loss = model->TrainStep(
+      batch.view(), {}, 0.01, [](std::span<float>) { return absl::OkStatus(); },
+      next == nullptr ? nullptr : &next_view);
+  EXPECT_THAT(loss, IsOk());
+  outcome->numbers.push_back(loss.value_or(0));
+}
+
+void Evaluate(Trainable* model, const HostBatch& batch, const HostBatch* next, Outcome* outcome) {
+  const Batch next_view = next == nullptr ? Batch() : next->view();
+  const auto sums = model->EvalBatch(batch.view(), next == nullptr ? nullptr : &next_view);
+  EXPECT_THAT(sums, IsOk());
+  outcome->numbers.push_back(static_cast<float>(sums.value_or(EvalSums()).loss));
+  Append(model->predictions().first(kCosmoflowOutputs), outcome);
+}
+
+// `watched`: what counts the batches that travel, if the device is the fake.
+Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostDevice* watched) {
+  std::vector<Epoch> epochs = ReadEpochs(c.slots);
+  auto made = MakeTrainable(Spec(), std::move(backend));
+  EXPECT_THAT(made, IsOk());
+  Trainable* const model = made->get();
+  if (c.slots > 0) {
+    EXPECT_THAT(model->ReserveCache(c.slots), IsOk());
+  }
+  std::vector<std::shared_ptr<void>> pins;  // as the trainer does
+  for (Epoch& epoch : epochs)
+    for (HostBatch& batch : epoch.training)
+      pins.push_back(model->Pin(std::as_writable_bytes(std::span(batch.input))));
+  const int copies_before = watched == nullptr ? 0 : watched->copies_in();
+  Outcome outcome;
+  for (size_t i = 0; i < epochs.size(); ++i) {
+    const std::vector<HostBatch>& training = epochs[i].training;
+    const HostBatch* const after = i + 1 < epochs.size() ? &epochs[i + 1].training[0] : nullptr;
+    TrainStep(model, training[0], c.tells_next ? &training[1] : nullptr, &outcome);
+    TrainStep(model, training[1], c.tells_next ? after : nullptr, &outcome);
+    const std::vector<HostBatch>& evaluation = epochs[i].evaluation;
+    Evaluate(model, evaluation[0], c.tells_next ? &evaluation[1] : nullptr, &outcome);
+    Evaluate(model, evaluation[1], nullptr, &outcome);
+  }
+  Append(model->parameters(), &outcome);
+  outcome.cached = model->cached_samples();
+  if (watched != nullptr) {
+    outcome.copies_in = watched->copies_in() - copies_before;
+    outcome.sends = watched->sends();
+  }
+  return outcome;
+}
+
 Outcome Train(const Case& c) {
   auto device = std::make_unique<cuda::HostDevice>();
-  cuda::HostDevice* const watched = device.get();
+  const cuda::HostDevice* const watched = device.get();
   device->set_late(c.calls_late, c.sends_late);
   device->set_refuses_sends(c.refuses);
   auto backend = cuda::CudaBackend::Make(std::move(device), {});
   EXPECT_THAT(backend, IsOk());
-  auto made = MakeTrainable(Spec(), *std::move(backend));
-  EXPECT_THAT(made, IsOk());
-  Trainable& model = **made;
-  if (c.slots > 0) {
-    EXPECT_THAT(model.ReserveCache(c.slots), IsOk());
-  }
-  Reader reader(c.slots);
-  Outcome outcome;
-  std::vector<std::vector<HostBatch>> training, evaluation;
-  for (const auto& order : {std::vector<std::vector<uint32_t>>{{0, 1}, {2, 3}}, {{3, 0}, {1, 2}}}) {
-    training.emplace_back();
-    evaluation.emplace_back();
-    for (const auto& samples : order)
-      training.back().push_back(reader.Read(samples));
-    for (const auto& samples : std::vector<std::vector<uint32_t>>{{2, 1}, {0}})
-      evaluation.back().push_back(reader.Read(samples));
-  }
-  const int copies_before = watched->copies_in();
-  for (size_t epoch = 0; epoch < training.size(); ++epoch) {
-    for (size_t step = 0; step < training[epoch].size(); ++step) {
-      const bool is_last = step + 1 == training[epoch].size();
-      const bool has_next = c.tells_next && !(is_last && epoch + 1 == training.size());
-      const Batch next =
-          !has_next ? Batch()
-                    : (is_last ? training[epoch + 1][0] : training[epoch][step + 1]).view();
-      const auto loss = model.TrainStep(
-          training[epoch][step].view(), {.epoch = static_cast<uint32_t>(epoch), .step = step}, 0.01,
-          [](std::span<float>) { return absl::OkStatus(); }, has_next ? &next : nullptr);
-      EXPECT_THAT(loss, IsOk());
-      outcome.numbers.push_back(loss.value_or(0));
-    }
-    const Batch second = evaluation[epoch][1].view();
-    for (size_t i = 0; i < 2; ++i) {
-      const auto sums =
-          model.EvalBatch(evaluation[epoch][i].view(), c.tells_next && i == 0 ? &second : nullptr);
-      EXPECT_THAT(sums, IsOk());
-      outcome.numbers.push_back(static_cast<float>(sums.value_or(EvalSums()).loss));
-    }
-    Append(model.predictions().first(kCosmoflowOutputs), &outcome);  // of the short batch
-  }
-  Append(model.parameters(), &outcome);
-  outcome.copies_in = watched->copies_in() - copies_before;
-  outcome.sends = watched->sends();
-  outcome.cached = model.cached_samples();
-  return outcome;
+  return Train(c, *std::move(backend), watched);
 }
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -182,6 +208,20 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{.name = "SomeKept", .sends_late = true, .slots = 2},
                       Case{.name = "KeptWithoutSending", .tells_next = false, .slots = 3}),
     [](const auto& test) { return std::string(test.param.name); });
+
+// What a GPU makes of the orders by events: the same bits, whatever travels when.
+TEST(CudaInputGpuTest, OnAGpuItGivesTheBitsOfPlainCopies) {
+  std::vector<std::vector<float>> numbers;
+  for (const Case& c :
+       {Case{.name = "Plain", .tells_next = false}, Case{.name = "Sent"},
+        Case{.name = "AllKept", .slots = 4}, Case{.name = "SomeKept", .slots = 2}}) {
+    auto backend = MakeBackend("cuda");
+    if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
+    ASSERT_THAT(backend, IsOk());
+    numbers.push_back(Train(c, *std::move(backend), nullptr).numbers);
+    EXPECT_TRUE(numbers.back() == numbers.front()) << c.name;
+  }
+}
 
 TEST(CudaInputCountTest, ABatchTravelsOnceAndAKeptSampleNeverAgain) {
   const Outcome sent = Train({.name = "Sent"});
