@@ -305,6 +305,8 @@ Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
 
 Fault HostDevice::Issue(const Call& call) {
   if (is_recording_) {
+    if (first_unrecordable_ >= 0 && std::ssize(recording_) >= first_unrecordable_)
+      return Failed("this cannot be recorded");
     recording_.push_back(call);
     return {};
   }
@@ -374,6 +376,10 @@ Fault HostDevice::JoinRanks(const JoinOptions& options) {
 
 Fault HostDevice::EndGraph(std::unique_ptr<Graph>* graph) {
   if (!std::exchange(is_recording_, false)) return Failed("not recording");
+  if (refuses_graphs_) {
+    recording_.clear();
+    return Failed("the recording cannot be ended");
+  }
   ++graphs_;
   recording_.push_back(JoinCall{});
   *graph = std::make_unique<HostGraph>(this, std::exchange(recording_, {}), launches_, updates_);

@@ -34,6 +34,11 @@ class HostDevice : public Device {
     sends_.set_is_late(sends);
   }
 
+  // As if no call could be recorded from this one of a recording on, or no recording be ended;
+  // negative: all can.
+  void set_first_unrecordable(int call) { first_unrecordable_ = call; }
+  void set_refuses_graphs(bool refuses) { refuses_graphs_ = refuses; }
+
   std::string Describe() const override { return "the CPU"; }
   Fault Allocate(size_t bytes, void** memory) override;
   void Free(void* memory) override;
@@ -85,6 +90,8 @@ class HostDevice : public Device {
   Precision most_precision_ = Precision::kBfloat16;
   HostStream calls_, sends_;
   std::set<void*> pinned_;
+  int first_unrecordable_ = -1;
+  bool refuses_graphs_ = false;
   bool is_recording_ = false;
   std::vector<Call> recording_;
   int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, sends_begun_ = 0;

@@ -116,6 +116,48 @@ TEST_F(RecorderTest, ASectionThatNeverRepeatsIsNoLongerRecorded) {
   EXPECT_EQ(recorder_.replays(), 0);
 }
 
+TEST_F(RecorderTest, WorkThatCannotBeRecordedRunsCallByCallFromThenOn) {
+  for (const int first : {0, 1}) {
+    SCOPED_TRACE(first);
+    HostDevice device;
+    device.set_first_unrecordable(first);
+    Recorder recorder(&device);
+    w_ = 0;
+    for (int i = 0; i < 5; ++i) {
+      ASSERT_TRUE(recorder.Begin(0).ok());
+      ASSERT_TRUE(
+          recorder.Issue(Kernel(Sgd{.rate = 1, .w = &w_, .g = &one_, .v = &v_, .count = 1})).ok());
+      ASSERT_TRUE(recorder.Issue(CopyCall{.from = &w_, .to = &copy_, .bytes = 4}).ok());
+      ASSERT_TRUE(recorder.End().ok());
+      EXPECT_EQ(copy_, -i - 1);
+    }
+    EXPECT_EQ(device.issued(), 10);
+    EXPECT_EQ(device.launches(), 0);
+  }
+}
+
+TEST_F(RecorderTest, ARecordingThatCannotBeEndedRunsCallByCallFromThenOn) {
+  device_.set_refuses_graphs(true);
+  for (int i = 0; i < 5; ++i)
+    Run(1);
+
+  EXPECT_EQ(copy_, -5);
+  EXPECT_EQ(device_.issued(), 10);
+  EXPECT_EQ(recorder_.replays(), 0);
+}
+
+TEST_F(RecorderTest, AFlushInARecordingThatCannotBeEndedStillStartsIt) {
+  device_.set_refuses_graphs(true);
+  Run(1);
+  ASSERT_TRUE(recorder_.Begin(0).ok());
+  Scale(1);
+  ASSERT_TRUE(recorder_.Flush().ok());
+  EXPECT_EQ(w_, -2);
+  Add();
+  ASSERT_TRUE(recorder_.End().ok());
+  EXPECT_EQ(copy_, -2);
+}
+
 TEST_F(RecorderTest, SectionsOfDifferentKeysAreKeptApart) {
   for (int i = 0; i < 3; ++i) {
     Run(1);

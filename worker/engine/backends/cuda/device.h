@@ -209,7 +209,8 @@ class Device {
   virtual Fault Issue(const Call& call) = 0;
 
   // Until EndGraph calls are recorded and not executed; only Issue is allowed between the two.
-  // EndGraph lets all that was recorded aside be joined.
+  // EndGraph lets all that was recorded aside be joined. After a fault of Issue or of EndGraph none
+  // of what was recorded has run; a recording that Issue broke off must be ended too.
   virtual Fault BeginGraph() = 0;
   virtual Fault EndGraph(std::unique_ptr<Graph>* graph) = 0;
 

@@ -9,6 +9,8 @@ namespace {
 
 // A section that has not repeated so often in a row is not tried again.
 constexpr int kMaxFailures = 3;
+// Nor one that the device refused to record.
+constexpr int kNeverAgain = kMaxFailures + 1;
 
 // Whether `graph` of `before` can be made to do `after` by changing kernels' arguments.
 bool IsUpdate(const Call& before, const Call& after) {
@@ -43,9 +45,13 @@ Fault Recorder::Issue(const Call& call) {
     case Mode::kDirect:
       return device_->Issue(call);
     case Mode::kFirst:
-    case Mode::kRecording:
       pending_.push_back(call);
       return device_->Issue(call);
+    case Mode::kRecording: {
+      pending_.push_back(call);
+      const Fault fault = device_->Issue(call);
+      return fault.ok() ? Fault{} : GiveUp(fault);
+    }
     case Mode::kReplaying:
       const size_t index = pending_.size();
       pending_.push_back(call);
@@ -64,14 +70,34 @@ Fault Recorder::Flush() {
   if (mode == Mode::kFirst) return {};
   if (mode == Mode::kRecording) {
     std::unique_ptr<Graph> discarded;
-    Fault fault = device_->EndGraph(&discarded);
-    if (!fault.ok()) return fault;
+    const Fault fault = device_->EndGraph(&discarded);
+    if (!fault.ok()) return GiveUp(fault);
   }
+  return IssuePending();
+}
+
+Fault Recorder::IssuePending() {
   for (const Call& call : pending_) {
     Fault fault = device_->Issue(call);
     if (!fault.ok()) return fault;
   }
   return {};
+}
+
+// Nothing of it has run yet. What failed for another reason fails again.
+Fault Recorder::GiveUp(const Fault& fault) {
+  LOG(WARNING) << "backend=cuda: work cannot be recorded and runs call by call, which is slower "
+                  "where maps are small, refused=\""
+               << fault.text << "\"";
+  if (mode_ == Mode::kRecording) {
+    std::unique_ptr<Graph> discarded;
+    static_cast<void>(device_->EndGraph(&discarded));
+  }
+  mode_ = Mode::kDirect;
+  section_->failures = kNeverAgain;
+  section_->graph.reset();
+  section_->calls.clear();
+  return IssuePending();
 }
 
 Fault Recorder::End() {
@@ -95,8 +121,8 @@ Fault Recorder::End() {
 }
 
 Fault Recorder::EndRecording() {
-  Fault fault = device_->EndGraph(&section_->graph);
-  if (!fault.ok()) return fault;
+  const Fault fault = device_->EndGraph(&section_->graph);
+  if (!fault.ok()) return GiveUp(fault);
   section_->calls = std::move(pending_);
   if (section_->calls.empty()) return {};
   return section_->graph->Launch();
@@ -109,8 +135,8 @@ Fault Recorder::EndReplay() {
   }
   for (size_t i = 0; i < pending_.size(); ++i) {
     if (pending_[i] == section_->calls[i]) continue;
-    Fault fault = section_->graph->Update(i, std::get<Kernel>(pending_[i]));
-    if (!fault.ok()) return fault;
+    const Fault fault = section_->graph->Update(i, std::get<Kernel>(pending_[i]));
+    if (!fault.ok()) return GiveUp(fault);
   }
   section_->calls.swap(pending_);
   section_->failures = 0;

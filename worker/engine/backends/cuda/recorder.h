@@ -5,7 +5,8 @@
 // running them. Replaying needs no knowledge of what a step is: the layers run as always, and each
 // call is compared with the recording. Kernels that differ only in their arguments (learning rate,
 // dropout's place in its stream) are updated in place; anything else that differs, or work that
-// must be waited for in the middle, makes the section run call by call, as the first time.
+// must be waited for in the middle, makes the section run call by call, as the first time. So does
+// a device that cannot record a call, and then for good.
 
 #ifndef WORKER_ENGINE_BACKENDS_CUDA_RECORDER_H_
 #define WORKER_ENGINE_BACKENDS_CUDA_RECORDER_H_
@@ -50,6 +51,8 @@ class Recorder {
 
   Fault EndRecording();
   Fault EndReplay();
+  Fault IssuePending();
+  Fault GiveUp(const Fault& fault);
 
   Device* const device_;
   std::map<int, Section> sections_;

@@ -308,9 +308,14 @@ Fault CudaDevice::RememberNode() {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaGraphNode_t* last = nullptr;
   size_t count = 0;
+#if CUDART_VERSION >= 13000
   RETURN_IF_FAULT(
       "find a recorded kernel",
       cudaStreamGetCaptureInfo(stream_, &status, nullptr, nullptr, &last, nullptr, &count));
+#else
+  RETURN_IF_FAULT("find a recorded kernel",
+                  cudaStreamGetCaptureInfo_v2(stream_, &status, nullptr, nullptr, &last, &count));
+#endif
   if (status != cudaStreamCaptureStatusActive || count != 1)
     return {.kind = FaultKind::kFailed, .text = "a recording broke off"};
   nodes_.push_back(*last);
@@ -329,11 +334,15 @@ Fault CudaDevice::BeginGraph() {
 
 Fault CudaDevice::EndGraph(std::unique_ptr<Graph>* graph) {
   is_recording_ = false;
-  // A recording must end on the stream on which it began.
+  // A recording must end on the stream on which it began, and even a broken one must be ended.
   Fault fault = Join();
-  if (!fault.ok()) return fault;
   cudaGraph_t recorded = nullptr;
-  RETURN_IF_FAULT("end a recording", cudaStreamEndCapture(stream_, &recorded));
+  const cudaError_t ended = cudaStreamEndCapture(stream_, &recorded);
+  if (fault.ok()) fault = FaultOf("end a recording", ended);
+  if (!fault.ok()) {
+    if (recorded != nullptr) cudaGraphDestroy(recorded);
+    return fault;
+  }
   cudaGraphExec_t executable = nullptr;
   fault = FaultOf("prepare a recording", cudaGraphInstantiate(&executable, recorded, 0));
   if (!fault.ok()) {
