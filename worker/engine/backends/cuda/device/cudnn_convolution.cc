@@ -65,7 +65,8 @@ Fault PlanCudnnConvolution(const ConvolutionProblem& problem, cudnnHandle_t hand
                            std::unique_ptr<ConvolutionPlan>* plan) {
   Descriptor graph;
   Fault fault = MakeConvolutionGraph(problem, handle, &graph);
-  if (!fault.ok()) return fault;
+  // Types and extents that do not go together are refused by this or that code.
+  if (!fault.ok()) return {.kind = FaultKind::kUnsupported, .text = fault.text};
   Fault last = {.kind = FaultKind::kUnsupported, .text = "cuDNN proposes no faithful engine"};
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     // What there is another good way for is not worth a slow engine.
