@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <ostream>
@@ -275,6 +276,49 @@ TEST(CudaShortMapsTest, StepsRepeatBitByBit) {
   EXPECT_EQ(Losses(MakeShort(cuda::Precision::kBfloat16), 3),
             Losses(MakeShort(cuda::Precision::kBfloat16), 3));
 }
+
+// What a GPU and its libraries make of each precision, with the bounds of the above.
+class OnAGpuTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    const auto backend = MakeBackend(GetParam());
+    if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
+    ASSERT_THAT(backend, IsOk());
+  }
+};
+
+TEST_P(OnAGpuTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
+  const std::vector<float> actual = Losses(*MakeBackend(GetParam()), 20);
+  const std::vector<float> expected = Losses(std::make_unique<ReferenceBackend<float>>(), 20);
+
+  EXPECT_NEAR(actual.front(), expected.front(), 0.02 * double{expected.front()});
+  EXPECT_LT(actual.back(), 0.9 * double{actual.front()});
+  EXPECT_NEAR(actual.back(), expected.back(), 0.1 * double{expected.front()});
+}
+
+TEST_P(OnAGpuTest, CosmoflowsLossIsThatOfFloat) {
+  auto model = MakeTrainable(Cosmoflow(), *MakeBackend(GetParam()));
+  auto oracle = MakeTrainable(Cosmoflow(), std::make_unique<ReferenceBackend<float>>());
+  ASSERT_THAT(model, IsOk());
+  ASSERT_THAT(oracle, IsOk());
+
+  const std::vector<float> actual = Train(model->get()).losses;
+  const std::vector<float> expected = Train(oracle->get()).losses;
+
+  EXPECT_NEAR(actual.front(), expected.front(), 0.03 * double{expected.front()});
+  EXPECT_THAT(actual, Pointwise(FloatNear(0.1F * expected.front()), expected));
+}
+
+TEST_P(OnAGpuTest, StepsRepeatBitByBit) {
+  EXPECT_EQ(Losses(*MakeBackend(GetParam()), 5), Losses(*MakeBackend(GetParam()), 5));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, OnAGpuTest,
+                         ::testing::Values("cuda", "cuda-tf32", "cuda-bf16"), [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(CudaShortMapsTest, MapsTakeHalfOfTheMemory) {
   auto floats = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
