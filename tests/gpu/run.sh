@@ -7,15 +7,18 @@
 #   tests/gpu/run.sh                        both, here
 #
 # BUNDLE (build/gpu/assay-gpu.tar.gz) holds programs and the libraries that they need besides the C
-# and C++ runtimes and NVIDIA's own. Of those, cuBLAS and cuDNN come from the machine that runs: from
-# CUDA's installation or from python3's nvidia-* wheels.
+# and C++ runtimes (packed on Debian 12: glibc 2.34, libstdc++ of GCC 12 or newer) and NVIDIA's own.
+# Of those, cuBLAS and cuDNN come from the machine that runs: from CUDA's installation or from
+# python3's nvidia-* wheels. LIMIT_S (900) is how long a test or a measurement may hang.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly root
 readonly programs=(worker_engine_test worker_models_test worker_cuda_device_test cuda_step_bench assay-train)
+# Not in the bundle: glibc's parts fit only each other, and NVIDIA's the driver.
+readonly not_packed='/(ld-linux-x86-64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnsl|libnss_[a-z]+|libstdc\+\+|libgcc_s|libcuda|libcudart|libcudnn[a-z_]*|libcublas(Lt)?|libnv[a-zA-Z_-]*|libnccl)\.so'
 
 pack() {
-  local bundle=$1 stage
+  local bundle=$1 stage missing
   stage=$(mktemp -d)
   trap 'rm -rf "$stage"' RETURN
   cd "$root"
@@ -29,13 +32,23 @@ pack() {
   done
   cp build/dev/bin/libassay_cuda.so "$stage/assay-gpu/bin/"
   for program in "${programs[@]}"; do ldd "$stage/assay-gpu/bin/$program"; done |
-    awk '$3 ~ /^\// {print $3}' | sort -u |
-    grep -vE '/(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|libcu[a-zA-Z_]*|libnv[a-zA-Z_]*|libnccl)\.so' |
+    awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE "$not_packed" |
     xargs -I{} cp -L {} "$stage/assay-gpu/lib/"
+  missing=$(not_in_bundle "$stage/assay-gpu")
+  [[ -z $missing ]] || { echo "needed, but not in the bundle: $missing" >&2; return 1; }
   strip --strip-debug "$stage"/assay-gpu/bin/*
   tar -C "$stage" -czf "$bundle.part" assay-gpu
   mv "$bundle.part" "$bundle"
   echo "packed $bundle, $(du -h "$bundle" | cut -f1)"
+}
+
+# What something in this folder needs that is neither in it nor left to the machine that runs.
+not_in_bundle() {
+  local library
+  objdump -p "$1"/bin/* "$1"/lib/* | awk '$1 == "NEEDED" {print $2}' | sort -u |
+    while read -r library; do
+      [[ -e $1/lib/$library || /$library =~ $not_packed ]] || echo "$library"
+    done
 }
 
 # Folders with NVIDIA's libraries: python3's wheels, then CUDA's usual place.
@@ -50,36 +63,69 @@ PYTHON
   echo /usr/local/cuda/lib64
 }
 
-check() {  # check NAME COMMAND...: runs it, keeps its output, says how it ended
+# Only what comes out of the bundle sees its libraries, and nothing hangs for good.
+packed() {
+  timeout -k 10 "${LIMIT_S:-900}" env LD_LIBRARY_PATH="$libraries" "$@"
+}
+
+ended() {  # ended NAME STATUS START: says how a check ended, whose output is there
+  echo "== $1: exit status $2, $((SECONDS - $3)) s"
+  grep -E '^\[ *FAILED *\] .*[^)]$' "$out/$1.txt" | sort -u || true
+  grep -E '^\[ *(PASSED|SKIPPED) *\] [0-9]+ test|UNAVAILABLE|refused=|using slow loops|loading shared' \
+    "$out/$1.txt" | sed 's/^time=[^ ]* //' | sort | uniq -c | sort -rn | head -20 || true
+  (($2 == 0)) || failures=$((failures + 1))
+}
+
+check() {  # check NAME COMMAND...: runs it, keeps its output
   local name=$1 status=0 start=$SECONDS
   shift
-  "$@" >"$out/$name.txt" 2>&1 || status=$?
-  echo "== $name: exit status $status, $((SECONDS - start)) s"
-  grep -E '^\[ *(PASSED|FAILED|SKIPPED) *\]|UNAVAILABLE|refused=|using slow loops' "$out/$name.txt" |
-    sort | uniq -c | sort -rn | head -20 || true
-  ((status == 0)) || failures=$((failures + 1))
+  packed "$@" >"$out/$name.txt" 2>&1 || status=$?
+  ended "$name" "$status" "$start"
+}
+
+# suite NAME FILTER COMMAND...: the same for tests. A fault of the GPU ends their process, and a
+# hanging test is ended: what had not started by then is run by another process.
+suite() {
+  local name=$1 filter=$2 started='' last status worst=0 start=$SECONDS part="$out/$1.part"
+  shift 2
+  : >"$out/$name.txt"
+  while true; do
+    status=0
+    packed "$@" --gtest_filter="$filter-$started" >"$part" 2>&1 || status=$?
+    cat "$part" >>"$out/$name.txt"
+    ((status == 0)) || worst=$status
+    last=$(sed -n 's/^\[ RUN *\] //p' "$part" | tail -1)
+    if [[ -z $last ]] || grep -qE '^\[==========\].* ran\.' "$part"; then break; fi
+    echo "   $last ended the process with status $status"
+    started+=":$(sed -n 's/^\[ RUN *\] //p' "$part" | paste -sd:)"
+  done
+  rm -f "$part"
+  ended "$name" "$worst" "$start"
 }
 
 run() {
-  local bundle=$1 out=$2 stage failures=0
+  local bundle=$1 out=$2 stage libraries backend failures=0
   stage=$(mktemp -d)
   trap 'rm -rf "$stage"' RETURN
   mkdir -p "$out"
   tar -C "$stage" -xzf "$bundle"
   cd "$stage/assay-gpu"
-  LD_LIBRARY_PATH=$PWD/lib:$(nvidia_libraries | paste -sd:):${LD_LIBRARY_PATH:-}
-  export LD_LIBRARY_PATH ASSAY_BIN_DIR=$PWD/bin OMP_NUM_THREADS=4
+  libraries=$PWD/lib:$(nvidia_libraries | paste -sd:)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+  export ASSAY_BIN_DIR=$PWD/bin OMP_NUM_THREADS=4
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || true
-  echo "== usable backends: $(bin/assay-train --backends | paste -sd' ')"
-  check device bin/worker_cuda_device_test
-  check operations bin/worker_engine_test --gtest_filter='*/cuda:*/cuda_bf16:*Plugin*'
-  check models bin/worker_models_test --gtest_filter='*Cuda*'
+  packed ldd bin/* 2>&1 | grep -E 'not found' | sort -u || true
+  echo "== usable backends: $(packed bin/assay-train --backends | paste -sd' ')"
+  suite device '*' bin/worker_cuda_device_test
+  suite operations '*/cuda:*/cuda_bf16:*Plugin*' bin/worker_engine_test
+  suite models '*OnAGpu*' bin/worker_models_test
+  for backend in cuda cuda-tf32 cuda-bf16; do
+    check "steps-$backend" bin/cuda_step_bench "$backend"
+    cat "$out/steps-$backend.txt"
+  done
   if command -v compute-sanitizer >/dev/null; then
-    check sanitizer compute-sanitizer --error-exitcode 1 bin/worker_engine_test --gtest_filter='*/cuda:*/cuda_bf16'
-    check sanitizer-models compute-sanitizer --error-exitcode 1 bin/worker_models_test --gtest_filter='*OnAGpu*'
+    suite sanitizer '*/cuda:*/cuda_bf16' compute-sanitizer --error-exitcode 1 bin/worker_engine_test
+    suite sanitizer-models '*OnAGpu*' compute-sanitizer --error-exitcode 1 bin/worker_models_test
   fi
-  check steps bin/cuda_step_bench
-  cat "$out/steps.txt"
   echo "== $failures of the checks above failed; outputs are in $out"
   ((failures == 0))
 }
@@ -89,5 +135,5 @@ case "${1:-all}" in
   pack) pack "$bundle" ;;
   run) run "$bundle" "$(realpath -m "${3:-$root/build/gpu/report}")" ;;
   all) pack "$bundle" && run "$bundle" "$(realpath -m "$root/build/gpu/report")" ;;
-  *) sed -n '2,11p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,13p' "$0" >&2; exit 2 ;;
 esac
