@@ -341,6 +341,7 @@ Fault CudaDevice::EndGraph(std::unique_ptr<Graph>* graph) {
   if (fault.ok()) fault = FaultOf("end a recording", ended);
   if (!fault.ok()) {
     if (recorded != nullptr) cudaGraphDestroy(recorded);
+    static_cast<void>(cudaGetLastError());  // the same work will be started without a recording
     return fault;
   }
   cudaGraphExec_t executable = nullptr;
