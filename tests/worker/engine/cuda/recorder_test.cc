@@ -146,6 +146,21 @@ TEST_F(RecorderTest, ARecordingThatCannotBeEndedRunsCallByCallFromThenOn) {
   EXPECT_EQ(recorder_.replays(), 0);
 }
 
+// A rank that fell silent while its work was recorded is not forgotten over what fails next.
+TEST_F(RecorderTest, WhatFailsWithoutARecordingTooNamesBothReasons) {
+  device_.set_first_unrecordable(0);
+  const Call average = AverageCall{.values = &w_, .count = 1, .in_group = false, .is_aside = false};
+  ASSERT_TRUE(recorder_.Begin(0).ok());
+  Scale(1);
+  ASSERT_TRUE(recorder_.End().ok());
+  ASSERT_TRUE(recorder_.Begin(0).ok());
+
+  const Fault fault = recorder_.Issue(average);
+
+  EXPECT_FALSE(fault.ok());
+  EXPECT_THAT(fault.text, ::testing::HasSubstr("while it was recorded: this cannot be recorded"));
+}
+
 TEST_F(RecorderTest, AFlushInARecordingThatCannotBeEndedStillStartsIt) {
   device_.set_refuses_graphs(true);
   Run(1);

@@ -97,7 +97,9 @@ Fault Recorder::GiveUp(const Fault& fault) {
   section_->failures = kNeverAgain;
   section_->graph.reset();
   section_->calls.clear();
-  return IssuePending();
+  Fault again = IssuePending();
+  if (!again.ok()) again.text += "; while it was recorded: " + fault.text;
+  return again;
 }
 
 Fault Recorder::End() {

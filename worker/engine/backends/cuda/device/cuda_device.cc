@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -149,7 +150,8 @@ Fault CudaDevice::CopyIn(const void* host, void* memory, size_t bytes) {
   for (size_t done = 0; done < bytes; done += kPinnedBytes) {
     const size_t part = std::min(kPinnedBytes, bytes - done);
     const Pinned& pinned = pinned_[std::exchange(next_pinned_, 1 - next_pinned_)];
-    RETURN_IF_FAULT("copy in", cudaEventSynchronize(pinned.is_free));
+    Fault fault = WaitFor([&pinned] { return cudaEventQuery(pinned.is_free); });
+    if (!fault.ok()) return fault;
     std::memcpy(pinned.memory, static_cast<const std::byte*>(host) + done, part);
     RETURN_IF_FAULT("copy in",
                     cudaMemcpyAsync(static_cast<std::byte*>(memory) + done, pinned.memory, part,
@@ -161,7 +163,7 @@ Fault CudaDevice::CopyIn(const void* host, void* memory, size_t bytes) {
 
 Fault CudaDevice::CopyOut(const void* memory, void* host, size_t bytes) {
   // A copy to pageable memory waits by itself, blindly; so what may hang is waited for first.
-  Fault fault = ranks_ != nullptr ? WaitForRanks() : Fault{};
+  Fault fault = ranks_ != nullptr ? Wait() : Fault{};
   if (!fault.ok()) return fault;
   RETURN_IF_FAULT("copy out",
                   cudaMemcpyAsync(host, memory, bytes, cudaMemcpyDeviceToHost, stream_));
@@ -169,17 +171,18 @@ Fault CudaDevice::CopyOut(const void* memory, void* host, size_t bytes) {
 }
 
 Fault CudaDevice::Wait() {
-  if (ranks_ != nullptr) return WaitForRanks();
-  return FaultOf("wait", cudaStreamSynchronize(stream_));
+  if (ranks_ == nullptr) return FaultOf("wait", cudaStreamSynchronize(stream_));
+  return WaitFor([this] { return cudaStreamQuery(stream_); });
 }
 
-// Work that waits for a rank that is gone never ends: so it is watched, and given up in time.
-Fault CudaDevice::WaitForRanks() {
+// Until `query` says anything but "not ready". Work that waits for a rank that is gone never ends:
+// so it is watched, and given up in time.
+Fault CudaDevice::WaitFor(const std::function<cudaError_t()>& query) {
   const auto deadline = std::chrono::steady_clock::now() + ranks_timeout_;
-  cudaError_t error = cudaStreamQuery(stream_);
+  cudaError_t error = query();
   while (error == cudaErrorNotReady) {
-    Fault fault = ranks_->Health();
-    if (fault.ok() && std::chrono::steady_clock::now() > deadline)
+    Fault fault = ranks_ == nullptr ? Fault{} : ranks_->Health();
+    if (ranks_ != nullptr && fault.ok() && std::chrono::steady_clock::now() > deadline)
       fault = {.kind = FaultKind::kFailed,
                .text = "the other ranks were silent for " +
                        std::to_string(ranks_timeout_.count() / 1000) + " s"};
@@ -188,7 +191,7 @@ Fault CudaDevice::WaitForRanks() {
       return fault;
     }
     std::this_thread::yield();
-    error = cudaStreamQuery(stream_);
+    error = query();
   }
   // "Not ready" is remembered as if it were an error of the next kernel.
   static_cast<void>(cudaGetLastError());
@@ -209,9 +212,11 @@ Fault CudaDevice::HoldSends() {
   return FaultOf("hold copies back", cudaStreamWaitEvent(copies_, may_send_, cudaEventWaitDefault));
 }
 
-// What the copies were held back for was waited for before, with an eye on the ranks: this ends.
+// What the copies were held back for may be behind an average over the ranks: that of the step
+// before, where gradients are not averaged in buckets.
 Fault CudaDevice::WaitForSent() {
-  return FaultOf("wait for copies", cudaStreamSynchronize(copies_));
+  if (ranks_ == nullptr) return FaultOf("wait for copies", cudaStreamSynchronize(copies_));
+  return WaitFor([this] { return cudaStreamQuery(copies_); });
 }
 
 Fault CudaDevice::Pin(void* host, size_t bytes) {

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -61,7 +62,7 @@ class CudaDevice : public Device {
   Fault StartAverage(const AverageCall& call);
   Fault Join();
   Fault Multiply(const MatmulCall& product);
-  Fault WaitForRanks();
+  Fault WaitFor(const std::function<cudaError_t()>& query);
 
   std::string description_;
   int multiprocessors_ = 0;
