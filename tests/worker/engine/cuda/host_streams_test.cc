@@ -1,8 +1,8 @@
 // The fake itself: it must show what a GPU would do to who forgets to wait.
 
-#include "tests/worker/engine/cuda/host_device.h"
-
 #include <gtest/gtest.h>
+
+#include "tests/worker/engine/cuda/host_device.h"
 
 namespace assay::cuda {
 namespace {
