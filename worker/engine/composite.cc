@@ -98,6 +98,15 @@ Tensor SequenceLayer::Forward(const Tensor& x, const Pass& pass) {
   return value;
 }
 
+void SequenceLayer::ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {
+  Tensor value = x;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    inputs_[i] = value;
+    if (i + 1 < layers_.size()) value = layers_[i]->Forward(value, pass);
+  }
+  layers_.back()->ForwardAdded(value, pass, addition);
+}
+
 Tensor SequenceLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass) {
   Tensor gradient = dy;
   for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;) {
@@ -149,6 +158,14 @@ std::vector<int64_t> BranchLayer::JoinMoments() const {
   return joins;
 }
 
+// Of two branches one may write the sum, if the other's result is there by then.
+std::optional<size_t> BranchLayer::FindAdding() const {
+  if (join_ != Join::kSum || branches_.size() != 2) return std::nullopt;
+  if (branches_[1]->can_add()) return 1;
+  if (branches_[0]->can_add() && branches_[1]->is_identity()) return 0;
+  return std::nullopt;
+}
+
 absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   if (backend_->maps() == nullptr)
     return absl::InvalidArgumentError(absl::StrCat(
@@ -174,8 +191,9 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   }
   const int64_t y_until =
       relu_ && memory.has_backward ? std::max(own.result_until, own.backward) : own.result_until;
-  arena->ReserveShared(output_, type, {own.forward + (is_sum ? first_sum : joins[0]), y_until},
-                       &y_);
+  adding_ = FindAdding();
+  const int64_t y_from = adding_.has_value() ? joins[*adding_] - 1 : is_sum ? first_sum : joins[0];
+  arena->ReserveShared(output_, type, {own.forward + y_from, y_until}, &y_);
   if (wants_dx)
     arena->ReserveShared(input_, type, {own.backward + first_sum, own.gradient_until}, &dx_);
   return absl::OkStatus();
@@ -229,6 +247,11 @@ void BranchLayer::TakeSummand(size_t branch, const Tensor& summand, bool relu, c
 }
 
 Tensor BranchLayer::Forward(const Tensor& x, const Pass& pass) {
+  if (adding_.has_value() && pass.is_training) {
+    const Tensor other = *adding_ == 0 ? x : branches_[0]->Forward(x, pass);
+    branches_[*adding_]->ForwardAdded(x, pass, {other, relu_, y_});
+    return y_;
+  }
   MapOperations* maps = backend_->maps();
   int64_t first_channel = 0;
   for (size_t i = 0; i < branches_.size(); ++i) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,9 @@ class SequenceLayer : public Layer {
   }
   void LimitBackward(bool wants_dx) override { needless_ = LimitSequence(layers_, wants_dx); }
   void ParametersChanged() override;
+  bool can_add() const override { return !layers_.empty() && layers_.back()->can_add(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
+  void ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
  private:
@@ -77,6 +80,7 @@ class BranchLayer : public Layer {
 
  private:
   std::vector<int64_t> JoinMoments() const;
+  std::optional<size_t> FindAdding() const;
   void TakeSummand(size_t branch, const Tensor& summand, bool relu, const Tensor& sum);
   Tensor PartOf(const Tensor& dy, size_t branch, int64_t first_channel);
 
@@ -86,9 +90,10 @@ class BranchLayer : public Layer {
   const bool relu_;
   const std::vector<std::unique_ptr<SequenceLayer>> branches_;
   const Shape output_;
-  Tensor y_;                   // output_
-  Tensor dx_;                  // input_; empty if nobody wants it
-  Tensor first_;               // of the summands, until the second is there
+  std::optional<size_t> adding_;  // the branch whose last layer makes the sum in training
+  Tensor y_;                      // output_
+  Tensor dx_;                     // input_; empty if nobody wants it
+  Tensor first_;                  // of the summands, until the second is there
   std::vector<Tensor> parts_;  // the gradient that each branch may overwrite: shape of its result
   std::vector<bool> is_needless_;  // of each branch: it needs no Backward
 };

@@ -150,6 +150,14 @@ struct LayerTraffic {
   }
 };
 
+// What is added to a layer's result as it is written, and where it goes: y = result + other, then
+// max(0, y) if `relu`.
+struct Addition {
+  Tensor other;
+  bool relu = false;
+  Tensor y;
+};
+
 // Which passes of a layer return what they were given.
 struct InPlace {
   bool forward = false;
@@ -187,6 +195,12 @@ class Layer {
 
   // Computes from `x`; the result is there as long as Plan was told, or until the next Forward.
   virtual Tensor Forward(const Tensor& x, const Pass& pass) = 0;
+  // Whether training may call ForwardAdded instead. After Plan.
+  virtual bool can_add() const { return false; }
+  // As Forward, but nothing is left in the layer's own result.
+  virtual void ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {
+    static_cast<void>(x), static_cast<void>(pass), static_cast<void>(addition);
+  }
   // After Forward on the same `x`: overwrites parameter gradients and may overwrite `dy`. Returns
   // the gradient of `x`, or an empty Tensor if it was planned without.
   virtual Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) = 0;

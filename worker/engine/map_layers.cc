@@ -174,8 +174,9 @@ absl::Status BatchNormLayer::Plan(LayerMemory memory, bool) {
   const DType real = backend_->real();
   memory.ReserveResult(shape_, backend_->map_type(), /*is_read_backward=*/options_.relu, &y_);
   if (!memory.has_backward) return absl::OkStatus();
-  for (Tensor* statistic : {&mean_, &variance_, &local_mean_, &square_, &scale_mean_, &shift_mean_})
+  for (Tensor* statistic : {&mean_, &variance_, &local_mean_, &square_})
     memory.activations->Reserve(scale_.shape, real, statistic);
+  memory.activations->Reserve(Shape{2, shape_[3]}, real, &group_sums_);
   return absl::OkStatus();
 }
 
@@ -225,16 +226,27 @@ void BatchNormLayer::MoveRunning(const GroupMean* group) {
                                  .unbiased = count > 1 ? count / (count - 1) : 1});
 }
 
+void BatchNormLayer::TakeMoments(const Tensor& x, GroupMean* group) {
+  backend_->maps()->ChannelMoments(x, mean_, variance_);
+  if (group != nullptr) AverageMoments(group);
+  MoveRunning(group);
+}
+
 Tensor BatchNormLayer::Forward(const Tensor& x, const Pass& pass) {
   if (!pass.is_training) {
     backend_->maps()->Normalise(WithRunning(), x, y_);
     return y_;
   }
-  backend_->maps()->ChannelMoments(x, mean_, variance_);
-  if (pass.group != nullptr) AverageMoments(pass.group);
-  MoveRunning(pass.group);
+  TakeMoments(x, pass.group);
   backend_->maps()->Normalise(With(mean_, variance_), x, y_);
   return y_;
+}
+
+void BatchNormLayer::ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {
+  TakeMoments(x, pass.group);
+  Normalisation n = With(mean_, variance_);
+  n.relu = addition.relu;
+  backend_->maps()->NormaliseAdd(n, x, addition.other, addition.y);
 }
 
 Tensor BatchNormLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
@@ -244,12 +256,11 @@ Tensor BatchNormLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& p
   ChannelSums sums = {scale_.gradient, shift_.gradient,
                       static_cast<double>(shape_[3]) / static_cast<double>(shape_.elements())};
   if (pass.group != nullptr) {
-    backend_->Copy(scale_.gradient, scale_mean_);
-    backend_->Copy(shift_.gradient, shift_mean_);
-    Average(pass.group, scale_mean_);
-    Average(pass.group, shift_mean_);
-    sums.scale = scale_mean_;
-    sums.shift = shift_mean_;
+    sums.scale = group_sums_.Part(0, scale_.shape);
+    sums.shift = group_sums_.Part(shape_[3], shift_.shape);
+    backend_->Copy(scale_.gradient, sums.scale);
+    backend_->Copy(shift_.gradient, sums.shift);
+    Average(pass.group, group_sums_);  // both at once: ranks wait for each other once
   }
   maps->NormaliseBackward(n, x, sums, dy);
   return dy;

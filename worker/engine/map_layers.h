@@ -138,7 +138,9 @@ class BatchNormLayer : public Layer {
   std::vector<Buffer*> buffers() override { return {&running_mean_, &running_variance_}; }
   InPlace in_place() const override { return {.backward = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  bool can_add() const override { return !options_.relu && backend_->maps()->adds_in_passing(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
+  void ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
   // What evaluation does.
@@ -151,6 +153,7 @@ class BatchNormLayer : public Layer {
   void Average(GroupMean* group, const Tensor& values);
   void AverageMoments(GroupMean* group);
   void MoveRunning(const GroupMean* group);
+  void TakeMoments(const Tensor& x, GroupMean* group);
 
   Backend* const backend_;
   const Options options_;
@@ -161,7 +164,7 @@ class BatchNormLayer : public Layer {
   Tensor mean_, variance_;                  // (C), of the last batch
   Tensor local_mean_;                       // (C), of this rank
   Tensor square_;                           // (C), of how far this rank's mean is off the group's
-  Tensor scale_mean_, shift_mean_;          // (C), of a group: means of its ranks' gradients
+  Tensor group_sums_;                       // (2, C): means of the group's gradients of both
 };
 
 // A convolution and its normalisation. Evaluation takes both at once, where the result belongs, and

@@ -80,6 +80,17 @@ class MapOperations {
   virtual void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) = 0;
   // y from x; shapes equal, may be the same tensor.
   virtual void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) = 0;
+  // y = normalised x + other, then ReLU; shapes equal, y none of the others.
+  virtual void NormaliseAdd(const Normalisation& n, const Tensor& x, const Tensor& other,
+                            const Tensor& y) {
+    Normalisation plain = n;
+    plain.relu = false;
+    Normalise(plain, x, y);
+    Combine(1, other, 1, y);
+    if (n.relu) Relu(y);
+  }
+  // Whether that is one pass over memory.
+  virtual bool adds_in_passing() const { return false; }
   // shift_gradient = sum of dy, and scale_gradient = sum of dy * (x - mean) / sqrt(variance +
   // epsilon), of each channel, where dy counts as 0 where ReLU has cut y to 0. What dy holds
   // afterwards is NormaliseBackward's affair.

@@ -197,6 +197,28 @@ TEST_P(MapConformanceTest, BatchNormAgrees) {
   }
 }
 
+TEST_P(MapConformanceTest, NormalisedSumsAgree) {
+  for (const Shape& shape : {Shape{2, 16, 24, 64}, Shape{1, 3, 5, 91}}) {
+    for (const bool relu : {false, true}) {
+      SCOPED_TRACE(shape.ToString());
+      std::vector<Floats> results;
+      for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
+        Floats x = DrawMap(GetParam(), shape, 1), other = DrawMap(GetParam(), shape, 2), y(shape);
+        const Shape channels = {shape[3]};
+        Floats mean = Floats::Random(channels, 3), variance(channels), shift(channels);
+        Floats scale = Floats::Random(channels, 4);
+        std::fill(variance.values.begin(), variance.values.end(), 0.5F);
+        backend->maps()->NormaliseAdd(
+            {mean.view(), variance.view(), scale.view(), shift.view(), 1e-5, relu}, x.view(),
+            other.view(), y.view());
+        backend->Synchronize();
+        results.push_back(y);
+      }
+      ExpectCloseMap(results[0], results[1], 1);
+    }
+  }
+}
+
 // Far from zero beside its spread: what squares of the numbers themselves would not tell.
 TEST_P(MapConformanceTest, MomentsOfNumbersFarFromZeroKeepTheirDigits) {
   const Shape shape = {2, 30, 40, 24};

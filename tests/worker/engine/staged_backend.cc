@@ -171,6 +171,11 @@ class StagedMaps : public MapOperations, private Stage {
   void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) override {
     maps_->Normalise(StagedNormalisation(backend_, n), Map(x), Map(y));
   }
+  void NormaliseAdd(const Normalisation& n, const Tensor& x, const Tensor& other,
+                    const Tensor& y) override {
+    maps_->NormaliseAdd(StagedNormalisation(backend_, n), Map(x), Map(other), Map(y));
+  }
+  bool adds_in_passing() const override { return maps_->adds_in_passing(); }
   void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y, const Tensor& dy,
                      const Tensor& scale_gradient, const Tensor& shift_gradient) override {
     maps_->NormaliseSums(StagedNormalisation(backend_, n), Map(x), Map(y), Map(dy),

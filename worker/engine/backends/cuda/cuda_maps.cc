@@ -1,5 +1,6 @@
 #include "worker/engine/backends/cuda/cuda_maps.h"
 
+#include <initializer_list>
 #include <type_traits>
 
 #include "common/log.h"
@@ -26,14 +27,14 @@ void WithType(const Tensor& map, const Visit& visit) {
 template <int kWidth>
 using Width = std::integral_constant<int, kWidth>;
 
-// Calls visit(T(), Width(), RowStrides) for a kernel that goes through `map` and another of its
-// shape by packs of channels.
+// Calls visit(T(), Width(), RowStrides) for a kernel that goes through `maps`, of the shape of
+// `map`, by packs of channels.
 template <typename Visit>
-void WithRows(const Tensor& map, const Tensor& other, const Visit& visit) {
+void WithRows(const Tensor& map, std::initializer_list<const void*> maps, const Visit& visit) {
   const MapExtents e = ExtentsOf(map);
   WithType(map, [&]<typename T>(T type) {
     constexpr int kMost = kPackWidth<T>;
-    const bool is_packed = IsPacked(e.columns, kMost, {map.data, other.data});
+    const bool is_packed = IsPacked(e.columns, kMost, maps);
     const int64_t packs = is_packed ? e.columns / kMost : e.columns;
     const RowStrides rows = {e.rows, e.columns, RowStride(e.rows, packs)};
     if (is_packed) {
@@ -73,14 +74,23 @@ void CudaMaps::ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor&
 }
 
 void CudaMaps::Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) {
-  CHECK(x.shape == y.shape);
-  WithRows(x, y, [&]<typename T, int kWidth>(T, Width<kWidth>, const RowStrides& rows) {
-    backend_->Run("normalise", cuda::Normalise<T, kWidth>{.x = x.As<T>(),
-                                                          .y = y.As<T>(),
-                                                          .channels = TermsOf(n, x),
-                                                          .rows = rows,
-                                                          .count = ThreadsOf<kWidth>(rows)});
-  });
+  NormaliseAdd(n, x, {}, y);
+}
+
+void CudaMaps::NormaliseAdd(const Normalisation& n, const Tensor& x, const Tensor& other,
+                            const Tensor& y) {
+  const bool is_sum = other.data != nullptr;
+  CHECK(x.shape == y.shape && (!is_sum || x.shape == other.shape));
+  WithRows(x, {x.data, other.data, y.data},
+           [&]<typename T, int kWidth>(T, Width<kWidth>, const RowStrides& rows) {
+             backend_->Run("normalise",
+                           cuda::Normalise<T, kWidth>{.x = x.As<T>(),
+                                                      .other = is_sum ? other.As<T>() : nullptr,
+                                                      .y = y.As<T>(),
+                                                      .channels = TermsOf(n, x),
+                                                      .rows = rows,
+                                                      .count = ThreadsOf<kWidth>(rows)});
+           });
 }
 
 void CudaMaps::NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y,
@@ -102,17 +112,18 @@ void CudaMaps::NormaliseBackward(const Normalisation& n, const Tensor& x, const 
   const int64_t channels = ExtentsOf(x).columns;
   CHECK(x.shape == dy.shape && sums.scale.elements() == channels &&
         sums.shift.elements() == channels);
-  WithRows(x, dy, [&]<typename T, int kWidth>(T, Width<kWidth>, const RowStrides& rows) {
-    backend_->Run("normalise backward",
-                  cuda::NormaliseBackward<T, kWidth>{.x = x.As<T>(),
-                                                     .dy = dy.As<T>(),
-                                                     .channels = TermsOf(n, x),
-                                                     .scale_sum = sums.scale.As<float>(),
-                                                     .shift_sum = sums.shift.As<float>(),
-                                                     .share = static_cast<float>(sums.share),
-                                                     .rows = rows,
-                                                     .count = ThreadsOf<kWidth>(rows)});
-  });
+  WithRows(
+      x, {x.data, dy.data}, [&]<typename T, int kWidth>(T, Width<kWidth>, const RowStrides& rows) {
+        backend_->Run("normalise backward",
+                      cuda::NormaliseBackward<T, kWidth>{.x = x.As<T>(),
+                                                         .dy = dy.As<T>(),
+                                                         .channels = TermsOf(n, x),
+                                                         .scale_sum = sums.scale.As<float>(),
+                                                         .shift_sum = sums.shift.As<float>(),
+                                                         .share = static_cast<float>(sums.share),
+                                                         .rows = rows,
+                                                         .count = ThreadsOf<kWidth>(rows)});
+      });
 }
 
 void CudaMaps::MoveRunning(const RunningMoments& m) {

@@ -23,6 +23,9 @@ class CudaMaps : public MapOperations {
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(const Conv2dShape& shape) override;
   void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override;
   void Normalise(const Normalisation& n, const Tensor& x, const Tensor& y) override;
+  void NormaliseAdd(const Normalisation& n, const Tensor& x, const Tensor& other,
+                    const Tensor& y) override;
+  bool adds_in_passing() const override { return true; }
   void NormaliseSums(const Normalisation& n, const Tensor& x, const Tensor& y, const Tensor& dy,
                      const Tensor& scale_gradient, const Tensor& shift_gradient) override;
   void NormaliseBackward(const Normalisation& n, const Tensor& x, const ChannelSums& sums,

@@ -21,9 +21,9 @@ struct ChannelTerm {
   bool relu;
 
   ASSAY_DEVICE float Normal(float x) const { return (x - mean) * inverse_deviation; }
-  // The result for a number that Normal gave.
-  ASSAY_DEVICE float Scaled(float normal) const {
-    const float value = normal * scale + shift;
+  // The result for a number that Normal gave, and with what is added to it.
+  ASSAY_DEVICE float Scaled(float normal, float other = 0) const {
+    const float value = normal * scale + shift + other;
     return relu && value < 0 ? 0 : value;
   }
   // What reaches that number of a gradient of the result.
@@ -152,10 +152,11 @@ struct NormalProducts {
   friend bool operator==(const NormalProducts&, const NormalProducts&) = default;
 };
 
-// As MapOperations::Normalise.
+// As MapOperations::Normalise, or NormaliseAdd if there is another.
 template <typename T, int kWidth>
 struct Normalise {
   const T* x;
+  const T* other;  // or null
   T* y;
   ChannelTerms channels;
   RowStrides rows;
@@ -168,10 +169,12 @@ struct Normalise {
     for (int j = 0; j < kWidth; ++j)
       terms[j] = channels.At(cell.column * kWidth + j);
     rows.ForEach(cell, cell.column * kWidth, [&](int64_t at) {
-      Pack<T, kWidth> pack = PackAt<kWidth>(x + at);
+      Pack<T, kWidth> pack = PackAt<kWidth>(x + at), added = {};
+      if (other != nullptr) added = PackAt<kWidth>(other + at);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j)
-        pack.values[j] = T(terms[j].Scaled(terms[j].Normal(float(pack.values[j]))));
+        pack.values[j] =
+            T(terms[j].Scaled(terms[j].Normal(float(pack.values[j])), float(added.values[j])));
       PackAt<kWidth>(y + at) = pack;
     });
   }
