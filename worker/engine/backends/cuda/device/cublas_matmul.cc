@@ -114,7 +114,9 @@ Fault CublasMatmul::Plan::Choose(cublasLtHandle_t handle, uint32_t alignment) {
     status = cublasLtMatmulAlgoGetHeuristic(handle, operation, a, b, c, c, preference, 1, &result,
                                             &found);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (status == CUBLAS_STATUS_SUCCESS && found == 0) status = CUBLAS_STATUS_NOT_SUPPORTED;
+  // What is found has a status of its own.
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = found == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : result.state;
   algorithm = result.algo;
   return FaultOf("algorithm for a matrix product", status);
 }
