@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -14,6 +15,8 @@ constexpr int64_t kPartsMax = 64;
 constexpr int64_t kBlockUnit = 32;  // five poolings halve each edge, and none may cross a block
 constexpr char kGridSection[] = "Assay, ranks that share samples";
 constexpr char kBatchSection[] = "Assay, ranks";
+constexpr char kDeviceSection[] = "Assay, GPUs";
+constexpr char kDeviceBackends[] = "cuda";  // how their names begin
 
 constexpr TextRule kRankRules[] = {
     {"R-RNK-001", kSpatialGridKey, "two whole numbers from 1 to 64: parts along depth and height",
@@ -29,6 +32,13 @@ constexpr TextRule kRankRules[] = {
     {"R-RNK-006", kGlobalBatchKey,
      "a positive multiple of the number of ranks, or of groups that share samples", kBatchSection,
      "choose such a multiple, or another number of ranks"},
+    {"R-RNK-007", kGradientBucketKey, "a whole number from 0 to 4096 (MiB)", kDeviceSection,
+     "write 0 to average all gradients at once, or leave it out"},
+    {"R-RNK-008", kDeviceCacheKey, "a whole number from 0 to 16777216 (MiB)", kDeviceSection,
+     "write how much of each GPU's memory samples may take, or leave it out"},
+    {"R-RNK-009", kDeviceCacheKey, "a backend with memory of its own: cuda, cuda-tf32, cuda-bf16",
+     kDeviceSection,
+     "leave device_cache_mib out: the file system keeps files in the host's memory"},
 };
 
 // A violation of the rule `id`, with a remedy that knows the numbers where there is one.
@@ -105,6 +115,45 @@ std::optional<Finding> CheckBatch(const JsonValue& value, int64_t group_size,
                absl::StrCat("choose a multiple of ", groups, ", or another number of ranks"));
 }
 
+// A size in MiB that is given as a whole number from 0 to `most`; 0 if it is left out.
+std::optional<int64_t> ReadMebibytes(const Hyperparameters& values, const char* key, int64_t most) {
+  const auto found = values.find(key);
+  if (found == values.end()) return 0;
+  const std::optional<int64_t> size = found->second.AsInt64();
+  return size && *size >= 0 && *size <= most ? size : std::nullopt;
+}
+
+std::vector<Finding> CheckDevices(const Hyperparameters& values, const RankLayout& layout) {
+  std::vector<Finding> findings;
+  if (!ReadMebibytes(values, kGradientBucketKey, kGradientBucketMibMax))
+    findings.push_back(Unfit("R-RNK-007", DumpJson(values.at(kGradientBucketKey))));
+  const std::optional<int64_t> cache = ReadMebibytes(values, kDeviceCacheKey, kDeviceCacheMibMax);
+  if (!cache) {
+    findings.push_back(Unfit("R-RNK-008", DumpJson(values.at(kDeviceCacheKey))));
+  } else if (*cache > 0 && !layout.backend.empty() &&
+             !absl::StartsWith(layout.backend, kDeviceBackends)) {
+    findings.push_back(Unfit("R-RNK-009", absl::StrCat(*cache, " on backend ", layout.backend)));
+  }
+  return findings;
+}
+
+std::vector<Finding> CheckWork(const Hyperparameters& values, const RankLayout& layout) {
+  GridParts parts;
+  if (const auto grid = values.find(kSpatialGridKey); grid != values.end()) {
+    const std::optional<GridParts> read = ReadSpatialGrid(grid->second);
+    if (!read) return {Unfit("R-RNK-001", DumpJson(grid->second))};
+    parts = *read;
+    // The batch can only be judged once the groups are known.
+    std::vector<Finding> findings = CheckGrid(grid->second, parts, EdgeOf(values, layout), layout);
+    if (!findings.empty()) return findings;
+  }
+  const auto batch = values.find(kGlobalBatchKey);
+  if (batch == values.end()) return {};
+  std::optional<Finding> finding = CheckBatch(batch->second, parts.depth * parts.height, layout);
+  if (!finding) return {};
+  return {*std::move(finding)};
+}
+
 }  // namespace
 
 std::span<const TextRule> RankRules() {
@@ -121,20 +170,10 @@ std::optional<GridParts> ReadSpatialGrid(const JsonValue& value) {
 }
 
 std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout& layout) {
-  GridParts parts;
-  if (const auto grid = values.find(kSpatialGridKey); grid != values.end()) {
-    const std::optional<GridParts> read = ReadSpatialGrid(grid->second);
-    if (!read) return {Unfit("R-RNK-001", DumpJson(grid->second))};
-    parts = *read;
-    // The batch can only be judged once the groups are known.
-    std::vector<Finding> findings = CheckGrid(grid->second, parts, EdgeOf(values, layout), layout);
-    if (!findings.empty()) return findings;
-  }
-  const auto batch = values.find(kGlobalBatchKey);
-  if (batch == values.end()) return {};
-  std::optional<Finding> finding = CheckBatch(batch->second, parts.depth * parts.height, layout);
-  if (!finding) return {};
-  return {*std::move(finding)};
+  std::vector<Finding> findings = CheckWork(values, layout);
+  for (Finding& finding : CheckDevices(values, layout))
+    findings.push_back(std::move(finding));
+  return findings;
 }
 
 }  // namespace assay::rules

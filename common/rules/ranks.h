@@ -18,6 +18,10 @@ namespace assay::rules {
 
 inline constexpr char kSpatialGridKey[] = "spatial_grid";
 inline constexpr char kGlobalBatchKey[] = "global_batch_size";
+inline constexpr char kGradientBucketKey[] = "gradient_bucket_mib";
+inline constexpr char kDeviceCacheKey[] = "device_cache_mib";
+inline constexpr int64_t kGradientBucketMibMax = 4096;           // more than any model's gradients
+inline constexpr int64_t kDeviceCacheMibMax = int64_t{1} << 24;  // more than any device has
 
 // What runs where. Less than one node or rank counts as one.
 struct RankLayout {
@@ -25,6 +29,7 @@ struct RankLayout {
   int64_t nodes = 1;
   int64_t ranks_per_node = 1;
   int64_t cube_edge = 0;  // voxels per side of the dataset's cubes; 0: not known, so not judged
+  std::string backend;    // empty: not known, so not judged
 };
 
 // The rules, by id.
@@ -43,7 +48,8 @@ std::optional<GridParts> ReadSpatialGrid(const JsonValue& value);
 //   R-RNK-001 spatial_grid is no pair of parts; 002 the benchmark's samples cannot be divided; 003
 //   a block is no multiple of 32 voxels; 004 the ranks are no multiple of the group; 005 groups and
 //   nodes do not fit; 006 the groups (without a grid: the ranks) do not share the global batch
-//   evenly.
+//   evenly; 007 and 008 a bucket or a cache is no such size; 009 the backend has no memory of its
+//   own to keep samples in.
 std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout& layout);
 
 }  // namespace assay::rules

@@ -19,7 +19,8 @@ std::vector<Finding> CheckFeasible(const State& state, const SubmissionSpec& spe
       values, {.benchmark = spec.benchmark,
                .nodes = spec.node_count,
                .ranks_per_node = spec.ranks_per_node,
-               .cube_edge = dataset == state.datasets.end() ? 0 : dataset->second.cube_edge});
+               .cube_edge = dataset == state.datasets.end() ? 0 : dataset->second.cube_edge,
+               .backend = spec.backend});
 }
 
 }  // namespace assay::core

@@ -17,6 +17,8 @@ using ::testing::SizeIs;
 // Four ranks on one node, cubes of 64.
 const RankLayout kFour = {.benchmark = "cosmoflow", .ranks_per_node = 4, .cube_edge = 64};
 
+const RankLayout kOnednn = {.benchmark = "cosmoflow", .backend = "onednn"};
+
 struct Case {
   const char* what;
   Hyperparameters values;
@@ -62,6 +64,11 @@ TEST(RanksTest, TakesWhatCanWork) {
       {"an edge given beside the dataset", {{"spatial_grid", JsonList{4, 1}}, {"cube_edge", 128}}},
       {"a batch for each rank", {{"global_batch_size", 8}}},
       {"a batch for one group", {{"global_batch_size", 3}, {"spatial_grid", JsonList{2, 2}}}},
+      {"one average of all gradients", {{"gradient_bucket_mib", 0}}, kOnednn},
+      {"the largest buckets", {{"gradient_bucket_mib", 4096}}},
+      {"no cache anywhere", {{"device_cache_mib", 0}}, kOnednn},
+      {"a cache on a GPU", {{"device_cache_mib", 40000}}, {.backend = "cuda-bf16"}},
+      {"a cache on a backend that is not known", {{"device_cache_mib", 40000}}},
   };
   for (const Case& c : cases)
     Expect(c);
@@ -96,6 +103,12 @@ TEST(RanksTest, NamesWhatCannotWork) {
        kFour,
        "R-RNK-006",
        "2 groups"},
+      {"a bucket of less than nothing", {{"gradient_bucket_mib", -3}}, kFour, "R-RNK-007", "-3"},
+      {"half a bucket", {{"gradient_bucket_mib", 0.5}}, kFour, "R-RNK-007", "0.5", "0"},
+      {"a bucket in words", {{"gradient_bucket_mib", "16"}}, kFour, "R-RNK-007", "16"},
+      {"a huge bucket", {{"gradient_bucket_mib", 4097}}, kFour, "R-RNK-007", "4097"},
+      {"a cache of less than nothing", {{"device_cache_mib", -1}}, kFour, "R-RNK-008", "-1"},
+      {"a cache in the host's memory", {{"device_cache_mib", 100}}, kOnednn, "R-RNK-009", "onednn"},
   };
   for (const Case& c : cases)
     Expect(c);

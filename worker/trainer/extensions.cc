@@ -6,6 +6,7 @@
 
 #include "common/json_reader.h"
 #include "common/rules/extensions.h"
+#include "common/rules/ranks.h"
 #include "common/status.h"
 #include "worker/trainer/workload.h"
 
@@ -13,7 +14,6 @@ namespace assay {
 namespace {
 
 constexpr int64_t kEvalBatchMax = 4096;
-constexpr int64_t kDeviceCacheMibMax = 1 << 24;  // 16 TiB: more than any device has
 
 // The coordinator refuses these already; a run spec may come from elsewhere.
 absl::Status CheckDivision(const v1::RunSpec& run) {
@@ -33,9 +33,10 @@ absl::Status CheckDivision(const v1::RunSpec& run) {
 absl::StatusOr<int64_t> ReadDeviceCache(const Hyperparameters& parameters,
                                         data::Augmentation augmentation) {
   ASSIGN_OR_RETURN(const int64_t mebibytes, parameters.Integer(kDeviceCacheKey, 0));
-  if (mebibytes < 0 || mebibytes > kDeviceCacheMibMax)
-    return InvalidField(kDeviceCacheKey, absl::StrCat("want 0 (none) to ", kDeviceCacheMibMax,
-                                                      " MiB for each rank, found ", mebibytes));
+  if (mebibytes < 0 || mebibytes > rules::kDeviceCacheMibMax)
+    return InvalidField(kDeviceCacheKey,
+                        absl::StrCat("want 0 (none) to ", rules::kDeviceCacheMibMax,
+                                     " MiB for each rank, found ", mebibytes));
   if (mebibytes > 0 && augmentation != data::Augmentation::kNone)
     return InvalidField(kDeviceCacheKey,
                         absl::StrCat("augmented samples differ in every epoch; leave it out, or ",

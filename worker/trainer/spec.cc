@@ -19,7 +19,6 @@ namespace assay {
 namespace {
 
 constexpr int kRanksMax = 1 << 20;
-constexpr int64_t kGradientBucketMibMax = 4096;  // more than any model's gradients
 
 absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   const int64_t ranks_per_node = std::max(run.ranks_per_node(), 1);
@@ -76,9 +75,10 @@ absl::Status FillCheckpoints(const Hyperparameters& parameters, TrainerSpec* spe
 absl::Status FillGradientBuckets(const Hyperparameters& parameters, TrainerSpec* spec) {
   if (parameters.Find(kGradientBucketKey) == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t mib, parameters.Integer(kGradientBucketKey, kGradientBucketMib));
-  if (mib < 0 || mib > kGradientBucketMibMax)
-    return InvalidField(kGradientBucketKey, absl::StrCat("want 0 (all gradients at once) to ",
-                                                         kGradientBucketMibMax, ", found ", mib));
+  if (mib < 0 || mib > rules::kGradientBucketMibMax)
+    return InvalidField(kGradientBucketKey,
+                        absl::StrCat("want 0 (all gradients at once) to ",
+                                     rules::kGradientBucketMibMax, ", found ", mib));
   spec->gradient_bucket_mib = mib;
   return absl::OkStatus();
 }
