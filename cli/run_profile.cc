@@ -34,6 +34,7 @@ const std::vector<Column>& ProfileFields() {
       {"peak", "profile.peak_source"},
       {"share of the peak", "profile.peak_share", Format::kNumber},
       {"training GB through memory", "profile.train_gbyte", Format::kNumber},
+      {"evaluation GB through memory", "profile.eval_gbyte", Format::kNumber},
       {"memory GB/s", "profile.memory_gbyte_per_s", Format::kNumber},
       {"the roof, s", "profile.roofline_s", Format::kNumber},
       {"set by", "profile.roofline_limit"},

@@ -10,6 +10,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/rules/ranks.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "worker/comm/ring.h"
@@ -42,7 +43,7 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
   v1::RunSpec kept = run;
   kept.clear_hyperparameters();
   for (const v1::Hyperparameter& parameter : run.hyperparameters())
-    if (parameter.key() != kCheckpointKey && parameter.key() != kDeviceCacheKey)
+    if (parameter.key() != kCheckpointKey && parameter.key() != rules::kDeviceCacheKey)
       *kept.add_hyperparameters() = parameter;
   std::string text;
   CHECK(google::protobuf::TextFormat::PrintToString(kept, &text));

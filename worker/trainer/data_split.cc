@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/file.h"
+#include "common/rules/ranks.h"
 #include "common/status.h"
 #include "worker/data/augmentation.h"
 #include "worker/data/cache_plan.h"
@@ -91,7 +92,7 @@ absl::StatusOr<int64_t> DivideCache(const TrainerSpec& spec, const DataPlan& pla
       static_cast<int64_t>(plan.format.input_bytes + plan.format.target_bytes);
   const int64_t room = mebibytes * kMebibyte / sample_bytes;
   if (room == 0)
-    return InvalidField(kDeviceCacheKey,
+    return InvalidField(rules::kDeviceCacheKey,
                         absl::StrCat(mebibytes, " MiB hold not one sample of ", sample_bytes,
                                      " bytes; ask for more, or for none with 0"));
   train->slots = std::min(room, train->distinct_samples());

@@ -32,13 +32,9 @@ absl::Status CheckDivision(const v1::RunSpec& run) {
 
 absl::StatusOr<int64_t> ReadDeviceCache(const Hyperparameters& parameters,
                                         data::Augmentation augmentation) {
-  ASSIGN_OR_RETURN(const int64_t mebibytes, parameters.Integer(kDeviceCacheKey, 0));
-  if (mebibytes < 0 || mebibytes > rules::kDeviceCacheMibMax)
-    return InvalidField(kDeviceCacheKey,
-                        absl::StrCat("want 0 (none) to ", rules::kDeviceCacheMibMax,
-                                     " MiB for each rank, found ", mebibytes));
+  ASSIGN_OR_RETURN(const int64_t mebibytes, parameters.Integer(rules::kDeviceCacheKey, 0));
   if (mebibytes > 0 && augmentation != data::Augmentation::kNone)
-    return InvalidField(kDeviceCacheKey,
+    return InvalidField(rules::kDeviceCacheKey,
                         absl::StrCat("augmented samples differ in every epoch; leave it out, or ",
                                      kAugmentationKey));
   return mebibytes;

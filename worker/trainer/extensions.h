@@ -18,7 +18,6 @@ namespace assay {
 
 // Hyperparameters, as logged.
 inline constexpr char kEvalBatchKey[] = "local_eval_batch_size";
-inline constexpr char kDeviceCacheKey[] = "device_cache_mib";
 inline constexpr char kAugmentationKey[] = "data_augmentation";
 inline constexpr char kGradientSkipLayerKey[] = "gradient_skip_layer";
 inline constexpr char kGradientSkipEpochsKey[] = "gradient_skip_after_epochs";

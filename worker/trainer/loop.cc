@@ -9,6 +9,7 @@
 
 #include "common/dataset/layout.h"
 #include "common/log.h"
+#include "common/rules/ranks.h"
 #include "common/status.h"
 #include "worker/comm/registry.h"
 #include "worker/comm/ring.h"
@@ -176,7 +177,7 @@ absl::Status TrainingLoop::ReserveCache() {
                    WithExitCode(DivideCache(spec_, workload_->data(), &train_, &validation_),
                                 ExitCode::kBadSpec));
   if (samples == 0) return absl::OkStatus();
-  const absl::Status status = Annotate(model_->ReserveCache(samples), kDeviceCacheKey);
+  const absl::Status status = Annotate(model_->ReserveCache(samples), rules::kDeviceCacheKey);
   if (!status.ok())
     return WithExitCode(
         status, absl::IsInvalidArgument(status) ? ExitCode::kBadSpec : ExitCode::kOutOfMemory);

@@ -61,6 +61,7 @@ void AddRoofline(std::span<const ProfileCounts> ranks, double train_s, JsonObjec
       all.Sum(&ProfileCounts::train_flops) / all.Sum(&ProfileCounts::peak_flops_per_s);
   const double roof_s = std::max(arithmetic_s, bytes / memory);
   record->emplace_back("train_gbyte", bytes / kGiga);
+  record->emplace_back("eval_gbyte", all.Sum(&ProfileCounts::eval_bytes) / kGiga);
   record->emplace_back("memory_gbyte_per_s", memory / kGiga);
   record->emplace_back("roofline_s", roof_s);
   record->emplace_back("roofline_limit", arithmetic_s >= roof_s ? "arithmetic" : "memory");

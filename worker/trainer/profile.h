@@ -37,7 +37,7 @@ struct ProfileCounts {
   int64_t cached_samples = 0;              // of both kinds, that the device had kept
   int64_t read_bytes = 0;                  // of sample files, by the trainer's readers
   int64_t staged_bytes = 0;                // copied to the node before
-  int64_t memory_peak_bytes = 0;           // resident, of the process
+  int64_t memory_peak_bytes = 0;           // resident, of the process, since ProbePeak
   double peak_flops_per_s = 0;             // of its share of the node, fp32; 0: not known
   double peak_bytes_per_s = 0;             // the same, of memory
   int64_t peak_threads = 0;
@@ -87,7 +87,7 @@ class Profile {
   explicit Profile(const Clock* clock) : clock_(clock) {}
 
   // Measures what the host can reach; before the run's clock starts, and best on all ranks at once,
-  // because those of a node share its memory.
+  // because those of a node share its memory. What it takes does not count for the memory's peak.
   void ProbePeak();
   // What a sample costs from now on.
   void set_work(const SampleWork& work) { work_ = work; }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "common/rules/ranks.h"
 #include "common/status.h"
 
 namespace assay {
@@ -127,9 +128,9 @@ void RunLog::ExtensionsOfRun() {
   if (extensions.eval_batch > 0)
     writer_.Event(kEvalBatchKey, JsonValue(int64_t{extensions.eval_batch}));
   if (spec_.gradient_bucket_mib.has_value())
-    writer_.Event(kGradientBucketKey, JsonValue(*spec_.gradient_bucket_mib));
+    writer_.Event(rules::kGradientBucketKey, JsonValue(*spec_.gradient_bucket_mib));
   if (extensions.device_cache_mib > 0)
-    writer_.Event(kDeviceCacheKey, JsonValue(extensions.device_cache_mib));
+    writer_.Event(rules::kDeviceCacheKey, JsonValue(extensions.device_cache_mib));
   if (extensions.augmentation != data::Augmentation::kNone)
     writer_.Event(kAugmentationKey, JsonValue(data::AugmentationName(extensions.augmentation)));
   if (extensions.gradient_skip.IsUsed()) {

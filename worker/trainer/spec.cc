@@ -35,10 +35,12 @@ absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   return absl::OkStatus();
 }
 
-// The coordinator refuses these already; a run spec may come from elsewhere.
+// The coordinator refuses these already; a run spec may come from elsewhere. Whether the backend
+// can keep samples, it says itself.
 absl::Status CheckLayout(const Hyperparameters& parameters, const v1::RunSpec& run) {
   rules::Hyperparameters values;
-  for (const char* key : {rules::kSpatialGridKey, rules::kGlobalBatchKey, "cube_edge"})
+  for (const char* key : {rules::kSpatialGridKey, rules::kGlobalBatchKey, "cube_edge",
+                          rules::kGradientBucketKey, rules::kDeviceCacheKey})
     if (const JsonValue* value = parameters.Find(key); value != nullptr) values[key] = *value;
   const std::vector<rules::Finding> findings =
       rules::CheckRanks(values, {.benchmark = run.benchmark(),
@@ -73,13 +75,9 @@ absl::Status FillCheckpoints(const Hyperparameters& parameters, TrainerSpec* spe
 }
 
 absl::Status FillGradientBuckets(const Hyperparameters& parameters, TrainerSpec* spec) {
-  if (parameters.Find(kGradientBucketKey) == nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const int64_t mib, parameters.Integer(kGradientBucketKey, kGradientBucketMib));
-  if (mib < 0 || mib > rules::kGradientBucketMibMax)
-    return InvalidField(kGradientBucketKey,
-                        absl::StrCat("want 0 (all gradients at once) to ",
-                                     rules::kGradientBucketMibMax, ", found ", mib));
-  spec->gradient_bucket_mib = mib;
+  if (parameters.Find(rules::kGradientBucketKey) == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(spec->gradient_bucket_mib,
+                   parameters.Integer(rules::kGradientBucketKey, kGradientBucketMib));
   return absl::OkStatus();
 }
 

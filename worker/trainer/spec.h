@@ -26,8 +26,6 @@ namespace assay {
 
 // Hyperparameter: steps from one checkpoint to the next.
 inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
-// Hyperparameter: the size from which on GPUs average gradients while the rest are computed.
-inline constexpr char kGradientBucketKey[] = "gradient_bucket_mib";
 
 // What DeepCAM asks for beyond what every benchmark has.
 struct DeepcamSettings {

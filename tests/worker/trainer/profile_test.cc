@@ -134,6 +134,7 @@ TEST(ProfileTest, WhatDevicesSayToEachOtherIsCountedIfTheyDo) {
 TEST(ProfileTest, TheRoofIsWhateverTakesLonger) {
   std::vector<ProfileCounts> ranks(2, {.train_flops = 50e9,
                                        .train_bytes = 20e9,
+                                       .eval_bytes = 3e9,
                                        .train_s = 4,
                                        .peak_flops_per_s = 100e9,
                                        .peak_bytes_per_s = 10e9});
@@ -144,6 +145,7 @@ TEST(ProfileTest, TheRoofIsWhateverTakesLonger) {
   const JsonValue compute_bound(ProfileRecord({}, ranks));
 
   EXPECT_DOUBLE_EQ(Number(memory_bound, "train_gbyte"), 40);
+  EXPECT_DOUBLE_EQ(Number(memory_bound, "eval_gbyte"), 6);
   EXPECT_DOUBLE_EQ(Number(memory_bound, "memory_gbyte_per_s"), 20);
   EXPECT_DOUBLE_EQ(Number(memory_bound, "roofline_s"), 2);
   EXPECT_DOUBLE_EQ(Number(memory_bound, "roofline_share"), 0.5);

@@ -250,13 +250,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "checkpoint_interval_steps: want 0"},
         BadCase{"Buckets",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "gradient_bucket_mib", "-1"); },
-                "gradient_bucket_mib: want 0 (all gradients at once)"},
+                "gradient_bucket_mib: expected a whole number from 0 to 4096 (MiB), found -1 "
+                "(R-RNK-007)"},
         BadCase{"EvalBatch",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "local_eval_batch_size", "-1"); },
                 "local_eval_batch_size: want 0"},
         BadCase{"DeviceCache",
                 [](v1::RunSpec* r) { SetHyperparameter(r, "device_cache_mib", "-1"); },
-                "device_cache_mib: want 0"},
+                "device_cache_mib: expected a whole number from 0 to 16777216 (MiB), found -1 "
+                "(R-RNK-008)"},
         BadCase{"AugmentedCache",
                 [](v1::RunSpec* r) {
                   SetHyperparameter(r, "device_cache_mib", "100");

@@ -58,6 +58,15 @@ struct Inset {
   friend bool operator==(const Inset&, const Inset&) = default;
 };
 
+// Where the larger has what is at this position of the smaller.
+ASSAY_DEVICE inline int64_t OuterIndex(const Inset& inset, const Position& p) {
+  const int64_t d = p.d + inset.before_depth, h = p.h + inset.before_height;
+  const int64_t w = p.w + inset.before_width;
+  const int64_t at =
+      ((p.batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
+  return at * inset.channels + p.c;
+}
+
 // y: the larger, with zeros around x.
 template <typename From, typename To>
 struct Pad {
@@ -89,11 +98,7 @@ struct Crop {
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Position p = PositionOf(i, count, inset.depth, inset.height, inset.width, inset.channels);
-    const int64_t d = p.d + inset.before_depth, h = p.h + inset.before_height;
-    const int64_t w = p.w + inset.before_width;
-    const int64_t from =
-        ((p.batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
-    y[i] = To(float(x[from * inset.channels + p.c]));
+    y[i] = To(float(x[OuterIndex(inset, p)]));
   }
   friend bool operator==(const Crop&, const Crop&) = default;
 };
@@ -107,11 +112,7 @@ struct Insert {
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Position p = PositionOf(i, count, inset.depth, inset.height, inset.width, inset.channels);
-    const int64_t d = p.d + inset.before_depth, h = p.h + inset.before_height;
-    const int64_t w = p.w + inset.before_width;
-    const int64_t to =
-        ((p.batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
-    y[to * inset.channels + p.c] = x[i];
+    y[OuterIndex(inset, p)] = x[i];
   }
   friend bool operator==(const Insert&, const Insert&) = default;
 };
