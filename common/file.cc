@@ -28,6 +28,37 @@ absl::Status SyncDirectory(const std::string& path) {
   return absl::OkStatus();
 }
 
+// Between the name and the number of the process that writes.
+constexpr char kTemporarySuffix[] = ".tmp";
+
+bool IsTemporary(absl::string_view name) {
+  const size_t at = name.rfind(kTemporarySuffix);
+  if (at == absl::string_view::npos || at == 0) return false;
+  const absl::string_view digits = name.substr(at + sizeof(kTemporarySuffix) - 1);
+  return !digits.empty() && digits.find_first_not_of("0123456789") == absl::string_view::npos;
+}
+
+absl::Status WriteSynced(const std::string& path, absl::string_view content, int mode) {
+  unlink(path.c_str());  // of a process that had our number
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!fd.is_open()) return Fail("cannot create", path);
+  RETURN_IF_ERROR(Annotate(WriteAll(fd.get(), content), path));
+  if (fsync(fd.get()) != 0) return Fail("cannot sync", path);
+  return absl::OkStatus();
+}
+
+absl::Status TakeFromOthers(const std::string& path, std::vector<std::string>* loose) {
+  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? absl::OkStatus() : Fail("cannot stat", path);
+  if (S_ISLNK(info.st_mode) || (info.st_mode & kOthers) == 0) return absl::OkStatus();
+  if (chmod(path.c_str(), info.st_mode & 07777 & ~kOthers) != 0)
+    return Fail("cannot take permissions of others from", path);
+  if (loose->size() < kLoosePathsMax) loose->push_back(path);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void UniqueFd::Reset() {
@@ -63,23 +94,58 @@ absl::Status WriteAll(int fd, absl::string_view bytes) {
 }
 
 absl::Status WriteFileAtomic(const std::string& path, absl::string_view content, int mode) {
-  const std::string temporary = absl::StrCat(path, ".tmp", getpid());
-  {
-    const UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!fd.is_open()) return Fail("cannot create", temporary);
-    RETURN_IF_ERROR(Annotate(WriteAll(fd.get(), content), temporary));
-    if (fsync(fd.get()) != 0) return Fail("cannot sync", temporary);
+  const std::string temporary = absl::StrCat(path, kTemporarySuffix, getpid());
+  absl::Status status = WriteSynced(temporary, content, mode);
+  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
+    status = Fail("cannot rename to", path);
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
   }
-  if (rename(temporary.c_str(), path.c_str()) != 0) return Fail("cannot rename to", path);
   const std::string directory = std::filesystem::path(path).parent_path().string();
   return SyncDirectory(directory.empty() ? "." : directory);
 }
 
-absl::Status MakeDirectories(const std::string& path) {
+absl::StatusOr<std::vector<std::string>> RemoveTemporaryFiles(const std::string& directory) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  std::vector<std::string> removed;
+  for (const std::string& name : names) {
+    if (!IsTemporary(name)) continue;
+    const std::string path = JoinPath(directory, name);
+    if (unlink(path.c_str()) != 0) return Fail("cannot remove", path);
+    removed.push_back(name);
+  }
+  return removed;
+}
+
+absl::Status MakeDirectories(const std::string& path, int mode) {
+  if (mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) return absl::OkStatus();
+  if (errno == ENOENT) {
+    const std::string parent = std::filesystem::path(path).parent_path().string();
+    if (parent.empty() || parent == path) return Fail("cannot make", path);
+    RETURN_IF_ERROR(MakeDirectories(parent, mode));
+    if (mkdir(path.c_str(), static_cast<mode_t>(mode)) == 0) return absl::OkStatus();
+  }
+  const int error = errno;
+  std::error_code ignored;
+  if (error == EEXIST && std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot make ", path));
+}
+
+absl::StatusOr<std::vector<std::string>> MakePrivate(const std::string& path) {
+  std::vector<std::string> loose;
+  RETURN_IF_ERROR(TakeFromOthers(path, &loose));
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot make ", path));
-  return absl::OkStatus();
+  if (std::filesystem::is_symlink(path, error) || !std::filesystem::is_directory(path, error))
+    return loose;
+  std::filesystem::recursive_directory_iterator entries(path, error);
+  const std::filesystem::recursive_directory_iterator end;
+  while (!error && entries != end) {
+    RETURN_IF_ERROR(TakeFromOthers(entries->path().string(), &loose));
+    entries.increment(error);
+  }
+  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", path));
+  return loose;
 }
 
 absl::Status RemoveTree(const std::string& path) {

@@ -3,6 +3,7 @@
 #ifndef COMMON_FILE_H_
 #define COMMON_FILE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -43,13 +44,29 @@ class UniqueFd {
 // The whole content. NOT_FOUND or another errno code, naming the path.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
+// What nobody but the owner may look into, whatever the umask of the process.
+inline constexpr int kPrivateFile = 0600;
+inline constexpr int kPrivateDirectory = 0700;
+
 // Writes a temporary file beside `path`, fsyncs it, renames it over `path` and fsyncs the
 // directory: after a crash `path` holds either the old content or the new. `mode` is the file's
-// permission.
+// permission, less the umask. A failure leaves no temporary file; a crash may, see
+// RemoveTemporaryFiles.
 absl::Status WriteFileAtomic(const std::string& path, absl::string_view content, int mode = 0644);
 
-// Makes `path` and its missing parents. OK if it exists already.
-absl::Status MakeDirectories(const std::string& path);
+// Removes what WriteFileAtomic in processes that were killed has left in `directory`, and returns
+// the names. Only where no other process writes.
+absl::StatusOr<std::vector<std::string>> RemoveTemporaryFiles(const std::string& directory);
+
+// Makes `path` and its missing parents, each with permission `mode`, less the umask. OK if it
+// exists already, whatever its permission.
+absl::Status MakeDirectories(const std::string& path, int mode = 0755);
+
+// Takes all permissions from group and others on `path` and, if it is a directory, on all below it;
+// symbolic links are left alone and not followed. Returns the paths that were open, at most
+// kLoosePathsMax of them.
+inline constexpr size_t kLoosePathsMax = 100;
+absl::StatusOr<std::vector<std::string>> MakePrivate(const std::string& path);
 
 // Removes `path` and all below it. OK if it does not exist.
 absl::Status RemoveTree(const std::string& path);

@@ -1,6 +1,7 @@
 #include "common/file.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -17,10 +18,18 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::IsOk;
 using testing::IsOkAndHolds;
 using testing::StatusIs;
 using testing::TempDir;
+using ::testing::UnorderedElementsAre;
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777U;
+}
 
 TEST(FileTest, AtomicWriteReplacesTheContentAndLeavesNothingElse) {
   const TempDir dir;
@@ -40,6 +49,64 @@ TEST(FileTest, SecretsAreWrittenForTheOwnerOnly) {
   struct stat info {};
   ASSERT_EQ(stat(dir.Path("key").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0600U);
+}
+
+TEST(FileTest, AFailedWriteLeavesNothing) {
+  const TempDir dir;
+  ASSERT_THAT(MakeDirectories(dir.Path("a/in the way")), IsOk());
+
+  EXPECT_FALSE(WriteFileAtomic(dir.Path("a"), "text").ok());
+
+  EXPECT_THAT(ListDirectory(dir.path()), IsOkAndHolds(ElementsAre("a")));
+}
+
+TEST(FileTest, WhatKilledWritersLeftIsRemoved) {
+  const TempDir dir;
+  for (const char* name : {"address.tmp17", "secret", ".tmp3", "a.tmp", "b.tmp4x"})
+    ASSERT_THAT(WriteFileAtomic(dir.Path(name), ""), IsOk());
+
+  EXPECT_THAT(RemoveTemporaryFiles(dir.path()), IsOkAndHolds(ElementsAre("address.tmp17")));
+
+  EXPECT_THAT(ListDirectory(dir.path()),
+              IsOkAndHolds(ElementsAre(".tmp3", "a.tmp", "b.tmp4x", "secret")));
+}
+
+TEST(FileTest, DirectoriesHaveTheModeThatWasAskedFor) {
+  const TempDir dir;
+  const mode_t before = umask(0);
+  ASSERT_THAT(MakeDirectories(dir.Path("a/b"), kPrivateDirectory), IsOk());
+  ASSERT_THAT(MakeDirectories(dir.Path("a/b"), kPrivateDirectory), IsOk());
+  ASSERT_THAT(MakeDirectories(dir.Path("c")), IsOk());
+  umask(before);
+
+  EXPECT_EQ(ModeOf(dir.Path("a")), 0700U);
+  EXPECT_EQ(ModeOf(dir.Path("a/b")), 0700U);
+  EXPECT_EQ(ModeOf(dir.Path("c")), 0755U);
+  ASSERT_THAT(WriteFileAtomic(dir.Path("file"), ""), IsOk());
+  EXPECT_FALSE(MakeDirectories(dir.Path("file")).ok());
+  EXPECT_FALSE(MakeDirectories(dir.Path("file/below")).ok());
+}
+
+TEST(FileTest, TreesAreMadePrivate) {
+  const TempDir dir;
+  const mode_t before = umask(0);
+  ASSERT_THAT(MakeDirectories(dir.Path("tree/sub"), 0777), IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir.Path("tree/sub/program"), "", 0755), IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir.Path("tree/own"), "", 0600), IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir.Path("beside"), "", 0644), IsOk());
+  ASSERT_EQ(symlink(dir.Path("beside").c_str(), dir.Path("tree/link").c_str()), 0);
+  umask(before);
+
+  const auto loose = MakePrivate(dir.Path("tree"));
+
+  ASSERT_THAT(loose, IsOk());
+  EXPECT_THAT(*loose, UnorderedElementsAre(dir.Path("tree"), dir.Path("tree/sub"),
+                                           dir.Path("tree/sub/program")));
+  EXPECT_EQ(ModeOf(dir.Path("tree")), 0700U);
+  EXPECT_EQ(ModeOf(dir.Path("tree/sub/program")), 0700U);
+  EXPECT_EQ(ModeOf(dir.Path("beside")), 0644U);
+  EXPECT_THAT(MakePrivate(dir.Path("tree")), IsOkAndHolds(IsEmpty()));
+  EXPECT_THAT(MakePrivate(dir.Path("absent")), IsOkAndHolds(IsEmpty()));
 }
 
 TEST(FileTest, AMissingFileIsNamed) {
