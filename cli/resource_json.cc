@@ -36,6 +36,16 @@ void PutIds(Json* json, const char* field, const Names& names) {
   (*json)[field] = ids;
 }
 
+void PutArtifacts(Json* json, const char* key,
+                  const google::protobuf::RepeatedPtrField<v1::ArtifactRef>& refs) {
+  Json artifacts = Json::array();
+  for (const v1::ArtifactRef& artifact : refs)
+    artifacts.push_back({{"file", artifact.file_name()},
+                         {"bytes", artifact.size_bytes()},
+                         {"sha256", artifact.sha256()}});
+  if (!artifacts.empty()) (*json)[key] = artifacts;
+}
+
 void PutFindings(Json* json, const google::protobuf::RepeatedPtrField<v1::Finding>& findings) {
   if (findings.empty()) return;
   Json array = Json::array();
@@ -230,12 +240,8 @@ Json RunJson(const v1::Run& run) {
   if (run.has_staging_ms()) json["staging_ms"] = run.staging_ms();
   if (run.event_count() > 0) json["events"] = run.event_count();
   PutFindings(&json, run.findings());
-  Json artifacts = Json::array();
-  for (const v1::ArtifactRef& artifact : run.artifacts())
-    artifacts.push_back({{"file", artifact.file_name()},
-                         {"bytes", artifact.size_bytes()},
-                         {"sha256", artifact.sha256()}});
-  if (!artifacts.empty()) json["artifacts"] = artifacts;
+  PutArtifacts(&json, "artifacts", run.artifacts());
+  PutArtifacts(&json, "late_artifacts", run.late_artifacts());
   return json;
 }
 
@@ -332,6 +338,7 @@ Json RunEventJson(const v1::RunEvent& event) {
   json["wall_us"] = event.wall_us();
   json["mono_ns"] = event.mono_ns();
   if (event.receive_us() > 0) json["receive_us"] = event.receive_us();
+  if (event.is_late()) json["late"] = true;
   return json;
 }
 

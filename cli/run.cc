@@ -81,7 +81,7 @@ class EventPrinter {
       context_->printer().Item("assay.run_event/v1", RunEventJson(event)).IgnoreError();
     } else if (has_stamps_) {
       PrintStamped(event);
-    } else if (event.kind() == v1::RunEvent::LOG_LINE) {
+    } else if (event.kind() == v1::RunEvent::LOG_LINE && !event.is_late()) {
       context_->out() << event.text() << "\n" << std::flush;
     }
   }
@@ -91,7 +91,7 @@ class EventPrinter {
     if (!start_us_.has_value()) start_us_ = event.wall_us();
     const absl::Time at = absl::FromUnixMicros(event.wall_us());
     const double elapsed = static_cast<double>(event.wall_us() - *start_us_) / 1e6;
-    const std::string what = Describe(event);
+    const std::string what = event.is_late() ? DescribeLate(event) : Describe(event);
     if (what.empty()) return;
     context_->out() << absl::FormatTime("%H:%M:%E3S", at, context_->env().time_zone)
                     << absl::StrFormat(" %+10.3f  ", elapsed) << what << "\n"
@@ -117,6 +117,11 @@ class EventPrinter {
         return absl::StrCat("(an event newer than this program: kind ",
                             static_cast<int>(event.kind()), ")");
     }
+  }
+
+  // It came when the node had ended and says nothing about what was judged.
+  std::string DescribeLate(const v1::RunEvent& event) const {
+    return context_->style().Paint(absl::StrCat("late, not judged  ", event.text()), Tone::kFaint);
   }
 
   std::string DescribeProgress(const std::string& text) const {

@@ -90,7 +90,7 @@ absl::StatusOr<Json> LatestProfile(const Client& client, Interrupt* interrupt, c
                               .follow = false};
     Json latest;
     RETURN_IF_ERROR(ForEachRunEvent(client, interrupt, query, [&](const v1::RunEvent& event) {
-      if (event.kind() != v1::RunEvent::PROGRESS) return;
+      if (event.kind() != v1::RunEvent::PROGRESS || event.is_late()) return;
       Json profile = ParseProfile(event.text());
       if (!profile.is_null()) latest = std::move(profile);
     }));

@@ -6,10 +6,12 @@ CREATE TABLE artifacts (
   file_name TEXT NOT NULL,
   sha256 TEXT NOT NULL,
   size_bytes INTEGER NOT NULL,
-  UNIQUE (run_id, file_name)
+  is_late INTEGER NOT NULL CHECK (is_late IN (0, 1))
 ) STRICT;
 
 CREATE INDEX artifacts_by_sha256 ON artifacts (sha256);
+
+CREATE UNIQUE INDEX artifacts_judged ON artifacts (run_id, file_name) WHERE is_late = 0;
 
 CREATE TABLE counters (
   name TEXT NOT NULL PRIMARY KEY,
@@ -55,7 +57,7 @@ CREATE TABLE run_events (
   wall_us INTEGER NOT NULL,
   mono_ns INTEGER NOT NULL,
   receive_us INTEGER NOT NULL,
-  finding TEXT,
+  finding TEXT, is_late INTEGER NOT NULL DEFAULT 0 CHECK (is_late IN (0, 1)),
   PRIMARY KEY (run_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 

@@ -152,6 +152,8 @@ v1::Run ToProto(const core::Run& run) {
   SetFacts(run.facts, &message);
   for (const core::ArtifactRef& artifact : run.artifacts)
     *message.add_artifacts() = ToProto(artifact);
+  for (const core::ArtifactRef& artifact : run.late_artifacts)
+    *message.add_late_artifacts() = ToProto(artifact);
   return message;
 }
 
@@ -167,6 +169,7 @@ v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run) {
   message.set_receive_us(event.receive_us);
   message.set_node_rank(event.node_rank);
   message.set_run(NameOf(run));
+  message.set_is_late(event.is_late);
   return message;
 }
 

@@ -277,7 +277,8 @@ void Applier::operator()(const RunEventsAppended& e) {
 }
 
 void Applier::operator()(const ArtifactRecorded& e) {
-  Get(e.run).artifacts.push_back(e.artifact);
+  Run& run = Get(e.run);
+  (e.is_late ? run.late_artifacts : run.artifacts).push_back(e.artifact);
 }
 
 void Applier::operator()(const WorkerRegistered& e) {

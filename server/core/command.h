@@ -84,7 +84,7 @@ struct Synchronize {
 // Events of one node of a run, consecutive. Reply: AppendReply. What is stored already is ignored.
 // ABORTED on a gap, with the seq that is expected next, and for a generation that is not the run's;
 // NOT_FOUND for an unknown run; INVALID_ARGUMENT for a node_rank outside the gang. Accepted also
-// after the run has ended: late evidence is evidence.
+// when the node's evidence is sealed (IsSealed); then it is kept as late and changes nothing.
 struct AppendRunEvents {
   RunId run;
   int64_t generation = 0;
@@ -94,7 +94,8 @@ struct AppendRunEvents {
 };
 
 // An artifact of a run is on stable storage. Reply: ArtifactRef. Repeating it changes nothing.
-// ALREADY_EXISTS if the run has that file name with another digest.
+// ALREADY_EXISTS if the run has that file name with another digest. When the worker's evidence is
+// sealed (IsSealed) the artifact is kept as late, whatever its name, and changes nothing.
 struct RecordArtifact {
   RunId run;
   int64_t generation = 0;

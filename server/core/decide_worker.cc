@@ -166,6 +166,23 @@ absl::Status CheckArtifact(const ArtifactRef& artifact) {
   return absl::OkStatus();
 }
 
+// True if the run has exactly this artifact, be it as late.
+bool IsKnown(const Run& run, const ArtifactRef& artifact) {
+  const auto has = [&artifact](const std::vector<ArtifactRef>& artifacts) {
+    return std::find(artifacts.begin(), artifacts.end(), artifact) != artifacts.end();
+  };
+  return has(run.artifacts) || has(run.late_artifacts);
+}
+
+absl::Status CheckNameIsFree(const Run& run, const std::string& file_name) {
+  const bool is_taken =
+      std::any_of(run.artifacts.begin(), run.artifacts.end(),
+                  [&](const ArtifactRef& known) { return known.file_name == file_name; });
+  if (!is_taken) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("run ", run.id.ToString(), " has ", file_name, " with other content already"));
+}
+
 absl::StatusOr<const Worker*> FindWorker(const State& state, const std::string& name) {
   const auto it = state.workers.find(name);
   if (it == state.workers.end())
@@ -251,18 +268,21 @@ absl::StatusOr<Decision> Decide(const Context& context, AppendRunEvents& command
   int64_t order = 0;
   for (const RunNode& other : run->nodes)
     order += other.last_seq;
+  const bool is_late = IsSettled(node);
   for (RunEvent& event : decision.run_events) {
+    event.is_late = is_late;
     event.node_rank = command.node_rank;
     event.receive_us = context.now_us;
     event.order = ++order;
   }
   const int64_t last_seq = decision.run_events.back().seq;
-  decision.events.push_back(
-      RunEventsAppended{.run = command.run,
-                        .node_rank = command.node_rank,
-                        .first_seq = node.last_seq + 1,
-                        .last_seq = last_seq,
-                        .first_touch_us = EarliestTouch(decision.run_events)});
+  RunEventsAppended appended{.run = command.run,
+                             .node_rank = command.node_rank,
+                             .first_seq = node.last_seq + 1,
+                             .last_seq = last_seq,
+                             .is_late = is_late};
+  if (!is_late) appended.first_touch_us = EarliestTouch(decision.run_events);
+  decision.events.push_back(std::move(appended));
   decision.reply = AppendReply{.durable_seq = last_seq};
   return decision;
 }
@@ -274,16 +294,14 @@ absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& co
         "worker ", command.worker, " is not of the gang of run ", command.run.ToString()));
   RETURN_IF_ERROR(CheckArtifact(command.artifact));
   Decision decision{.reply = command.artifact};
-  for (const ArtifactRef& known : run->artifacts) {
-    if (known.file_name != command.artifact.file_name) continue;
-    if (known == command.artifact) return decision;
-    return absl::AlreadyExistsError(absl::StrCat("run ", command.run.ToString(), " has ",
-                                                 known.file_name, " with other content already"));
-  }
-  if (run->artifacts.size() >= kArtifactCountMax)
+  if (IsKnown(*run, command.artifact)) return decision;
+  const bool is_late = IsSealed(*run, command.worker);
+  if (!is_late) RETURN_IF_ERROR(CheckNameIsFree(*run, command.artifact.file_name));
+  if (run->artifacts.size() + run->late_artifacts.size() >= kArtifactCountMax)
     return absl::ResourceExhaustedError(
         absl::StrCat("run ", command.run.ToString(), " has ", kArtifactCountMax, " artifacts"));
-  decision.events.push_back(ArtifactRecorded{.run = command.run, .artifact = command.artifact});
+  decision.events.push_back(
+      ArtifactRecorded{.run = command.run, .artifact = command.artifact, .is_late = is_late});
   return decision;
 }
 

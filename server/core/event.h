@@ -174,7 +174,8 @@ struct RunEventsAppended {
   int32_t node_rank = 0;
   int64_t first_seq = 0;
   int64_t last_seq = 0;
-  std::optional<int64_t> first_touch_us;  // the earliest FIRST_TOUCH among them
+  std::optional<int64_t> first_touch_us;  // the earliest FIRST_TOUCH among them; none if late
+  bool is_late = false;                   // the node was sealed
   bool operator==(const RunEventsAppended&) const = default;
 };
 
@@ -183,6 +184,7 @@ struct ArtifactRecorded {
   static constexpr int kVersion = 1;
   RunId run;
   ArtifactRef artifact;
+  bool is_late = false;  // its worker was sealed
   bool operator==(const ArtifactRecorded&) const = default;
 };
 

@@ -13,9 +13,17 @@ std::string ResultFileName(const Run& run) {
   return absl::StrCat("result_", run.number, ".txt");
 }
 
+bool IsSettled(const RunNode& node) {
+  return node.phase == NodePhase::kFinished || node.is_lost || node.is_released;
+}
+
 bool IsSettled(const Run& run) {
-  return std::all_of(run.nodes.begin(), run.nodes.end(), [](const RunNode& node) {
-    return node.phase == NodePhase::kFinished || node.is_lost || node.is_released;
+  return IsSealed(run, "");
+}
+
+bool IsSealed(const Run& run, const std::string& worker) {
+  return std::all_of(run.nodes.begin(), run.nodes.end(), [&worker](const RunNode& node) {
+    return IsSettled(node) || (!worker.empty() && node.worker != worker);
   });
 }
 

@@ -221,6 +221,7 @@ struct Run {
   int64_t first_touch_uncertainty_us = 0;
   RunFacts facts;
   std::vector<ArtifactRef> artifacts;
+  std::vector<ArtifactRef> late_artifacts;  // came when it was sealed: kept, never judged
   bool operator==(const Run&) const = default;
 };
 
@@ -236,8 +237,16 @@ inline bool IsTerminal(RunState state) {
 // "result_3.txt": the log that is judged, written by rank 0.
 std::string ResultFileName(const Run& run);
 
-// True if no node of the gang can still execute: each has finished, was given up or gave it back.
+// True if the node can no longer execute: it has finished, was given up or gave the run back. From
+// then on its evidence is sealed: what still comes of it is kept apart as late. An agent reports
+// FINISHED only when everything is delivered, so of a run that goes well nothing is late.
+bool IsSettled(const RunNode& node);
+
+// True if no node of the gang can still execute.
 bool IsSettled(const Run& run);
+
+// True if what `worker` sends of the run comes too late to count. Empty: of any of the gang.
+bool IsSealed(const Run& run, const std::string& worker);
 
 // UNAUTHENTICATED, with the remedy, if a certificate of `worker` that is of generation `presented`
 // has been revoked: `valid_from` is the worker's certificate_generation.
@@ -268,7 +277,8 @@ struct RunEvent {
   // Filled in by the coordinator:
   int64_t receive_us = 0;
   int32_t node_rank = 0;
-  int64_t order = 0;  // 1, 2, 3 ... over all nodes of the run, in order of commit
+  int64_t order = 0;     // 1, 2, 3 ... over all nodes of the run, in order of commit
+  bool is_late = false;  // came when its node was sealed: not part of what was judged
   bool operator==(const RunEvent&) const = default;
 };
 

@@ -125,12 +125,14 @@ void Fields(A& a, T& v) {
   a("first_seq", v.first_seq);
   a("last_seq", v.last_seq);
   a("first_touch_us", v.first_touch_us);
+  a.Added("is_late", v.is_late);
 }
 
 template <class A, Is<ArtifactRecorded> T>
 void Fields(A& a, T& v) {
   a("run", v.run);
   a("artifact", v.artifact);
+  a.Added("is_late", v.is_late);
 }
 
 template <class A, Is<WorkerRegistered> T>

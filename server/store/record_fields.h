@@ -195,6 +195,7 @@ void Fields(A& a, T& v) {
   a("first_touch_uncertainty_us", v.first_touch_uncertainty_us);
   a("facts", v.facts);
   a("artifacts", v.artifacts);
+  a.Added("late_artifacts", v.late_artifacts);
 }
 
 template <class A, Is<Capabilities> T>

@@ -27,7 +27,8 @@ constexpr char kInsertEvent[] =
     "body) VALUES (?1, ?2, ?3, ?4, ?5, NULLIF(?6, 0), NULLIF(?7, 0), ?8, ?9)";
 constexpr char kInsertRunEvent[] =
     "INSERT INTO run_events (run_id, ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, "
-    "receive_us, finding) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''))";
+    "receive_us, finding, is_late) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''), ?12)";
 constexpr char kUpsertSubmission[] =
     "INSERT INTO submissions (id, state, organization, system, benchmark, division, round, "
     "created_at_us, ended_at_us, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
@@ -48,7 +49,8 @@ constexpr char kUpsertNode[] =
     "clock_offset_uncertainty_us = excluded.clock_offset_uncertainty_us, "
     "first_touch_us = excluded.first_touch_us";
 constexpr char kInsertArtifact[] =
-    "INSERT INTO artifacts (run_id, file_name, sha256, size_bytes) VALUES (?1, ?2, ?3, ?4)";
+    "INSERT INTO artifacts (run_id, file_name, sha256, size_bytes, is_late) "
+    "VALUES (?1, ?2, ?3, ?4, ?5)";
 constexpr char kUpsertWorker[] =
     "INSERT INTO workers (name, state, run_id, body) VALUES (?1, ?2, NULLIF(?3, 0), ?4) "
     "ON CONFLICT (name) DO UPDATE SET state = excluded.state, run_id = excluded.run_id, "
@@ -175,9 +177,10 @@ class Store::Writer {
     for (const core::RunEvent& event : batch.events) {
       std::string finding;
       if (event.finding.has_value()) finding = Encode(*event.finding);
-      RETURN_IF_ERROR(sql_.insert_run_event.Run(
-          batch.run.number, event.order, event.node_rank, event.seq, static_cast<int>(event.kind),
-          event.line, Blob{event.text}, event.wall_us, event.mono_ns, event.receive_us, finding));
+      RETURN_IF_ERROR(sql_.insert_run_event.Run(batch.run.number, event.order, event.node_rank,
+                                                event.seq, static_cast<int>(event.kind), event.line,
+                                                Blob{event.text}, event.wall_us, event.mono_ns,
+                                                event.receive_us, finding, event.is_late));
     }
     return absl::OkStatus();
   }
@@ -199,7 +202,7 @@ class Store::Writer {
     for (const core::Run& run : e.runs) {
       runs_.insert(run.id);
       for (const core::ArtifactRef& artifact : run.artifacts)
-        artifacts_.emplace_back(run.id, artifact);
+        artifacts_.push_back({run.id, artifact, /*is_late=*/false});
     }
     const auto [principal, request_id] =
         core::ImportKey(e.submission.spec.round, e.submission.source_path);
@@ -249,7 +252,7 @@ class Store::Writer {
     return TouchNode(e.run, e.node_rank);
   }
   absl::Status Touch(const Record&, const core::ArtifactRecorded& e) {
-    artifacts_.emplace_back(e.run, e.artifact);
+    artifacts_.push_back({e.run, e.artifact, e.is_late});
     return TouchRun(e.run);
   }
   absl::Status Touch(const Record&, const core::WorkerRegistered& e) {
@@ -310,9 +313,9 @@ class Store::Writer {
       RETURN_IF_ERROR(WriteRun(state_.runs.at(id)));
     for (const auto& [run, rank] : nodes_)
       RETURN_IF_ERROR(WriteNode(run, rank));
-    for (const auto& [run, artifact] : artifacts_)
+    for (const auto& [run, artifact, is_late] : artifacts_)
       RETURN_IF_ERROR(sql_.insert_artifact.Run(run.number, artifact.file_name, artifact.sha256,
-                                               artifact.size_bytes));
+                                               artifact.size_bytes, is_late));
     for (const std::string& name : workers_) {
       const core::Worker& worker = state_.workers.at(name);
       RETURN_IF_ERROR(
@@ -358,7 +361,7 @@ class Store::Writer {
   std::set<std::pair<core::RunId, int32_t>> nodes_;
   std::set<std::string> workers_;
   std::set<core::TokenId> tokens_;
-  std::vector<std::pair<core::RunId, core::ArtifactRef>> artifacts_;
+  std::vector<core::ArtifactRecorded> artifacts_;
 };
 
 Store::Store(std::unique_ptr<Statements> statements) : statements_(std::move(statements)) {}

@@ -94,12 +94,24 @@ absl::Status FakeWorker::AwaitRun() {
 
 absl::StatusOr<int64_t> FakeWorker::SendLines(const std::vector<std::string>& lines,
                                               int64_t first_seq) {
+  std::vector<v1::EventBatch> batches;
+  for (size_t begin = 0; begin < lines.size(); begin += kBatchLines)
+    batches.push_back(BatchOf(desired_, lines, begin, first_seq));
+  return Stream(batches);
+}
+
+absl::StatusOr<int64_t> FakeWorker::SendEvent(const v1::RunEvent& event) {
+  v1::EventBatch batch = BatchOf(desired_, {}, 0, 1);
+  *batch.add_events() = event;
+  return Stream({batch});
+}
+
+absl::StatusOr<int64_t> FakeWorker::Stream(const std::vector<v1::EventBatch>& batches) {
   grpc::ClientContext context;
   PrepareCall(client_.endpoint(), kCallTimeout, &context);
   const auto stream = client_.worker().StreamEvents(&context);
-  for (size_t begin = 0; begin < lines.size(); begin += kBatchLines) {
-    if (!stream->Write(BatchOf(desired_, lines, begin, first_seq))) break;
-  }
+  for (const v1::EventBatch& batch : batches)
+    if (!stream->Write(batch)) break;
   stream->WritesDone();
   v1::EventAck ack;
   int64_t durable_seq = 0;

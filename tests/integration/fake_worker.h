@@ -22,6 +22,8 @@ class FakeWorker {
   absl::Status AwaitRun();
   // Streams `lines` as log lines with seqs from `first_seq`; what was acknowledged last.
   absl::StatusOr<int64_t> SendLines(const std::vector<std::string>& lines, int64_t first_seq);
+  // Streams one event as it is; what was acknowledged.
+  absl::StatusOr<int64_t> SendEvent(const v1::RunEvent& event);
   // Uploads an artifact of the run, announced with `sha256`.
   absl::StatusOr<v1::ArtifactRef> Upload(const std::string& file_name, const std::string& bytes,
                                          const std::string& sha256);
@@ -32,6 +34,8 @@ class FakeWorker {
   Client& client() { return client_; }
 
  private:
+  absl::StatusOr<int64_t> Stream(const std::vector<v1::EventBatch>& batches);
+
   Client client_;
   const std::string name_;
   v1::WorkerStatus status_;

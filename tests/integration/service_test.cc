@@ -340,6 +340,34 @@ TEST_F(ServiceTest, AWorkerWalksASubmissionToAScore) {
   EXPECT_THAT(WatchRunLines(&*root_, run->name()), ::testing::ElementsAreArray(TinyLog()));
 }
 
+TEST_F(ServiceTest, WhatAWorkerSendsOfAJudgedRunIsKeptApart) {
+  const std::string name = Create(&*root_, TinySpec("Org", 1))->runs(0);
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.WalkOneRun(TinyLog()), IsOk());
+  const auto get = [&] {
+    v1::GetRunRequest request;
+    request.set_name(name);
+    return root_->Call(root_->submission(), &Submissions::GetRun, request).value();
+  };
+  v1::Run judged = get();
+  while (judged.state() != v1::Run::SUCCEEDED)
+    judged = get();
+  v1::RunEvent touch;
+  touch.set_kind(v1::RunEvent::FIRST_TOUCH);
+  touch.set_seq(std::ssize(TinyLog()) + 1);
+  touch.set_wall_us(1);
+
+  EXPECT_THAT(worker.SendEvent(touch), IsOkAndHolds(touch.seq()));
+  EXPECT_THAT(worker.Upload("result_1.txt", "forged", Sha256Hex("forged")), IsOk());
+
+  v1::Run after = get();
+  ASSERT_THAT(after.late_artifacts(), SizeIs(1));
+  EXPECT_EQ(after.late_artifacts(0).sha256(), Sha256Hex("forged"));
+  after.clear_late_artifacts();
+  after.set_event_count(judged.event_count());
+  EXPECT_EQ(after.DebugString(), judged.DebugString());
+}
+
 TEST_F(ServiceTest, AnArtifactWithAnotherDigestIsRefused) {
   Create(&*root_, TinySpec("Org", 1)).value();
   FakeWorker worker(deployment_.Worker("w0"), "w0");

@@ -149,5 +149,74 @@ TEST_F(EvidenceTest, RecordsArtifactsOnce) {
     EXPECT_THAT(world_.Do(RecordArtifact{RunId{1}, 1, bad, ""}), StatusIs(kInvalid));
 }
 
+// A submission of two runs, of which the first has succeeded on w0: its evidence is sealed.
+class SealedEvidenceTest : public ::testing::Test {
+ protected:
+  SealedEvidenceTest() {
+    SubmissionSpec spec = SomeSpec();
+    spec.run_count = 2;
+    EXPECT_THAT(world_.Sync("w0"), IsOk());
+    world_.Submit(spec);
+    EXPECT_THAT(Append({Touch(1, 500)}), IsOk());
+    EXPECT_THAT(world_.Do(RecordArtifact{RunId{1}, 1, kLog, "w0"}), IsOk());
+    world_.Succeed(RunId{1});
+  }
+
+  static RunEvent Touch(int64_t seq, int64_t wall_us) {
+    return {.seq = seq, .kind = RunEventKind::kFirstTouch, .wall_us = wall_us};
+  }
+  absl::StatusOr<Reply> Append(std::vector<RunEvent> events) {
+    return world_.Do(AppendRunEvents{RunId{1}, 1, 0, std::move(events), "w0"});
+  }
+
+  const ArtifactRef kLog{"result_1.txt", std::string(64, 'a'), 10};
+  World world_;
+};
+
+TEST_F(SealedEvidenceTest, LateEventsAreAcknowledgedAndKeptButChangeNothing) {
+  const core::Run judged = world_.run(RunId{1});
+
+  const absl::StatusOr<Reply> reply = Append({Touch(2, 1)});
+
+  ASSERT_THAT(reply, IsOk());
+  EXPECT_EQ(std::get<AppendReply>(*reply).durable_seq, 2);
+  ASSERT_EQ(world_.outcome().run_events.size(), 1u);
+  EXPECT_TRUE(world_.outcome().run_events[0].events[0].is_late);
+  core::Run run = world_.run(RunId{1});
+  EXPECT_EQ(run.nodes[0].last_seq, 2);
+  EXPECT_EQ(run.first_touch_us, 500);
+  run.nodes[0].last_seq = judged.nodes[0].last_seq;
+  EXPECT_EQ(run, judged);
+}
+
+TEST_F(SealedEvidenceTest, LateArtifactsAreKeptApartWhateverTheirName) {
+  const core::Run judged = world_.run(RunId{1});
+  const ArtifactRef forged{"result_1.txt", std::string(64, 'b'), 10};
+  const ArtifactRef added{"evidence.txt", std::string(64, 'c'), 10};
+
+  for (const ArtifactRef& late : {forged, added, forged})
+    EXPECT_THAT(world_.Do(RecordArtifact{RunId{1}, 1, late, "w0"}), IsOk());
+  EXPECT_THAT(world_.Do(RecordArtifact{RunId{1}, 1, kLog, "w0"}), IsOk()) << "known already";
+
+  core::Run run = world_.run(RunId{1});
+  EXPECT_THAT(run.late_artifacts, ::testing::ElementsAre(forged, added));
+  run.late_artifacts.clear();
+  EXPECT_EQ(run, judged);
+}
+
+TEST_F(SealedEvidenceTest, TheRestOfAGangIsHeardUntilItHasEndedToo) {
+  World world;
+  world.SubmitGang();
+  world.Finished("w1", RunId{1}, 137);
+  ASSERT_EQ(world.run(RunId{1}).state, RunState::kFailed);
+  EXPECT_TRUE(IsSealed(world.run(RunId{1}), "w1"));
+  EXPECT_FALSE(IsSealed(world.run(RunId{1}), "w0"));
+
+  ASSERT_THAT(world.Do(AppendRunEvents{RunId{1}, 1, 0, {Touch(1, 7)}, "w0"}), IsOk());
+  ASSERT_THAT(world.Do(AppendRunEvents{RunId{1}, 1, 1, {Touch(1, 5)}, "w1"}), IsOk());
+
+  EXPECT_EQ(world.run(RunId{1}).first_touch_us, 7);
+}
+
 }  // namespace
 }  // namespace assay::core

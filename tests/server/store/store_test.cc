@@ -160,6 +160,9 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
     ASSERT_THAT(db.Exec("UPDATE workers SET body = json_remove(body, '$.certificate_generation', "
                         "'$.certificates_revoked_at_us')"),
                 IsOk());
+    ASSERT_THAT(db.Exec("ALTER TABLE run_events DROP COLUMN is_late; "
+                        "DROP INDEX artifacts_judged; ALTER TABLE artifacts DROP COLUMN is_late"),
+                IsOk());
     ASSERT_THAT(db.Exec("PRAGMA user_version = 1"), IsOk());
   }
 
@@ -344,6 +347,32 @@ TEST_F(StoreTest, FollowsTheLinesOfOneNodeOrOfAll) {
   ASSERT_THAT(of_first, SizeIs(2));
   EXPECT_EQ(of_first[0].seq, 3);
   EXPECT_THAT(*reader->RunEventsAfter(RunId{1}, -1, 4, 1), SizeIs(1));
+}
+
+TEST_F(StoreTest, KeepsWhatCameLateApart) {
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  core::SubmissionSpec spec = SomeSpec();
+  spec.run_count = 2;
+  world_.Submit(spec);
+  const core::ArtifactRef judged{"result_1.txt", std::string(64, 'a'), 5};
+  const core::ArtifactRef late{"result_1.txt", std::string(64, 'b'), 6};
+  ASSERT_THAT(world_.Do(core::AppendRunEvents{RunId{1}, 1, 0, Lines(1, 2), "w0"}), IsOk());
+  ASSERT_THAT(world_.Do(core::RecordArtifact{RunId{1}, 1, judged, "w0"}), IsOk());
+  world_.Succeed(RunId{1});
+
+  ASSERT_THAT(world_.Do(core::AppendRunEvents{RunId{1}, 1, 0, Lines(3, 3), "w0"}), IsOk());
+  ASSERT_THAT(world_.Do(core::RecordArtifact{RunId{1}, 1, late, "w0"}), IsOk());
+
+  const auto reader = OpenReader();
+  const auto events = *reader->RunEventsAfter(RunId{1}, 0, 0, 100);
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_FALSE(events[1].is_late);
+  EXPECT_TRUE(events[2].is_late);
+  EXPECT_THAT(reader->GetRun(RunId{1})->artifacts, ElementsAre(judged));
+  EXPECT_THAT(reader->GetRun(RunId{1})->late_artifacts, ElementsAre(late));
+  EXPECT_EQ(reader->GetArtifact(late.sha256)->artifact, late) << "it can be read";
+  EXPECT_EQ(Load(), world_.state());
+  EXPECT_EQ(world_.Fold(), world_.state());
 }
 
 TEST_F(StoreTest, AuditsWhatPeopleDid) {
