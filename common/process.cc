@@ -88,7 +88,13 @@ absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options) {
   }
   if (!options.working_directory.empty())
     posix_spawn_file_actions_addchdir_np(&actions, options.working_directory.c_str());
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  int first_closed = STDERR_FILENO + 1;
+  if (options.inherited_fd >= 0) {
+    static_assert(kInheritedFd == STDERR_FILENO + 1);
+    posix_spawn_file_actions_adddup2(&actions, options.inherited_fd, kInheritedFd);
+    first_closed = kInheritedFd + 1;
+  }
+  posix_spawn_file_actions_addclosefrom_np(&actions, first_closed);
 
   // The child starts with default signal handling, whatever this process blocks or ignores.
   sigset_t all;

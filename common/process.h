@@ -18,6 +18,9 @@
 
 namespace assay {
 
+// The number that an inherited descriptor has in the child.
+inline constexpr int kInheritedFd = 3;
+
 struct SpawnOptions {
   std::vector<std::string> argv;         // argv[0] is the program's path
   std::vector<std::string> environment;  // "NAME=value", added to this process's environment
@@ -25,6 +28,7 @@ struct SpawnOptions {
   std::string output_path;               // stdout and stderr are appended here; empty: inherited
   bool new_session = false;              // setsid: survives the death of this process's terminal
   pid_t process_group = 0;               // 0: a new group, led by the child; ignored by new_session
+  int inherited_fd = -1;                 // open in the child too, as kInheritedFd; -1: none
 };
 
 // A process that can be told apart from a later one with the same number.
@@ -34,7 +38,8 @@ struct ProcessId {
   bool operator==(const ProcessId&) const = default;
 };
 
-// Starts a child; every descriptor above 2 is closed in it. NOT_FOUND if the program is missing.
+// Starts a child; every descriptor above 2 but an inherited one is closed in it. NOT_FOUND if the
+// program is missing.
 absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options);
 
 // Who `pid` is now. NOT_FOUND if there is no such process.

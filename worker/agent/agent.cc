@@ -219,7 +219,7 @@ void Agent::Do(const StartStep& action) {
     }
   }
   AttachedRun* run = FindRun(action.key);
-  run->Start(options_.step_program);
+  run->Start(options_.step_program, options_.rendezvous_listener_fd);
   Feed(run->Observe());
 }
 

@@ -39,6 +39,7 @@ struct AgentOptions {
   std::string incarnation;   // new at each start
   std::string version;
   v1::Capabilities capabilities;
+  int rendezvous_listener_fd = -1;  // at capabilities' address, for rank 0; -1: it makes its own
   std::string system_description_json;
   absl::Duration poll_timeout = absl::Seconds(15);  // of Synchronize; worker_service.proto: <= 20 s
   absl::Duration tick = absl::Seconds(5);           // how often what may be lost is asked for again

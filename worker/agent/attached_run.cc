@@ -41,9 +41,9 @@ void AttachedRun::End(const absl::Status& cause) {
   if (!written.ok()) LOG(ERROR) << "run=" << key_.run << " " << written;
 }
 
-void AttachedRun::Start(const std::string& program) {
+void AttachedRun::Start(const std::string& program, int listener_fd) {
   if (exit_.has_value() || step_.has_value() || FileExists(directory_.StepPath())) return;
-  const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, program);
+  const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, program, listener_fd);
   if (!step.ok()) {
     End(step.status());
     return;

@@ -31,8 +31,9 @@ class AttachedRun {
   const RunDirectory& directory() const { return directory_; }
   RunRecorder* recorder() const { return recorder_.get(); }  // null if it could not be opened
 
-  // Starts the step, unless one has begun. An error becomes the run's exit.
-  void Start(const std::string& program);
+  // Starts the step, unless one has begun. An error becomes the run's exit. `listener_fd`: as
+  // StartStepProcess.
+  void Start(const std::string& program, int listener_fd);
   // Asks the step to stop; one that has not begun never will.
   void Stop();
   // Looks at the directory and the process, and returns what the machine is to be told.

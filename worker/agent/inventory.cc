@@ -2,8 +2,6 @@
 
 #include <gnu/libc-version.h>
 #include <grpcpp/grpcpp.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -296,21 +294,6 @@ v1::Capabilities CapabilitiesOf(const Inventory& inventory, const v1::WorkerConf
     capabilities.add_backends(backend);
   capabilities.set_rendezvous_address(rendezvous_address);
   return capabilities;
-}
-
-absl::StatusOr<ReservedPort> ReservedPort::Reserve() {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (!fd.is_open() || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
-      bind(fd.get(), generic, size) != 0 || getsockname(fd.get(), generic, &size) != 0) {
-    return absl::ErrnoToStatus(errno, "cannot reserve a port for the rendezvous");
-  }
-  const int port = ntohs(address.sin_port);
-  return ReservedPort(std::move(fd), port);
 }
 
 }  // namespace assay::agent

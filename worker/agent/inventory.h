@@ -53,19 +53,6 @@ std::string SystemDescriptionJson(const Inventory& inventory);
 v1::Capabilities CapabilitiesOf(const Inventory& inventory, const v1::WorkerConfig& config,
                                 const std::string& rendezvous_address);
 
-// A TCP port that is kept for the trainer: bound here but not listening, so that the kernel gives
-// it to nobody by chance, while a rank 0 that sets SO_REUSEADDR can listen on it.
-class ReservedPort {
- public:
-  static absl::StatusOr<ReservedPort> Reserve();
-  int port() const { return port_; }
-
- private:
-  ReservedPort(UniqueFd fd, int port) : fd_(std::move(fd)), port_(port) {}
-  UniqueFd fd_;
-  int port_;
-};
-
 }  // namespace assay::agent
 
 #endif  // WORKER_AGENT_INVENTORY_H_

@@ -21,13 +21,16 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/process.h"
 #include "common/secret.h"
 #include "common/status.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/config.h"
 #include "worker/agent/enrolment.h"
 #include "worker/agent/inventory.h"
+#include "worker/agent/rendezvous_listener.h"
 #include "worker/agent/step.h"
+#include "worker/agent/step_process.h"
 
 namespace assay::agent {
 namespace {
@@ -94,8 +97,8 @@ absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
 
 // One agent, as long as its certificate serves.
 absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpoint& endpoint,
-                                     const Inventory& inventory, int rendezvous_port, int stop_fd,
-                                     const Clock& clock) {
+                                     const Inventory& inventory, const RendezvousListener& listener,
+                                     int stop_fd, const Clock& clock) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
   ASSIGN_OR_RETURN(const std::string directory, ProgramDirectory());
@@ -104,7 +107,8 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
                        .incarnation = MakeUuid(),
                        .version = ASSAY_VERSION};
   options.capabilities = CapabilitiesOf(
-      inventory, config, absl::StrCat(config.rendezvous_host(), ":", rendezvous_port));
+      inventory, config, absl::StrCat(config.rendezvous_host(), ":", listener.port()));
+  options.rendezvous_listener_fd = listener.fd();
   options.system_description_json = SystemDescriptionJson(inventory);
   options.renew_at = RenewalTime(endpoint, clock);
   LOG(INFO) << "agent starts worker=" << config.name() << " server=" << endpoint.target
@@ -116,24 +120,26 @@ absl::Status RunAgent(const v1::WorkerConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
   ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
   const RealClock clock;
-  ASSIGN_OR_RETURN(const ReservedPort port, ReservedPort::Reserve());
+  ASSIGN_OR_RETURN(const RendezvousListener listener,
+                   RendezvousListener::Open(config.rendezvous_host()));
   const Inventory inventory = Probe(config);
   AgentEnd end = AgentEnd::kRenewalIsDue;
   while (end != AgentEnd::kStopped) {
     ASSIGN_OR_RETURN(const Endpoint endpoint, end == AgentEnd::kCertificateRefused
                                                   ? EnrolAgain(config)
                                                   : LoadOrEnrol(config, clock));
-    ASSIGN_OR_RETURN(end,
-                     RunOneAgent(config, endpoint, inventory, port.port(), signals.get(), clock));
+    ASSIGN_OR_RETURN(end, RunOneAgent(config, endpoint, inventory, listener, signals.get(), clock));
   }
   return absl::OkStatus();
 }
 
 int Main(const std::vector<std::string>& arguments) {
   signal(SIGPIPE, SIG_IGN);
-  if (arguments.size() == 2 && arguments[0] == "step") {
+  if (arguments.size() >= 2 && arguments[0] == "step") {
     const RealClock clock;
-    return RunStep(RunDirectory(arguments[1]), StepOptions{}, &clock);
+    const bool has_listener = arguments.size() == 3 && arguments[2] == kListenerFlag;
+    const StepOptions options{.listener_fd = has_listener ? kInheritedFd : -1};
+    return RunStep(RunDirectory(arguments[1]), options, &clock);
   }
   if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "--version")) {
     std::cout << (arguments[0] == "--help" ? kUsage : "assay-worker " ASSAY_VERSION "\n");

@@ -273,12 +273,14 @@ class Step {
   }
 
   absl::Status Start(TrainerGroup* group) {
-    for (int local_rank = 0; local_rank < spec_.ranks_per_node(); ++local_rank) {
-      RETURN_IF_ERROR(StoreTextProto(RankSpecPath(*directory_, local_rank),
-                                     SpecOfRank(spec_, local_rank, *directory_, worker_), 0600));
-    }
-    for (const RankCommand& command : CommandsOf(spec_, *directory_, worker_))
+    for (RankCommand command : CommandsOf(spec_, *directory_, worker_)) {
+      const int local_rank = command.rank - spec_.node_rank() * spec_.ranks_per_node();
+      if (command.rank == 0) command.inherited_fd = options_->listener_fd;
+      v1::RunSpec spec = SpecOfRank(spec_, local_rank, *directory_, worker_);
+      if (command.inherited_fd >= 0) spec.set_rendezvous_listener(kInheritedFd);
+      RETURN_IF_ERROR(StoreTextProto(RankSpecPath(*directory_, local_rank), spec, 0600));
       RETURN_IF_ERROR(group->Start(command));
+    }
     return directory_->WriteProcesses(directory_->TrainersPath(), group->processes());
   }
 

@@ -19,6 +19,7 @@ struct StepOptions {
   std::string drop_caches_path = kDropCachesPath;
   bool is_fanotify_allowed = true;
   absl::Duration grace = absl::Seconds(10);  // between TERM and KILL
+  int listener_fd = -1;  // for rank 0: the socket on which the others expect it; -1: it makes one
 };
 
 // Runs the step of `directory` in this process, which must have one thread, and returns the code to

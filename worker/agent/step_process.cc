@@ -68,10 +68,13 @@ absl::Status PrepareRun(const RunDirectory& directory, const v1::RunSpec& spec,
 }
 
 absl::StatusOr<ProcessId> StartStepProcess(const RunDirectory& directory,
-                                           const std::string& program) {
-  return Spawn(SpawnOptions{.argv = {program, "step", directory.path()},
-                            .output_path = directory.StepLogPath(),
-                            .new_session = true});
+                                           const std::string& program, int listener_fd) {
+  SpawnOptions options{.argv = {program, "step", directory.path()},
+                       .output_path = directory.StepLogPath(),
+                       .new_session = true,
+                       .inherited_fd = listener_fd};
+  if (listener_fd >= 0) options.argv.emplace_back(kListenerFlag);
+  return Spawn(options);
 }
 
 std::optional<ProcessId> FindStepProcess(const RunDirectory& directory) {

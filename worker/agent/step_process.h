@@ -19,6 +19,9 @@
 
 namespace assay::agent {
 
+// The last argument of a step that inherits a listening socket.
+inline constexpr char kListenerFlag[] = "--listener";
+
 // Writes what the step reads. Afterwards the run is held: a restart finds it. Repeating it is
 // harmless as long as the step has not begun.
 absl::Status PrepareRun(const RunDirectory& directory, const v1::RunSpec& spec,
@@ -26,8 +29,10 @@ absl::Status PrepareRun(const RunDirectory& directory, const v1::RunSpec& spec,
 
 // Starts `program` step DIRECTORY in a session of its own. A second start is harmless: the step
 // that finds another's mark ends at once.
+//   listener_fd: a listening socket, which the step gets as descriptor kInheritedFd and is told of
+//   by the argument kListenerFlag; -1: none.
 absl::StatusOr<ProcessId> StartStepProcess(const RunDirectory& directory,
-                                           const std::string& program);
+                                           const std::string& program, int listener_fd = -1);
 
 // The step of the directory as it recorded itself; nullopt if it has not begun or is of another
 // boot.

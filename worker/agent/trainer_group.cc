@@ -43,7 +43,8 @@ absl::Status TrainerGroup::Start(const RankCommand& command) {
                                       .environment = command.environment,
                                       .working_directory = command.working_directory,
                                       .output_path = command.output_path,
-                                      .process_group = group}));
+                                      .process_group = group,
+                                      .inherited_fd = command.inherited_fd}));
   UniqueFd exit_fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!exit_fd.is_open())
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch process ", process.pid));

@@ -21,6 +21,7 @@ struct RankCommand {
   std::string working_directory;
   std::string output_path;
   std::vector<int> cores;  // to pin it to; empty: wherever this process may run
+  int inherited_fd = -1;   // as SpawnOptions::inherited_fd
 };
 
 inline constexpr int kSignalBase = 128;  // as a shell reports it

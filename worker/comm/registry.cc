@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/clock.h"
+#include "common/file.h"
 #include "common/status.h"
 #include "worker/comm/collective.h"
 #include "worker/comm/rendezvous.h"
@@ -40,13 +41,20 @@ absl::StatusOr<std::unique_ptr<Rendezvous>> Meet(const CollectiveOptions& option
   JoinOptions join{.address = options.rendezvous_address,
                    .rank = options.rank,
                    .world_size = options.world_size,
+                   .run = options.run,
                    .token = options.token};
   if (options.rank == 0) {
     const RendezvousServerOptions serve{.address = options.rendezvous_address,
                                         .world_size = options.world_size,
+                                        .run = options.run,
                                         .token = options.token};
-    ASSIGN_OR_RETURN(server, RendezvousServer::Start(serve, clock));
-    join.address = server->address();
+    if (options.rendezvous_listener >= 0) {
+      UniqueFd listener(options.rendezvous_listener);
+      ASSIGN_OR_RETURN(server, RendezvousServer::Start(serve, std::move(listener), clock));
+    } else {
+      ASSIGN_OR_RETURN(server, RendezvousServer::Start(serve, clock));
+      join.address = server->address();  // with the real port
+    }
   }
   return JoinRendezvous(join, std::move(server), clock, deadline);
 }

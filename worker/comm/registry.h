@@ -19,6 +19,8 @@ struct CollectiveOptions {
   int rank = 0;
   int world_size = 1;
   std::string rendezvous_address;  // "host:port" of rank 0, which listens there
+  int rendezvous_listener = -1;    // of rank 0, which takes it over: a socket that does; -1: none
+  std::string run;                 // its name; the same on all ranks
   std::string token;               // the same on all ranks; unused by "single"
 };
 

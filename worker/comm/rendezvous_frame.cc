@@ -7,10 +7,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
 #include "common/log.h"
+#include "worker/comm/keys.h"
 
 namespace assay::comm {
 namespace {
@@ -33,10 +35,21 @@ uint32_t ReadBigEndian(absl::string_view bytes) {
 
 }  // namespace
 
-std::string EncodeFrame(const Frame& frame) {
+std::string FrameMarks::Next(absl::string_view body) {
+  std::string text;
+  text.reserve(sizeof(count_) + body.size());
+  AppendBigEndian(static_cast<uint32_t>(count_ >> 32), 4, &text);
+  AppendBigEndian(static_cast<uint32_t>(count_), 4, &text);
+  absl::StrAppend(&text, body);
+  ++count_;
+  return Proof(key_, text);
+}
+
+std::string EncodeFrame(const Frame& frame, FrameMarks* marks) {
   CHECK(frame.key.size() <= kKeyBytesMax) << "key_bytes=" << frame.key.size();
   CHECK(frame.value.size() <= kValueBytesMax) << "value_bytes=" << frame.value.size();
-  const size_t length = kHeaderBytes + frame.key.size() + frame.value.size();
+  const size_t mark_bytes = marks == nullptr ? 0 : kProofBytes;
+  const size_t length = kHeaderBytes + frame.key.size() + frame.value.size() + mark_bytes;
   std::string bytes;
   bytes.reserve(kLengthBytes + length);
   AppendBigEndian(static_cast<uint32_t>(length), 4, &bytes);
@@ -46,6 +59,7 @@ std::string EncodeFrame(const Frame& frame) {
   AppendBigEndian(static_cast<uint32_t>(frame.key.size()), 2, &bytes);
   bytes += frame.key;
   bytes += frame.value;
+  if (marks != nullptr) bytes += marks->Next(absl::string_view(bytes).substr(kLengthBytes));
   return bytes;
 }
 
@@ -53,16 +67,26 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   if (buffer_.size() < kLengthBytes) return std::nullopt;
   const absl::string_view bytes = buffer_;
   const size_t length = ReadBigEndian(bytes.substr(0, kLengthBytes));
-  if (length < kHeaderBytes || length > frame_bytes_max_) {
+  const size_t length_min = kHeaderBytes + (marks_.has_value() ? kProofBytes : 0);
+  if (length < length_min || length > frame_bytes_max_) {
     return absl::DataLossError(
         absl::StrFormat("a rendezvous frame claims %d bytes; %d to %d are allowed: the other side "
                         "does not speak this protocol",
-                        length, kHeaderBytes, frame_bytes_max_));
+                        length, length_min, frame_bytes_max_));
   }
   if (bytes.size() < kLengthBytes + length) return std::nullopt;
-  const absl::string_view body = bytes.substr(kLengthBytes, length);
+  absl::string_view body = bytes.substr(kLengthBytes, length);
+  if (marks_.has_value()) {
+    const absl::string_view mark = body.substr(length - kProofBytes);
+    body.remove_suffix(kProofBytes);
+    if (!SameBytes(mark, marks_->Next(body))) {
+      return absl::UnauthenticatedError(
+          "a rendezvous frame is not from the rank at the other end: somebody changes or adds to "
+          "what ranks send each other");
+    }
+  }
   const size_t key_length = ReadBigEndian(body.substr(9, 2));
-  if (kHeaderBytes + key_length > length || key_length > kKeyBytesMax) {
+  if (kHeaderBytes + key_length > body.size() || key_length > kKeyBytesMax) {
     return absl::DataLossError(
         absl::StrFormat("a rendezvous frame claims a key of %d bytes", key_length));
   }

@@ -31,38 +31,36 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/secret.h"
 #include "common/status.h"
 #include "worker/comm/collective.h"
+#include "worker/comm/handshake.h"
+#include "worker/comm/keys.h"
 #include "worker/comm/rendezvous_frame.h"
 #include "worker/comm/socket.h"
 
 namespace assay::comm {
 namespace {
 
-constexpr absl::Duration kHelloPatience = absl::Seconds(10);
-constexpr absl::Duration kPollLongest = absl::Seconds(1);
+constexpr absl::Duration kJoinPatience = absl::Seconds(10);
+constexpr absl::Duration kTurnLongest = absl::Seconds(1);
 constexpr size_t kStrangersMax = 64;         // connected and not yet joined
+constexpr int kAcceptsPerTurn = 64;          // between looking after those that are there
 constexpr size_t kKeysMax = 65536;           // in the store
 constexpr size_t kWaitingGetsMax = 65536;    // of all ranks together
 constexpr size_t kUnsentBytesMax = 8 << 20;  // to one rank that does not read
-constexpr size_t kReadBytes = 64 * 1024;
-
-// Compares in a time that does not depend on where the two differ.
-bool SameSecret(absl::string_view a, absl::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i] ^ b[i]));
-  }
-  return difference == 0;
-}
+constexpr size_t kServerReadBytes = 64 * 1024;
 
 struct Connection {
   UniqueFd fd;
   std::string address;
-  MonoTime hello_deadline;
+  MonoTime join_deadline;
   FrameReader reader{kHelloBytesMax};
+  std::optional<Handshake> handshake;  // once it has said hello, until it has joined
+  std::optional<FrameMarks> marks;     // of what it is sent, once it has joined
   std::string unsent;
   int rank = -1;  // once joined
+  std::string end = "closed its connection to the rendezvous: its process ended";
   bool is_leaving = false;
   bool is_closing = false;  // to be removed
 };
@@ -114,7 +112,7 @@ class TcpServer final : public RendezvousServer {
             absl::StrFormat("rendezvous at %s: these ranks have not left before the deadline: %s",
                             address_, absl::StrJoin(missing, ", ")));
       }
-      changed_.WaitFor(&mutex_, absl::ToChronoNanoseconds(std::min(left, kPollLongest)));
+      changed_.WaitFor(&mutex_, absl::ToChronoNanoseconds(std::min(left, kTurnLongest)));
     }
   }
 
@@ -122,12 +120,12 @@ class TcpServer final : public RendezvousServer {
   void Serve() {
     while (!IsStopping()) {
       std::vector<pollfd> polled = PollList();
-      poll(polled.data(), polled.size(), static_cast<int>(absl::ToInt64Milliseconds(kPollLongest)));
+      poll(polled.data(), polled.size(), static_cast<int>(absl::ToInt64Milliseconds(kTurnLongest)));
       for (size_t i = 0; i < connections_.size(); ++i) {
         const pollfd& entry = polled[i + 2];
         if ((entry.revents & POLLOUT) != 0) Flush(connections_[i].get());
         if ((entry.revents & (POLLIN | POLLHUP | POLLERR)) != 0) ReadFrom(connections_[i].get());
-        DropSilentStranger(connections_[i].get());
+        DropSlowStranger(connections_[i].get());
       }
       if ((polled[1].revents & POLLIN) != 0) Accept();
       RemoveClosed();
@@ -155,31 +153,38 @@ class TcpServer final : public RendezvousServer {
   }
 
   void Accept() {
-    const auto is_stranger = [](const std::unique_ptr<Connection>& c) { return c->rank < 0; };
-    while (true) {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
       UniqueFd fd = AcceptFrom(listener_.get());
       if (!fd.is_open()) return;
-      const auto strangers = std::count_if(connections_.begin(), connections_.end(), is_stranger);
-      if (static_cast<size_t>(strangers) >= kStrangersMax) {
-        LOG(WARNING) << "rendezvous: too many strangers, refused address=" << PeerAddress(fd.get());
-        continue;
-      }
+      MakeRoomForStranger();
       auto connection = std::make_unique<Connection>();
       connection->address = PeerAddress(fd.get());
       connection->fd = std::move(fd);
-      connection->hello_deadline = clock_->Mono() + kHelloPatience;
+      connection->join_deadline = clock_->Mono() + kJoinPatience;
       connections_.push_back(std::move(connection));
     }
   }
 
-  void DropSilentStranger(Connection* connection) {
-    if (connection->rank >= 0 || clock_->Mono() < connection->hello_deadline) return;
-    LOG(WARNING) << "rendezvous: no hello, dropped address=" << connection->address;
+  // Connections are in the order of their arrival.
+  void MakeRoomForStranger() {
+    const auto is_stranger = [](const std::unique_ptr<Connection>& c) {
+      return c->rank < 0 && !c->is_closing;
+    };
+    const auto count = std::count_if(connections_.begin(), connections_.end(), is_stranger);
+    if (static_cast<size_t>(count) < kStrangersMax) return;
+    const auto oldest = std::find_if(connections_.begin(), connections_.end(), is_stranger);
+    LOG(WARNING) << "rendezvous: too many strangers, dropped address=" << (*oldest)->address;
+    (*oldest)->is_closing = true;
+  }
+
+  void DropSlowStranger(Connection* connection) {
+    if (connection->rank >= 0 || clock_->Mono() < connection->join_deadline) return;
+    LOG(WARNING) << "rendezvous: has not joined, dropped address=" << connection->address;
     connection->is_closing = true;
   }
 
   void ReadFrom(Connection* connection) {
-    std::string bytes(kReadBytes, '\0');
+    std::string bytes(kServerReadBytes, '\0');
     const ssize_t count = recv(connection->fd.get(), bytes.data(), bytes.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) {
@@ -192,6 +197,7 @@ class TcpServer final : public RendezvousServer {
       if (!frame.ok()) {
         LOG(WARNING) << "rendezvous: dropped address=" << connection->address << " status=\""
                      << frame.status() << "\"";
+        connection->end = std::string(frame.status().message());
         connection->is_closing = true;
         return;
       }
@@ -202,7 +208,7 @@ class TcpServer final : public RendezvousServer {
 
   void Handle(Connection* connection, const Frame& frame) {
     if (connection->rank < 0) {
-      HandleHello(connection, frame);
+      HandleStranger(connection, frame);
     } else if (frame.type == FrameType::kSet) {
       HandleSet(connection, frame);
     } else if (frame.type == FrameType::kGet) {
@@ -218,44 +224,65 @@ class TcpServer final : public RendezvousServer {
     }
   }
 
-  void HandleHello(Connection* connection, const Frame& hello) {
-    const absl::Status verdict = Admit(hello);
-    if (!verdict.ok()) {
-      LOG(WARNING) << "rendezvous: refused address=" << connection->address << " status=\""
-                   << verdict << "\"";
-      Reply(connection, Frame{.type = FrameType::kRefuse,
-                              .id = static_cast<uint32_t>(verdict.code()),
-                              .value = std::string(verdict.message())});
-      connection->is_closing = true;
-      return;
-    }
-    connection->rank = static_cast<int>(hello.rank);
-    connection->reader.set_frame_bytes_max(kFrameBytesMax);
-    SetPresence(connection->rank, Presence::kHere, "");
-    Reply(connection, Frame{.type = FrameType::kWelcome, .rank = hello.rank});
-    for (const Frame& loss : losses_)
-      Reply(connection, loss);
+  void HandleStranger(Connection* connection, const Frame& frame) {
+    const absl::Status verdict = connection->handshake.has_value() ? HandleAnswer(connection, frame)
+                                                                   : HandleHello(connection, frame);
+    if (verdict.ok()) return;
+    LOG(WARNING) << "rendezvous: refused address=" << connection->address << " status=\"" << verdict
+                 << "\"";
+    Reply(connection, Frame{.type = FrameType::kRefuse,
+                            .id = static_cast<uint32_t>(verdict.code()),
+                            .value = std::string(verdict.message())});
+    connection->is_closing = true;
   }
 
-  absl::Status Admit(const Frame& hello) {
-    if (hello.type != FrameType::kHello || hello.value != kRendezvousProtocol) {
+  absl::Status HandleHello(Connection* connection, const Frame& hello) {
+    if (hello.type != FrameType::kHello || hello.value != kRendezvousProtocol ||
+        hello.key.size() != kNonceBytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("this server speaks \"", kRendezvousProtocol, "\""));
     }
-    if (!SameSecret(hello.key, options_.token)) {
+    connection->handshake = Handshake{.token = options_.token,
+                                      .run = options_.run,
+                                      .world_size = hello.id,
+                                      .rank = hello.rank,
+                                      .rank_nonce = hello.key,
+                                      .server_nonce = RandomBytes(kNonceBytes)};
+    Reply(connection, Frame{.type = FrameType::kChallenge,
+                            .key = connection->handshake->server_nonce,
+                            .value = connection->handshake->ServerProof()});
+    return absl::OkStatus();
+  }
+
+  absl::Status HandleAnswer(Connection* connection, const Frame& answer) {
+    const Handshake& handshake = *connection->handshake;
+    if (answer.type != FrameType::kAnswer || !SameBytes(answer.value, handshake.RankProof())) {
       return absl::PermissionDeniedError(
           "wrong token: give all ranks the token that rank 0's run spec has");
     }
-    if (hello.id != static_cast<uint32_t>(options_.world_size) ||
-        hello.rank >= static_cast<uint32_t>(options_.world_size)) {
+    connection->marks = FrameMarks(handshake.KeyOfServer());
+    RETURN_IF_ERROR(Admit(handshake));
+    connection->reader.ExpectMarks(FrameMarks(handshake.KeyOfRank()));
+    connection->rank = static_cast<int>(handshake.rank);
+    connection->handshake.reset();
+    SetPresence(connection->rank, Presence::kHere, "");
+    Reply(connection, Frame{.type = FrameType::kWelcome});
+    for (const Frame& loss : losses_)
+      Reply(connection, loss);
+    return absl::OkStatus();
+  }
+
+  absl::Status Admit(const Handshake& joining) {
+    if (joining.world_size != static_cast<uint32_t>(options_.world_size) ||
+        joining.rank >= static_cast<uint32_t>(options_.world_size)) {
       return absl::InvalidArgumentError(
           absl::StrFormat("this world has %d ranks; rank %d of %d cannot join it",
-                          options_.world_size, hello.rank, hello.id));
+                          options_.world_size, joining.rank, joining.world_size));
     }
     MutexLock lock(&mutex_);
-    if (presence_[hello.rank] == Presence::kExpected) return absl::OkStatus();
+    if (presence_[joining.rank] == Presence::kExpected) return absl::OkStatus();
     return absl::AlreadyExistsError(
-        absl::StrFormat("rank %d has joined before; start each rank once", hello.rank));
+        absl::StrFormat("rank %d has joined before; start each rank once", joining.rank));
   }
 
   void HandleSet(Connection* connection, const Frame& frame) {
@@ -307,7 +334,8 @@ class TcpServer final : public RendezvousServer {
   }
 
   static void Reply(Connection* connection, const Frame& frame) {
-    connection->unsent += EncodeFrame(frame);
+    FrameMarks* const marks = connection->marks.has_value() ? &*connection->marks : nullptr;
+    connection->unsent += EncodeFrame(frame, marks);
     Flush(connection);
     if (connection->unsent.size() > kUnsentBytesMax) connection->is_closing = true;
   }
@@ -336,8 +364,7 @@ class TcpServer final : public RendezvousServer {
 
   void AnnounceLoss(const Connection& lost) {
     const std::string text =
-        absl::StrFormat("rank %d at %s closed its connection to the rendezvous: its process ended",
-                        lost.rank, lost.address);
+        absl::StrFormat("rank %d at %s: %s", lost.rank, lost.address, lost.end);
     LOG(WARNING) << "rendezvous: " << text;
     SetPresence(lost.rank, Presence::kLost, text);
     losses_.push_back(
@@ -380,6 +407,12 @@ class TcpServer final : public RendezvousServer {
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
     const RendezvousServerOptions& options, const Clock* clock) {
+  ASSIGN_OR_RETURN(UniqueFd listener, ListenOn(options.address));
+  return Start(options, std::move(listener), clock);
+}
+
+absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
+    const RendezvousServerOptions& options, UniqueFd listener, const Clock* clock) {
   if (options.token.empty() || options.token.size() > kKeyBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrFormat("the rendezvous token has %d bytes; 1 to %d are allowed",
@@ -389,7 +422,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
     return absl::InvalidArgumentError(absl::StrFormat("a world of %d ranks; 1 to %d are allowed",
                                                       options.world_size, kMaxWorldSize));
   }
-  ASSIGN_OR_RETURN(UniqueFd listener, ListenOn(options.address));
+  RETURN_IF_ERROR(AdoptListener(listener.get()));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return absl::ErrnoToStatus(errno, "eventfd");
   return std::make_unique<TcpServer>(options, clock, std::move(listener), std::move(wake));

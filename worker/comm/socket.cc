@@ -1,6 +1,7 @@
 #include "worker/comm/socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -113,6 +114,17 @@ absl::StatusOr<UniqueFd> ListenOn(absl::string_view address) {
     error = errno;
   }
   return UnavailableErrno(error, absl::StrCat("cannot listen on ", address));
+}
+
+absl::Status AdoptListener(int fd) {
+  int is_listening = 0;
+  socklen_t size = sizeof is_listening;
+  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) != 0 || is_listening == 0 ||
+      fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("descriptor ", fd, " is no listening socket: rank 0 is to inherit one"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UniqueFd> ConnectTo(absl::string_view address, const Clock& clock,

@@ -26,6 +26,10 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view address);
 // Listens on `address`; port 0 takes a free one. UNAVAILABLE if that is impossible.
 absl::StatusOr<UniqueFd> ListenOn(absl::string_view address);
 
+// Makes a listening socket that this process was started with one of its own: non-blocking and
+// close-on-exec. INVALID_ARGUMENT: `fd` is no listening socket.
+absl::Status AdoptListener(int fd);
+
 // One attempt to connect. UNAVAILABLE: refused, or the host is unknown or unreachable.
 // DEADLINE_EXCEEDED: no answer by `deadline`.
 absl::StatusOr<UniqueFd> ConnectTo(absl::string_view address, const Clock& clock,

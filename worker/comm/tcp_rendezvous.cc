@@ -22,6 +22,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -31,7 +32,10 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/mutex.h"
+#include "common/secret.h"
 #include "common/status.h"
+#include "worker/comm/handshake.h"
+#include "worker/comm/keys.h"
 #include "worker/comm/rendezvous_frame.h"
 #include "worker/comm/socket.h"
 
@@ -41,7 +45,11 @@ namespace {
 constexpr absl::Duration kRetryFirst = absl::Milliseconds(5);
 constexpr absl::Duration kRetryLongest = absl::Milliseconds(250);
 constexpr absl::Duration kPollLongest = absl::Seconds(1);
+// Where a listener's queue is full the kernel asks again at growing intervals, up to a minute:
+// better to begin anew.
+constexpr absl::Duration kConnectLongest = absl::Seconds(10);
 constexpr size_t kReadBytes = 64 * 1024;
+constexpr size_t kRefusalBytesShown = 120;  // of what a stranger says
 
 absl::Status WaitFor(int fd, int16_t events, const Clock& clock, MonoTime deadline) {
   while (true) {
@@ -81,40 +89,75 @@ absl::StatusOr<std::string> ReceiveSome(int fd) {
 // A connection that the server has let in. Frames that followed the welcome are in `reader`.
 struct Joined {
   UniqueFd fd;
-  FrameReader reader{kFrameBytesMax};
+  FrameReader reader{kHelloBytesMax};
+  std::optional<FrameMarks> marks;  // of what is sent, once the handshake is over
 };
 
-// Says hello on `fd`. UNAVAILABLE and DEADLINE_EXCEEDED: no answer. Any other error is final.
-absl::StatusOr<Joined> SayHello(UniqueFd fd, const JoinOptions& options, const Clock& clock,
-                                MonoTime deadline) {
-  const std::string hello = EncodeFrame(Frame{.type = FrameType::kHello,
-                                              .id = static_cast<uint32_t>(options.world_size),
-                                              .rank = static_cast<uint32_t>(options.rank),
-                                              .key = options.token,
-                                              .value = std::string(kRendezvousProtocol)});
-  RETURN_IF_ERROR(SendAll(fd.get(), hello, clock, deadline));
-  Joined joined{.fd = std::move(fd)};
+// The next frame of the handshake.
+absl::StatusOr<Frame> ReadFrame(Joined* connection, const Clock& clock, MonoTime deadline) {
   while (true) {
-    ASSIGN_OR_RETURN(const std::optional<Frame> frame, joined.reader.Next());
-    if (!frame.has_value()) {
-      RETURN_IF_ERROR(WaitFor(joined.fd.get(), POLLIN, clock, deadline));
-      ASSIGN_OR_RETURN(const std::string bytes, ReceiveSome(joined.fd.get()));
-      joined.reader.Add(bytes);
-      continue;
-    }
-    if (frame->type == FrameType::kWelcome) return joined;
-    return absl::Status(static_cast<absl::StatusCode>(frame->id), frame->value);
+    ASSIGN_OR_RETURN(std::optional<Frame> frame, connection->reader.Next());
+    if (frame.has_value()) return *std::move(frame);
+    RETURN_IF_ERROR(WaitFor(connection->fd.get(), POLLIN, clock, deadline));
+    ASSIGN_OR_RETURN(const std::string bytes, ReceiveSome(connection->fd.get()));
+    connection->reader.Add(bytes);
   }
 }
 
-// Connects and says hello until the server answers yes or no.
+// What a refusal says. Before the handshake's end anybody may have written it.
+absl::Status RefusalIn(const Frame& frame, bool is_proven) {
+  const auto code = static_cast<absl::StatusCode>(frame.id);
+  if (is_proven && frame.type == FrameType::kRefuse && code != absl::StatusCode::kOk)
+    return absl::Status(code, frame.value);
+  return absl::UnauthenticatedError(
+      absl::StrCat("who listens there is not rank 0 of this run, or speaks another version: \"",
+                   absl::CHexEscape(frame.value.substr(0, kRefusalBytesShown)), "\""));
+}
+
+// Convinces the server on `fd` and is convinced by it. UNAVAILABLE and DEADLINE_EXCEEDED: no
+// answer. Any other error is final.
+absl::StatusOr<Joined> ShakeHands(UniqueFd fd, const JoinOptions& options, const Clock& clock,
+                                  MonoTime deadline) {
+  Joined joined{.fd = std::move(fd)};
+  Handshake handshake{.token = options.token,
+                      .run = options.run,
+                      .world_size = static_cast<uint32_t>(options.world_size),
+                      .rank = static_cast<uint32_t>(options.rank),
+                      .rank_nonce = RandomBytes(kNonceBytes)};
+  const auto send = [&](const Frame& frame) {
+    return SendAll(joined.fd.get(), EncodeFrame(frame, nullptr), clock, deadline);
+  };
+  RETURN_IF_ERROR(send({.type = FrameType::kHello,
+                        .id = handshake.world_size,
+                        .rank = handshake.rank,
+                        .key = handshake.rank_nonce,
+                        .value = std::string(kRendezvousProtocol)}));
+  ASSIGN_OR_RETURN(const Frame challenge, ReadFrame(&joined, clock, deadline));
+  if (challenge.type != FrameType::kChallenge || challenge.key.size() != kNonceBytes)
+    return RefusalIn(challenge, /*is_proven=*/false);
+  handshake.server_nonce = challenge.key;
+  if (!SameBytes(challenge.value, handshake.ServerProof())) {
+    return absl::UnauthenticatedError(
+        "who listens there does not know this run's token: it is not rank 0 of this run, or the "
+        "two run specs differ in rendezvous_token or run");
+  }
+  RETURN_IF_ERROR(send({.type = FrameType::kAnswer, .value = handshake.RankProof()}));
+  joined.marks = FrameMarks(handshake.KeyOfRank());
+  joined.reader.ExpectMarks(FrameMarks(handshake.KeyOfServer()));
+  ASSIGN_OR_RETURN(const Frame verdict, ReadFrame(&joined, clock, deadline));
+  if (verdict.type != FrameType::kWelcome) return RefusalIn(verdict, /*is_proven=*/true);
+  return joined;
+}
+
+// Connects and shakes hands until the server answers yes or no.
 absl::StatusOr<Joined> ConnectAndJoin(const JoinOptions& options, const Clock& clock,
                                       MonoTime deadline) {
   absl::Duration pause = kRetryFirst;
   while (true) {
-    absl::StatusOr<UniqueFd> fd = ConnectTo(options.address, clock, deadline);
+    absl::StatusOr<UniqueFd> fd =
+        ConnectTo(options.address, clock, std::min(deadline, clock.Mono() + kConnectLongest));
     absl::StatusOr<Joined> joined =
-        fd.ok() ? SayHello(*std::move(fd), options, clock, deadline) : fd.status();
+        fd.ok() ? ShakeHands(*std::move(fd), options, clock, deadline) : fd.status();
     const bool is_silent =
         absl::IsUnavailable(joined.status()) || absl::IsDeadlineExceeded(joined.status());
     if (!is_silent) return joined;
@@ -139,6 +182,7 @@ class TcpRendezvous final : public Rendezvous {
         fd_(std::move(joined.fd)),
         wake_(std::move(wake)),
         reader_(std::move(joined.reader)),
+        marks_(*std::move(joined.marks)),
         thread_([this] { Listen(); }) {}
 
   ~TcpRendezvous() override {
@@ -210,7 +254,7 @@ class TcpRendezvous final : public Rendezvous {
       RETURN_IF_ERROR(health_);
       id = request.id = next_id_++;
       answers_[id] = std::nullopt;
-      RETURN_IF_ERROR(Annotate(SendAll(fd_.get(), EncodeFrame(request), *clock_, deadline),
+      RETURN_IF_ERROR(Annotate(SendAll(fd_.get(), EncodeFrame(request, &marks_), *clock_, deadline),
                                absl::StrCat("rendezvous at ", options_.address)));
     }
     while (true) {
@@ -269,12 +313,12 @@ class TcpRendezvous final : public Rendezvous {
   bool Deliver() {
     while (true) {
       const absl::StatusOr<std::optional<Frame>> frame = reader_.Next();
-      if (!frame.ok()) {
-        Disconnected(frame.status());
-        return false;
-      }
       MutexLock lock(&mutex_);
       if (is_stopping_) return false;
+      if (!frame.ok()) {
+        Fail(Annotate(frame.status(), absl::StrCat("rendezvous at ", options_.address)));
+        return false;
+      }
       if (!frame->has_value()) return true;
       if ((*frame)->type == FrameType::kLost) {
         Fail(absl::UnavailableError((*frame)->value));
@@ -320,6 +364,7 @@ class TcpRendezvous final : public Rendezvous {
   mutable Mutex mutex_;
   CondVar changed_;
   absl::Status health_ ABSL_GUARDED_BY(mutex_);
+  FrameMarks marks_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, std::optional<Frame>> answers_ ABSL_GUARDED_BY(mutex_);  // by request
   uint32_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   bool is_leaving_ ABSL_GUARDED_BY(mutex_) = false;

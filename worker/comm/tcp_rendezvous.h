@@ -21,13 +21,15 @@ struct JoinOptions {
   std::string address;  // the server's host:port
   int rank = 0;
   int world_size = 1;
-  std::string token;
+  std::string run;    // as the server's
+  std::string token;  // as the server's. Never sent
 };
 
 // Connects, again and again until `deadline` while nobody listens yet, and joins.
 //   server: kept until the result is destroyed; null on ranks that do not serve.
-// DEADLINE_EXCEEDED: no server answered. PERMISSION_DENIED: wrong token. ALREADY_EXISTS: the rank
-// has joined before. INVALID_ARGUMENT: bad address, or another world size than the server's.
+// DEADLINE_EXCEEDED: no server answered. UNAUTHENTICATED: who listens there does not know the
+// token (another run's, or a stranger), and has learnt nothing. ALREADY_EXISTS: the rank has joined
+// before. INVALID_ARGUMENT: bad address, or another world size than the server's.
 absl::StatusOr<std::unique_ptr<Rendezvous>> JoinRendezvous(const JoinOptions& options,
                                                            std::unique_ptr<RendezvousServer> server,
                                                            const Clock* clock, MonoTime deadline);

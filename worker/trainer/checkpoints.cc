@@ -34,6 +34,7 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
   run.clear_local_rank();
   run.clear_rendezvous_address();
   run.clear_rendezvous_token();
+  run.clear_rendezvous_listener();
   run.clear_collective_timeout_ms();
   run.clear_run_timeout_ms();
   run.clear_log_path();

@@ -121,13 +121,16 @@ absl::Status TrainingLoop::Initialise() {
 }
 
 absl::Status TrainingLoop::MeetRanks() {
-  ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(
-                                           spec_.world_size == 1 ? "single" : "ucx",
-                                           {.rank = spec_.rank,
-                                            .world_size = spec_.world_size,
-                                            .rendezvous_address = spec_.run.rendezvous_address(),
-                                            .token = spec_.run.rendezvous_token()},
-                                           clock_, clock_->Mono() + kMeetTimeout),
+  const bool is_alone = spec_.world_size == 1;
+  comm::CollectiveOptions options = {.rank = spec_.rank,
+                                     .world_size = spec_.world_size,
+                                     .rendezvous_address = spec_.run.rendezvous_address(),
+                                     .run = spec_.run.run(),
+                                     .token = spec_.run.rendezvous_token()};
+  if (spec_.rank == 0 && spec_.run.rendezvous_listener() > 0)
+    options.rendezvous_listener = spec_.run.rendezvous_listener();
+  ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(is_alone ? "single" : "ucx", options,
+                                                            clock_, clock_->Mono() + kMeetTimeout),
                                        ExitCode::kCommLost));
   comm_ = profile_.Watch(std::move(comm_));
   if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });

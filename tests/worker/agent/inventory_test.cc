@@ -1,8 +1,5 @@
 #include "worker/agent/inventory.h"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <string>
 
 #include "gmock/gmock.h"
@@ -130,19 +127,6 @@ TEST(InventoryTest, TheConfigurationLimitsTheCores) {
   config.set_core_count(1);
   EXPECT_EQ(CapabilitiesOf(inventory, config, "h:1").core_count(), 1);
   EXPECT_EQ(CapabilitiesOf(inventory, config, "h:1").rendezvous_address(), "h:1");
-}
-
-TEST(InventoryTest, OnTheReservedPortATrainerCanListen) {
-  const absl::StatusOr<ReservedPort> port = ReservedPort::Reserve();
-  ASSERT_THAT(port, IsOk());
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ASSERT_EQ(setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)), 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port->port()));
-  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(listen(fd.get(), 1), 0);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// `step_runner step DIRECTORY`: RunStep as the agent's tests want it. STEP_FANOTIFY=0 allows
-// inotify only.
+// `step_runner step DIRECTORY [--listener]`: RunStep as the agent's tests want it. STEP_FANOTIFY=0
+// allows inotify only.
 
 #include <cstdlib>
 #include <string>
@@ -7,16 +7,18 @@
 #include "absl/time/time.h"
 
 #include "common/clock.h"
+#include "common/process.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/step.h"
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   const assay::RealClock clock;
   const char* fanotify = std::getenv("STEP_FANOTIFY");
   const assay::agent::StepOptions options{
       .drop_caches_path = "/nonexistent/drop_caches",
       .is_fanotify_allowed = fanotify == nullptr || std::string(fanotify) != "0",
-      .grace = absl::Milliseconds(300)};
+      .grace = absl::Milliseconds(300),
+      .listener_fd = argc == 4 ? assay::kInheritedFd : -1};
   return assay::agent::RunStep(assay::agent::RunDirectory(argv[2]), options, &clock);
 }

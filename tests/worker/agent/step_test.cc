@@ -14,6 +14,7 @@
 #include "common/process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/rendezvous_listener.h"
 #include "worker/agent/step_process.h"
 
 namespace assay::agent {
@@ -68,6 +69,23 @@ TEST_F(StepTest, GivesEveryRankItsSpecEnvironmentAndOutput) {
   EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "rank= threads=2 hello in " + directory_.path() +
                                                        "\nto " + directory_.ResultPath(3) + "\n");
   EXPECT_THAT(Read(directory_.TrainerOutputPath(1)), HasSubstr("rank=1 threads=2"));
+}
+
+TEST_F(StepTest, HandsTheListeningSocketToRankZeroAlone) {
+  run_.spec.set_ranks_per_node(2);
+  run_.Trainer(
+      "LISTENER=$(field rendezvous_listener)\n"
+      "[ -S /proc/$$/fd/3 ] && echo socket as ${LISTENER:-none} || echo none");
+  CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}"));
+  const absl::StatusOr<RendezvousListener> listener = RendezvousListener::Open("127.0.0.1");
+  ASSERT_THAT(listener, IsOk());
+
+  const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, STEP_RUNNER, listener->fd());
+
+  ASSERT_THAT(step, IsOk());
+  EXPECT_EQ(Finish(*step).code, 0);
+  EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "socket as 3\n");
+  EXPECT_EQ(Read(directory_.TrainerOutputPath(1)), "none\n");
 }
 
 TEST_F(StepTest, LogsTheClearedCachesFirstAndOnceOnNodeZero) {
