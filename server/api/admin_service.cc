@@ -69,8 +69,6 @@ absl::StatusOr<core::CommandBody> ReadCreateToken(const v1::CreateTokenRequest& 
   const v1::Token& token = request.token();
   core::CreateToken command;
   if (!request.request_id().empty()) RETURN_IF_ERROR(CheckRequestId(request.request_id()));
-  RETURN_IF_ERROR(CheckLength("token.principal", token.principal(), kTextBytesMax));
-  RETURN_IF_ERROR(CheckLength("token.organization", token.organization(), kTextBytesMax));
   switch (token.kind()) {
     case v1::Token::ACCESS:
       RETURN_IF_ERROR(CheckAccess(token));
@@ -114,10 +112,11 @@ v1::ListWorkersResponse ToResponse(const core::WorkersReply& reply,
 
 template <typename Response, typename Read, typename Write>
 grpc::ServerUnaryReactor* AdminService::Ask(grpc::CallbackServerContext* context,
+                                            const google::protobuf::Message& request,
                                             Response* response, absl::string_view method, Read read,
                                             Write write) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, method);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, method, request);
   absl::StatusOr<core::CommandBody> body =
       Then(identity, [&](const auth::Identity& who) { return read(who); });
   if (!body.ok()) {
@@ -138,7 +137,7 @@ grpc::ServerUnaryReactor* AdminService::CreateToken(grpc::CallbackServerContext*
                                                     v1::CreateTokenResponse* response) {
   const std::string secret = MakeToken();
   return Ask(
-      context, response, kCreateToken,
+      context, *request, response, kCreateToken,
       [&](const auth::Identity&) {
         return ReadCreateToken(*request, secret, backend_->clock->Wall());
       },
@@ -151,10 +150,10 @@ grpc::ServerUnaryReactor* AdminService::CreateToken(grpc::CallbackServerContext*
 }
 
 grpc::ServerUnaryReactor* AdminService::ListTokens(grpc::CallbackServerContext* context,
-                                                   const v1::ListTokensRequest* /*request*/,
+                                                   const v1::ListTokensRequest* request,
                                                    v1::ListTokensResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kListTokens);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kListTokens, *request);
   if (!identity.ok()) {
     call.Finish(identity.status());
     return call.reactor;
@@ -172,7 +171,7 @@ grpc::ServerUnaryReactor* AdminService::RevokeToken(grpc::CallbackServerContext*
                                                     const v1::RevokeTokenRequest* request,
                                                     v1::Token* response) {
   return Ask(
-      context, response, kRevokeToken,
+      context, *request, response, kRevokeToken,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const core::TokenId token, ParseTokenName(request->name()));
         return core::RevokeToken{.token = token};
@@ -187,9 +186,8 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext*
                                                     v1::ListWorkersResponse* response) {
   // `request` lives until the call is finished.
   return Ask(
-      context, response, kListWorkers,
-      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        RETURN_IF_ERROR(ToPage(request->page_size(), request->page_token()).status());
+      context, *request, response, kListWorkers,
+      [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         return core::ListWorkers{};
       },
       [request](core::Reply reply, const auth::Identity&) {
@@ -202,7 +200,7 @@ grpc::ServerUnaryReactor* AdminService::GetWorker(grpc::CallbackServerContext* c
                                                   const v1::GetWorkerRequest* request,
                                                   v1::Worker* response) {
   return Ask(
-      context, response, kGetWorker,
+      context, *request, response, kGetWorker,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         RETURN_IF_ERROR(ParseWorkerName(request->name()).status());
         return core::ListWorkers{};
@@ -222,10 +220,9 @@ grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext*
                                                     const v1::DrainWorkerRequest* request,
                                                     v1::Worker* response) {
   return Ask(
-      context, response, kDrainWorker,
+      context, *request, response, kDrainWorker,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
-        RETURN_IF_ERROR(CheckLength("reason", request->reason(), kTextBytesMax));
         return core::DrainWorker{.worker = worker, .reason = request->reason()};
       },
       [](core::Reply reply, const auth::Identity&) {
@@ -237,7 +234,7 @@ grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext
                                                      const v1::ResumeWorkerRequest* request,
                                                      v1::Worker* response) {
   return Ask(
-      context, response, kResumeWorker,
+      context, *request, response, kResumeWorker,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
         return core::ResumeWorker{.worker = worker};
@@ -251,10 +248,9 @@ grpc::ServerUnaryReactor* AdminService::RevokeWorker(grpc::CallbackServerContext
                                                      const v1::RevokeWorkerRequest* request,
                                                      v1::Worker* response) {
   return Ask(
-      context, response, kRevokeWorker,
+      context, *request, response, kRevokeWorker,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
-        RETURN_IF_ERROR(CheckLength("reason", request->reason(), kTextBytesMax));
         return core::RevokeWorker{.worker = worker, .reason = request->reason()};
       },
       [](core::Reply reply, const auth::Identity&) {
@@ -266,7 +262,7 @@ grpc::ServerUnaryReactor* AdminService::AddDataset(grpc::CallbackServerContext* 
                                                    const v1::AddDatasetRequest* request,
                                                    v1::Dataset* response) {
   return Ask(
-      context, response, kAddDataset,
+      context, *request, response, kAddDataset,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(core::Dataset dataset, FromProto(request->dataset()));
         return core::AddDataset{.dataset = std::move(dataset)};
@@ -277,10 +273,11 @@ grpc::ServerUnaryReactor* AdminService::AddDataset(grpc::CallbackServerContext* 
 }
 
 grpc::ServerUnaryReactor* AdminService::ListDatasets(grpc::CallbackServerContext* context,
-                                                     const v1::ListDatasetsRequest* /*request*/,
+                                                     const v1::ListDatasetsRequest* request,
                                                      v1::ListDatasetsResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kListDatasets);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kListDatasets, *request);
   if (!identity.ok()) {
     call.Finish(identity.status());
     return call.reactor;
@@ -298,7 +295,7 @@ grpc::ServerUnaryReactor* AdminService::RemoveDataset(grpc::CallbackServerContex
                                                       const v1::RemoveDatasetRequest* request,
                                                       v1::Dataset* response) {
   return Ask(
-      context, response, kRemoveDataset,
+      context, *request, response, kRemoveDataset,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string dataset, ParseDatasetName(request->name()));
         return core::RemoveDataset{.dataset = dataset};
@@ -309,10 +306,10 @@ grpc::ServerUnaryReactor* AdminService::RemoveDataset(grpc::CallbackServerContex
 }
 
 grpc::ServerUnaryReactor* AdminService::ListRounds(grpc::CallbackServerContext* context,
-                                                   const v1::ListRoundsRequest* /*request*/,
+                                                   const v1::ListRoundsRequest* request,
                                                    v1::ListRoundsResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::Status status = backend_->guard->Admit(*context, kListRounds).status();
+  const absl::Status status = Admit(*backend_, *context, kListRounds, *request).status();
   if (status.ok()) {
     for (const runtime::RoundInfo& round : backend_->rules->Rounds())
       *response->add_rounds() = ToProto(round);
@@ -322,10 +319,10 @@ grpc::ServerUnaryReactor* AdminService::ListRounds(grpc::CallbackServerContext* 
 }
 
 grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContext* context,
-                                                      const v1::GetServerInfoRequest* /*request*/,
+                                                      const v1::GetServerInfoRequest* request,
                                                       v1::ServerInfo* response) {
   return Ask(
-      context, response, kGetServerInfo,
+      context, *request, response, kGetServerInfo,
       [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         return core::GetServerInfo{};
       },
@@ -349,8 +346,7 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(grpc::CallbackServerContext* c
                                                   const v1::ListAuditRequest* request,
                                                   v1::ListAuditResponse* response) {
   const auto call = StartUnary(context, response);
-  absl::Status status = backend_->guard->Admit(*context, kListAudit).status();
-  if (status.ok()) status = ToPage(request->page_size(), "").status();
+  const absl::Status status = Admit(*backend_, *context, kListAudit, *request).status();
   if (!status.ok()) {
     call.Finish(status);
     return call.reactor;

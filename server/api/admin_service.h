@@ -61,7 +61,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   // Admits the caller, posts the body that `read(identity)` gives (StatusOr<CommandBody>), and
   // finishes with `write(reply)` (Response).
   template <typename Response, typename Read, typename Write>
-  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, Response* response,
+  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context,
+                                const google::protobuf::Message& request, Response* response,
                                 absl::string_view method, Read read, Write write);
 
   const Backend* const backend_;

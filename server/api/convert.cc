@@ -14,8 +14,6 @@
 namespace assay::api {
 namespace {
 
-constexpr size_t kRequestIdMax = 128;
-
 // A text from outside, safe to show in a message.
 std::string Shown(absl::string_view text) {
   return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 80)), "\"");
@@ -262,18 +260,11 @@ core::ArtifactRef FromProto(const v1::ArtifactRef& artifact) {
 absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset) {
   core::Dataset value;
   ASSIGN_OR_RETURN(value.id, ParseDatasetName(dataset.name()));
-  RETURN_IF_ERROR(CheckLength("dataset.benchmark", dataset.benchmark(), kTextBytesMax));
-  RETURN_IF_ERROR(CheckLength("dataset.path", dataset.path(), kPathBytesMax));
-  RETURN_IF_ERROR(CheckLength("dataset.digest", dataset.digest(), kTextBytesMax));
-  RETURN_IF_ERROR(CheckLength("dataset.compression", dataset.compression(), kTextBytesMax));
   if (dataset.path().empty() || dataset.path()[0] != '/') {
     return absl::InvalidArgumentError(absl::StrCat("dataset.path is ", Shown(dataset.path()),
                                                    ": give an absolute path, the same on every "
                                                    "worker"));
   }
-  if (dataset.train_sample_count() < 0 || dataset.eval_sample_count() < 0 ||
-      dataset.cube_edge() < 0)
-    return absl::InvalidArgumentError("dataset counts and cube_edge cannot be negative");
   value.benchmark = dataset.benchmark();
   value.path = dataset.path();
   value.digest = dataset.digest();
@@ -284,29 +275,13 @@ absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset) {
   return value;
 }
 
-absl::StatusOr<core::PageRequest> ToPage(int32_t page_size, const std::string& page_token) {
-  if (page_size < 0 || page_size > core::kPageSizeMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("page_size is ", page_size, ": give 0 to ", core::kPageSizeMax));
-  }
-  RETURN_IF_ERROR(CheckLength("page_token", page_token, kTextBytesMax));
-  return core::PageRequest{.size = page_size, .token = page_token};
-}
-
 absl::Status CheckRequestId(absl::string_view request_id) {
   const bool is_plain = std::all_of(request_id.begin(), request_id.end(), [](char c) {
     return absl::ascii_isgraph(static_cast<unsigned char>(c));
   });
-  if (!request_id.empty() && request_id.size() <= kRequestIdMax && is_plain)
-    return absl::OkStatus();
+  if (!request_id.empty() && is_plain) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "request_id is ", Shown(request_id), ": send a new UUID, and the same one when you retry"));
-}
-
-absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, " has ", text.size(), " bytes; at most ", bytes_max, " are taken"));
 }
 
 }  // namespace assay::api

@@ -1,8 +1,9 @@
 // From core's values to messages of the API and back: with convert_worker.h, the only place that
 // knows both.
 //
-// Functions that read messages check form (names, required fields, limits), not meaning; their
-// errors are INVALID_ARGUMENT and say which field, what it holds and what it should look like.
+// Functions that read messages check form (names, required fields), not meaning, and rely on
+// limits.h for how large anything is; their errors are INVALID_ARGUMENT and say which field, what
+// it holds and what it should look like.
 
 #ifndef SERVER_API_CONVERT_H_
 #define SERVER_API_CONVERT_H_
@@ -67,14 +68,9 @@ v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation);
 absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec);
 core::ArtifactRef FromProto(const v1::ArtifactRef& artifact);
 absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset);
-absl::StatusOr<core::PageRequest> ToPage(int32_t page_size, const std::string& page_token);
 
-// OK if `request_id` is 1 to 128 printable characters.
+// OK if `request_id` is there and of printable characters.
 absl::Status CheckRequestId(absl::string_view request_id);
-inline constexpr size_t kTextBytesMax = 256;   // names of systems, organisations, labels
-inline constexpr size_t kPathBytesMax = 4096;  // PATH_MAX
-// OK if `text` is at most `bytes_max` long; names the field otherwise.
-absl::Status CheckLength(absl::string_view field, absl::string_view text, size_t bytes_max);
 
 }  // namespace assay::api
 

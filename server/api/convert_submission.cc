@@ -13,10 +13,6 @@
 namespace assay::api {
 namespace {
 
-constexpr int kHyperparametersMax = 256;            // a dozen are usual
-constexpr size_t kJsonBytesMax = 4096;              // of one hyperparameter
-constexpr int64_t kSecondsMax = 366LL * 24 * 3600;  // of a run's timeout
-
 int64_t ToMilliseconds(const google::protobuf::Duration& duration) {
   return duration.seconds() * 1000 + duration.nanos() / 1'000'000;
 }
@@ -76,36 +72,6 @@ absl::StatusOr<core::Borrowing> ReadBorrowing(const v1::HyperparameterBorrowing&
   ASSIGN_OR_RETURN(borrowing.own, read("own_entry", message.own_entry()));
   ASSIGN_OR_RETURN(borrowing.lender, read("lender_entry", message.lender_entry()));
   return borrowing;
-}
-
-absl::Status CheckTexts(const v1::SubmissionSpec& spec) {
-  const std::pair<const char*, const std::string*> fields[] = {
-      {"spec.organization", &spec.organization()},
-      {"spec.system", &spec.system()},
-      {"spec.benchmark", &spec.benchmark()},
-      {"spec.division", &spec.division()},
-      {"spec.round", &spec.round()},
-      {"spec.dataset", &spec.dataset()},
-      {"spec.backend", &spec.backend()},
-      {"spec.status", &spec.status()}};
-  for (const auto& [field, text] : fields)
-    RETURN_IF_ERROR(CheckLength(field, *text, kTextBytesMax));
-  if (spec.hyperparameters_size() > kHyperparametersMax || spec.worker_labels_size() > 64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("spec has ", spec.hyperparameters_size(), " hyperparameters and ",
-                     spec.worker_labels_size(), " worker_labels; at most ", kHyperparametersMax,
-                     " and 64 are taken"));
-  }
-  for (const v1::Hyperparameter& parameter : spec.hyperparameters()) {
-    RETURN_IF_ERROR(CheckLength("spec.hyperparameters.key", parameter.key(), kTextBytesMax));
-    RETURN_IF_ERROR(
-        CheckLength("spec.hyperparameters.json_value", parameter.json_value(), kJsonBytesMax));
-  }
-  for (const auto& [key, value] : spec.worker_labels()) {
-    RETURN_IF_ERROR(CheckLength("spec.worker_labels", key, kTextBytesMax));
-    RETURN_IF_ERROR(CheckLength("spec.worker_labels", value, kTextBytesMax));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -178,7 +144,6 @@ v1::Submission ToProto(const core::Submission& submission) {
 }
 
 absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
-  RETURN_IF_ERROR(CheckTexts(spec));
   core::SubmissionSpec value;
   value.organization = spec.organization();
   value.system = spec.system();
@@ -199,11 +164,6 @@ absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
   value.staging = spec.staging();
   if (spec.has_borrowing()) {
     ASSIGN_OR_RETURN(value.borrowing, ReadBorrowing(spec.borrowing()));
-  }
-  if (spec.run_timeout().seconds() < 0 || spec.run_timeout().seconds() > kSecondsMax ||
-      spec.run_timeout().nanos() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "spec.run_timeout is ", spec.run_timeout().seconds(), " s: give 0 to ", kSecondsMax, " s"));
   }
   value.run_timeout_ms = ToMilliseconds(spec.run_timeout());
   return value;

@@ -16,11 +16,6 @@ constexpr int64_t kPollMaxUs = 20'000'000;
 // Compute nodes of a gang start their trainers within seconds; evaluation steps of the largest
 // models keep a rank silent for minutes.
 constexpr int64_t kCollectiveTimeoutMs = 10LL * 60 * 1000;
-constexpr size_t kSystemDescriptionMax = 256 << 10;
-constexpr size_t kReasonMax = 4096;
-constexpr size_t kTextMax = 1024;
-constexpr int kArtifactsMax = 1024;
-constexpr int kLabelsMax = 64;
 
 absl::StatusOr<core::WorkerReport> ReadStatus(const v1::WorkerStatus& status) {
   core::WorkerReport report;
@@ -40,11 +35,7 @@ absl::StatusOr<core::WorkerReport> ReadStatus(const v1::WorkerStatus& status) {
   ASSIGN_OR_RETURN(report.run, ParseRunName(status.run()));
   report.generation = status.generation();
   report.exit_code = status.exit_code();
-  RETURN_IF_ERROR(CheckLength("status.reason", status.reason(), kReasonMax));
   report.reason = status.reason();
-  if (status.artifacts_size() > kArtifactsMax)
-    return absl::InvalidArgumentError(absl::StrCat("status has ", status.artifacts_size(),
-                                                   " artifacts; at most ", kArtifactsMax));
   for (const v1::ArtifactRef& artifact : status.artifacts())
     report.artifacts.push_back(FromProto(artifact));
   return report;
@@ -166,16 +157,8 @@ core::Capabilities FromProto(const v1::Capabilities& capabilities) {
 absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& request) {
   core::Synchronize command;
   ASSIGN_OR_RETURN(command.worker, ParseWorkerName(request.worker()));
-  RETURN_IF_ERROR(CheckLength("incarnation", request.incarnation(), kTextMax));
-  RETURN_IF_ERROR(CheckLength("system_description_json", request.system_description_json(),
-                              kSystemDescriptionMax));
-  RETURN_IF_ERROR(
-      CheckLength("capabilities", request.capabilities().SerializeAsString(), kReasonMax));
   if (request.incarnation().empty())
     return absl::InvalidArgumentError("incarnation is empty: choose a UUID at each start");
-  if (request.labels_size() > kLabelsMax)
-    return absl::InvalidArgumentError(
-        absl::StrCat("a worker has at most ", kLabelsMax, " labels, not ", request.labels_size()));
   command.description = {.incarnation = request.incarnation(),
                          .capabilities = FromProto(request.capabilities()),
                          .labels = {request.labels().begin(), request.labels().end()},
@@ -244,12 +227,6 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
 }
 
 absl::StatusOr<core::AppendRunEvents> FromProto(const v1::EventBatch& batch) {
-  if (batch.events_size() > kBatchEventsMax || batch.ByteSizeLong() > kBatchBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a batch of ", batch.events_size(), " events and ", batch.ByteSizeLong(),
-                     " bytes; at most ", kBatchEventsMax, " events and ", kBatchBytesMax,
-                     " bytes are taken: split it"));
-  }
   core::AppendRunEvents command;
   ASSIGN_OR_RETURN(command.run, ParseRunName(batch.run()));
   command.generation = batch.generation();

@@ -12,10 +12,6 @@
 
 namespace assay::api {
 
-// Limits of one batch, from worker_service.proto.
-inline constexpr int kBatchEventsMax = 1000;
-inline constexpr size_t kBatchBytesMax = 1 << 20;
-
 v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence);
 v1::Capabilities ToProto(const core::Capabilities& capabilities);
 core::Capabilities FromProto(const v1::Capabilities& capabilities);
@@ -26,7 +22,7 @@ absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& reques
 v1::DesiredState ToProto(const core::Desired& desired);
 v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t generation);
 
-// INVALID_ARGUMENT also if the batch is over the limits or its seqs are not consecutive.
+// INVALID_ARGUMENT also if the seqs of the batch are not consecutive.
 absl::StatusOr<core::AppendRunEvents> FromProto(const v1::EventBatch& batch);
 
 }  // namespace assay::api

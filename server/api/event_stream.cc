@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "common/status.h"
 #include "server/api/convert.h"
 #include "server/api/convert_worker.h"
+#include "server/api/limits.h"
 
 namespace assay::api {
 namespace {
@@ -11,6 +13,11 @@ namespace {
 // Waiting for their commit, per stream: enough to fill two commits at full rate.
 constexpr int kBatchesMax = 32;
 constexpr size_t kBytesMax = 8 << 20;
+
+absl::StatusOr<core::AppendRunEvents> Read(const v1::EventBatch& batch) {
+  RETURN_IF_ERROR(CheckLimits(batch));
+  return FromProto(batch);
+}
 
 }  // namespace
 
@@ -63,7 +70,7 @@ EventStream::Actions EventStream::Decide(State* state) {
 void EventStream::OnReadDone(bool ok) {
   absl::StatusOr<core::AppendRunEvents> command = absl::CancelledError("no batch");
   const size_t bytes = ok ? batch_.ByteSizeLong() : 0;
-  if (ok) command = FromProto(batch_);
+  if (ok) command = Read(batch_);
   bool is_wanted = false;
   Step([&](State* state) {
     state->is_reading = false;

@@ -49,7 +49,6 @@ class ImportJob {
 
   // Reads everything but the logs.
   absl::Status Prepare() {
-    RETURN_IF_ERROR(CheckLength("source_path", request_->source_path(), kPathBytesMax));
     if (request_->source_path().empty() || request_->round().empty())
       return absl::InvalidArgumentError("round or source_path is empty: both name the import");
     if (request_->runs_size() < 1 || request_->runs_size() > kRunsMax) {

@@ -10,7 +10,9 @@
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "google/protobuf/message.h"
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -61,6 +63,12 @@ auto Then(const absl::StatusOr<T>& value, Next next) -> decltype(next(*value)) {
   if (!value.ok()) return value.status();
   return next(*value);
 }
+
+// Who calls, if they may call `method` and `request` is within its limits (limits.h): with this
+// every method begins. Errors of Guard::Admit, then INVALID_ARGUMENT.
+absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
+                                     absl::string_view method,
+                                     const google::protobuf::Message& request);
 
 // One unary call. Copyable into the callbacks that lead to its end; Finish is called exactly once,
 // and nothing of the call may be touched afterwards.

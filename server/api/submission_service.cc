@@ -26,8 +26,6 @@ constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
 constexpr absl::string_view kImport = "assay.v1.SubmissionService/ImportSubmission";
 
-constexpr size_t kReasonBytesMax = 1024;
-
 // The spec of a request with defaults filled in and judged, for a caller who may ask that.
 absl::StatusOr<runtime::Plan> PlanFor(const Backend& backend, const auth::Identity& identity,
                                       absl::string_view method, const v1::SubmissionSpec& message) {
@@ -101,7 +99,7 @@ struct ListRequest {
 absl::StatusOr<ListRequest> ReadList(const auth::Identity& identity,
                                      const v1::ListSubmissionsRequest& request) {
   ListRequest list;
-  ASSIGN_OR_RETURN(list.page, ToPage(request.page_size(), request.page_token()));
+  list.page = {.size = request.page_size(), .token = request.page_token()};
   ASSIGN_OR_RETURN(list.filter.organization,
                    VisibleOrganization(identity, kList, request.organization()));
   list.filter.system = request.system();
@@ -124,7 +122,7 @@ struct ListRunsQuery {
 absl::StatusOr<ListRunsQuery> ReadListRuns(const auth::Identity& identity,
                                            const v1::ListRunsRequest& request) {
   ListRunsQuery list;
-  ASSIGN_OR_RETURN(list.page, ToPage(request.page_size(), request.page_token()));
+  list.page = {.size = request.page_size(), .token = request.page_token()};
   ASSIGN_OR_RETURN(list.filter.organization, VisibleOrganization(identity, kListRuns, ""));
   if (!request.submission().empty()) {
     ASSIGN_OR_RETURN(list.filter.submission, ParseSubmissionName(request.submission()));
@@ -178,7 +176,7 @@ grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
     grpc::CallbackServerContext* context, const v1::CreateSubmissionRequest* request,
     v1::Submission* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kCreate);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kCreate, *request);
   absl::StatusOr<runtime::Plan> plan = Then(
       identity, [&](const auth::Identity& who) { return ReadCreate(*backend_, who, *request); });
   if (!plan.ok()) {
@@ -203,7 +201,7 @@ grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
     grpc::CallbackServerContext* context, const v1::PlanSubmissionRequest* request,
     v1::PlanSubmissionResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kPlan);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kPlan, *request);
   absl::StatusOr<runtime::Plan> plan = Then(identity, [&](const auth::Identity& who) {
     return PlanFor(*backend_, who, kPlan, request->spec());
   });
@@ -229,7 +227,7 @@ grpc::ServerUnaryReactor* SubmissionService::GetSubmission(grpc::CallbackServerC
                                                            const v1::GetSubmissionRequest* request,
                                                            v1::Submission* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kGet);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kGet, *request);
   absl::StatusOr<core::SubmissionId> id =
       Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
   if (!id.ok()) {
@@ -245,7 +243,7 @@ grpc::ServerUnaryReactor* SubmissionService::ListSubmissions(
     grpc::CallbackServerContext* context, const v1::ListSubmissionsRequest* request,
     v1::ListSubmissionsResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kList);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kList, *request);
   absl::StatusOr<ListRequest> list =
       Then(identity, [&](const auth::Identity& who) { return ReadList(who, *request); });
   if (!list.ok()) {
@@ -264,13 +262,11 @@ grpc::ServerUnaryReactor* SubmissionService::CancelSubmission(
     grpc::CallbackServerContext* context, const v1::CancelSubmissionRequest* request,
     v1::Submission* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kCancel);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kCancel, *request);
   absl::StatusOr<core::SubmissionId> id =
       Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
-  absl::Status status = id.status();
-  if (status.ok()) status = CheckLength("reason", request->reason(), kReasonBytesMax);
-  if (!status.ok()) {
-    call.Finish(status);
+  if (!id.ok()) {
+    call.Finish(id.status());
     return call.reactor;
   }
   core::Command command = {
@@ -291,7 +287,7 @@ grpc::ServerUnaryReactor* SubmissionService::ExplainSubmission(
     grpc::CallbackServerContext* context, const v1::ExplainSubmissionRequest* request,
     v1::ExplainSubmissionResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kExplain);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kExplain, *request);
   absl::StatusOr<core::SubmissionId> id =
       Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
   if (!id.ok()) {
@@ -315,7 +311,7 @@ grpc::ServerUnaryReactor* SubmissionService::GetRun(grpc::CallbackServerContext*
                                                     const v1::GetRunRequest* request,
                                                     v1::Run* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kGetRun);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kGetRun, *request);
   absl::StatusOr<core::RunId> id =
       Then(identity, [&](const auth::Identity&) { return ParseRunName(request->name()); });
   if (!id.ok()) {
@@ -341,7 +337,7 @@ grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContex
                                                       const v1::ListRunsRequest* request,
                                                       v1::ListRunsResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kListRuns);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kListRuns, *request);
   absl::StatusOr<ListRunsQuery> list =
       Then(identity, [&](const auth::Identity& who) { return ReadListRuns(who, *request); });
   if (!list.ok()) {
@@ -376,21 +372,23 @@ class RefusedStream final : public grpc::ServerWriteReactor<Message> {
 
 grpc::ServerWriteReactor<v1::Event>* SubmissionService::WatchEvents(
     grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) {
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kWatchEvents);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kWatchEvents, *request);
   if (!identity.ok()) return new RefusedStream<v1::Event>(identity.status());
   return NewEventWatch(backend_, *identity, *request);
 }
 
 grpc::ServerWriteReactor<v1::RunEvent>* SubmissionService::WatchRunEvents(
     grpc::CallbackServerContext* context, const v1::WatchRunEventsRequest* request) {
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kWatchRunEvents);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kWatchRunEvents, *request);
   if (!identity.ok()) return new RefusedStream<v1::RunEvent>(identity.status());
   return NewRunEventWatch(backend_, *identity, *request);
 }
 
 grpc::ServerWriteReactor<v1::ArtifactChunk>* SubmissionService::DownloadArtifact(
     grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) {
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kDownload);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kDownload, *request);
   if (!identity.ok()) return new RefusedStream<v1::ArtifactChunk>(identity.status());
   return NewDownload(backend_, *identity, *request);
 }
@@ -399,7 +397,7 @@ grpc::ServerUnaryReactor* SubmissionService::ImportSubmission(
     grpc::CallbackServerContext* context, const v1::ImportSubmissionRequest* request,
     v1::Submission* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kImport);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kImport, *request);
   if (!identity.ok()) {
     call.Finish(identity.status());
     return call.reactor;

@@ -6,14 +6,9 @@
 
 #include "common/status.h"
 #include "server/api/convert.h"
+#include "server/api/limits.h"
 
 namespace assay::api {
-namespace {
-
-constexpr size_t kPieceBytesMax = 64 << 10;
-
-}  // namespace
-
 Upload::Upload(const Backend* backend, const absl::StatusOr<auth::Identity>& admission,
                v1::UploadArtifactResponse* response)
     : backend_(backend),
@@ -28,6 +23,7 @@ Upload::Upload(const Backend* backend, const absl::StatusOr<auth::Identity>& adm
 
 void Upload::OnReadDone(bool ok) {
   if (!ok) return Complete();
+  if (absl::Status limits = CheckLimits(message_); !limits.ok()) return Fail(limits);
   if (record_.has_value()) {
     if (message_.has_header())
       return Fail(absl::InvalidArgumentError("a second header: send it in the first message only"));
@@ -59,10 +55,6 @@ absl::Status Upload::TakeHeader() {
 }
 
 void Upload::Append() {
-  if (message_.data().size() > kPieceBytesMax) {
-    return Fail(absl::InvalidArgumentError(absl::StrCat(
-        "a piece of ", message_.data().size(), " bytes; at most ", kPieceBytesMax, " are taken")));
-  }
   if (message_.data().empty()) return StartRead(&message_);
   backend_->uploads->Append(*ticket_, std::move(*message_.mutable_data()),
                             [this](const absl::Status& status) {

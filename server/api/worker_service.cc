@@ -31,7 +31,6 @@ constexpr absl::Duration kUnsatisfiedDelay = absl::Milliseconds(500);
 constexpr absl::Duration kHeartbeatDelay = absl::Seconds(2);
 // A year, so that an agent which renews two months before the end has time to find us.
 constexpr absl::Duration kCertificateLifetime = absl::Hours(24 * 366);
-constexpr size_t kCsrBytesMax = 16 << 10;
 
 absl::StatusOr<core::Command> ReadSynchronize(const auth::Identity& identity,
                                               const v1::SynchronizeRequest& request) {
@@ -65,7 +64,6 @@ absl::Status CheckEnrol(const Backend& backend, const auth::Identity& identity,
         "enrolment is off: give the coordinator tls.ca_key_path, or sign the CSR by hand");
   }
   RETURN_IF_ERROR(core::CheckName("worker", request.worker()));
-  RETURN_IF_ERROR(CheckLength("csr_pem", request.csr_pem(), kCsrBytesMax));
   if (request.token().empty()) {
     if (identity.role == auth::Role::kWorker) return auth::CheckWorker(identity, request.worker());
     return absl::PermissionDeniedError(
@@ -108,7 +106,8 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(grpc::CallbackServerContext
                                                      v1::SynchronizeResponse* response) {
   const auto call = StartUnary(context, response);
   const int64_t receive_us = absl::ToUnixMicros(backend_->clock->Wall());
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kSynchronize);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kSynchronize, *request);
   absl::StatusOr<core::Command> command =
       Then(identity, [&](const auth::Identity& who) { return ReadSynchronize(who, *request); });
   if (!command.ok()) {
@@ -139,7 +138,7 @@ grpc::ServerUnaryReactor* EnrolmentService::Enrol(grpc::CallbackServerContext* c
                                                   const v1::EnrolRequest* request,
                                                   v1::EnrolResponse* response) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = backend_->guard->Admit(*context, kEnrol);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kEnrol, *request);
   // Signed before the token is redeemed: a CSR that cannot be signed must not use it up.
   absl::StatusOr<v1::EnrolResponse> certified =
       Then(identity, [&](const auth::Identity& who) -> absl::StatusOr<v1::EnrolResponse> {

@@ -260,7 +260,7 @@ std::string RawStreamCall(Client* client, const std::string& method, const std::
   return bytes;
 }
 
-absl::Status RawStatus(Client* client, const std::string& method) {
+absl::Status RawStatus(Client* client, const std::string& method, const std::string& request) {
   grpc::GenericStub stub(client->channel());
   grpc::ClientContext context;
   PrepareCall(client->endpoint(), kCallTimeout, &context);
@@ -268,7 +268,7 @@ absl::Status RawStatus(Client* client, const std::string& method) {
   const auto call = stub.PrepareCall(&context, method, &queue);
   call->StartCall(nullptr);
   Await(&queue);
-  call->WriteLast(ToBuffer(""), grpc::WriteOptions(), nullptr);
+  call->WriteLast(ToBuffer(request), grpc::WriteOptions(), nullptr);
   Await(&queue);
   grpc::Status status;
   call->Finish(&status, nullptr);

@@ -55,8 +55,8 @@ std::string Download(Client* client, const std::string& sha256);
 // Calls of services that have no stubs here: serialised messages in and out.
 std::string RawCall(Client* client, const std::string& method, const std::string& request);
 std::string RawStreamCall(Client* client, const std::string& method, const std::string& request);
-// How the coordinator ends a call of `method` with one empty message.
-absl::Status RawStatus(Client* client, const std::string& method);
+// How the coordinator ends a call of `method` with one message.
+absl::Status RawStatus(Client* client, const std::string& method, const std::string& request = "");
 
 }  // namespace assay::testing
 

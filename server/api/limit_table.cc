@@ -1,0 +1,232 @@
+// The table that limits.h promises: a row per field, in the order of the proto files.
+
+#include <limits>
+
+#include "server/api/limits.h"
+#include "server/core/decide.h"
+#include "server/core/query.h"
+
+namespace assay::api {
+namespace {
+
+constexpr int64_t kIdBytes = 128;            // submissions/e-42, workers/ and 63 letters, a UUID
+constexpr int64_t kNameBytes = 256;          // of systems, organisations, people, labels
+constexpr int64_t kFileNameBytes = 255;      // NAME_MAX
+constexpr int64_t kPathBytes = 4096;         // PATH_MAX
+constexpr int64_t kSentenceBytes = 4096;     // a reason, for people
+constexpr int64_t kEvidenceBytes = 1 << 20;  // a line of a log, and what is quoted of it
+constexpr int64_t kDescriptionBytes = 256 << 10;  // the JSON of a large system has 10 KiB
+constexpr int64_t kLabels = 64;
+constexpr int64_t kFindings = 1000;  // of one log
+constexpr int64_t kSecondsOfRun = 366LL * 24 * 3600;
+constexpr int64_t kSecondsOfTime = 253'402'300'799;  // the end of the year 9999
+constexpr int64_t kMicroseconds = kSecondsOfTime * 1'000'000;
+constexpr int64_t kMemoryBytes = int64_t{1} << 60;
+constexpr int64_t kSamples = 1'000'000'000'000;
+constexpr int64_t kArtifactBytes = int64_t{4} << 30;  // the store takes no more
+constexpr int64_t kImportedLogBytes = 64 << 20;       // published ones have up to 9 MB
+constexpr int64_t kInt32Max = std::numeric_limits<int32_t>::max();
+constexpr int64_t kInt32Min = std::numeric_limits<int32_t>::min();
+constexpr int64_t kInt64Max = std::numeric_limits<int64_t>::max();
+constexpr int64_t kInt64Min = std::numeric_limits<int64_t>::min();
+
+constexpr Limit Name(const char* field, int64_t bytes_max) {
+  return {LimitKind::kName, field, 0, bytes_max};
+}
+constexpr Limit Bytes(const char* field, int64_t bytes_max) {
+  return {LimitKind::kBytes, field, 0, bytes_max};
+}
+constexpr Limit Count(const char* field, int64_t count_max) {
+  return {LimitKind::kCount, field, 0, count_max};
+}
+constexpr Limit Range(const char* field, int64_t min, int64_t max) {
+  return {LimitKind::kRange, field, min, max};
+}
+constexpr Limit Total(const char* message, int64_t bytes_max) {
+  return {LimitKind::kTotal, message, 0, bytes_max};
+}
+
+constexpr Limit kTable[] = {
+    // resources.proto
+    Name("Hyperparameter.key", kNameBytes),
+    Bytes("Hyperparameter.json_value", 4096),
+    Name("HyperparameterBorrowing.own_entry", kIdBytes),
+    Name("HyperparameterBorrowing.lender_entry", kIdBytes),
+    Name("SubmissionSpec.organization", kNameBytes),
+    Name("SubmissionSpec.system", kNameBytes),
+    Name("SubmissionSpec.benchmark", kNameBytes),
+    Name("SubmissionSpec.division", kNameBytes),
+    Name("SubmissionSpec.round", kNameBytes),
+    Name("SubmissionSpec.dataset", kNameBytes),
+    Range("SubmissionSpec.node_count", 0, kInt32Max),  // the core says what a round takes
+    Range("SubmissionSpec.ranks_per_node", 0, core::kRanksPerNodeMax),
+    Range("SubmissionSpec.run_count", 0, core::kRunCountMax),
+    Count("SubmissionSpec.hyperparameters", 256),  // a dozen are usual
+    Name("SubmissionSpec.backend", kNameBytes),
+    Range("SubmissionSpec.epoch_count_max", 0, 1'000'000),
+    Name("SubmissionSpec.status", kNameBytes),
+    Count("SubmissionSpec.worker_labels", kLabels),
+    Name("SubmissionSpec.WorkerLabelsEntry.key", kNameBytes),
+    Name("SubmissionSpec.WorkerLabelsEntry.value", kNameBytes),
+    Range("SubmissionSpec.replacement_count_max", 0, core::kReplacementCountMax),
+    Range("SubmissionSpec.run_timeout", 0, kSecondsOfRun),
+    Name("SubmissionSpec.staging", kNameBytes),
+    Name("Run.name", kIdBytes),
+    Name("Run.submission", kIdBytes),
+    Range("Run.number", 0, kInt32Max),
+    Range("Run.seed", kInt64Min, kInt64Max),
+    Bytes("Run.state_reason", kSentenceBytes),
+    Range("Run.generation", 0, kInt64Max),
+    Count("Run.workers", core::kNodeCountMax),
+    Name("Run.workers", kIdBytes),
+    Range("Run.create_time", 0, kSecondsOfTime),
+    Range("Run.start_time", 0, kSecondsOfTime),
+    Range("Run.end_time", 0, kSecondsOfTime),
+    Range("Run.exit_code", kInt32Min, kInt32Max),
+    Range("Run.run_start_ms", -kMicroseconds, kMicroseconds),
+    Range("Run.run_stop_ms", -kMicroseconds, kMicroseconds),
+    Range("Run.quality", kInt64Min, kInt64Max),
+    Range("Run.epoch_count", 0, kInt32Max),
+    Range("Run.first_touch_us", 0, kMicroseconds),
+    Range("Run.staging_ms", -kMicroseconds, kMicroseconds),
+    Count("Run.findings", kFindings),
+    Count("Run.artifacts", static_cast<int64_t>(core::kArtifactCountMax)),
+    Count("Run.late_artifacts", static_cast<int64_t>(core::kArtifactCountMax)),
+    Range("Run.event_count", 0, kInt64Max),
+    Range("Run.global_batch_size", kInt64Min, kInt64Max),
+    Range("Run.instance_scale", kInt64Min, kInt64Max),
+    Bytes("ArtifactRef.file_name", kFileNameBytes),
+    Name("ArtifactRef.sha256", kIdBytes),
+    Range("ArtifactRef.size_bytes", 0, kArtifactBytes),
+    Bytes("Finding.rule", kNameBytes),
+    Bytes("Finding.error_class", kEvidenceBytes),
+    Bytes("Finding.key", kEvidenceBytes),
+    Range("Finding.line", 0, kInt64Max),
+    Bytes("Finding.expected", kEvidenceBytes),
+    Bytes("Finding.found", kEvidenceBytes),
+    Bytes("Finding.remedy", kEvidenceBytes),
+    Name("Capabilities.host_name", kNameBytes),
+    Range("Capabilities.core_count", 0, 1'000'000),
+    Range("Capabilities.memory_bytes", 0, kMemoryBytes),
+    Range("Capabilities.accelerator_count", 0, 100'000),
+    Name("Capabilities.accelerator_model", kNameBytes),
+    Count("Capabilities.backends", 16),
+    Name("Capabilities.backends", 64),
+    Name("Capabilities.rendezvous_address", kNameBytes + 64),  // a host's name and a port
+    Name("Dataset.name", kIdBytes),
+    Name("Dataset.benchmark", kNameBytes),
+    Name("Dataset.path", kPathBytes),
+    Name("Dataset.digest", kNameBytes),
+    Range("Dataset.train_sample_count", 0, kSamples),
+    Range("Dataset.eval_sample_count", 0, kSamples),
+    Range("Dataset.cube_edge", 0, 4096),
+    Name("Dataset.compression", kNameBytes),
+    Range("RunEvent.seq", kInt64Min, kInt64Max - 1000),  // that of the next one exists
+    Bytes("RunEvent.text", kEvidenceBytes),
+    Range("RunEvent.wall_us", 0, kMicroseconds),
+    Range("RunEvent.mono_ns", 0, kInt64Max),
+    Range("RunEvent.line", 0, kInt64Max),
+    Range("RunEvent.receive_us", 0, kMicroseconds),
+    Range("RunEvent.node_rank", 0, core::kNodeCountMax),
+    Name("RunEvent.run", kIdBytes),
+
+    // submission_service.proto
+    Name("CreateSubmissionRequest.request_id", kIdBytes),
+    Name("GetSubmissionRequest.name", kIdBytes),
+    Range("ListSubmissionsRequest.page_size", 0, core::kPageSizeMax),
+    Name("ListSubmissionsRequest.page_token", kIdBytes),
+    Name("ListSubmissionsRequest.organization", kNameBytes),
+    Name("ListSubmissionsRequest.system", kNameBytes),
+    Name("ListSubmissionsRequest.benchmark", kNameBytes),
+    Name("ListSubmissionsRequest.division", kNameBytes),
+    Name("ListSubmissionsRequest.round", kNameBytes),
+    Name("ListSubmissionsRequest.state", kNameBytes),
+    Name("CancelSubmissionRequest.name", kIdBytes),
+    Bytes("CancelSubmissionRequest.reason", 1024),
+    Name("CancelSubmissionRequest.request_id", kIdBytes),
+    Name("ExplainSubmissionRequest.name", kIdBytes),
+    Name("GetRunRequest.name", kIdBytes),
+    Name("ListRunsRequest.submission", kIdBytes),
+    Range("ListRunsRequest.page_size", 0, core::kPageSizeMax),
+    Name("ListRunsRequest.page_token", kIdBytes),
+    Name("ListRunsRequest.state", kNameBytes),
+    Name("WatchEventsRequest.submission", kIdBytes),
+    Range("WatchEventsRequest.after_seq", 0, kInt64Max),
+    Name("WatchRunEventsRequest.run", kIdBytes),
+    Range("WatchRunEventsRequest.node_rank", -1, core::kNodeCountMax),
+    Range("WatchRunEventsRequest.after_seq", 0, kInt64Max),
+    Name("DownloadArtifactRequest.sha256", kIdBytes),
+    Name("ImportSubmissionRequest.round", kNameBytes),
+    Bytes("ImportSubmissionRequest.source_path", kPathBytes),
+    Name("ImportSubmissionRequest.scaling", kNameBytes),
+    Count("ImportSubmissionRequest.runs", core::kRunCountMax),
+    Range("ImportSubmissionRequest.score_minutes", 0, kSecondsOfTime),
+    Count("ImportSubmissionRequest.findings", kFindings),
+    Name("ImportSubmissionRequest.rules_digest", kIdBytes),
+    Range("ImportSubmissionRequest.pruned_count", 0, kInt32Max),
+    Bytes("ImportedRun.file_name", kFileNameBytes),
+    Name("ImportedRun.sha256", kIdBytes),
+    Bytes("ImportedRun.log", kImportedLogBytes),
+
+    // worker_service.proto
+    Name("SynchronizeRequest.worker", kIdBytes),
+    Name("SynchronizeRequest.incarnation", kIdBytes),
+    Count("SynchronizeRequest.labels", kLabels),
+    Name("SynchronizeRequest.LabelsEntry.key", kNameBytes),
+    Name("SynchronizeRequest.LabelsEntry.value", kNameBytes),
+    Bytes("SynchronizeRequest.system_description_json", kDescriptionBytes),
+    Range("SynchronizeRequest.send_wall_us", 0, kMicroseconds),
+    Range("SynchronizeRequest.clock_offset_us", -kMicroseconds, kMicroseconds),
+    Range("SynchronizeRequest.clock_offset_uncertainty_us", 0, kMicroseconds),
+    Range("SynchronizeRequest.poll_timeout", 0, 3600),  // longer than 20 s is cut
+    Name("SynchronizeRequest.version", kNameBytes),
+    Name("WorkerStatus.run", kIdBytes),
+    Range("WorkerStatus.generation", 0, kInt64Max),
+    Range("WorkerStatus.exit_code", kInt32Min, kInt32Max),
+    Bytes("WorkerStatus.reason", kSentenceBytes),
+    Count("WorkerStatus.artifacts", 1024),
+    Total("EventBatch", 1 << 20),
+    Name("EventBatch.run", kIdBytes),
+    Range("EventBatch.generation", 0, kInt64Max),
+    Range("EventBatch.node_rank", 0, core::kNodeCountMax),
+    Count("EventBatch.events", static_cast<int64_t>(core::kAppendCountMax)),
+    Bytes("UploadArtifactRequest.data", static_cast<int64_t>(kPieceBytesMax)),
+    Name("UploadHeader.run", kIdBytes),
+    Range("UploadHeader.generation", 0, kInt64Max),
+    Bytes("UploadHeader.file_name", kFileNameBytes),
+    Name("UploadHeader.sha256", kIdBytes),
+    Range("UploadHeader.size_bytes", 0, kArtifactBytes),
+    Name("EnrolRequest.token", kNameBytes),
+    Name("EnrolRequest.worker", kIdBytes),
+    Bytes("EnrolRequest.csr_pem", 16 << 10),
+
+    // admin_service.proto
+    Name("Token.name", kIdBytes),
+    Name("Token.role", kNameBytes),
+    Name("Token.principal", kNameBytes),
+    Name("Token.organization", kNameBytes),
+    Range("Token.create_time", 0, kSecondsOfTime),
+    Range("Token.expire_time", 0, kSecondsOfTime),
+    Name("CreateTokenRequest.request_id", kIdBytes),
+    Range("CreateTokenRequest.lifetime", 0, kSecondsOfRun),
+    Name("RevokeTokenRequest.name", kIdBytes),
+    Range("ListWorkersRequest.page_size", 0, core::kPageSizeMax),
+    Name("ListWorkersRequest.page_token", kIdBytes),
+    Name("GetWorkerRequest.name", kIdBytes),
+    Name("DrainWorkerRequest.name", kIdBytes),
+    Bytes("DrainWorkerRequest.reason", kSentenceBytes),
+    Name("ResumeWorkerRequest.name", kIdBytes),
+    Name("RevokeWorkerRequest.name", kIdBytes),
+    Bytes("RevokeWorkerRequest.reason", kSentenceBytes),
+    Name("RemoveDatasetRequest.name", kIdBytes),
+    Range("ListAuditRequest.after_seq", 0, kInt64Max),
+    Range("ListAuditRequest.page_size", 0, core::kPageSizeMax),
+};
+
+}  // namespace
+
+std::span<const Limit> LimitTable() {
+  return kTable;
+}
+
+}  // namespace assay::api
