@@ -79,25 +79,29 @@ void Core::Reset(State state) {
   to_advance_.clear();
   for (const auto& [id, submission] : state_.submissions)
     to_advance_.insert(id);
+  // Whose first call was refused with the commit has not called.
+  std::erase_if(presence_,
+                [this](const auto& entry) { return !state_.workers.contains(entry.first); });
+  last_launch_ = {};  // what was asked for may have been lost with the outcome
 }
 
-Outcome Core::Handle(std::vector<Command> commands, int64_t now_us) {
+Outcome Core::Handle(const std::vector<Command>& commands, int64_t now_us) {
   // The wall clock may be set back; our time does not follow.
   now_us_ = std::max(now_us_, now_us);
   Outcome outcome;
   outcome.replies.reserve(commands.size());
-  for (Command& command : commands)
-    HandleOne(std::move(command), &outcome);
+  for (const Command& command : commands)
+    HandleOne(command, &outcome);
   Schedule(&outcome);
   FinishReplies(&outcome);
   return outcome;
 }
 
-void Core::HandleOne(Command command, Outcome* outcome) {
+void Core::HandleOne(const Command& command, Outcome* outcome) {
   const Context context{state_, command.principal, now_us_};
   const size_t index = outcome->replies.size();
   absl::StatusOr<Decision> decision = std::visit(
-      [&](auto& body) -> absl::StatusOr<Decision> {
+      [&](const auto& body) -> absl::StatusOr<Decision> {
         using Body = std::decay_t<decltype(body)>;
         RETURN_IF_ERROR(CheckCaller(state_, command));
         if constexpr (kIsReadOnly<Body>) {

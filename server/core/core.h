@@ -56,8 +56,9 @@ class Core {
 
   // Decides and applies each command in order, then schedules once. A refused command is an error
   // in `replies` and changes nothing. Afterwards state() holds everything that the outcome touched.
-  // Commit that, then call DropRedundant, or on failure Reset.
-  Outcome Handle(std::vector<Command> commands, int64_t now_us);
+  // Commit that, then call DropRedundant, or on failure Reset; the commands may then be handled
+  // again.
+  Outcome Handle(const std::vector<Command>& commands, int64_t now_us);
 
   // The run that `command` adds to, if it is not in memory but may be in the store: fetch it and
   // Restore it right before Handle. (Late evidence of a run whose submission has ended.)
@@ -67,7 +68,7 @@ class Core {
   // Drops from memory what has ended, now that it is in the store.
   void DropRedundant();
 
-  // Replaces the state after a commit that the disk refused. Presence is kept.
+  // Replaces the state after a commit that was refused. Presence is kept.
   void Reset(State state);
 
   // Everything outstanding, for a coordinator that has just started.
@@ -83,7 +84,7 @@ class Core {
 
  private:
   // One command of a batch: decided, recorded, applied.
-  void HandleOne(Command command, Outcome* outcome);
+  void HandleOne(const Command& command, Outcome* outcome);
   void Record(Event event, const std::string& principal, Outcome* outcome);
   void RecordAll(std::vector<Event> events, Outcome* outcome);
   void Schedule(Outcome* outcome);

@@ -48,7 +48,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);
-absl::StatusOr<Decision> Decide(const Context& context, AppendRunEvents& command);  // moves from it
+absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& command);
 absl::StatusOr<Decision> Decide(const Context& context, const DrainWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& command);

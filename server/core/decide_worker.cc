@@ -1,7 +1,6 @@
 // Decisions about workers and what they deliver.
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -245,7 +244,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
   return decision;
 }
 
-absl::StatusOr<Decision> Decide(const Context& context, AppendRunEvents& command) {
+absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& command) {
   ASSIGN_OR_RETURN(const Run* run, FindRun(context.state, command.run, command.generation));
   if (command.node_rank < 0 || static_cast<size_t>(command.node_rank) >= run->nodes.size())
     return absl::InvalidArgumentError(absl::StrCat(
@@ -263,8 +262,7 @@ absl::StatusOr<Decision> Decide(const Context& context, AppendRunEvents& command
         absl::StrCat("events of run ", command.run.ToString(), " rank ", command.node_rank,
                      " continue at seq ", node.last_seq + 1, ", not ", command.events.front().seq));
   const int64_t known_count = node.last_seq + 1 - command.events.front().seq;
-  decision.run_events.assign(std::make_move_iterator(command.events.begin() + known_count),
-                             std::make_move_iterator(command.events.end()));
+  decision.run_events.assign(command.events.begin() + known_count, command.events.end());
   int64_t order = 0;
   for (const RunNode& other : run->nodes)
     order += other.last_seq;

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
@@ -38,6 +40,24 @@ void BecomeRealtime() {
 bool IsAboutTokens(const core::RecordedEvent& event) {
   return std::holds_alternative<core::TokenCreated>(event.event) ||
          std::holds_alternative<core::TokenRevoked>(event.event);
+}
+
+// True if a commit failed for what one of the commands asked for: a row that is too large, or that
+// the schema does not allow.
+bool IsOfOneCommand(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsInternal(status);
+}
+
+// What takes the place of a verdict of ours that the store cannot hold: were it only refused, it
+// would be asked for again without end.
+std::optional<core::CommandBody> InsteadOf(const core::Command& command,
+                                           const absl::Status& status) {
+  const std::string error = absl::StrCat("its verdict cannot be stored: ", status.message());
+  if (const auto* checked = std::get_if<core::LogChecked>(&command.body); checked != nullptr)
+    return core::LogChecked{.run = checked->run, .error = error};
+  if (const auto* scored = std::get_if<core::SetScored>(&command.body); scored != nullptr)
+    return core::SetScored{.submission = scored->submission, .reason = error};
+  return std::nullopt;
 }
 
 // The workers whose certificates the batch has revoked.
@@ -192,24 +212,63 @@ void CoreThread::Restore(const core::Command& command) {
 }
 
 void CoreThread::HandleBatch(std::vector<Item> items) {
-  std::vector<core::Command> commands;
-  std::vector<Callback> callbacks;
-  std::vector<Poll> polls;
+  const absl::Status status = TryBatch(&items);
+  if (status.ok()) return;
+  if (IsOfOneCommand(status)) return HandleEach(std::move(items));
+  for (Item& item : items)
+    item.callback(status);
+}
+
+void CoreThread::HandleEach(std::vector<Item> items) {
+  std::vector<Item> one(1);
   for (Item& item : items) {
+    one[0] = std::move(item);
+    const absl::Status status = TryBatch(&one);
+    if (!status.ok()) Refuse(std::move(one[0]), status);
+    one.resize(1);
+  }
+}
+
+void CoreThread::Refuse(Item item, const absl::Status& status) {
+  std::optional<core::CommandBody> instead = InsteadOf(item.command, status);
+  if (instead.has_value()) {
+    item.command.body = *std::move(instead);
+    std::vector<Item> one;
+    one.push_back(std::move(item));
+    if (TryBatch(&one).ok()) return;
+    item = std::move(one[0]);
+  }
+  LOG(ERROR) << "command refused principal=\"" << absl::CHexEscape(item.command.principal)
+             << "\" kind=" << item.command.body.index() << " status=\"" << status << "\"";
+  item.callback(
+      absl::Status(status.code(), absl::StrCat("the coordinator cannot store what this comes to (",
+                                               status.message(), "); nothing of it has happened")));
+}
+
+absl::Status CoreThread::TryBatch(std::vector<Item>* items) {
+  std::vector<core::Command> commands;
+  std::vector<Poll> polls;
+  for (Item& item : *items) {
     Restore(item.command);
     if (const auto* call = std::get_if<core::Synchronize>(&item.command.body); call != nullptr)
       polls.push_back({commands.size(), call->worker, call->poll_timeout_us});
     commands.push_back(std::move(item.command));
-    callbacks.push_back(std::move(item.callback));
   }
-  core::Outcome outcome = core_.Handle(std::move(commands), NowUs());
-  if (!Commit(outcome, &callbacks)) return;
+  core::Outcome outcome = core_.Handle(commands, NowUs());
+  if (absl::Status status = Commit(outcome); !status.ok()) {
+    for (size_t i = 0; i < commands.size(); ++i)
+      (*items)[i].command = std::move(commands[i]);
+    return status;
+  }
 
   const std::set<std::string> concerned = Concerned(outcome, core_.state());
   const std::vector<std::string> revoked = Revoked(outcome);
   core_.DropRedundant();
   Tell(outcome);
   std::vector<core::Effect> effects = std::move(outcome.effects);
+  std::vector<Callback> callbacks;
+  for (Item& item : *items)
+    callbacks.push_back(std::move(item.callback));
   Deliver(std::move(outcome), polls, std::move(callbacks));
   RefuseParked(revoked);
   AnswerParked(concerned);
@@ -219,22 +278,22 @@ void CoreThread::HandleBatch(std::vector<Item> items) {
   }
   if (!effects.empty()) effects_(std::move(effects));
   CheckpointIfDue();
+  return absl::OkStatus();
 }
 
-bool CoreThread::Commit(const core::Outcome& outcome, std::vector<Callback>* callbacks) {
-  const absl::Status status = parts_.store->Commit(outcome, core_.state());
-  if (status.ok()) return true;
-  // Memory is ahead of the disk. A full disk has rolled back, so what is on it can be read again;
-  // after anything else only a new start can tell what is true.
-  CHECK(absl::IsResourceExhausted(status)) << "status=\"" << status << "\"";
+absl::Status CoreThread::Commit(const core::Outcome& outcome) {
+  absl::Status status = parts_.store->Commit(outcome, core_.state());
+  if (status.ok()) return status;
+  // Memory is ahead of the disk. A full disk, and what a row cannot hold, have rolled back, so what
+  // is on the disk can be read again; after anything else only a new start can tell what is true.
+  CHECK(absl::IsResourceExhausted(status) || IsOfOneCommand(status))
+      << "status=\"" << status << "\"";
   LOG(ERROR) << "commit refused status=\"" << status << "\"";
   absl::StatusOr<core::State> state = parts_.store->Load();
   CHECK_OK(state.status());
   core_.Reset(*std::move(state));
   are_effects_due_ = true;
-  for (Callback& callback : *callbacks)
-    callback(status);
-  return false;
+  return status;
 }
 
 void CoreThread::Tell(const core::Outcome& outcome) {

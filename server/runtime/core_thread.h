@@ -81,9 +81,11 @@ class CoreThread {
   // outcome is durable, or at once, on the caller's, with RESOURCE_EXHAUSTED if the queue is full
   // or UNAVAILABLE after Stop. It must not block.
   //
-  // Errors are those of the command (server/core/command.h). RESOURCE_EXHAUSTED also if the disk is
-  // full: then nothing of the batch has happened; and, at once, for a submission or an import while
-  // less than the reserve is free. What the coordinator posts itself (principal
+  // Errors are those of the command (server/core/command.h). INVALID_ARGUMENT or INTERNAL also if
+  // the store cannot hold what it comes to; then nothing of it has happened, and the commands that
+  // waited beside it are handled without it. RESOURCE_EXHAUSTED also if the disk is full: then
+  // nothing of the batch has happened; and, at once, for a submission or an import while less than
+  // the reserve is free. What the coordinator posts itself (principal
   // kCoordinator) is never refused for lack of room: there is little of it and it ends work.
   //
   // A Synchronize that finds nothing to change is parked up to its poll_timeout_us and answered as
@@ -119,8 +121,15 @@ class CoreThread {
   void Loop();
   std::vector<Item> Take() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleBatch(std::vector<Item> items);
+  // Handles and commits the items, then tells what came of it. After an error nothing has happened,
+  // the state is as in the store, and the items are as they were.
+  absl::Status TryBatch(std::vector<Item>* items);
+  void HandleEach(std::vector<Item> items);
+  void Refuse(Item item, const absl::Status& status);
   void Restore(const core::Command& command);
-  bool Commit(const core::Outcome& outcome, std::vector<Callback>* callbacks);
+  // OK, or the error after which the state was read again. Ends the process where only a new start
+  // can tell what is true.
+  absl::Status Commit(const core::Outcome& outcome);
   void Tell(const core::Outcome& outcome);
   void Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
                std::vector<Callback> callbacks);

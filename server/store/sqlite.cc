@@ -24,6 +24,11 @@ absl::Status ToStatus(sqlite3* db, int code) {
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(
           absl::StrCat(text, "; make room on the disk, then retry"));
+    case SQLITE_NOMEM:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; give it more memory, then retry"));
+    case SQLITE_TOOBIG:
+    case SQLITE_MISMATCH:
+      return absl::InvalidArgumentError(text);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return absl::DataLossError(text);
@@ -178,6 +183,10 @@ absl::Status Db::Transact(absl::FunctionRef<absl::Status()> body) {
   // After some errors, a full disk among them, SQLite has rolled back by itself.
   if (!status.ok() && sqlite3_get_autocommit(db_.get()) == 0) CHECK_OK(Exec("ROLLBACK"));
   return status;
+}
+
+void Db::LimitRowBytes(int bytes) {
+  sqlite3_limit(db_.get(), SQLITE_LIMIT_LENGTH, bytes);
 }
 
 absl::Status Db::Checkpoint() {

@@ -112,6 +112,9 @@ class Db {
   // keeping a writer out.
   absl::Status Checkpoint();
 
+  // Refuses values and rows of more than `bytes` with INVALID_ARGUMENT.
+  void LimitRowBytes(int bytes);
+
  private:
   struct Close {
     void operator()(sqlite3* db) const;

@@ -488,4 +488,8 @@ absl::Status Store::LimitPages(int64_t page_count) {
   return statements_->db.Exec(absl::StrCat("PRAGMA max_page_count = ", page_count));
 }
 
+void Store::LimitRowBytes(int bytes) {
+  statements_->db.LimitRowBytes(bytes);
+}
+
 }  // namespace assay::store

@@ -35,7 +35,8 @@ class Store {
 
   // Makes an outcome durable: its events, its run events, and the rows of all that the events
   // touched as they are in `state`. All or nothing; when it returns OK the bytes are on stable
-  // storage. RESOURCE_EXHAUSTED if the disk is full: nothing has changed. Any other error leaves it
+  // storage. RESOURCE_EXHAUSTED if the disk is full; INVALID_ARGUMENT if a value is too large for a
+  // row, INTERNAL if the schema does not allow it: nothing has changed. Any other error leaves it
   // open what is on disk: the process has to start again.
   absl::Status Commit(const core::Outcome& outcome, const core::State& state);
 
@@ -50,6 +51,8 @@ class Store {
 
   // For tests: refuses to grow beyond `page_count` pages, as a full disk would.
   absl::Status LimitPages(int64_t page_count);
+  // For tests: refuses rows of more than `bytes`, as SQLite does with a billion.
+  void LimitRowBytes(int bytes);
 
  private:
   struct Statements;

@@ -281,6 +281,56 @@ TEST_F(CoreThreadTest, SurvivesAFullDisk) {
   EXPECT_EQ(std::get<core::ServerInfo>(*info).submission_count, accepted - 1);
 }
 
+// A label that no row can hold, among commands that are fine, in one batch.
+TEST_F(CoreThreadTest, RefusesWhatCannotBeStoredAndNothingBesideIt) {
+  store_->LimitRowBytes(1 << 20);
+  ReplyFuture parked = Post(Call("w0", 3'000'000), "w0");
+  std::promise<void> release = Hold();
+  ReplyFuture before = Post(Creation(SomeSpec(), "before"));
+  core::Synchronize large = Call("w1", 0);
+  large.description.labels["rack"] = std::string(2 << 20, 'x');
+  ReplyFuture guilty = Post(large, "w1");
+  ReplyFuture waiting = Post(Call("w2", 3'000'000), "w2");
+  ReplyFuture after = Post(Creation(SomeSpec(), "after"));
+  const int64_t seq_before = watchers_->committed_seq();
+
+  release.set_value();
+
+  EXPECT_THAT(guilty.get(), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(std::get<core::SubmissionReply>(*before.get()).id, core::SubmissionId{1});
+  EXPECT_EQ(std::get<core::SubmissionReply>(*after.get()).id, core::SubmissionId{2});
+  // Both workers have something to do now: neither was forgotten in its call.
+  for (ReplyFuture* call : {&parked, &waiting}) {
+    const auto reply = call->get();
+    ASSERT_THAT(reply, IsOk());
+    EXPECT_EQ(std::get<core::SynchronizeReply>(*reply).desired.action,
+              core::DesiredAction::kExecute);
+  }
+  const auto workers = Do(core::ListWorkers{});
+  EXPECT_THAT(std::get<core::WorkersReply>(*workers).workers, SizeIs(2)) << "w1 has not called";
+  EXPECT_GT(watchers_->committed_seq(), seq_before);
+  const core::State kept = *store_->Load();
+  Close();
+  Open();
+  EXPECT_EQ(*store_->Load(), kept);
+}
+
+TEST_F(CoreThreadTest, AVerdictThatCannotBeStoredIsSaidInWords) {
+  ASSERT_THAT(Do(Call("w0", 0)), IsOk());
+  ASSERT_THAT(Do(Creation(SomeSpec(), "a")), IsOk());
+  const core::WorkerReport finished{core::WorkerPhase::kFinished, core::RunId{1}, 1, 0, "", {}};
+  ASSERT_THAT(Do(Call("w0", 0, finished)), IsOk());
+  store_->LimitRowBytes(1 << 20);
+  core::LogChecked checked{.run = core::RunId{1}};
+  checked.facts.findings.push_back({.found = std::string(2 << 20, 'x')});
+
+  EXPECT_THAT(Post(checked, "coordinator").get(), IsOk());
+
+  const absl::StatusOr<core::Run> run = store_->LoadRun(core::RunId{1});
+  EXPECT_EQ(run->state, core::RunState::kFailed);
+  EXPECT_THAT(run->state_reason, ::testing::HasSubstr("cannot be stored"));
+}
+
 TEST_F(CoreThreadTest, KeepsTheLastOfTheDiskForRunsUnderWay) {
   ASSERT_THAT(Do(Creation(SomeSpec(), "before")), IsOk());
   Close();
