@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/tfrecord.h"
 #include "common/mutex.h"
 #include "common/status.h"
 
@@ -68,10 +69,27 @@ struct OpenDataset {
   H5T_class_t kind;
 };
 
+// A link out of the file is not followed: what lies elsewhere is in no digest of this file.
+herr_t RefuseLink(const char* /*parent_file*/, const char* /*parent_group*/,
+                  const char* /*child_file*/, const char* /*child_object*/, unsigned* /*flags*/,
+                  hid_t /*access*/, void* /*user*/) {
+  return -1;
+}
+
+// True if the numbers of `set` lie in other files: raw (external storage) or of HDF5 (a virtual
+// dataset).
+bool IsElsewhere(const Handle& set) {
+  const Handle options(H5Dget_create_plist(set.id()), H5Pclose);
+  return H5Pget_external_count(options.id()) != 0 || H5Pget_layout(options.id()) == H5D_VIRTUAL;
+}
+
 absl::StatusOr<OpenDataset> Open(const Handle& file, const char* path) {
   if (!file.is_open()) return Damaged("not an HDF5 file, or a damaged one");
-  Handle set(H5Dopen2(file.id(), path, H5P_DEFAULT), H5Dclose);
+  const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_elink_cb(access.id(), RefuseLink, nullptr);
+  Handle set(H5Dopen2(file.id(), path, access.id()), H5Dclose);
   if (!set.is_open()) return Damaged(absl::StrCat("no dataset ", path));
+  if (IsElsewhere(set)) return Damaged(absl::StrCat(path, " keeps its numbers in another file"));
   const Handle space(H5Dget_space(set.id()), H5Sclose);
   const Handle type(H5Dget_type(set.id()), H5Tclose);
   const int rank = H5Sget_simple_extent_ndims(space.id());
@@ -190,7 +208,11 @@ absl::StatusOr<ClimateExtents> ClimateExtentsOf(absl::string_view file) {
   const Dimensions& d = data.dimensions;
   if (d.size() != 3 || d[2] != kClimateChannels || d[0] > kMaxExtent || d[1] > kMaxExtent)
     return Damaged(absl::StrCat("climate/data is ", Describe(d), ", not [height, width, 16]"));
-  return ClimateExtents{static_cast<int>(d[0]), static_cast<int>(d[1])};
+  const ClimateExtents extents = {static_cast<int>(d[0]), static_cast<int>(d[1])};
+  // A small file may claim any size: what nobody has written needs no space.
+  if (extents.values() * int64_t{sizeof(float)} > kMaxFileBytes)
+    return Damaged(absl::StrCat("climate/data is ", Describe(d), ": too large for a sample"));
+  return extents;
 }
 
 absl::Status ParseClimateSample(absl::string_view file, const ClimateExtents& extents,

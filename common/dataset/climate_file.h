@@ -63,12 +63,13 @@ struct ClimateDestination {
   std::span<uint8_t> labels;
 };
 
-// The extents of the sample in `file`. DATA_LOSS: not such a file.
+// The extents of the sample in `file`. DATA_LOSS: not such a file, its numbers lie in another one,
+// or it claims more numbers than a sample may have (kMaxFileBytes).
 absl::StatusOr<ClimateExtents> ClimateExtentsOf(absl::string_view file);
 
 // Reads data and labels_0 of the bytes of a sample file.
-// DATA_LOSS: not an HDF5 file, a dataset is missing or of another shape or kind, a label is not in
-// 0..2, or a number is not finite; the message says which.
+// DATA_LOSS: not an HDF5 file, a dataset is missing, of another shape or kind, or has its numbers
+// in another file, a label is not in 0..2, or a number is not finite; the message says which.
 absl::Status ParseClimateSample(absl::string_view file, const ClimateExtents& extents,
                                 const ClimateDestination& destination);
 
