@@ -199,15 +199,18 @@ bool Client::WaitUntilReachable(absl::Time deadline) const {
 }
 
 absl::Status Client::Explain(const absl::Status& status) const {
+  return cli::Explain(endpoint_, status);
+}
+
+absl::Status Explain(const Endpoint& endpoint, const absl::Status& status) {
   if (absl::IsUnavailable(status)) {
-    return absl::UnavailableError(
-        absl::StrCat("the coordinator at ", endpoint_.target, " does not answer (",
-                     std::string(status.message()),
-                     "); is assayd running there? 'assay doctor' checks the connection"));
+    return absl::UnavailableError(absl::StrCat(
+        "the coordinator at ", endpoint.target, " does not answer (", std::string(status.message()),
+        "); is assayd running there? 'assay doctor' checks the connection"));
   }
   if (absl::IsDeadlineExceeded(status)) {
     return absl::DeadlineExceededError(
-        absl::StrCat("the coordinator at ", endpoint_.target, " did not answer in time"));
+        absl::StrCat("the coordinator at ", endpoint.target, " did not answer in time"));
   }
   if (absl::IsUnauthenticated(status)) {
     return absl::UnauthenticatedError(

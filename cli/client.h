@@ -25,6 +25,9 @@ namespace assay::cli {
 // the socket of a running `assay dev`, then the system's. UNAVAILABLE if there is none of them.
 absl::StatusOr<Endpoint> ResolveEndpoint(const Environment& environment, const Config& config);
 
+// `status`, of a call of the coordinator at `endpoint`, with what people need to know.
+absl::Status Explain(const Endpoint& endpoint, const absl::Status& status);
+
 // What gRPC gives to talk with (cli/stubs.h), for the commands that read streams. The others need
 // messages only.
 struct Stubs;

@@ -1,9 +1,11 @@
 #include "cli/context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "cli/certificate.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -18,7 +20,8 @@ void Context::Warn(absl::string_view text) const {
 
 absl::StatusOr<Client*> Context::Connect() {
   if (client_ == nullptr) {
-    ASSIGN_OR_RETURN(const Endpoint endpoint, ResolveEndpoint(*env_, config_));
+    ASSIGN_OR_RETURN(Endpoint endpoint, ResolveEndpoint(*env_, config_));
+    ASSIGN_OR_RETURN(endpoint, WithCertificate(*env_, std::move(endpoint)));
     ASSIGN_OR_RETURN(client_, Client::Connect(endpoint));
   }
   return client_.get();

@@ -50,6 +50,13 @@ std::string Environment::UserConfigDirectory() const {
   return JoinPath(Variable("HOME"), ".config/assay");
 }
 
+std::string Environment::UserCacheDirectory() const {
+  const std::string base = Variable("XDG_CACHE_HOME");
+  if (!base.empty()) return JoinPath(base, "assay");
+  const std::string home = Variable("HOME");
+  return home.empty() ? "" : JoinPath(home, ".cache/assay");
+}
+
 std::string Environment::RuntimeDirectory() const {
   const std::string base = Variable("XDG_RUNTIME_DIR");
   if (!base.empty()) return JoinPath(base, "assay");

@@ -41,6 +41,9 @@ struct Environment {
   // $XDG_CONFIG_HOME/assay or ~/.config/assay.
   std::string UserConfigDirectory() const;
 
+  // $XDG_CACHE_HOME/assay or ~/.cache/assay; empty if there is no home either.
+  std::string UserCacheDirectory() const;
+
   // $XDG_RUNTIME_DIR/assay, or /tmp/assay-<uid> where there is no such directory.
   std::string RuntimeDirectory() const;
 

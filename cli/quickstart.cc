@@ -32,10 +32,8 @@ constexpr int kCubeEdge = 32;
 // where there is no home.
 std::string DataDirectory(const Environment& env, const std::string& wanted) {
   if (!wanted.empty()) return env.AbsolutePath(wanted);
-  const std::string cache = env.Variable("XDG_CACHE_HOME");
-  if (!cache.empty()) return JoinPath(cache, "assay/datasets/cosmo32");
-  const std::string home = env.Variable("HOME");
-  if (!home.empty()) return JoinPath(home, ".cache/assay/datasets/cosmo32");
+  const std::string cache = env.UserCacheDirectory();
+  if (!cache.empty()) return JoinPath(cache, "datasets/cosmo32");
   return absl::StrCat("/var/tmp/assay-", getuid(), "/datasets/cosmo32");
 }
 

@@ -8,14 +8,15 @@
 #include "absl/status/statusor.h"
 
 #include "server/auth/authenticator.h"
-#include "server/auth/peer_table.h"
+#include "server/gate/connection_table.h"
 
 namespace assay::api {
 
-// Reads the peer's user (Unix socket), certificate (TLS) and token (header) off a call. Never
-// blocks. UNAUTHENTICATED if the authorization header is malformed or given more than once.
+// What the gate has learnt of the call's connection, and the token of its header. Never blocks.
+// UNAUTHENTICATED if the call came by another way than the gate, or if its authorization header is
+// malformed, given more than once, or given beside a certificate, which says already who calls.
 absl::StatusOr<auth::Evidence> EvidenceOf(const grpc::ServerContextBase& context,
-                                          const auth::PeerTable& peers);
+                                          const gate::ConnectionTable& connections);
 
 }  // namespace assay::api
 

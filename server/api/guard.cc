@@ -26,22 +26,37 @@ std::optional<auth::TokenRecord> RecordOf(const std::optional<core::Token>& toke
 
 }  // namespace
 
-absl::StatusOr<auth::Identity> Guard::FromConnection(const auth::Evidence& evidence) const {
-  ASSIGN_OR_RETURN(auth::Identity identity, authenticator_->FromConnection(evidence));
-  if (identity.role != auth::Role::kWorker) return identity;
-  RETURN_IF_ERROR(core::CheckCertificate(identity.principal, identity.certificate_generation,
-                                         certificates_->ValidFrom(identity.principal)));
+absl::StatusOr<auth::Identity> Guard::FromToken(const std::string& token_sha256) const {
+  ASSIGN_OR_RETURN(
+      auth::Identity identity,
+      auth::Authenticator::FromToken(RecordOf(tokens_->Find(token_sha256)), clock_->Wall()));
+  identity.token_sha256 = token_sha256;
   return identity;
+}
+
+absl::StatusOr<auth::Identity> Guard::FromConnection(const auth::Evidence& evidence) const {
+  if (!evidence.certificate_token_sha256.empty())
+    return FromToken(evidence.certificate_token_sha256);
+  ASSIGN_OR_RETURN(auth::Identity identity, authenticator_->FromConnection(evidence));
+  if (identity.role == auth::Role::kAnonymous)
+    return absl::UnauthenticatedError("the connection shows nobody");
+  RETURN_IF_ERROR(Recheck(identity));
+  return identity;
+}
+
+absl::Status Guard::Recheck(const auth::Identity& identity) const {
+  if (!identity.token_sha256.empty()) return FromToken(identity.token_sha256).status();
+  if (identity.role != auth::Role::kWorker) return absl::OkStatus();
+  return core::CheckCertificate(identity.principal, identity.certificate_generation,
+                                certificates_->ValidFrom(identity.principal));
 }
 
 absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& context,
                                             absl::string_view method) const {
-  ASSIGN_OR_RETURN(const auth::Evidence evidence, EvidenceOf(context, *peers_));
-  absl::StatusOr<auth::Identity> identity =
-      evidence.bearer_token.empty()
-          ? FromConnection(evidence)
-          : auth::Authenticator::FromToken(
-                RecordOf(tokens_->Find(TokenHash(evidence.bearer_token))), clock_->Wall());
+  ASSIGN_OR_RETURN(const auth::Evidence evidence, EvidenceOf(context, *connections_));
+  absl::StatusOr<auth::Identity> identity = evidence.bearer_token.empty()
+                                                ? FromConnection(evidence)
+                                                : FromToken(TokenHash(evidence.bearer_token));
   RETURN_IF_ERROR(identity.status());
   RETURN_IF_ERROR(auth::CheckMethod(*identity, method));
   return identity;

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "server/auth/authenticator.h"
-#include "server/auth/peer_table.h"
+#include "server/gate/connection_table.h"
 #include "server/runtime/certificate_table.h"
 #include "server/runtime/token_table.h"
 
@@ -23,27 +23,36 @@ namespace assay::api {
 class Guard {
  public:
   // All must outlive this.
-  Guard(const Clock* clock, const auth::Authenticator* authenticator, const auth::PeerTable* peers,
-        const runtime::TokenTable* tokens, const runtime::CertificateTable* certificates)
+  Guard(const Clock* clock, const auth::Authenticator* authenticator,
+        const gate::ConnectionTable* connections, const runtime::TokenTable* tokens,
+        const runtime::CertificateTable* certificates)
       : clock_(clock),
         authenticator_(authenticator),
-        peers_(peers),
+        connections_(connections),
         tokens_(tokens),
         certificates_(certificates) {}
 
-  // Who calls, if they may call `method` ("assay.v1.AdminService/ListTokens") at all. A token goes
-  // before the identity of the connection. UNAUTHENTICATED, also for a certificate that was
-  // revoked, or PERMISSION_DENIED otherwise.
+  // Who calls, if they may call `method` ("assay.v1.AdminService/ListTokens") at all. On the Unix
+  // socket a token goes before the identity of the connection. UNAUTHENTICATED, also for what was
+  // revoked or has expired, or PERMISSION_DENIED otherwise.
   absl::StatusOr<auth::Identity> Admit(const grpc::ServerContextBase& context,
                                        absl::string_view method) const;
 
- private:
-  // Who is known by the connection.
+  // Who is known by the connection alone. UNAUTHENTICATED if nobody is, or what it has shown was
+  // revoked or has expired; PERMISSION_DENIED for a local user who has no role.
   absl::StatusOr<auth::Identity> FromConnection(const auth::Evidence& evidence) const;
 
+  // The bearer of an access token with this hash. UNAUTHENTICATED.
+  absl::StatusOr<auth::Identity> FromToken(const std::string& token_sha256) const;
+
+  // OK while what `identity` was once admitted for holds; else why it does not any more. For calls
+  // that last.
+  absl::Status Recheck(const auth::Identity& identity) const;
+
+ private:
   const Clock* const clock_;
   const auth::Authenticator* const authenticator_;
-  const auth::PeerTable* const peers_;
+  const gate::ConnectionTable* const connections_;
   const runtime::TokenTable* const tokens_;
   const runtime::CertificateTable* const certificates_;
 };

@@ -71,6 +71,8 @@ class PullStream : public grpc::ServerWriteReactor<Message> {
   // Fetches the page after the last one and calls back exactly once, from any thread. Only one
   // fetch is under way at a time.
   virtual void Fetch(Fetched fetched) = 0;
+  // OK while the caller may be told more; asked before each fetch.
+  virtual absl::Status MayContinue() const { return absl::OkStatus(); }
   // After this, nobody calls Wake any more. May block on a Wake in progress.
   virtual void Unhook() {}
 
@@ -129,6 +131,7 @@ class PullStream : public grpc::ServerWriteReactor<Message> {
         this->StartWrite(message);
         return;
       case Action::kFetch:
+        if (absl::Status refusal = MayContinue(); !refusal.ok()) return Refuse(refusal);
         Fetch([this](absl::StatusOr<Page> page) {
           Step([&](State* state) {
             state->is_busy = false;

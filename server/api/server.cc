@@ -1,9 +1,7 @@
 #include "server/api/server.h"
 
-#include <grpc/grpc_security_constants.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
 
@@ -15,6 +13,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "server/api/admin_service.h"
+#include "server/api/certificate_desk.h"
 #include "server/api/submission_service.h"
 #include "server/api/worker_service.h"
 
@@ -30,16 +29,6 @@ constexpr int kPingIntervalMinMs = 10'000;
 constexpr int kKeepaliveTimeMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 
-std::shared_ptr<grpc::ServerCredentials> TlsCredentials(const ListenOptions& options) {
-  // Without a certificate one may connect: people have tokens, and a new worker has neither. One
-  // that is shown must be of our CA.
-  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  tls.pem_root_certs = options.ca_pem;
-  tls.pem_key_cert_pairs.push_back(
-      {options.server_certificate.key_pem, options.server_certificate.certificate_pem});
-  return grpc::SslServerCredentials(tls);
-}
-
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMessageBytesMax);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
@@ -47,8 +36,6 @@ void SetLimits(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  // Two daemons on one port would share its connections without a word.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
 Backend WithGuard(Backend backend, const Guard* guard) {
@@ -84,8 +71,8 @@ absl::Status CheckListenOptions(const ListenOptions& options) {
 }
 
 Server::Server(Backend backend, const auth::Authenticator* authenticator)
-    : peers_(auth::PeerTable::DefaultRange()),
-      guard_(backend.clock, authenticator, &peers_, backend.tokens, backend.certificates),
+    : connections_(gate::ConnectionTable::DefaultRange()),
+      guard_(backend.clock, authenticator, &connections_, backend.tokens, backend.certificates),
       backend_(WithGuard(std::move(backend), &guard_)),
       services_(std::make_unique<Services>(&backend_)) {}
 
@@ -111,37 +98,36 @@ absl::Status Server::Listen(const ListenOptions& options) {
   builder.RegisterService(&services_->worker);
   builder.RegisterService(&services_->enrolment);
   builder.RegisterService(&services_->admin);
-  int port = 0;
-  if (!options.tcp_address.empty())
-    builder.AddListeningPort(options.tcp_address, TlsCredentials(options), &port);
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || (!options.tcp_address.empty() && port == 0)) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", options.tcp_address,
-        ": the port is taken, or the host is not this one, or a certificate is unreadable"));
-  }
-  if (!options.tcp_address.empty()) {
-    const std::string host = options.tcp_address.substr(0, options.tcp_address.rfind(':'));
-    tcp_address_ = absl::StrCat(host, ":", port);
-  }
-  if (options.unix_socket_path.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(unix_listener_,
-                   auth::UnixListener::Start({.path = options.unix_socket_path,
-                                              .mode = options.is_socket_open_to_all ? 0666 : 0600,
-                                              .peers = &peers_,
-                                              .on_connection = [server = server_.get()](int fd) {
-                                                grpc::AddInsecureChannelFromFd(server, fd);
-                                              }}));
+  if (server_ == nullptr) return absl::InternalError("gRPC does not start");
+  gate::Gate::Options gate = {
+      .tcp_address = options.tcp_address,
+      .ca_pem = options.ca_pem,
+      .server_certificate = options.server_certificate,
+      .unix_socket_path = options.unix_socket_path,
+      .unix_socket_mode = options.is_socket_open_to_all ? 0666 : 0600,
+      .connections = &connections_,
+      .identify =
+          [this](const auth::Evidence& evidence) { return guard_.FromConnection(evidence); },
+      .on_connection = [server =
+                            server_.get()](int fd) { grpc::AddInsecureChannelFromFd(server, fd); },
+      .on_question =
+          [this](const gate::Question& question, gate::OnAnswer on_answer) {
+            AnswerQuestion(&backend_, question, std::move(on_answer));
+          }};
+  ASSIGN_OR_RETURN(gate_, gate::Gate::Start(std::move(gate)));
+  tcp_address_ = gate_->tcp_address();
   return absl::OkStatus();
 }
 
 void Server::Shutdown(absl::Duration grace) {
-  unix_listener_.reset();
+  if (gate_ != nullptr) gate_->StopListening();
   if (server_ == nullptr) return;
   // Without a deadline this would wait for streams that never end.
   server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoMilliseconds(grace));
   server_->Wait();
   server_.reset();
+  gate_.reset();  // what was answered last is on its way through it
 }
 
 }  // namespace assay::api

@@ -1,4 +1,4 @@
-// The gRPC server: services, listeners, limits.
+// The gRPC server: services and limits. It has no listener; connections come through the gate.
 
 #ifndef SERVER_API_SERVER_H_
 #define SERVER_API_SERVER_H_
@@ -15,8 +15,8 @@
 #include "common/pki.h"
 #include "server/api/services.h"
 #include "server/auth/authenticator.h"
-#include "server/auth/peer_table.h"
-#include "server/auth/unix_listener.h"
+#include "server/gate/connection_table.h"
+#include "server/gate/gate.h"
 
 namespace assay::api {
 
@@ -54,13 +54,13 @@ class Server {
   Server(Backend backend, const auth::Authenticator* authenticator);
   absl::Status Listen(const ListenOptions& options);
 
-  auth::PeerTable peers_;
+  gate::ConnectionTable connections_;
   Guard guard_;
   const Backend backend_;
   const std::unique_ptr<Services> services_;
   std::string tcp_address_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<auth::UnixListener> unix_listener_;
+  std::unique_ptr<gate::Gate> gate_;  // before server_ ends, it hands on no more
 };
 
 }  // namespace assay::api

@@ -30,6 +30,7 @@ class WatchStream : public PullStream<Message> {
   void Hook(core::SubmissionId submission) {
     ticket_ = backend_->watchers->Subscribe(submission, [this](int64_t) { this->Wake(); });
   }
+  absl::Status MayContinue() const override { return backend_->guard->Recheck(identity_); }
   void Unhook() override {
     if (ticket_.has_value()) backend_->watchers->Unsubscribe(*ticket_);
   }
@@ -211,6 +212,7 @@ class Download final : public PullStream<v1::ArtifactChunk> {
   }
 
  protected:
+  absl::Status MayContinue() const override { return backend_->guard->Recheck(identity_); }
   void Fetch(Fetched fetched) override {
     backend_->queries->ReadArtifact(
         sha256_, offset_, kChunkBytes,

@@ -2,18 +2,13 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-
-#include "common/pki.h"
-#include "common/secret.h"
 #include "common/status.h"
 #include "server/api/convert.h"
 #include "server/api/convert_worker.h"
+#include "server/api/enrolment.h"
 #include "server/api/event_stream.h"
 #include "server/api/upload.h"
-#include "server/auth/certificate_generation.h"
 #include "server/auth/permissions.h"
 
 namespace assay::api {
@@ -29,8 +24,6 @@ constexpr absl::string_view kEnrol = "assay.v1.EnrolmentService/Enrol";
 constexpr absl::Duration kUnsatisfiedDelay = absl::Milliseconds(500);
 // A worker that does what it should and did not ask to wait: its heartbeat.
 constexpr absl::Duration kHeartbeatDelay = absl::Seconds(2);
-// A year, so that an agent which renews two months before the end has time to find us.
-constexpr absl::Duration kCertificateLifetime = absl::Hours(24 * 366);
 
 absl::StatusOr<core::Command> ReadSynchronize(const auth::Identity& identity,
                                               const v1::SynchronizeRequest& request) {
@@ -53,49 +46,6 @@ v1::SynchronizeResponse ToResponse(const core::SynchronizeReply& reply, bool is_
   response.mutable_next_delay()->set_nanos(
       static_cast<int32_t>(absl::ToInt64Nanoseconds(delay % absl::Seconds(1))));
   response.mutable_next_delay()->set_seconds(absl::ToInt64Seconds(delay));
-  return response;
-}
-
-// Cheap refusals of an enrolment, before anything is signed. The core decides when it redeems.
-absl::Status CheckEnrol(const Backend& backend, const auth::Identity& identity,
-                        const v1::EnrolRequest& request) {
-  if (backend.ca.key_pem.empty()) {
-    return absl::FailedPreconditionError(
-        "enrolment is off: give the coordinator tls.ca_key_path, or sign the CSR by hand");
-  }
-  RETURN_IF_ERROR(core::CheckName("worker", request.worker()));
-  if (request.token().empty()) {
-    if (identity.role == auth::Role::kWorker) return auth::CheckWorker(identity, request.worker());
-    return absl::PermissionDeniedError(
-        "no enrolment token: ask an operator for one (assay admin enrol)");
-  }
-  const std::optional<core::Token> token = backend.tokens->Find(TokenHash(request.token()));
-  const bool is_usable = token.has_value() && token->kind == core::TokenKind::kEnrol &&
-                         !token->is_revoked &&
-                         token->expires_at_us > absl::ToUnixMicros(backend.clock->Wall());
-  if (is_usable) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "the enrolment token is unknown, used or expired: ask an operator for a new one");
-}
-
-// What a renewal gives is revoked with the certificate that it stands on. A token gives the present
-// generation: were that to end before the token is redeemed, the token would end with it.
-absl::StatusOr<v1::EnrolResponse> Certify(const Backend& backend, const auth::Identity& identity,
-                                          const v1::EnrolRequest& request) {
-  const int64_t generation = request.token().empty()
-                                 ? identity.certificate_generation
-                                 : backend.certificates->ValidFrom(request.worker());
-  std::vector<std::string> uris;
-  if (generation > 0) uris.push_back(auth::GenerationUri(generation));
-  const CertificateRequest wanted = {
-      .common_name = request.worker(),
-      .uris = std::move(uris),
-      .kind = CertificateKind::kClient,
-      .validity = {.now = backend.clock->Wall(), .lifetime = kCertificateLifetime}};
-  v1::EnrolResponse response;
-  ASSIGN_OR_RETURN(*response.mutable_certificate_pem(),
-                   SignCsr(backend.ca, request.csr_pem(), wanted));
-  response.set_ca_pem(backend.ca.certificate_pem);
   return response;
 }
 
@@ -139,25 +89,19 @@ grpc::ServerUnaryReactor* EnrolmentService::Enrol(grpc::CallbackServerContext* c
                                                   v1::EnrolResponse* response) {
   const auto call = StartUnary(context, response);
   const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kEnrol, *request);
-  // Signed before the token is redeemed: a CSR that cannot be signed must not use it up.
-  absl::StatusOr<v1::EnrolResponse> certified =
-      Then(identity, [&](const auth::Identity& who) -> absl::StatusOr<v1::EnrolResponse> {
-        RETURN_IF_ERROR(CheckEnrol(*backend_, who, *request));
-        return Certify(*backend_, who, *request);
-      });
-  if (!certified.ok() || request->token().empty()) {
-    call.Finish(std::move(certified));
+  if (!identity.ok()) {
+    call.Finish(identity.status());
     return call.reactor;
   }
-  core::Command command = {
-      .principal = request->worker(),
-      .body = core::RedeemEnrolment{.secret_sha256 = TokenHash(request->token()),
-                                    .worker = request->worker()}};
-  backend_->core->Post(std::move(command), [call, certified = *std::move(certified)](
-                                               absl::StatusOr<core::Reply> reply) {
-    if (!reply.ok()) return call.Finish(reply.status());
-    call.Finish(certified);
-  });
+  CertifyWorker(
+      backend_, *identity,
+      {.worker = request->worker(), .csr_pem = request->csr_pem(), .token = request->token()},
+      [this, call](absl::StatusOr<std::string> certificate) {
+        if (!certificate.ok()) return call.Finish(certificate.status());
+        call.response->set_certificate_pem(*std::move(certificate));
+        call.response->set_ca_pem(backend_->ca.certificate_pem);
+        call.Finish(absl::OkStatus());
+      });
   return call.reactor;
 }
 

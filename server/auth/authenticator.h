@@ -19,12 +19,14 @@
 
 namespace assay::auth {
 
-// What the transport knows of a caller; each part may be missing.
+// What the transport knows of a caller; each part may be missing. All but the bearer token belong
+// to the connection.
 struct Evidence {
-  std::optional<uid_t> user;            // of the process behind a Unix socket, from the kernel
-  std::string certificate_common_name;  // of a client certificate that our CA signed
-  int64_t certificate_generation = 0;   // of the same; see certificate_generation.h
-  std::string bearer_token;             // from the header "authorization: Bearer <token>"
+  std::optional<uid_t> user;             // of the process behind a Unix socket, from the kernel
+  std::string certificate_common_name;   // of a client certificate that our CA signed
+  int64_t certificate_generation = 0;    // of the same; see certificate_generation.h
+  std::string certificate_token_sha256;  // of a person's; see certificate_token.h
+  std::string bearer_token;              // from the header "authorization: Bearer <token>"
 };
 
 // What is on record about a token; its text is not.
@@ -46,9 +48,9 @@ class Authenticator {
   // `daemon_user` and root are operators; `others` are what the configuration says.
   Authenticator(uid_t daemon_user, const std::vector<LocalUser>& others);
 
-  // Who `evidence` shows, its token aside: a worker by its certificate, a local user by its uid, or
+  // Who `evidence` shows, tokens aside: a worker by its certificate, a local user by its uid, or
   // else nobody (kAnonymous). PERMISSION_DENIED for a local user who is not listed. Whether the
-  // certificate was revoked is for the caller to look up.
+  // certificate was revoked, or is a person's, is for the caller to look up.
   absl::StatusOr<Identity> FromConnection(const Evidence& evidence) const;
 
   // The token of an authorization header; empty if there is none.

@@ -12,7 +12,7 @@
 namespace assay::auth {
 
 enum class Role {
-  kAnonymous,  // has shown nothing; may only enrol
+  kAnonymous,  // has shown nothing, and may do nothing over gRPC
   kSubmitter,  // acts for its organisation
   kReviewer,   // reads everything
   kOperator,   // runs the service
@@ -30,6 +30,7 @@ struct Identity {
   Role role = Role::kAnonymous;
   std::string organization;            // of a submitter; empty otherwise
   int64_t certificate_generation = 0;  // of the certificate that a worker has shown
+  std::string token_sha256;            // of the token that a person has shown; empty otherwise
 
   bool operator==(const Identity&) const = default;
 };

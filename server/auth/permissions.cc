@@ -37,7 +37,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.WorkerService/StreamEvents",          kNo,  kNo,   kNo,  kNo,  kSelf},
     {"assay.v1.WorkerService/UploadArtifact",        kNo,  kNo,   kNo,  kNo,  kSelf},
 
-    {"assay.v1.EnrolmentService/Enrol",              kYes, kYes,  kYes, kYes, kYes},
+    {"assay.v1.EnrolmentService/Enrol",              kNo,  kYes,  kYes, kYes, kYes},
 
     {"assay.v1.AdminService/CreateToken",            kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/ListTokens",             kNo,  kNo,   kNo,  kYes, kNo},

@@ -10,6 +10,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/rpc/certificate_exchange.h"
 #include "common/status.h"
 #include "tests/rules/sample_log.h"
 
@@ -137,13 +138,34 @@ Endpoint Deployment::Unix() const {
   return {.target = absl::StrCat("unix:", dir_.Path("assayd.sock"))};
 }
 
-Endpoint Deployment::Tls(const std::string& token) const {
+Endpoint Deployment::Tls() const {
   const absl::StatusOr<std::string> text = ReadFile(dir_.Path("data/address"));
   CHECK_OK(text.status());
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n');
   return {.target = std::string(absl::StripPrefix(lines[0], "tcp ")),
-          .ca_pem = ca_.certificate_pem,
-          .token = token};
+          .ca_pem = ca_.certificate_pem};
+}
+
+absl::StatusOr<Endpoint> Deployment::Exchange(const std::string& path,
+                                              const std::string& token) const {
+  Endpoint endpoint = Tls();
+  endpoint.token = token;
+  ASSIGN_OR_RETURN(KeyAndCsr made, MakeKeyAndCsr("whoever"));
+  ASSIGN_OR_RETURN(
+      endpoint.certificate_pem,
+      ExchangeForCertificate({.endpoint = endpoint, .path = path, .csr_pem = made.csr_pem}));
+  endpoint.key_pem = std::move(made.key_pem);
+  endpoint.token.clear();
+  return endpoint;
+}
+
+absl::StatusOr<Endpoint> Deployment::AsBearer(const std::string& token) const {
+  return Exchange(AccessCertificatePath(), token);
+}
+
+absl::StatusOr<Endpoint> Deployment::AsEnrolled(const std::string& worker,
+                                                const std::string& token) const {
+  return Exchange(WorkerCertificatePath(worker), token);
 }
 
 Endpoint Deployment::Worker(const std::string& name) const {

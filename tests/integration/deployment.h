@@ -83,7 +83,12 @@ class Deployment {
   absl::StatusOr<int> RunOnce(const std::vector<std::string>& arguments, std::string* output);
 
   Endpoint Unix() const;
-  Endpoint Tls(const std::string& token = "") const;
+  // The TCP address and the CA; alone they are enough for nothing but the two below.
+  Endpoint Tls() const;
+  // The same with a certificate: of the bearer of an access token, or of a worker with an enrolment
+  // token.
+  absl::StatusOr<Endpoint> AsBearer(const std::string& token) const;
+  absl::StatusOr<Endpoint> AsEnrolled(const std::string& worker, const std::string& token) const;
   // A worker with a certificate made here, not enrolled.
   Endpoint Worker(const std::string& name) const;
 
@@ -93,6 +98,8 @@ class Deployment {
   LogTail& log() { return log_; }
 
  private:
+  absl::StatusOr<Endpoint> Exchange(const std::string& path, const std::string& token) const;
+
   TempDir dir_;
   std::string port_ = "0";
   CertificateAndKey ca_;

@@ -31,13 +31,11 @@ class RevocationServiceTest : public ServiceTest {
     return root_->Call(root_->admin(), &Admin::RevokeWorker, request).status();
   }
 
-  // A certificate for a new key: for `token`, or on the strength of what `caller` shows.
-  absl::StatusOr<Endpoint> Enrol(const Endpoint& caller, const std::string& worker,
-                                 const std::string& token) {
-    const KeyAndCsr key = *MakeKeyAndCsr(worker);
+  // A certificate of w7 for a new key, on the strength of what `caller` shows.
+  absl::StatusOr<Endpoint> Renew(const Endpoint& caller) {
+    const KeyAndCsr key = *MakeKeyAndCsr("w7");
     v1::EnrolRequest request;
-    request.set_token(token);
-    request.set_worker(worker);
+    request.set_worker("w7");
     request.set_csr_pem(key.csr_pem);
     Client client(caller);
     const auto enrolled = client.Call(client.enrolment(), &Enrolment::Enrol, request);
@@ -62,8 +60,8 @@ class RevocationServiceTest : public ServiceTest {
 };
 
 TEST_F(RevocationServiceTest, RevokedCertificatesAreRefusedUntilTheWorkerEnrolsAgain) {
-  const Endpoint stolen = *Enrol(deployment_.Tls(), "w7", EnrolmentToken("w7"));
-  const Endpoint renewed = *Enrol(stolen, "w7", "");
+  const Endpoint stolen = *deployment_.AsEnrolled("w7", EnrolmentToken("w7"));
+  const Endpoint renewed = *Renew(stolen);
   const Endpoint by_hand = deployment_.Worker("w7");  // signed with the CA's key elsewhere
   for (const Endpoint& endpoint : {stolen, renewed, by_hand})
     ASSERT_THAT(Call(endpoint), IsOk());
@@ -73,12 +71,11 @@ TEST_F(RevocationServiceTest, RevokedCertificatesAreRefusedUntilTheWorkerEnrolsA
 
   for (const Endpoint& endpoint : {stolen, renewed, by_hand}) {
     EXPECT_THAT(Call(endpoint), StatusIs(kUnauthenticated, HasSubstr("assay admin enrol w7")));
-    EXPECT_THAT(Enrol(endpoint, "w7", ""), StatusIs(kUnauthenticated));
+    EXPECT_THAT(Renew(endpoint), StatusIs(kUnauthenticated));
     Client thief(endpoint);
     EXPECT_THAT(thief.Call(thief.admin(), &Admin::ListWorkers, {}), StatusIs(kUnauthenticated));
   }
-  EXPECT_THAT(Enrol(deployment_.Tls(), "w7", unused),
-              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(deployment_.AsEnrolled("w7", unused), StatusIs(absl::StatusCode::kPermissionDenied));
   EXPECT_THAT(Call(deployment_.Worker("w8")), StatusIs(absl::StatusCode::kPermissionDenied))
       << "another worker is let in, and told that it is not w7";
 
@@ -87,10 +84,10 @@ TEST_F(RevocationServiceTest, RevokedCertificatesAreRefusedUntilTheWorkerEnrolsA
   root_.emplace(deployment_.Unix());
   EXPECT_THAT(Call(Again(stolen)), StatusIs(kUnauthenticated)) << "a new start remembers";
 
-  const absl::StatusOr<Endpoint> fresh = Enrol(deployment_.Tls(), "w7", EnrolmentToken("w7"));
+  const absl::StatusOr<Endpoint> fresh = deployment_.AsEnrolled("w7", EnrolmentToken("w7"));
   ASSERT_THAT(fresh, IsOk());
   EXPECT_THAT(Call(*fresh), IsOk());
-  const absl::StatusOr<Endpoint> later = Enrol(*fresh, "w7", "");
+  const absl::StatusOr<Endpoint> later = Renew(*fresh);
   ASSERT_THAT(later, IsOk());
   EXPECT_THAT(Call(*later), IsOk()) << "renewed without a token, as any";
   EXPECT_THAT(Call(Again(stolen)), StatusIs(kUnauthenticated)) << "for ever";
@@ -105,7 +102,7 @@ TEST_F(RevocationServiceTest, RevokedCertificatesAreRefusedUntilTheWorkerEnrolsA
 
 TEST_F(RevocationServiceTest, WhatIsUnderWayEndsAndTheRunFails) {
   const std::string name = Create(&*root_, TinySpec("Org", 1))->name();
-  const Endpoint endpoint = *Enrol(deployment_.Tls(), "w7", EnrolmentToken("w7"));
+  const Endpoint endpoint = *deployment_.AsEnrolled("w7", EnrolmentToken("w7"));
   FakeWorker worker(endpoint, "w7");
   ASSERT_THAT(worker.AwaitRun(), IsOk());
   grpc::ClientContext context;

@@ -51,7 +51,7 @@ class ServiceTest : public ::testing::Test {
     request.mutable_token()->set_organization(organization);
     const auto created = root_->Call(root_->admin(), &Admin::CreateToken, request);
     EXPECT_THAT(created, IsOk());
-    return Client(deployment_.Tls(created->secret()));
+    return Client(*deployment_.AsBearer(created->secret()));
   }
 
   std::string EnrolmentToken(const std::string& worker) {

@@ -16,6 +16,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/pki.h"
+#include "common/rpc/certificate_exchange.h"
 #include "common/rpc/status_grpc.h"
 #include "common/status.h"
 
@@ -57,22 +58,44 @@ absl::StatusOr<CertificateAndKey> LoadIdentity(const std::string& path, const Cl
   return pair;
 }
 
-absl::StatusOr<std::string> RequestCertificate(const v1::WorkerConfig& config,
-                                               const Endpoint& endpoint, const std::string& token,
-                                               const std::string& csr_pem) {
+bool IsLocal(const Endpoint& endpoint) {
+  return absl::StartsWith(endpoint.target, "unix:");
+}
+
+// From who knows us already: by the certificate that is to be renewed, or by the kernel's word.
+absl::StatusOr<std::string> AskAsKnown(const std::string& worker, const Endpoint& endpoint,
+                                       const std::string& token, const std::string& csr_pem) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const auto stub = v1::EnrolmentService::NewStub(channel);
   v1::EnrolRequest request;
   request.set_token(token);
-  request.set_worker(config.name());
+  request.set_worker(worker);
   request.set_csr_pem(csr_pem);
   grpc::ClientContext context;
   PrepareCall(endpoint, kEnrolTimeout, &context);
   context.set_wait_for_ready(true);  // a coordinator that is just starting
   v1::EnrolResponse response;
-  RETURN_IF_ERROR(Annotate(FromGrpc(stub->Enrol(&context, request, &response)),
-                           absl::StrCat("enrolment at ", endpoint.target)));
+  RETURN_IF_ERROR(FromGrpc(stub->Enrol(&context, request, &response)));
   return response.certificate_pem();
+}
+
+absl::StatusOr<std::string> RequestCertificate(const std::string& worker, const Endpoint& endpoint,
+                                               const std::string& token,
+                                               const std::string& csr_pem) {
+  absl::StatusOr<std::string> certificate;
+  if (token.empty() || IsLocal(endpoint)) {
+    certificate = AskAsKnown(worker, endpoint, token, csr_pem);
+  } else {
+    CertificateExchange exchange = {.endpoint = endpoint,
+                                    .path = WorkerCertificatePath(worker),
+                                    .csr_pem = csr_pem,
+                                    .timeout = kEnrolTimeout,
+                                    .is_patient = true};
+    exchange.endpoint.token = token;
+    certificate = ExchangeForCertificate(exchange);
+  }
+  RETURN_IF_ERROR(Annotate(certificate.status(), absl::StrCat("enrolment at ", endpoint.target)));
+  return certificate;
 }
 
 // A new key and certificate, for the token or, if that is empty, on the strength of the old pair.
@@ -84,16 +107,13 @@ absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const En
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot protect ", directory));
   ASSIGN_OR_RETURN(KeyAndCsr made, MakeKeyAndCsr(config.name()));
   CertificateAndKey pair{.certificate_pem = {}, .key_pem = std::move(made.key_pem)};
-  ASSIGN_OR_RETURN(pair.certificate_pem, RequestCertificate(config, endpoint, token, made.csr_pem));
+  ASSIGN_OR_RETURN(pair.certificate_pem,
+                   RequestCertificate(config.name(), endpoint, token, made.csr_pem));
   RETURN_IF_ERROR(CheckPair(pair));
   RETURN_IF_ERROR(WriteFileAtomic(IdentityPath(config),
                                   absl::StrCat(pair.certificate_pem, pair.key_pem), 0600));
   LOG(INFO) << "enrolled worker=" << config.name();
   return pair;
-}
-
-bool IsLocal(const Endpoint& endpoint) {
-  return absl::StartsWith(endpoint.target, "unix:");
 }
 
 // The coordinator, as one reaches it who cannot yet say who he is.

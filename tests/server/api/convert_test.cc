@@ -189,7 +189,7 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
     if (!is_set) unset.push_back(field->name());
   }
   EXPECT_THAT(unset, ::testing::UnorderedElementsAre("local_rank", "log_path", "stage_directory",
-                                                     "progress_path"));
+                                                     "progress_path", "rendezvous_listener"));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ SubmissionService/ImportSubmission  ---A-
 WorkerService/Synchronize           ----S
 WorkerService/StreamEvents          ----S
 WorkerService/UploadArtifact        ----S
-EnrolmentService/Enrol              AAAAA
+EnrolmentService/Enrol              -AAAA
 AdminService/CreateToken            ---A-
 AdminService/ListTokens             ---A-
 AdminService/RevokeToken            ---A-
