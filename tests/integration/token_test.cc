@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdlib>
+
+#include "common/file.h"
 #include "common/pki.h"
+#include "common/process.h"
 #include "common/secret.h"
 #include "tests/integration/deployment.h"
 #include "tests/integration/fake_worker.h"
@@ -15,6 +20,8 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 TEST_F(ServiceTest, ARevokedTokenIsRefusedFromTheNextCallOn) {
   Client reviewer = WithToken("reviewer");
@@ -84,6 +91,63 @@ TEST_F(ServiceTest, AnEnrolmentTokenIsNoIdentityNorAnAccessTokenAnEnrolment) {
   const auto created = root_->Call(root_->admin(), &Admin::CreateToken, request);
   EXPECT_THAT(deployment_.AsEnrolled("w7", created->secret()),
               StatusIs(absl::StatusCode::kPermissionDenied));
+}
+
+// The program itself, as a person runs it beside another host's coordinator.
+class CommandLineTokenTest : public ServiceTest {
+ protected:
+  // The exit code of `assay entry list` over TCP, and what it says.
+  int List(const std::string& token, std::string* output) {
+    const char* const folder = std::getenv("ASSAY_BIN_DIR");
+    const std::string path = deployment_.dir().Path("assay.out");
+    EXPECT_THAT(RemoveTree(path), IsOk());
+    const auto process = Spawn(
+        {.argv = {JoinPath(folder == nullptr ? "build/dev/bin" : folder, "assay"), "entry", "list",
+                  "--server", deployment_.Tls().target, "--ca", deployment_.dir().Path("ca.crt")},
+         .environment = {"ASSAY_TOKEN=" + token, "HOME=" + deployment_.dir().Path("home"),
+                         "XDG_CACHE_HOME=", "XDG_CONFIG_HOME="},
+         .output_path = path});
+    EXPECT_THAT(process, IsOk());
+    const absl::StatusOr<int> code = WaitForExit(*process, absl::Minutes(1));
+    *output = ReadFile(path).value_or("");
+    return code.value_or(-1);
+  }
+
+  std::string AccessToken() {
+    v1::CreateTokenRequest request;
+    request.set_request_id(MakeUuid());
+    request.mutable_token()->set_kind(v1::Token::ACCESS);
+    request.mutable_token()->set_role("reviewer");
+    request.mutable_token()->set_principal("rita");
+    return root_->Call(root_->admin(), &Admin::CreateToken, request)->secret();
+  }
+};
+
+TEST_F(CommandLineTokenTest, ATokenBecomesACertificateThatIsKept) {
+  const std::string token = AccessToken();
+  const std::string kept = deployment_.dir().Path("home/.cache/assay/certificates");
+  std::string output;
+  ASSERT_EQ(List(token, &output), 0) << output;
+  const auto files = ListDirectory(kept);
+  ASSERT_THAT(files, IsOkAndHolds(SizeIs(1)));
+  struct stat info {};
+  ASSERT_EQ(stat(JoinPath(kept, files->front()).c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0600u);
+  const std::string first = *ReadFile(JoinPath(kept, files->front()));
+  EXPECT_THAT(first, Not(HasSubstr(token)));
+
+  ASSERT_EQ(List(token, &output), 0) << output;
+  EXPECT_EQ(*ReadFile(JoinPath(kept, files->front())), first) << "asked for once";
+  ASSERT_THAT(WriteFileAtomic(JoinPath(kept, files->front()), "damaged", 0600), IsOk());
+  EXPECT_EQ(List(token, &output), 0) << output;
+}
+
+TEST_F(CommandLineTokenTest, WithoutAUsableTokenItSaysWhatToDo) {
+  std::string output;
+  EXPECT_NE(List("", &output), 0);
+  EXPECT_THAT(output, HasSubstr("assay admin token create"));
+  EXPECT_NE(List("assay_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", &output), 0);
+  EXPECT_THAT(output, HasSubstr("unknown token"));
 }
 
 }  // namespace
