@@ -234,9 +234,15 @@ Json RunJson(const v1::Run& run) {
   if (run.has_run_start_ms()) json["run_start_ms"] = run.run_start_ms();
   if (run.has_run_stop_ms()) json["run_stop_ms"] = run.run_stop_ms();
   if (run.has_first_touch_us()) json["first_touch_us"] = run.first_touch_us();
-  if (run.has_first_touch_us() && run.has_run_start_ms())
-    json["touch_after_run_start_ms"] = static_cast<double>(run.first_touch_us()) / 1000.0 -
-                                       static_cast<double>(run.run_start_ms());
+  if (run.has_observed_touch_us()) json["observed_touch_us"] = run.observed_touch_us();
+  const bool is_witnessed = run.has_first_touch_us() || run.has_observed_touch_us();
+  if (is_witnessed && run.has_run_start_ms()) {
+    const int64_t touch_us =
+        run.has_first_touch_us() ? run.first_touch_us() : run.observed_touch_us();
+    json["touch_after_run_start_ms"] =
+        static_cast<double>(touch_us) / 1000.0 - static_cast<double>(run.run_start_ms());
+    if (!run.has_first_touch_us()) json["touch_strength"] = "observed";
+  }
   if (run.has_staging_ms()) json["staging_ms"] = run.staging_ms();
   if (run.event_count() > 0) json["events"] = run.event_count();
   PutFindings(&json, run.findings());

@@ -103,9 +103,13 @@ class EventPrinter {
       case v1::RunEvent::LOG_LINE:
         return DescribeLogLine(event);
       case v1::RunEvent::FIRST_TOUCH:
-        touch_us_ = event.wall_us();
-        return absl::StrCat("first dataset touch, witnessed  ", FormatTouch(event.text()),
-                            TouchVerdict());
+        // What is only observed stands for the run's touch until that is known.
+        if (!touch_us_.has_value() || event.is_attributed()) {
+          touch_us_ = event.wall_us();
+          is_attributed_ = event.is_attributed();
+        }
+        return absl::StrCat("first dataset touch, ", event.is_attributed() ? "" : "somebody's, ",
+                            "witnessed  ", FormatTouch(event.text()), TouchVerdict());
       case v1::RunEvent::FINDING:
         return absl::StrCat(
             context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),
@@ -156,7 +160,7 @@ class EventPrinter {
       return absl::StrFormat("  touch %.1f ms after run_start %s", after_ms,
                              style.Mark(Tone::kGood));
     return absl::StrFormat("  touch %.1f ms BEFORE run_start %s", -after_ms,
-                           style.Mark(Tone::kBad));
+                           style.Mark(is_attributed_ ? Tone::kBad : Tone::kWarn));
   }
 
   const Context* const context_;
@@ -164,6 +168,7 @@ class EventPrinter {
   const bool has_progress_;
   std::optional<int64_t> start_us_;
   std::optional<int64_t> touch_us_;
+  bool is_attributed_ = false;  // by a process of the run
   std::optional<int64_t> run_start_us_;
 };
 

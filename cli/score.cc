@@ -25,10 +25,14 @@ namespace assay::cli {
 namespace {
 
 std::string TouchText(const v1::Run& run) {
-  if (!run.has_first_touch_us() || !run.has_run_start_ms()) return "";
-  const double after_ms =
-      static_cast<double>(run.first_touch_us()) / 1000.0 - static_cast<double>(run.run_start_ms());
-  return absl::StrFormat("%+.1f ms", after_ms);
+  const bool is_witnessed = run.has_first_touch_us() || run.has_observed_touch_us();
+  if (!is_witnessed || !run.has_run_start_ms()) return "";
+  const int64_t touch_us =
+      run.has_first_touch_us() ? run.first_touch_us() : run.observed_touch_us();
+  return absl::StrFormat(
+      "%+.1f ms%s",
+      static_cast<double>(touch_us) / 1000.0 - static_cast<double>(run.run_start_ms()),
+      run.has_first_touch_us() ? "" : " (observed)");
 }
 
 // ------------------------------------------------------------------------------------ of entries

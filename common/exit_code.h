@@ -21,6 +21,7 @@ enum class ExitCode : int {
   kNumeric = 7,          // loss or a weight is no longer finite
   kDisk = 8,             // the log or the staging area cannot be written
   kTerminated = 9,       // asked to stop (SIGTERM) and did
+  kNodeFailed = 10,      // the node lost the run: no trainer ever gives this
   kUnknownSignal = 128,  // plus the signal's number, as a shell reports it
 };
 
@@ -47,6 +48,8 @@ inline absl::string_view Describe(ExitCode code) {
       return "cannot write the log or the staging area";
     case ExitCode::kTerminated:
       return "stopped on request";
+    case ExitCode::kNodeFailed:
+      return "the node lost the run";
     case ExitCode::kUnknownSignal:
       return "killed by a signal";
   }

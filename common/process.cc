@@ -45,6 +45,17 @@ std::vector<std::string> Environment(const std::vector<std::string>& extra) {
   return result;
 }
 
+// What /proc/<pid>/stat says from its third field on.
+absl::StatusOr<std::vector<std::string>> StatFields(pid_t pid) {
+  const absl::StatusOr<std::string> stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  if (!stat.ok()) return absl::NotFoundError(absl::StrCat("no process ", pid));
+  // The second field is the command in parentheses and may itself hold spaces and parentheses.
+  std::vector<std::string> fields = absl::StrSplit(stat->substr(stat->rfind(')') + 2), ' ');
+  if (fields.size() < 2)
+    return absl::InternalError(absl::StrCat("cannot read /proc/", pid, "/stat"));
+  return fields;
+}
+
 int DecodeStatus(int status) {
   constexpr int kSignalBase = 128;
   return WIFSIGNALED(status) ? kSignalBase + WTERMSIG(status) : WEXITSTATUS(status);
@@ -53,10 +64,7 @@ int DecodeStatus(int status) {
 }  // namespace
 
 absl::StatusOr<ProcessId> IdentifyProcess(pid_t pid) {
-  const absl::StatusOr<std::string> stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
-  if (!stat.ok()) return absl::NotFoundError(absl::StrCat("no process ", pid));
-  // The second field is the command in parentheses and may itself hold spaces and parentheses.
-  const std::vector<std::string> fields = absl::StrSplit(stat->substr(stat->rfind(')') + 2), ' ');
+  ASSIGN_OR_RETURN(const std::vector<std::string> fields, StatFields(pid));
   constexpr size_t kStartTime = 19;  // field 22, counted from the third
   int64_t ticks = 0;
   if (fields.size() <= kStartTime || !absl::SimpleAtoi(fields[kStartTime], &ticks))
@@ -64,6 +72,17 @@ absl::StatusOr<ProcessId> IdentifyProcess(pid_t pid) {
   if (fields[0] == "Z" || fields[0] == "X")
     return absl::NotFoundError(absl::StrCat("process ", pid, " has ended"));
   return ProcessId{pid, ticks};
+}
+
+bool IsDescendant(pid_t pid, pid_t ancestor) {
+  constexpr size_t kParent = 1;
+  constexpr int kDepthMax = 10'000;  // parents may change while we look; the walk ends anyway
+  for (int depth = 0; pid > 0 && depth < kDepthMax; ++depth) {
+    if (pid == ancestor) return true;
+    const absl::StatusOr<std::vector<std::string>> fields = StatFields(pid);
+    if (!fields.ok() || !absl::SimpleAtoi((*fields)[kParent], &pid)) return false;
+  }
+  return false;
 }
 
 bool IsRunning(const ProcessId& process) {

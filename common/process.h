@@ -45,6 +45,10 @@ absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options);
 // Who `pid` is now. NOT_FOUND if there is no such process.
 absl::StatusOr<ProcessId> IdentifyProcess(pid_t pid);
 
+// True if `pid` is `ancestor` or descends from it. False for a process that has ended and was
+// reaped.
+bool IsDescendant(pid_t pid, pid_t ancestor);
+
 // True while the process exists and has not become a zombie.
 bool IsRunning(const ProcessId& process);
 

@@ -57,7 +57,8 @@ CREATE TABLE run_events (
   wall_us INTEGER NOT NULL,
   mono_ns INTEGER NOT NULL,
   receive_us INTEGER NOT NULL,
-  finding TEXT, is_late INTEGER NOT NULL DEFAULT 0 CHECK (is_late IN (0, 1)),
+  finding TEXT, is_late INTEGER NOT NULL DEFAULT 0 CHECK (is_late IN (0, 1)), is_attributed INTEGER NOT NULL DEFAULT 0
+  CHECK (is_attributed IN (0, 1)),
   PRIMARY KEY (run_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
@@ -70,7 +71,7 @@ CREATE TABLE run_nodes (
   reason TEXT NOT NULL,
   is_lost INTEGER NOT NULL CHECK (is_lost IN (0, 1)),
   is_released INTEGER NOT NULL CHECK (is_released IN (0, 1)),
-  last_seq INTEGER NOT NULL, clock_offset_us INTEGER NOT NULL DEFAULT 0, clock_offset_uncertainty_us INTEGER NOT NULL DEFAULT 0, first_touch_us INTEGER,
+  last_seq INTEGER NOT NULL, clock_offset_us INTEGER NOT NULL DEFAULT 0, clock_offset_uncertainty_us INTEGER NOT NULL DEFAULT 0, first_touch_us INTEGER, observed_touch_us INTEGER,
   PRIMARY KEY (run_id, node_rank)
 ) STRICT, WITHOUT ROWID;
 

@@ -336,17 +336,22 @@ std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const F
   constexpr char kClass[] = "first_touch:run_start";
   const std::string seen =
       absl::StrCat(touch.touch_ms, " ms (", touch.witness, ", first read ", touch.path, ")");
+  const auto finding_of = [&touch, kClass](absl::string_view rule, std::string found) {
+    Finding finding =
+        LogFinding(touch.is_attributed ? rule : "R-TIM-006", kClass, 0, std::move(found));
+    if (!touch.is_attributed) finding.severity = Severity::kWarning;
+    return finding;
+  };
   if (!run_start_ms) {
-    Finding finding = LogFinding("R-TIM-002", kClass, 0, "no run_start");
+    Finding finding = finding_of("R-TIM-002", "no run_start");
     finding.expected = absl::StrCat("run_start before the first touch at ", seen);
     return {finding};
   }
   // Written so that a NaN stamp fails.
   if (*run_start_ms <= static_cast<double>(touch.touch_ms + touch.tolerance_ms)) return {};
   Finding finding =
-      LogFinding("R-TIM-001", kClass, 0,
-                 absl::StrFormat("run_start at %.0f ms, %.0f ms later", *run_start_ms,
-                                 *run_start_ms - static_cast<double>(touch.touch_ms)));
+      finding_of("R-TIM-001", absl::StrFormat("run_start at %.0f ms, %.0f ms later", *run_start_ms,
+                                              *run_start_ms - static_cast<double>(touch.touch_ms)));
   finding.expected = absl::StrCat("run_start at or before the witnessed first touch at ", seen);
   return {finding};
 }

@@ -110,16 +110,18 @@ class StreamChecker {
 
 // The first read of a run's dataset, as its node saw it.
 struct FirstTouch {
-  int64_t touch_ms = 0;      // since the Unix epoch, by the clock that stamps run_start too
-  std::string path;          // file that was read first
-  std::string witness;       // who saw it: "fanotify on n-07"
-  int64_t tolerance_ms = 0;  // resolution of the comparison
+  int64_t touch_ms = 0;       // since the Unix epoch, by the clock that stamps run_start too
+  std::string path;           // file that was read first
+  std::string witness;        // who saw it: "fanotify on n-07"
+  int64_t tolerance_ms = 0;   // resolution of the comparison
+  bool is_attributed = true;  // made by a process of the run; false: by somebody on the node
 };
 
 // R-TIM-001: the clock of a run must start before its data is touched (HPC rules, timing). A run
 // whose run_start is later than the witnessed touch by more than the tolerance gets a finding that
 // carries both stamps; so does one without run_start (R-TIM-002). Staging that the round leaves off
 // the clock ends before: pass the touch that follows staging_stop.
+// R-TIM-006, a warning, in place of both: the touch is not attributed, so it accuses nobody.
 std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const FirstTouch& touch);
 
 // R-TIM-003, a warning: no node witnessed the first touch, so run_start is only what the log says.

@@ -29,6 +29,10 @@ constexpr TextRule kRules[] = {
     {"R-TIM-003", "run_start", "a first touch of the dataset, witnessed by the node",
      kTimingSection,
      "let the agent use fanotify (as root) or inotify; its step log says what failed"},
+    {"R-TIM-006", "run_start", "run_start at or before any touch of the data that was observed",
+     kTimingSection,
+     "run the agent as root, so that a touch is attributed to a process; keep others off the "
+     "dataset"},
 };
 
 }  // namespace

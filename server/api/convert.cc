@@ -146,7 +146,8 @@ v1::Run ToProto(const core::Run& run) {
   if (run.started_at_us != 0) SetTime(run.started_at_us, message.mutable_start_time());
   if (run.ended_at_us != 0) SetTime(run.ended_at_us, message.mutable_end_time());
   if (run.exit_code) message.set_exit_code(*run.exit_code);
-  if (run.first_touch_us) message.set_first_touch_us(*run.first_touch_us);
+  if (run.first_touch) message.set_first_touch_us(run.first_touch->at_us);
+  if (run.observed_touch) message.set_observed_touch_us(run.observed_touch->at_us);
   SetFacts(run.facts, &message);
   for (const core::ArtifactRef& artifact : run.artifacts)
     *message.add_artifacts() = ToProto(artifact);
@@ -168,6 +169,7 @@ v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run) {
   message.set_node_rank(event.node_rank);
   message.set_run(NameOf(run));
   message.set_is_late(event.is_late);
+  message.set_is_attributed(event.is_attributed);
   return message;
 }
 

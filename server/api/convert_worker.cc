@@ -64,6 +64,7 @@ absl::StatusOr<core::RunEvent> ReadEvent(const v1::RunEvent& event) {
   value.wall_us = event.wall_us();
   value.mono_ns = event.mono_ns();
   value.line = event.line();
+  value.is_attributed = event.is_attributed();
   if (event.has_finding()) value.finding = FindingFromProto(event.finding());
   return value;
 }

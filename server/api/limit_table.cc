@@ -88,6 +88,7 @@ constexpr Limit kTable[] = {
     Range("Run.quality", kInt64Min, kInt64Max),
     Range("Run.epoch_count", 0, kInt32Max),
     Range("Run.first_touch_us", 0, kMicroseconds),
+    Range("Run.observed_touch_us", 0, kMicroseconds),
     Range("Run.staging_ms", -kMicroseconds, kMicroseconds),
     Count("Run.findings", kFindings),
     Count("Run.artifacts", static_cast<int64_t>(core::kArtifactCountMax)),

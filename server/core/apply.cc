@@ -12,6 +12,10 @@
 namespace assay::core {
 namespace {
 
+void KeepEarlier(std::optional<int64_t> at_us, std::optional<int64_t>* earliest_us) {
+  if (at_us.has_value()) *earliest_us = std::min(earliest_us->value_or(*at_us), *at_us);
+}
+
 // One overload per event. `at_us` and `principal` come from the record.
 class Applier {
  public:
@@ -61,6 +65,8 @@ class Applier {
     return nodes[static_cast<size_t>(rank)];
   }
 
+  using NodeTouch = std::optional<int64_t> RunNode::*;
+  static std::optional<GangTouch> EarliestOf(const Run& run, NodeTouch touch);
   static void FindFirstTouch(Run* run);
   void Move(Submission* submission, SubmissionState target);
   void Move(Run* run, RunState target);
@@ -193,25 +199,31 @@ void Applier::operator()(const NodeStarted& e) {
 
 // Each node stamps what it saw by its own clock. The offsets from the coordinator's clock carry the
 // stamps over to rank 0's; two measured offsets are off by the sum of their uncertainties.
-void Applier::FindFirstTouch(Run* run) {
+std::optional<GangTouch> Applier::EarliestOf(const Run& run, NodeTouch touch) {
   constexpr int64_t kUnmeasuredClockUs = 50'000;
-  const RunNode& first = run->nodes.front();
-  run->first_touch_us.reset();
-  for (const RunNode& node : run->nodes) {
-    if (!node.first_touch_us.has_value()) continue;
+  const RunNode& first = run.nodes.front();
+  std::optional<GangTouch> earliest;
+  for (const RunNode& node : run.nodes) {
+    if (!(node.*touch).has_value()) continue;
     const bool is_same_clock = &node == &first;
     const bool is_measured =
         node.clock_offset_uncertainty_us > 0 && first.clock_offset_uncertainty_us > 0;
     const int64_t lead_us =
         is_same_clock || !is_measured ? 0 : node.clock_offset_us - first.clock_offset_us;
-    const int64_t touch_us = *node.first_touch_us - lead_us;
-    if (run->first_touch_us.has_value() && *run->first_touch_us <= touch_us) continue;
-    run->first_touch_us = touch_us;
-    run->first_touch_uncertainty_us =
-        is_same_clock ? 0
-        : is_measured ? node.clock_offset_uncertainty_us + first.clock_offset_uncertainty_us
-                      : kUnmeasuredClockUs;
+    const int64_t at_us = *(node.*touch) - lead_us;
+    if (earliest.has_value() && earliest->at_us <= at_us) continue;
+    earliest = GangTouch{.at_us = at_us,
+                         .uncertainty_us = is_same_clock ? 0
+                                           : is_measured ? node.clock_offset_uncertainty_us +
+                                                               first.clock_offset_uncertainty_us
+                                                         : kUnmeasuredClockUs};
   }
+  return earliest;
+}
+
+void Applier::FindFirstTouch(Run* run) {
+  run->first_touch = EarliestOf(*run, &RunNode::first_touch_us);
+  run->observed_touch = EarliestOf(*run, &RunNode::observed_touch_us);
 }
 
 void Applier::operator()(const RunStarted& e) {
@@ -270,9 +282,8 @@ void Applier::operator()(const RunEventsAppended& e) {
   RunNode& node = GetNode(e.run, e.node_rank);
   CHECK(e.first_seq == node.last_seq + 1) << "run=" << e.run << " rank=" << e.node_rank;
   node.last_seq = e.last_seq;
-  if (!e.first_touch_us.has_value()) return;
-  node.first_touch_us =
-      std::min(node.first_touch_us.value_or(*e.first_touch_us), *e.first_touch_us);
+  KeepEarlier(e.first_touch_us, &node.first_touch_us);
+  KeepEarlier(e.observed_touch_us, &node.observed_touch_us);
   FindFirstTouch(&Get(e.run));
 }
 

@@ -141,10 +141,10 @@ absl::Status CheckConsecutive(const std::vector<RunEvent>& events) {
   return absl::OkStatus();
 }
 
-std::optional<int64_t> EarliestTouch(const std::vector<RunEvent>& events) {
+std::optional<int64_t> EarliestTouch(const std::vector<RunEvent>& events, bool is_attributed) {
   std::optional<int64_t> earliest;
   for (const RunEvent& event : events) {
-    if (event.kind == RunEventKind::kFirstTouch)
+    if (event.kind == RunEventKind::kFirstTouch && event.is_attributed == is_attributed)
       earliest = std::min(earliest.value_or(event.wall_us), event.wall_us);
   }
   return earliest;
@@ -279,7 +279,10 @@ absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& c
                              .first_seq = node.last_seq + 1,
                              .last_seq = last_seq,
                              .is_late = is_late};
-  if (!is_late) appended.first_touch_us = EarliestTouch(decision.run_events);
+  if (!is_late) {
+    appended.first_touch_us = EarliestTouch(decision.run_events, /*is_attributed=*/true);
+    appended.observed_touch_us = EarliestTouch(decision.run_events, /*is_attributed=*/false);
+  }
   decision.events.push_back(std::move(appended));
   decision.reply = AppendReply{.durable_seq = last_seq};
   return decision;

@@ -174,8 +174,9 @@ struct RunEventsAppended {
   int32_t node_rank = 0;
   int64_t first_seq = 0;
   int64_t last_seq = 0;
-  std::optional<int64_t> first_touch_us;  // the earliest FIRST_TOUCH among them; none if late
-  bool is_late = false;                   // the node was sealed
+  std::optional<int64_t> first_touch_us;     // the earliest attributed FIRST_TOUCH among them
+  bool is_late = false;                      // the node was sealed; then there are no touches
+  std::optional<int64_t> observed_touch_us;  // the earliest that is not attributed
   bool operator==(const RunEventsAppended&) const = default;
 };
 

@@ -42,6 +42,7 @@ int Blame(const RunNode& node) {
   if (node.exit_code == static_cast<int>(ExitCode::kOk)) return 0;
   if (IsTrainerFailure(node.exit_code)) return 5;
   if (node.exit_code > static_cast<int>(ExitCode::kUnknownSignal)) return 4;
+  if (node.exit_code == static_cast<int>(ExitCode::kNodeFailed)) return 4;
   return node.exit_code == static_cast<int>(ExitCode::kCommLost) ? 2 : 1;
 }
 

@@ -41,7 +41,8 @@ bool IsConsequence(int32_t exit_code) {
 
 bool IsTrainerFailure(int32_t exit_code) {
   const bool is_signal = exit_code > static_cast<int>(ExitCode::kUnknownSignal);
-  return exit_code != static_cast<int>(ExitCode::kOk) && !IsConsequence(exit_code) && !is_signal;
+  return exit_code != static_cast<int>(ExitCode::kOk) && !IsConsequence(exit_code) && !is_signal &&
+         exit_code != static_cast<int>(ExitCode::kNodeFailed);
 }
 
 bool IsInfrastructureFailure(const Run& run) {

@@ -181,7 +181,9 @@ struct RunNode {
   int64_t last_seq = 0;      // run events 1..last_seq of this node are durable
   int64_t clock_offset_us = 0;  // its clock minus the coordinator's, when it started the run
   int64_t clock_offset_uncertainty_us = 0;  // 0: the offset was not measured
-  std::optional<int64_t> first_touch_us;    // witnessed on this node, its own wall clock
+  // Witnessed on this node, its own wall clock: by a process of the run, and by nobody knows whom.
+  std::optional<int64_t> first_touch_us;
+  std::optional<int64_t> observed_touch_us;
   bool operator==(const RunNode&) const = default;
 };
 
@@ -200,6 +202,14 @@ struct RunFacts {
   bool operator==(const RunFacts&) const = default;
 };
 
+// The earliest touch of the dataset that a gang witnessed, by the clock of rank 0, which stamps
+// run_start; and how far that may be off because it comes from another node.
+struct GangTouch {
+  int64_t at_us = 0;
+  int64_t uncertainty_us = 0;
+  bool operator==(const GangTouch&) const = default;
+};
+
 struct Run {
   RunId id;
   SubmissionId submission;
@@ -214,11 +224,9 @@ struct Run {
   int64_t assigned_at_us = 0;
   int64_t started_at_us = 0;
   int64_t ended_at_us = 0;
-  std::optional<int32_t> exit_code;  // of the node whose end decided
-  // The earliest that a node witnessed, by the clock of rank 0, which stamps run_start; and how far
-  // that may be off because it comes from another node.
-  std::optional<int64_t> first_touch_us;
-  int64_t first_touch_uncertainty_us = 0;
+  std::optional<int32_t> exit_code;         // of the node whose end decided
+  std::optional<GangTouch> first_touch;     // by a process of the run
+  std::optional<GangTouch> observed_touch;  // by nobody knows whom: it accuses nobody
   RunFacts facts;
   std::vector<ArtifactRef> artifacts;
   std::vector<ArtifactRef> late_artifacts;  // came when it was sealed: kept, never judged
@@ -255,8 +263,8 @@ absl::Status CheckCertificate(const std::string& worker, int64_t presented, int6
 // True if an exit code only says that something else went wrong: a peer was lost, or a stop came.
 bool IsConsequence(int32_t exit_code);
 
-// True if an exit code tells of a failure of the trainer itself: not of a lost peer, a signal or a
-// stop, behind which another cause stands.
+// True if an exit code tells of a failure of the trainer itself: not of a lost peer, a signal, a
+// stop or a node that lost the run, behind which another cause stands.
 bool IsTrainerFailure(int32_t exit_code);
 
 // True if a failed and settled run may be replaced: the infrastructure failed it, that is, no node
@@ -277,8 +285,9 @@ struct RunEvent {
   // Filled in by the coordinator:
   int64_t receive_us = 0;
   int32_t node_rank = 0;
-  int64_t order = 0;     // 1, 2, 3 ... over all nodes of the run, in order of commit
-  bool is_late = false;  // came when its node was sealed: not part of what was judged
+  int64_t order = 0;           // 1, 2, 3 ... over all nodes of the run, in order of commit
+  bool is_late = false;        // came when its node was sealed: not part of what was judged
+  bool is_attributed = false;  // kFirstTouch: by a process of the run
   bool operator==(const RunEvent&) const = default;
 };
 

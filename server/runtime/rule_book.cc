@@ -399,12 +399,22 @@ class RoundBook final : public RuleBook {
   // The agents watch what the round's clock is about: the dataset itself, or its staged copy where
   // staging is off the clock (docs/adr/0051). So every touch they report must come after run_start.
   static std::vector<rules::Finding> CheckTouch(const rules::Facts& facts, const core::Run& run) {
-    if (!run.first_touch_us.has_value()) return {rules::NoWitness()};
-    rules::FirstTouch touch;
-    touch.touch_ms = *run.first_touch_us / 1000;
-    touch.witness = "the agents of the run";
-    touch.tolerance_ms = kTouchToleranceMs + (run.first_touch_uncertainty_us + 999) / 1000;
-    return rules::CheckFirstTouch(facts.run_start_ms, touch);
+    if (!run.first_touch.has_value() && !run.observed_touch.has_value())
+      return {rules::NoWitness()};
+    std::vector<rules::Finding> findings;
+    for (const bool is_attributed : {true, false}) {
+      const std::optional<core::GangTouch>& seen =
+          is_attributed ? run.first_touch : run.observed_touch;
+      if (!seen.has_value()) continue;
+      rules::FirstTouch touch;
+      touch.touch_ms = seen->at_us / 1000;
+      touch.witness = "the agents of the run";
+      touch.tolerance_ms = kTouchToleranceMs + (seen->uncertainty_us + 999) / 1000;
+      touch.is_attributed = is_attributed;
+      for (rules::Finding& finding : rules::CheckFirstTouch(facts.run_start_ms, touch))
+        findings.push_back(std::move(finding));
+    }
+    return findings;
   }
 
   std::map<std::string, Round> facility_rounds_;

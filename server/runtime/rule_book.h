@@ -70,7 +70,6 @@ class RuleBook {
                                           core::SubmissionId borrower) const = 0;
 
   // Judges the bytes of a log. Never fails: an unreadable log is a finding.
-  //   first_touch_us: when a node first saw the dataset read, if one did.
   virtual core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
                                   const core::Run& run) const = 0;
 

@@ -126,6 +126,7 @@ void Fields(A& a, T& v) {
   a("last_seq", v.last_seq);
   a("first_touch_us", v.first_touch_us);
   a.Added("is_late", v.is_late);
+  a.Added("observed_touch_us", v.observed_touch_us);
 }
 
 template <class A, Is<ArtifactRecorded> T>

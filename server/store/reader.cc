@@ -63,7 +63,8 @@ constexpr char kEventsOfChanges[] =
 // A node's seq is never greater than the event's ordinal, so both bounds hold for one node.
 constexpr char kRunEvents[] =
     "SELECT ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, receive_us, finding, "
-    "is_late FROM run_events WHERE run_id = ?1 AND ordinal > ?2 AND (?3 < 0 OR (node_rank = ?3 AND "
+    "is_late, is_attributed FROM run_events WHERE run_id = ?1 AND ordinal > ?2 AND (?3 < 0 OR "
+    "(node_rank = ?3 AND "
     "seq > ?2)) ORDER BY ordinal LIMIT ?4";
 
 constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
@@ -149,6 +150,7 @@ absl::StatusOr<core::RunEvent> ReadRunEvent(const Stmt& stmt) {
     ASSIGN_OR_RETURN(event.finding, DecodeFinding(stmt.Text(9)));
   }
   event.is_late = stmt.Int(10) != 0;
+  event.is_attributed = stmt.Int(11) != 0;
   return event;
 }
 

@@ -176,6 +176,12 @@ void Fields(A& a, T& v) {
   a("findings", v.findings);
 }
 
+template <class A, Is<GangTouch> T>
+void Fields(A& a, T& v) {
+  a("at_us", v.at_us);
+  a("uncertainty_us", v.uncertainty_us);
+}
+
 template <class A, Is<Run> T>
 void Fields(A& a, T& v) {
   a("id", v.id);
@@ -191,8 +197,8 @@ void Fields(A& a, T& v) {
   a("started_at_us", v.started_at_us);
   a("ended_at_us", v.ended_at_us);
   a("exit_code", v.exit_code);
-  a("first_touch_us", v.first_touch_us);
-  a("first_touch_uncertainty_us", v.first_touch_uncertainty_us);
+  a("first_touch", v.first_touch);
+  a("observed_touch", v.observed_touch);
   a("facts", v.facts);
   a("artifacts", v.artifacts);
   a.Added("late_artifacts", v.late_artifacts);

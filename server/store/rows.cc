@@ -31,6 +31,7 @@ absl::Status ReadNodes(Stmt* select_nodes, core::Run* run) {
     node.clock_offset_us = select_nodes->Int(7);
     node.clock_offset_uncertainty_us = select_nodes->Int(8);
     if (!select_nodes->IsNull(9)) node.first_touch_us = select_nodes->Int(9);
+    if (!select_nodes->IsNull(10)) node.observed_touch_us = select_nodes->Int(10);
     run->nodes.push_back(std::move(node));
   }
 }

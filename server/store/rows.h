@@ -15,8 +15,8 @@ namespace assay::store {
 // Nodes of one run, ordered by rank. Parameter: the run's number.
 inline constexpr char kSelectNodes[] =
     "SELECT worker, phase, exit_code, reason, is_lost, is_released, last_seq, "
-    "clock_offset_us, clock_offset_uncertainty_us, first_touch_us FROM run_nodes "
-    "WHERE run_id = ?1 ORDER BY node_rank";
+    "clock_offset_us, clock_offset_uncertainty_us, first_touch_us, "
+    "observed_touch_us FROM run_nodes WHERE run_id = ?1 ORDER BY node_rank";
 
 // Runs `select_nodes` (kSelectNodes) and fills in run->nodes.
 absl::Status ReadNodes(Stmt* select_nodes, core::Run* run);

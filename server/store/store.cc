@@ -27,8 +27,8 @@ constexpr char kInsertEvent[] =
     "body) VALUES (?1, ?2, ?3, ?4, ?5, NULLIF(?6, 0), NULLIF(?7, 0), ?8, ?9)";
 constexpr char kInsertRunEvent[] =
     "INSERT INTO run_events (run_id, ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, "
-    "receive_us, finding, is_late) "
-    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''), ?12)";
+    "receive_us, finding, is_late, is_attributed) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULLIF(?11, ''), ?12, ?13)";
 constexpr char kUpsertSubmission[] =
     "INSERT INTO submissions (id, state, organization, system, benchmark, division, round, "
     "created_at_us, ended_at_us, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
@@ -40,14 +40,14 @@ constexpr char kUpsertRun[] =
     "ON CONFLICT (id) DO UPDATE SET state = excluded.state, body = excluded.body";
 constexpr char kUpsertNode[] =
     "INSERT INTO run_nodes (run_id, node_rank, worker, phase, exit_code, reason, is_lost, "
-    "is_released, last_seq, clock_offset_us, clock_offset_uncertainty_us, first_touch_us) "
-    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) "
+    "is_released, last_seq, clock_offset_us, clock_offset_uncertainty_us, first_touch_us, "
+    "observed_touch_us) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) "
     "ON CONFLICT (run_id, node_rank) DO UPDATE SET worker = excluded.worker, "
     "phase = excluded.phase, exit_code = excluded.exit_code, reason = excluded.reason, "
     "is_lost = excluded.is_lost, is_released = excluded.is_released, "
     "last_seq = excluded.last_seq, clock_offset_us = excluded.clock_offset_us, "
     "clock_offset_uncertainty_us = excluded.clock_offset_uncertainty_us, "
-    "first_touch_us = excluded.first_touch_us";
+    "first_touch_us = excluded.first_touch_us, observed_touch_us = excluded.observed_touch_us";
 constexpr char kInsertArtifact[] =
     "INSERT INTO artifacts (run_id, file_name, sha256, size_bytes, is_late) "
     "VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -177,10 +177,10 @@ class Store::Writer {
     for (const core::RunEvent& event : batch.events) {
       std::string finding;
       if (event.finding.has_value()) finding = Encode(*event.finding);
-      RETURN_IF_ERROR(sql_.insert_run_event.Run(batch.run.number, event.order, event.node_rank,
-                                                event.seq, static_cast<int>(event.kind), event.line,
-                                                Blob{event.text}, event.wall_us, event.mono_ns,
-                                                event.receive_us, finding, event.is_late));
+      RETURN_IF_ERROR(sql_.insert_run_event.Run(
+          batch.run.number, event.order, event.node_rank, event.seq, static_cast<int>(event.kind),
+          event.line, Blob{event.text}, event.wall_us, event.mono_ns, event.receive_us, finding,
+          event.is_late, event.is_attributed));
     }
     return absl::OkStatus();
   }
@@ -248,7 +248,7 @@ class Store::Writer {
   absl::Status Touch(const Record&, const core::RunFailureExplained& e) { return TouchRun(e.run); }
   absl::Status Touch(const Record&, const core::RunCancelled& e) { return TouchRun(e.run); }
   absl::Status Touch(const Record&, const core::RunEventsAppended& e) {
-    if (e.first_touch_us.has_value()) runs_.insert(e.run);
+    if (e.first_touch_us.has_value() || e.observed_touch_us.has_value()) runs_.insert(e.run);
     return TouchNode(e.run, e.node_rank);
   }
   absl::Status Touch(const Record&, const core::ArtifactRecorded& e) {
@@ -351,7 +351,7 @@ class Store::Writer {
     return sql_.upsert_node.Run(run.number, rank, node.worker, ToString(node.phase), node.exit_code,
                                 node.reason, node.is_lost, node.is_released, node.last_seq,
                                 node.clock_offset_us, node.clock_offset_uncertainty_us,
-                                node.first_touch_us);
+                                node.first_touch_us, node.observed_touch_us);
   }
 
   Statements& sql_;

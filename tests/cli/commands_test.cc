@@ -251,6 +251,7 @@ TEST_F(CommandsTest, LogsShowTheWitnessBesideTheClaim) {
   touch.set_kind(v1::RunEvent::FIRST_TOUCH);
   touch.set_text(R"({"access":"open","mechanism":"fanotify","path":"/data/a.tfrecord"})");
   touch.set_wall_us(kStartMs * 1000 + 2500);
+  touch.set_is_attributed(true);
   coordinator_.run_events = {LogEvent(1, "init_start", kStartMs - 900),
                              LogEvent(2, "run_start", kStartMs), touch,
                              LogEvent(4, "run_stop", kStartMs + 21000)};

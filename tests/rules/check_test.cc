@@ -457,5 +457,17 @@ TEST(FirstTouchTest, ToleranceAndStrangeStamps) {
   EXPECT_EQ(CheckFirstTouch(std::nullopt, touch)[0].rule_id, "R-TIM-002");
 }
 
+TEST(FirstTouchTest, WhatNobodyCanBeBlamedForIsAWarning) {
+  const FirstTouch touch = {.touch_ms = 1000, .witness = "inotify", .is_attributed = false};
+
+  EXPECT_THAT(CheckFirstTouch(1000, touch), IsEmpty());
+  for (const std::optional<double> run_start_ms : {std::optional<double>(5000), {}}) {
+    const std::vector<Finding> findings = CheckFirstTouch(run_start_ms, touch);
+    ASSERT_THAT(findings, SizeIs(1));
+    EXPECT_EQ(findings[0].rule_id, "R-TIM-006");
+    EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  }
+}
+
 }  // namespace
 }  // namespace assay::rules

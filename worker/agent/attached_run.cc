@@ -36,7 +36,7 @@ void AttachedRun::Watch(const ProcessId& step) {
 }
 
 void AttachedRun::End(const absl::Status& cause) {
-  exit_ = StepExit{static_cast<int>(ExitCode::kInternal), std::string(cause.message())};
+  exit_ = StepExit{static_cast<int>(ExitCode::kNodeFailed), std::string(cause.message())};
   const absl::Status written = directory_.WriteExit(*exit_, StampNow(*clock_));
   if (!written.ok()) LOG(ERROR) << "run=" << key_.run << " " << written;
 }
@@ -120,7 +120,8 @@ std::optional<MonoTime> AttachedRun::due() const {
 
 bool AttachedRun::IsWatched(absl::string_view file_name) {
   return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
-         file_name == "touch.json" || file_name == "exit.json" || file_name == "step.json";
+         file_name == "touch.json" || file_name == "observed.json" || file_name == "exit.json" ||
+         file_name == "step.json";
 }
 
 }  // namespace assay::agent

@@ -19,6 +19,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kRunIdBytesMax = 100;
+constexpr char kAttributed[] = "attributed";
+constexpr char kObserved[] = "observed";
 
 bool IsRunId(absl::string_view id) {
   return !id.empty() && id.size() <= kRunIdBytesMax &&
@@ -52,6 +54,7 @@ Json ToJson(const Touch& touch) {
   return Json{{"path", touch.path},
               {"mechanism", touch.mechanism},
               {"access", touch.access},
+              {"strength", touch.is_attributed ? kAttributed : kObserved},
               {"pid", touch.pid},
               {"process", touch.process},
               {"wall_us", touch.stamp.wall_us},
@@ -118,18 +121,19 @@ absl::Status RunDirectory::WriteExit(const StepExit& exit, const Stamp& stamp) c
                                     {"mono_ns", stamp.mono_ns}});
 }
 
-absl::StatusOr<Touch> RunDirectory::ReadTouch() const {
-  ASSIGN_OR_RETURN(const Json json, ReadJson(TouchPath()));
+absl::StatusOr<Touch> RunDirectory::ReadTouch(const std::string& path) const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(path));
   return Touch{.path = Text(json, "path"),
                .mechanism = Text(json, "mechanism"),
                .access = Text(json, "access"),
+               .is_attributed = Text(json, "strength") == kAttributed,
                .pid = static_cast<pid_t>(Integer(json, "pid")),
                .process = Text(json, "process"),
                .stamp = {Integer(json, "wall_us"), Integer(json, "mono_ns")}};
 }
 
 absl::Status RunDirectory::WriteTouch(const Touch& touch) const {
-  return WriteJson(TouchPath(), ToJson(touch));
+  return WriteJson(touch.is_attributed ? TouchPath() : ObservedTouchPath(), ToJson(touch));
 }
 
 absl::StatusOr<ProcessRecord> RunDirectory::ReadProcesses(const std::string& path) const {

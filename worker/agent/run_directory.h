@@ -7,7 +7,8 @@
 //   lock               held (flock) by the step as long as it lives  step
 //   step.json          the step has begun; never begins again        step
 //   trainers.json      the trainers' process ids                     step
-//   touch.json         the first touch of the dataset                step
+//   touch.json         the run's first touch of the dataset          step
+//   observed.json      the first touch by nobody knows whom          step
 //   exit.json          how it ended                                  step; agent if the step died
 //   result_<n>.txt     the MLLOG file                                step, then rank 0
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
@@ -41,13 +42,14 @@ struct Stamp {
 };
 Stamp StampNow(const Clock& clock);
 
-// The first touch of the dataset.
+// A first touch of the dataset.
 struct Touch {
-  std::string path;       // the file
-  std::string mechanism;  // fanotify | inotify
-  std::string access;     // open | read
-  pid_t pid = 0;          // 0: the mechanism cannot tell
-  std::string process;    // name of that process; empty if not known
+  std::string path;            // the file
+  std::string mechanism;       // fanotify | inotify
+  std::string access;          // open | read
+  bool is_attributed = false;  // by a process of the run; else somebody's
+  pid_t pid = 0;               // 0: the mechanism cannot tell
+  std::string process;         // name of that process; empty if not known
   Stamp stamp;
   bool operator==(const Touch&) const = default;
 };
@@ -77,6 +79,7 @@ class RunDirectory {
   std::string StepPath() const { return Path("step.json"); }
   std::string TrainersPath() const { return Path("trainers.json"); }
   std::string TouchPath() const { return Path("touch.json"); }
+  std::string ObservedTouchPath() const { return Path("observed.json"); }
   std::string ExitPath() const { return Path("exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
@@ -89,7 +92,8 @@ class RunDirectory {
   // NOT_FOUND if the file is absent; DATA_LOSS if it does not parse.
   absl::StatusOr<StepExit> ReadExit() const;
   absl::Status WriteExit(const StepExit& exit, const Stamp& stamp) const;
-  absl::StatusOr<Touch> ReadTouch() const;
+  // `path` is TouchPath or ObservedTouchPath; a touch is written to the one that it belongs to.
+  absl::StatusOr<Touch> ReadTouch(const std::string& path) const;
   absl::Status WriteTouch(const Touch& touch) const;
   absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;
   absl::Status WriteProcesses(const std::string& path,

@@ -77,7 +77,8 @@ absl::Status RunRecorder::Replay(const SourcePosition& position) {
 }
 
 void RunRecorder::Recall(const v1::RunEvent& event) {
-  if (event.kind() == v1::RunEvent::FIRST_TOUCH) is_touch_spooled_ = true;
+  if (event.kind() == v1::RunEvent::FIRST_TOUCH)
+    (event.is_attributed() ? attributed_ : observed_).is_spooled = true;
   if (event.kind() == v1::RunEvent::FINDING)
     known_findings_.insert(event.finding().SerializeAsString());
 }
@@ -85,10 +86,12 @@ void RunRecorder::Recall(const v1::RunEvent& event) {
 absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   if (is_complete_) return absl::OkStatus();
   const bool is_final = exit.has_value();
-  ReadTouch();
+  ReadTouch(directory_.TouchPath(), &attributed_);
+  ReadTouch(directory_.ObservedTouchPath(), &observed_);
   RETURN_IF_ERROR(ReadLog(is_final));
   RETURN_IF_ERROR(ReadProgress(is_final));
-  CheckTouch(is_final);
+  CheckTouch(is_final, &attributed_);
+  CheckTouch(is_final, &observed_);
   is_complete_ = is_final;
   return absl::OkStatus();
 }
@@ -137,34 +140,36 @@ absl::Status RunRecorder::ReadProgress(bool is_final) {
   return absl::OkStatus();
 }
 
-void RunRecorder::ReadTouch() {
-  if (touch_.has_value()) return;
-  absl::StatusOr<Touch> touch = directory_.ReadTouch();
+void RunRecorder::ReadTouch(const std::string& path, WitnessedTouch* witnessed) {
+  if (witnessed->touch.has_value()) return;
+  absl::StatusOr<Touch> touch = directory_.ReadTouch(path);
   if (!touch.ok()) {
     if (touch.status().code() != absl::StatusCode::kNotFound) LOG(ERROR) << touch.status();
     return;
   }
-  touch_ = *std::move(touch);
-  if (is_touch_spooled_) return;
-  is_touch_spooled_ = true;
+  witnessed->touch = *std::move(touch);
+  if (witnessed->is_spooled) return;
+  witnessed->is_spooled = true;
   v1::RunEvent event;
   event.set_kind(v1::RunEvent::FIRST_TOUCH);
-  event.set_text(TouchJson(*touch_));
-  event.set_wall_us(touch_->stamp.wall_us);  // of the touch itself
-  event.set_mono_ns(touch_->stamp.mono_ns);
+  event.set_text(TouchJson(*witnessed->touch));
+  event.set_wall_us(witnessed->touch->stamp.wall_us);  // of the touch itself
+  event.set_mono_ns(witnessed->touch->stamp.mono_ns);
+  event.set_is_attributed(witnessed->touch->is_attributed);
   Append(std::move(event));
 }
 
-void RunRecorder::CheckTouch(bool is_final) {
-  if (is_touch_checked_ || !touch_.has_value() || !checker_.has_value()) return;
+void RunRecorder::CheckTouch(bool is_final, WitnessedTouch* witnessed) {
+  if (witnessed->is_checked || !witnessed->touch.has_value() || !checker_.has_value()) return;
   const std::optional<double> run_start_ms = checker_->facts().run_start_ms;
   // Without run_start it may still be on its way.
   if (!run_start_ms.has_value() && !is_final) return;
-  is_touch_checked_ = true;
+  witnessed->is_checked = true;
   rules::FirstTouch touch;
-  touch.touch_ms = touch_->stamp.wall_us / 1000;
-  touch.path = touch_->path;
-  touch.witness = touch_->mechanism;
+  touch.touch_ms = witnessed->touch->stamp.wall_us / 1000;
+  touch.path = witnessed->touch->path;
+  touch.witness = witnessed->touch->mechanism;
+  touch.is_attributed = witnessed->touch->is_attributed;
   touch.tolerance_ms = kTouchToleranceMs;
   AddFindings(rules::CheckFirstTouch(run_start_ms, touch), 0);
 }
@@ -236,6 +241,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
     add(absl::StrCat("trainer_", rank, ".out"), directory_.TrainerOutputPath(rank));
   }
   add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());
+  add(absl::StrCat("observed_", node, ".json"), directory_.ObservedTouchPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
   add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
   return files;

@@ -73,9 +73,15 @@ class RunRecorder {
   void Recall(const v1::RunEvent& event);
   absl::Status ReadLog(bool is_final);
   absl::Status ReadProgress(bool is_final);
-  void ReadTouch();
+  // One of the two touches that a step may leave.
+  struct WitnessedTouch {
+    std::optional<Touch> touch;
+    bool is_spooled = false;
+    bool is_checked = false;
+  };
+  void ReadTouch(const std::string& path, WitnessedTouch* witnessed);
   void AddLine(const TailLine& line);
-  void CheckTouch(bool is_final);
+  void CheckTouch(bool is_final, WitnessedTouch* witnessed);
   void AddFindings(const std::vector<rules::Finding>& findings, int64_t line);
   void Append(v1::RunEvent event);
 
@@ -89,9 +95,8 @@ class RunRecorder {
   std::optional<LogTail> log_;                       // node rank 0
   std::optional<LogTail> progress_;                  // node rank 0
   SourcePosition position_;
-  std::optional<Touch> touch_;
-  bool is_touch_spooled_ = false;
-  bool is_touch_checked_ = false;
+  WitnessedTouch attributed_;
+  WitnessedTouch observed_;
   bool is_complete_ = false;
   std::set<std::string> known_findings_;  // serialized: never spooled twice
   std::optional<MonoTime> sync_due_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -60,6 +61,12 @@ std::string DescribeRankExit(const RankExit& exit) {
   return absl::StrCat("rank ", exit.rank, ": ", what, " (code ", exit.code, ")");
 }
 
+// What only the node itself may say is not a trainer's to say: it would be given another try.
+int CodeOf(const RankExit& exit) {
+  const bool is_ours = exit.code == static_cast<int>(ExitCode::kNodeFailed);
+  return is_ours ? static_cast<int>(ExitCode::kInternal) : exit.code;
+}
+
 // SIGTERM and SIGINT as a descriptor. They stay blocked in this process; Spawn clears the mask for
 // children.
 absl::StatusOr<UniqueFd> BlockStopSignals() {
@@ -98,7 +105,7 @@ class Supervisor {
       RETURN_IF_ERROR(group_->Observe());
       if (group_->first_failure().has_value()) {
         const RankExit& failure = *group_->first_failure();
-        Stop(StepExit{failure.code, DescribeRankExit(failure)});
+        Stop(StepExit{CodeOf(failure), DescribeRankExit(failure)});
       }
       RETURN_IF_ERROR(EnforceDeadlines());
     }
@@ -126,8 +133,11 @@ class Supervisor {
 
   absl::Status RecordTouch() {
     if (!monitor_->has_value()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*monitor_)->Poll());
-    return touch.has_value() ? directory_->WriteTouch(*touch) : absl::OkStatus();
+    for (;;) {
+      ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*monitor_)->Poll());
+      if (!touch.has_value()) return absl::OkStatus();
+      RETURN_IF_ERROR(directory_->WriteTouch(*touch));
+    }
   }
 
   // The first reason counts.
@@ -260,12 +270,12 @@ class Step {
   StepExit Train(int signal_fd) {
     TrainerGroup group;
     absl::Status status = Start(&group);
-    StepExit exit = ExitFor(ExitCode::kInternal, status);
+    StepExit exit = ExitFor(ExitCode::kNodeFailed, status);
     if (status.ok()) {
       Supervisor supervisor(&group, &monitor_, signal_fd, directory_, clock_);
       absl::StatusOr<StepExit> outcome =
           supervisor.Run({.run_timeout = RunTimeout(), .grace = options_->grace});
-      exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kInternal, outcome.status());
+      exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
     }
     const absl::Status ended = group.End();
     if (!ended.ok()) LOG(ERROR) << ended;
@@ -310,6 +320,8 @@ absl::Status RunLocked(const RunDirectory& directory, const StepOptions& options
     return absl::OkStatus();  // a run starts at most once
   ASSIGN_OR_RETURN(const UniqueFd signals, BlockStopSignals());
   ASSIGN_OR_RETURN(const ProcessId self, IdentifyProcess(getpid()));
+  // What ranks leave behind stays below this process, where a touch is told to be theirs.
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "prctl");
   RETURN_IF_ERROR(directory.WriteProcesses(directory.StepPath(), {self}));
   const StepExit exit = Step(&directory, &options, clock).Run(signals.get());
   LOG(INFO) << "step ended code=" << exit.code << " reason=\"" << exit.reason << '"';

@@ -45,12 +45,12 @@ StepExit ExitOfDeadStep(const RunDirectory& directory) {
   if (!FileExists(directory.StepPath())) {
     if (FileExists(directory.StopPath()))
       return {static_cast<int>(ExitCode::kTerminated), "stopped before it started"};
-    return {static_cast<int>(ExitCode::kInternal), "the step could not start; see its log"};
+    return {static_cast<int>(ExitCode::kNodeFailed), "the step could not start; see its log"};
   }
   const absl::StatusOr<ProcessRecord> record = directory.ReadProcesses(directory.StepPath());
   if (record.ok() && record->boot_id != BootId())
-    return {static_cast<int>(ExitCode::kInternal), "the node was restarted while it ran"};
-  return {static_cast<int>(ExitCode::kInternal), "the process that supervised the trainers died"};
+    return {static_cast<int>(ExitCode::kNodeFailed), "the node was restarted while it ran"};
+  return {static_cast<int>(ExitCode::kNodeFailed), "the process that supervised the trainers died"};
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
     }
     LOG(INFO) << "no fanotify, trying inotify: " << monitor.status();
   }
-  return ArmInotify(directories, options.is_read_only, clock);
+  return ArmInotify(directories, clock);
 }
 
 absl::StatusOr<TouchMonitor> TouchMonitor::ArmFanotify(const std::vector<std::string>& directories,
@@ -95,13 +95,12 @@ absl::StatusOr<TouchMonitor> TouchMonitor::ArmFanotify(const std::vector<std::st
 }
 
 absl::StatusOr<TouchMonitor> TouchMonitor::ArmInotify(const std::vector<std::string>& directories,
-                                                      bool is_read_only, const Clock* clock) {
+                                                      const Clock* clock) {
   UniqueFd fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!fd.is_open()) return WatchError("(inotify_init1)");
   TouchMonitor monitor(std::move(fd), /*is_fanotify=*/false, clock);
-  const uint32_t mask = IN_ACCESS | (is_read_only ? 0U : static_cast<uint32_t>(IN_OPEN));
   for (const std::string& path : directories) {
-    const int watch = inotify_add_watch(monitor.fd(), path.c_str(), mask);
+    const int watch = inotify_add_watch(monitor.fd(), path.c_str(), IN_ACCESS);
     if (watch < 0) return WatchError(path);
     monitor.directories_[watch] = path;
   }
@@ -109,67 +108,77 @@ absl::StatusOr<TouchMonitor> TouchMonitor::ArmInotify(const std::vector<std::str
 }
 
 absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
-  if (!fd_.is_open()) return std::optional<Touch>();
   std::string buffer(kReadBytes, '\0');
-  for (;;) {
+  while (waiting_.empty() && fd_.is_open()) {
     const ssize_t n = read(fd_.get(), buffer.data(), buffer.size());
     const Stamp stamp = StampNow(*clock_);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return std::optional<Touch>();
     if (n < 0) return absl::ErrnoToStatus(errno, "cannot read dataset events");
     const absl::string_view bytes(buffer.data(), static_cast<size_t>(n));
-    std::optional<Touch> touch = is_fanotify_ ? FirstOfFanotify(bytes) : FirstOfInotify(bytes);
-    if (!touch.has_value()) continue;
-    touch->stamp = stamp;
-    fd_.Reset();  // takes all watches away
-    return touch;
+    is_fanotify_ ? TakeFanotify(bytes, stamp) : TakeInotify(bytes, stamp);
   }
+  if (waiting_.empty()) return std::optional<Touch>();
+  Touch touch = std::move(waiting_.front());
+  waiting_.erase(waiting_.begin());
+  return touch;
 }
 
-// Every step leads a session of its own, which its ranks stay in. Whoever is in the session of
-// another step works for another run; anybody else is taken for this run, also one that has ended.
+// Keeps the first of each strength. Nothing follows an attributed touch, nor one of a mechanism
+// that attributes none: that takes all watches away.
+void TouchMonitor::Take(Touch touch) {
+  if (!fd_.is_open() || (has_observed_ && !touch.is_attributed)) return;
+  has_observed_ = true;
+  if (touch.is_attributed || !is_fanotify_) fd_.Reset();
+  waiting_.push_back(std::move(touch));
+}
+
+// Every step leads a session of its own, which its ranks stay in unless they leave it.
 bool TouchMonitor::IsOtherRun(pid_t pid) const {
   const pid_t session = getsid(pid);
   if (session <= 0 || session == getsid(0)) return false;
   return TargetOf(absl::StrCat("/proc/", session, "/exe")) == step_program_;
 }
 
-std::optional<Touch> TouchMonitor::FirstOfFanotify(absl::string_view bytes) const {
-  std::optional<Touch> first;
+// Whoever descends from this process is of the run, whatever programs it starts. A process that has
+// ended by now can be anybody's.
+void TouchMonitor::TakeFanotify(absl::string_view bytes, const Stamp& stamp) {
   while (bytes.size() >= sizeof(fanotify_event_metadata)) {
     fanotify_event_metadata event{};
     std::memcpy(&event, bytes.data(), sizeof(event));
-    if (event.event_len < sizeof(event) || event.event_len > bytes.size()) return first;
+    if (event.event_len < sizeof(event) || event.event_len > bytes.size()) return;
     bytes.remove_prefix(event.event_len);
     const UniqueFd file(event.fd);  // every event carries one, and each must be closed
-    if (first.has_value() || !file.is_open() || event.pid == getpid()) continue;
-    if (IsOtherRun(event.pid)) continue;
-    first = Touch{.path = TargetOf(absl::StrCat("/proc/self/fd/", file.get())),
-                  .mechanism = "fanotify",
-                  .access = (event.mask & FAN_OPEN) != 0 ? "open" : "read",
-                  .pid = event.pid,
-                  .process = ProcessName(event.pid)};
+    if (!fd_.is_open() || !file.is_open() || event.pid == getpid()) continue;
+    const bool is_of_run = IsDescendant(event.pid, getpid());
+    if (!is_of_run && (has_observed_ || IsOtherRun(event.pid))) continue;
+    Take(Touch{.path = TargetOf(absl::StrCat("/proc/self/fd/", file.get())),
+               .mechanism = "fanotify",
+               .access = (event.mask & FAN_OPEN) != 0 ? "open" : "read",
+               .is_attributed = is_of_run,
+               .pid = event.pid,
+               .process = ProcessName(event.pid),
+               .stamp = stamp});
   }
-  return first;
 }
 
-std::optional<Touch> TouchMonitor::FirstOfInotify(absl::string_view bytes) const {
+void TouchMonitor::TakeInotify(absl::string_view bytes, const Stamp& stamp) {
   while (bytes.size() >= sizeof(inotify_event)) {
     inotify_event event{};
     std::memcpy(&event, bytes.data(), sizeof(event));
     const size_t length = sizeof(event) + event.len;
-    if (length > bytes.size()) return std::nullopt;
+    if (length > bytes.size()) return;
     const std::string name(bytes.data() + sizeof(event));  // padded with zero bytes
     const bool is_file =
         (event.mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW)) == 0 && event.len > 0;
     bytes.remove_prefix(length);
     const auto directory = directories_.find(event.wd);
     if (!is_file || directory == directories_.end()) continue;
-    return Touch{.path = JoinPath(directory->second, name),
-                 .mechanism = "inotify",
-                 .access = (event.mask & IN_OPEN) != 0 ? "open" : "read"};
+    Take(Touch{.path = JoinPath(directory->second, name),
+               .mechanism = "inotify",
+               .access = "read",
+               .stamp = stamp});
   }
-  return std::nullopt;
 }
 
 }  // namespace assay::agent

@@ -1,9 +1,12 @@
 // Sees the first touch of a dataset from outside the program that touches it: by fanotify where the
 // kernel lets us (it names the process), else by inotify (it does not).
 //
-// Arm before the trainer starts; after the first touch the monitor takes itself away, so that it
-// costs the training nothing. Reads through mmap show as opens only: both mechanisms miss the
-// pages.
+// A touch is attributed if the process that made it is known to descend from this one: only such a
+// touch can accuse a run. Whatever else is seen is observed: it may confirm what a log says.
+//
+// Arm before the trainer starts; after the first touch of the run the monitor takes itself away, so
+// that it costs the training nothing. Reads through mmap show as opens only: both mechanisms miss
+// the pages.
 
 #ifndef WORKER_AGENT_TOUCH_MONITOR_H_
 #define WORKER_AGENT_TOUCH_MONITOR_H_
@@ -24,25 +27,26 @@ namespace assay::agent {
 
 struct TouchMonitorOptions {
   std::vector<std::string> directories;  // watched with all that is below them; they must exist
-  bool is_read_only = false;             // true: opening a file does not count, reading it does
+  bool is_read_only = false;             // fanotify: opening a file does not count, reading it does
   bool is_fanotify_allowed = true;       // false: inotify at once
   // Path, without links, of what leads the session of another run's step; empty: this program.
   std::string step_program;
 };
 
 // Not thread-safe. Where the mechanism names the process (fanotify), events caused by this process,
-// or by another run on the same node, are ignored.
+// or by another run on the same node, are ignored. Where it does not, opens are: an agent that
+// resets the caches for another run opens every file and reads none.
 class TouchMonitor {
  public:
   // Starts to watch. NOT_FOUND if a directory is missing; UNAVAILABLE if the kernel refuses both
   // mechanisms, RESOURCE_EXHAUSTED if it has no watches left. `clock` must outlive the monitor.
   static absl::StatusOr<TouchMonitor> Arm(const TouchMonitorOptions& options, const Clock* clock);
 
-  // Readable when something happened; -1 once the first touch was returned.
+  // Readable when something happened; -1 once there is nothing more to see.
   int fd() const { return fd_.get(); }
 
-  // The first touch, if it has happened, stamped as it is read. Does not block. At most one touch
-  // is ever returned.
+  // The next touch worth keeping, stamped as it is read: the first that is only observed, and the
+  // first that is attributed, after which there is none. Does not block.
   absl::StatusOr<std::optional<Touch>> Poll();
 
   absl::string_view mechanism() const { return is_fanotify_ ? "fanotify" : "inotify"; }
@@ -54,15 +58,18 @@ class TouchMonitor {
   static absl::StatusOr<TouchMonitor> ArmFanotify(const std::vector<std::string>& directories,
                                                   bool is_read_only, const Clock* clock);
   static absl::StatusOr<TouchMonitor> ArmInotify(const std::vector<std::string>& directories,
-                                                 bool is_read_only, const Clock* clock);
-  std::optional<Touch> FirstOfFanotify(absl::string_view bytes) const;
-  std::optional<Touch> FirstOfInotify(absl::string_view bytes) const;
+                                                 const Clock* clock);
+  void TakeFanotify(absl::string_view bytes, const Stamp& stamp);
+  void TakeInotify(absl::string_view bytes, const Stamp& stamp);
+  void Take(Touch touch);
 
   UniqueFd fd_;
   bool is_fanotify_;
   const Clock* clock_;
   std::string step_program_;                // fanotify: leads the sessions of other runs
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
+  bool has_observed_ = false;
+  std::vector<Touch> waiting_;  // seen, and not yet returned; at most one of each strength
 };
 
 }  // namespace assay::agent

@@ -84,33 +84,49 @@ TEST_F(EvidenceTest, RefusesGapsAndStrangers) {
 TEST_F(EvidenceTest, KeepsTheEarliestTouch) {
   std::vector<RunEvent> events = Lines(1, 2);
   events[1].kind = RunEventKind::kFirstTouch;
+  events[1].is_attributed = true;
   events[1].wall_us = 500;
   ASSERT_THAT(Append(0, events), IsOk());
   events[1].wall_us = 300;
 
   ASSERT_THAT(Append(1, events), IsOk());
 
-  EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 300);
-  EXPECT_EQ(world_.run(RunId{1}).first_touch_uncertainty_us, 50'000) << "no clock was measured";
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->at_us, 300);
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->uncertainty_us, 50'000) << "no clock was measured";
+}
+
+TEST_F(EvidenceTest, KeepsWhatIsOnlyObservedApart) {
+  std::vector<RunEvent> events = Lines(1, 2);
+  for (RunEvent& event : events)
+    event.kind = RunEventKind::kFirstTouch;
+  events[0].wall_us = 300;
+  events[1].wall_us = 500;
+  events[1].is_attributed = true;
+
+  ASSERT_THAT(Append(0, events), IsOk());
+
+  EXPECT_EQ(world_.run(RunId{1}).observed_touch->at_us, 300);
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->at_us, 500);
 }
 
 TEST_F(EvidenceTest, PutsATouchOfAnotherNodeOnTheClockOfRankZero) {
   world_.clocks = {{"w0", {-2'000'000, 400}}, {"w1", {3'000'000, 250}}};
   std::vector<RunEvent> events = Lines(1, 1);
   events[0].kind = RunEventKind::kFirstTouch;
+  events[0].is_attributed = true;
   events[0].wall_us = 9'000'000;
   world_.Executing("w1", RunId{1});
   ASSERT_THAT(Append(1, events), IsOk());
 
   world_.Executing("w0", RunId{1});
 
-  EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 4'000'000) << "w1 is 5 s ahead of w0";
-  EXPECT_EQ(world_.run(RunId{1}).first_touch_uncertainty_us, 650);
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->at_us, 4'000'000) << "w1 is 5 s ahead of w0";
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->uncertainty_us, 650);
 
   events[0].wall_us = 3'999'000;
   ASSERT_THAT(Append(0, events), IsOk());
-  EXPECT_EQ(world_.run(RunId{1}).first_touch_us, 3'999'000);
-  EXPECT_EQ(world_.run(RunId{1}).first_touch_uncertainty_us, 0) << "run_start's own clock";
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->at_us, 3'999'000);
+  EXPECT_EQ(world_.run(RunId{1}).first_touch->uncertainty_us, 0) << "run_start's own clock";
 }
 
 TEST_F(EvidenceTest, TakesEvidenceOfARunThatHasLeftMemory) {
@@ -163,7 +179,8 @@ class SealedEvidenceTest : public ::testing::Test {
   }
 
   static RunEvent Touch(int64_t seq, int64_t wall_us) {
-    return {.seq = seq, .kind = RunEventKind::kFirstTouch, .wall_us = wall_us};
+    return {
+        .seq = seq, .kind = RunEventKind::kFirstTouch, .wall_us = wall_us, .is_attributed = true};
   }
   absl::StatusOr<Reply> Append(std::vector<RunEvent> events) {
     return world_.Do(AppendRunEvents{RunId{1}, 1, 0, std::move(events), "w0"});
@@ -184,7 +201,7 @@ TEST_F(SealedEvidenceTest, LateEventsAreAcknowledgedAndKeptButChangeNothing) {
   EXPECT_TRUE(world_.outcome().run_events[0].events[0].is_late);
   core::Run run = world_.run(RunId{1});
   EXPECT_EQ(run.nodes[0].last_seq, 2);
-  EXPECT_EQ(run.first_touch_us, 500);
+  EXPECT_EQ(run.first_touch->at_us, 500);
   run.nodes[0].last_seq = judged.nodes[0].last_seq;
   EXPECT_EQ(run, judged);
 }
@@ -215,7 +232,7 @@ TEST_F(SealedEvidenceTest, TheRestOfAGangIsHeardUntilItHasEndedToo) {
   ASSERT_THAT(world.Do(AppendRunEvents{RunId{1}, 1, 0, {Touch(1, 7)}, "w0"}), IsOk());
   ASSERT_THAT(world.Do(AppendRunEvents{RunId{1}, 1, 1, {Touch(1, 5)}, "w1"}), IsOk());
 
-  EXPECT_EQ(world.run(RunId{1}).first_touch_us, 7);
+  EXPECT_EQ(world.run(RunId{1}).first_touch->at_us, 7);
 }
 
 }  // namespace

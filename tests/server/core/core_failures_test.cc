@@ -39,6 +39,20 @@ TEST(CoreFailuresTest, ReplacesARunThatTheInfrastructureFailed) {
   EXPECT_EQ(world.submission(id).state, SubmissionState::kChecking);
 }
 
+// A reboot, or the death of the process that supervises the trainers: nothing of the trainer's.
+TEST(CoreFailuresTest, ReplacesARunThatItsNodeLost) {
+  World world;
+  const SubmissionId id = world.SubmitGang(1);
+
+  world.Finished("w0", RunId{1}, 4);
+  world.Finished("w1", RunId{1}, 10);
+
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kFailed);
+  EXPECT_EQ(world.run(RunId{1}).state_reason, "rank 1 on w1: the node lost the run");
+  EXPECT_EQ(world.Closed(id), nullptr);
+  EXPECT_EQ(world.submission(id).runs.size(), 2u) << "the failed run stays, another is queued";
+}
+
 TEST(CoreFailuresTest, ClosesTheSubmissionWhenReplacementsAreUsedUp) {
   World world;
   ASSERT_THAT(world.Sync("w0"), IsOk());

@@ -33,7 +33,7 @@ std::string Log(bool is_staging_first) {
 }
 
 core::RunFacts Judge(const std::string& round, bool is_staging_first,
-                     std::optional<int64_t> touch_us) {
+                     std::optional<int64_t> touch_us, bool is_attributed = true) {
   const auto book = LoadRuleBook({});
   EXPECT_THAT(book, IsOk());
   core::Submission submission;
@@ -42,7 +42,8 @@ core::RunFacts Judge(const std::string& round, bool is_staging_first,
   submission.spec.division = "open";
   core::Run run;
   run.nodes.resize(1);
-  run.first_touch_us = touch_us;
+  if (touch_us.has_value())
+    (is_attributed ? run.first_touch : run.observed_touch) = core::GangTouch{.at_us = *touch_us};
   return (*book)->CheckLog(Log(is_staging_first), submission, run);
 }
 
@@ -57,6 +58,16 @@ TEST(RuleBookTest, ATouchBeforeRunStartIsAViolationInEveryRound) {
   EXPECT_THAT(Judge("hpc-3.0.0", /*is_staging_first=*/true, early_us), HasRule("R-TIM-001"));
   EXPECT_THAT(Judge("hpc-2.0.0", /*is_staging_first=*/false, early_us), HasRule("R-TIM-001"));
   EXPECT_FALSE(*Judge("hpc-3.0.0", true, early_us).is_compliant);
+}
+
+TEST(RuleBookTest, ATouchByNobodyKnowsWhomAccusesNoRun) {
+  const int64_t early_us = (kRunStartMs - 50) * 1000;
+
+  const core::RunFacts facts = Judge("hpc-3.0.0", true, early_us, /*is_attributed=*/false);
+
+  EXPECT_THAT(facts, HasRule("R-TIM-006"));
+  EXPECT_THAT(facts, Not(HasRule("R-TIM-001")));
+  EXPECT_THAT(facts, Not(HasRule("R-TIM-003"))) << "somebody was a witness";
 }
 
 TEST(RuleBookTest, ATouchAfterRunStartIsFine) {

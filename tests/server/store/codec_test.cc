@@ -47,8 +47,8 @@ core::Run SomeRun() {
   run.submission = SubmissionId{4};
   run.state = RunState::kSucceeded;
   run.exit_code = -1;
-  run.first_touch_us = 123;
-  run.first_touch_uncertainty_us = 4;
+  run.first_touch = core::GangTouch{.at_us = 123, .uncertainty_us = 4};
+  run.observed_touch = core::GangTouch{.at_us = 99, .uncertainty_us = 5};
   run.facts.is_converged = false;
   run.facts.quality = std::numeric_limits<double>::infinity();
   run.facts.instance_scale = 128;

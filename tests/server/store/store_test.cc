@@ -153,15 +153,18 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
   store_.reset();
   {
     Db db = *Db::Open(path_, OpenMode::kReadWriteCreate);
-    for (const char* column : {"clock_offset_us", "clock_offset_uncertainty_us", "first_touch_us"})
+    for (const char* column :
+         {"clock_offset_us", "clock_offset_uncertainty_us", "first_touch_us", "observed_touch_us"})
       ASSERT_THAT(db.Exec(absl::StrCat("ALTER TABLE run_nodes DROP COLUMN ", column)), IsOk());
-    ASSERT_THAT(db.Exec("UPDATE runs SET body = json_remove(body, '$.first_touch_uncertainty_us')"),
-                IsOk());
+    ASSERT_THAT(
+        db.Exec("UPDATE runs SET body = json_remove(body, '$.first_touch', '$.observed_touch')"),
+        IsOk());
     ASSERT_THAT(db.Exec("UPDATE workers SET body = json_remove(body, '$.certificate_generation', "
                         "'$.certificates_revoked_at_us')"),
                 IsOk());
     ASSERT_THAT(db.Exec("ALTER TABLE run_events DROP COLUMN is_late; "
-                        "DROP INDEX artifacts_judged; ALTER TABLE artifacts DROP COLUMN is_late"),
+                        "ALTER TABLE run_events DROP COLUMN is_attributed; DROP INDEX "
+                        "artifacts_judged; ALTER TABLE artifacts DROP COLUMN is_late"),
                 IsOk());
     ASSERT_THAT(db.Exec("PRAGMA user_version = 1"), IsOk());
   }

@@ -44,6 +44,7 @@ TEST(RunDirectoryTest, RecordsReadBackAsWritten) {
   const Touch touch{.path = "/d/train/a",
                     .mechanism = "fanotify",
                     .access = "read",
+                    .is_attributed = true,
                     .pid = 4,
                     .process = "assay-train",
                     .stamp = {1'700'000'000'123'456, 42}};
@@ -54,7 +55,9 @@ TEST(RunDirectoryTest, RecordsReadBackAsWritten) {
   ASSERT_THAT(directory.WriteProcesses(directory.StepPath(), {{7, 8}, {9, 10}}), IsOk());
 
   EXPECT_EQ(directory.ReadExit()->code, 137);
-  EXPECT_THAT(directory.ReadTouch(), IsOkAndHolds(touch));
+  EXPECT_THAT(directory.ReadTouch(directory.TouchPath()), IsOkAndHolds(touch));
+  EXPECT_THAT(directory.ReadTouch(directory.ObservedTouchPath()),
+              StatusIs(absl::StatusCode::kNotFound));
   const absl::StatusOr<ProcessRecord> record = directory.ReadProcesses(directory.StepPath());
   ASSERT_THAT(record, IsOk());
   EXPECT_EQ(record->processes, (std::vector<ProcessId>{{7, 8}, {9, 10}}));

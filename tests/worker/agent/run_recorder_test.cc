@@ -25,6 +25,7 @@ using testing::FakeClock;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
+using ::testing::Not;
 
 const std::optional<StepExit> kRuns = std::nullopt;
 const std::optional<StepExit> kEnded = StepExit{0, "finished"};
@@ -142,8 +143,10 @@ TEST_F(RunRecorderTest, ProgressAndTouchAreInTheSameSequence) {
   Open();
   Log("one\n");
   AppendTo(directory_.ProgressPath(), "{\"epoch\": 1}\n");
-  ASSERT_THAT(directory_.WriteTouch({.path = "/d/a", .mechanism = "fanotify", .stamp = {77, 88}}),
-              IsOk());
+  ASSERT_THAT(
+      directory_.WriteTouch(
+          {.path = "/d/a", .mechanism = "fanotify", .is_attributed = true, .stamp = {77, 88}}),
+      IsOk());
   ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
   ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
   Sync();
@@ -183,13 +186,36 @@ TEST_F(RunRecorderTest, ALineThatBreaksARuleBringsItsFinding) {
 TEST_F(RunRecorderTest, AReadBeforeTheClockStartedIsAFinding) {
   Open();
   const int64_t touch_ms = absl::ToUnixMillis(clock_.Wall());
-  ASSERT_THAT(directory_.WriteTouch(
-                  {.path = "/d/train/a", .mechanism = "fanotify", .stamp = {touch_ms * 1000, 1}}),
+  ASSERT_THAT(directory_.WriteTouch({.path = "/d/train/a",
+                                     .mechanism = "fanotify",
+                                     .is_attributed = true,
+                                     .stamp = {touch_ms * 1000, 1}}),
               IsOk());
   Log(Record("INTERVAL_START", "run_start", "null", touch_ms + 5000));
   ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
   Sync();
   EXPECT_THAT(Events(), Contains(HasSubstr("finding R-TIM-001")));
+}
+
+TEST_F(RunRecorderTest, AnObservedTouchWarnsAndTheRunsOwnIsJudgedBesideIt) {
+  Open();
+  const int64_t touch_ms = absl::ToUnixMillis(clock_.Wall());
+  ASSERT_THAT(directory_.WriteTouch(
+                  {.path = "/d/train/a", .mechanism = "fanotify", .stamp = {touch_ms * 1000, 1}}),
+              IsOk());
+  ASSERT_THAT(directory_.WriteTouch({.path = "/d/train/a",
+                                     .mechanism = "fanotify",
+                                     .is_attributed = true,
+                                     .stamp = {(touch_ms + 6000) * 1000, 2}}),
+              IsOk());
+  Log(Record("INTERVAL_START", "run_start", "null", touch_ms + 5000));
+
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+
+  EXPECT_THAT(Events(), Contains(HasSubstr("finding R-TIM-006")));
+  EXPECT_THAT(Events(), Not(Contains(HasSubstr("finding R-TIM-001"))));
+  EXPECT_THAT(recorder_->Observation(true, kRuns).artifacts, IsEmpty());
 }
 
 TEST_F(RunRecorderTest, OtherNodesRecordTheirTouchOnly) {
@@ -203,7 +229,7 @@ TEST_F(RunRecorderTest, OtherNodesRecordTheirTouchOnly) {
   ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
   EXPECT_THAT(Events(), ElementsAre("1 touch"));
   EXPECT_THAT(recorder_->Observation(true, kEnded).artifacts,
-              ElementsAre("touch_1.json", "system_1.json"));
+              ElementsAre("observed_1.json", "system_1.json"));
 }
 
 // Goal: a crash of the agent between any two moments changes nothing. How: the same log grows in
@@ -221,7 +247,9 @@ TEST_F(RunRecorderTest, CrashesLeaveNoGapAndNoRepeat) {
     Open();
     for (size_t i = 0; i < pieces.size(); ++i) {
       Log(pieces[i]);
-      if (i == 10) CHECK_OK(directory_.WriteTouch({.path = "/d/a", .mechanism = "fanotify"}));
+      if (i == 10)
+        CHECK_OK(directory_.WriteTouch(
+            {.path = "/d/a", .mechanism = "fanotify", .is_attributed = true}));
       EXPECT_THAT(recorder_->Observe(kRuns), IsOk());
       if (i % 2 == 0) Sync();
       if (crashes) Open();

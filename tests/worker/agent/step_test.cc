@@ -4,9 +4,12 @@
 
 #include <signal.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -47,6 +50,17 @@ class StepTest : public ::testing::Test {
   std::string Read(const std::string& path) {
     const absl::StatusOr<std::string> text = ReadFile(path);
     return text.ok() ? *text : text.status().ToString();
+  }
+  // A trainer that reads `file` and lives until the step has written the touch down.
+  std::string Reading(const std::string& file) const {
+    return absl::StrCat("read x < ", file, "\nuntil [ -e ", directory_.TouchPath(), " -o -e ",
+                        directory_.ObservedTouchPath(), " ]; do sleep 0.01; done");
+  }
+  // The run's touch where this process may use fanotify, else what was observed.
+  absl::StatusOr<Touch> ReadTouch() const {
+    return directory_.ReadTouch(FileExists(directory_.TouchPath())
+                                    ? directory_.TouchPath()
+                                    : directory_.ObservedTouchPath());
   }
   // Blocks until the trainer has written to the named pipe.
   void MakePipe() { ASSERT_EQ(system(("mkfifo " + pipe_).c_str()), 0); }
@@ -115,7 +129,7 @@ TEST_F(StepTest, ReportsCodesAndSignalsOfTrainers) {
   };
   for (const Case& c :
        {Case{"exit 3", 3, "dataset is missing"}, Case{"exit 42", 42, "code of its own"},
-        Case{"kill -SEGV $$", 128 + SIGSEGV, "signal 11"}}) {
+        Case{"exit 10", 1, "code of its own"}, Case{"kill -SEGV $$", 128 + SIGSEGV, "signal 11"}}) {
     SCOPED_TRACE(c.script);
     ASSERT_THAT(RemoveTree(directory_.path()), IsOk());
     run_.Trainer(c.script);
@@ -190,25 +204,55 @@ TEST_F(StepTest, TwoStepsAtOnceStartTheRunOnce) {
 }
 
 TEST_F(StepTest, WitnessesTheFirstTouchOfTheDataset) {
-  run_.Trainer("cat $DATA/train/a.bin $DATA/validation/a.bin > /dev/null");
+  run_.Trainer(Reading("$DATA/train/a.bin"));
   const Stamp before = StampNow(clock_);
   EXPECT_EQ(Run().code, 0);
-  const absl::StatusOr<Touch> touch = directory_.ReadTouch();
+  const absl::StatusOr<Touch> touch = ReadTouch();
   ASSERT_THAT(touch, IsOk());
   EXPECT_EQ(touch->path, run_.dir.Path("dataset/train/a.bin"));
   EXPECT_GT(touch->stamp.mono_ns, before.mono_ns);
   EXPECT_LT(touch->stamp.mono_ns, StampNow(clock_).mono_ns);
 }
 
+// Two agents on one host, without the power over fanotify: while runs of the one begin, the other
+// resets the caches of the same dataset, which opens every file. The first touch that is seen is
+// never that.
+TEST_F(StepTest, TheOtherAgentsCacheResetsTouchNothing) {
+  constexpr int kRuns = 25;
+  setenv("STEP_FANOTIFY", "0", 1);
+  const absl::Cleanup restore = [] { unsetenv("STEP_FANOTIFY"); };
+  RunFixture other;
+  other.spec.mutable_dataset()->set_path(run_.dir.Path("dataset"));
+  const RunDirectory others = *RunDirectory::ForRun(other.worker.data_directory(), other.key);
+  run_.Trainer("date +%s%6N > " + run_.dir.Path("begun") + "; " + Reading("$DATA/train/a.bin"));
+  for (int i = 0; i < kRuns; ++i) {
+    for (const RunDirectory* directory : {&directory_, &others})
+      ASSERT_THAT(RemoveTree(directory->path()), IsOk());
+    const ProcessId own = Start();
+    ASSERT_THAT(PrepareRun(others, other.spec, other.worker, "{}"), IsOk());
+    const absl::StatusOr<ProcessId> second = StartStepProcess(others, STEP_RUNNER);
+    ASSERT_THAT(second, IsOk());
+
+    EXPECT_EQ(Finish(own).code, 0);
+    EXPECT_THAT(WaitForExit(*second, kPatience), IsOkAndHolds(0));
+
+    EXPECT_FALSE(FileExists(directory_.TouchPath())) << "inotify attributes nothing";
+    const absl::StatusOr<Touch> touch = directory_.ReadTouch(directory_.ObservedTouchPath());
+    ASSERT_THAT(touch, IsOk());
+    int64_t begun_us = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(Read(run_.dir.Path("begun")), &begun_us));
+    EXPECT_GE(touch->stamp.wall_us, begun_us) << "run " << i << " " << TouchJson(*touch);
+  }
+}
+
 TEST_F(StepTest, WhereStagingIsNotTimedTheFirstReadOfTheCopyCounts) {
   run_.spec.mutable_dataset()->set_is_staged(true);
   run_.spec.set_is_staging_timed(false);
-  run_.Trainer(
-      "cp $DATA/train/a.bin $STAGE/train/a.bin\n"
-      "cp $DATA/validation/a.bin $STAGE/validation/a.bin\n"
-      "cat $STAGE/validation/a.bin > /dev/null");
+  run_.Trainer(std::string("cp $DATA/train/a.bin $STAGE/train/a.bin\n"
+                           "cp $DATA/validation/a.bin $STAGE/validation/a.bin\n") +
+               Reading("$STAGE/validation/a.bin"));
   EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
-  const absl::StatusOr<Touch> touch = directory_.ReadTouch();
+  const absl::StatusOr<Touch> touch = ReadTouch();
   ASSERT_THAT(touch, IsOk());
   EXPECT_EQ(touch->path, run_.dir.Path("stage/r-1-g1/validation/a.bin"));
   EXPECT_EQ(touch->access, "read");
@@ -245,11 +289,23 @@ TEST_F(StepTest, ADeadStepIsResolvedAndItsTrainersKilled) {
 
   ASSERT_THAT(exit, IsOk());
   ASSERT_TRUE(exit->has_value());
-  EXPECT_EQ((*exit)->code, static_cast<int>(ExitCode::kInternal));
+  EXPECT_EQ((*exit)->code, static_cast<int>(ExitCode::kNodeFailed));
   EXPECT_THAT((*exit)->reason, HasSubstr("supervised the trainers died"));
   while (IsRunning(trainers->processes.front())) {  // SIGKILL is on its way
   }
   EXPECT_THAT(directory_.ReadExit(), IsOkAndHolds(**exit));
+}
+
+TEST_F(StepTest, ARunOfAnEarlierBootWasLostByItsNode) {
+  ASSERT_THAT(PrepareRun(directory_, run_.spec, run_.worker, "{}"), IsOk());
+  ASSERT_THAT(WriteFileAtomic(directory_.StepPath(), R"({"boot_id": "before", "processes": []})"),
+              IsOk());
+
+  const absl::StatusOr<std::optional<StepExit>> exit = ResolveExit(directory_, clock_);
+
+  ASSERT_THAT(exit, IsOk());
+  EXPECT_EQ(**exit, (StepExit{static_cast<int>(ExitCode::kNodeFailed),
+                              "the node was restarted while it ran"}));
 }
 
 TEST_F(StepTest, AStepThatNeverBeganCannotBeginOnceItIsResolved) {

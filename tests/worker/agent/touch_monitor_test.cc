@@ -55,8 +55,29 @@ class TouchMonitorTest : public ::testing::TestWithParam<bool> {
   void Run(const std::string& script) {
     const absl::StatusOr<ProcessId> child = Spawn({.argv = {"/bin/sh", "-c", script}});
     ASSERT_THAT(child, IsOk());
-    pid_ = child->pid;
     ASSERT_THAT(WaitForExit(*child, kPatience), IsOkAndHolds(0));
+  }
+  void MakePipes() {
+    ASSERT_EQ(mkfifo(done_.c_str(), 0600), 0);
+    ASSERT_EQ(mkfifo(judged_.c_str(), 0600), 0);
+  }
+  // Starts a shell that lives on when `script` is done, until Release: what it has touched can be
+  // told to be its.
+  void Hold(const std::string& script) {
+    MakePipes();
+    const absl::StatusOr<ProcessId> child = Spawn({.argv = {"/bin/sh", "-c", Held(script)}});
+    ASSERT_THAT(child, IsOk());
+    held_ = *child;
+    ASSERT_THAT(ReadFile(done_), IsOk());
+  }
+  std::string Held(const std::string& script) const {
+    return script + "; echo > " + done_ + "; read y < " + judged_;
+  }
+  void Release() {
+    Run("echo > " + judged_);
+    ASSERT_THAT(WaitForExit(held_, kPatience), IsOk());
+    for (const std::string& pipe : {done_, judged_})
+      ASSERT_THAT(RemoveTree(pipe), IsOk());
   }
   static std::optional<Touch> Take(TouchMonitor* monitor) {
     const absl::StatusOr<std::optional<Touch>> touch = monitor->Poll();
@@ -65,8 +86,10 @@ class TouchMonitorTest : public ::testing::TestWithParam<bool> {
   }
 
   const TempDir dir_;
+  const std::string done_ = dir_.Path("done");
+  const std::string judged_ = dir_.Path("judged");
   FakeClock clock_;
-  pid_t pid_ = 0;
+  ProcessId held_;
 };
 
 #define ARM_OR_SKIP(monitor, is_read_only)                 \
@@ -79,28 +102,71 @@ TEST_P(TouchMonitorTest, SeesAnotherProcessReadAFile) {
   EXPECT_EQ(Take(&*monitor), std::nullopt);
   clock_.Advance(absl::Seconds(3));
 
-  Run("exec cat " + dir_.Path("train/a.bin") + " > /dev/null");
+  Hold("read x < " + dir_.Path("train/a.bin"));
 
   pollfd entry{monitor->fd(), POLLIN, 0};
   ASSERT_EQ(poll(&entry, 1, 60'000), 1);
   const std::optional<Touch> touch = Take(&*monitor);
   ASSERT_TRUE(touch.has_value());
   EXPECT_EQ(touch->path, dir_.Path("train/a.bin"));
-  EXPECT_EQ(touch->access, "open");
   EXPECT_EQ(touch->mechanism, monitor->mechanism());
   EXPECT_EQ(touch->stamp, StampNow(clock_));
-  if (GetParam()) {
-    EXPECT_EQ(touch->pid, pid_);
-  }
+  EXPECT_EQ(touch->is_attributed, GetParam());
+  EXPECT_EQ(touch->access, GetParam() ? "open" : "read");
+  EXPECT_EQ(touch->pid, GetParam() ? held_.pid : 0);
+  Release();
 }
 
 TEST_P(TouchMonitorTest, ReportsOnlyTheFirstTouch) {
   ARM_OR_SKIP(monitor, false);
-  Run("cat " + dir_.Path("train/a.bin") + " " + dir_.Path("validation/a.bin") + " > /dev/null");
+  Hold("read x < " + dir_.Path("train/a.bin") + "; read x < " + dir_.Path("validation/a.bin"));
   EXPECT_TRUE(Take(&*monitor).has_value());
   Run("cat " + dir_.Path("validation/a.bin") + " > /dev/null");
   EXPECT_EQ(Take(&*monitor), std::nullopt);
   EXPECT_EQ(monitor->fd(), -1);
+  Release();
+}
+
+// An agent that resets the caches opens all files and reads none.
+TEST_P(TouchMonitorTest, WhereNobodyIsNamedOpeningIsNoTouch) {
+  if (GetParam()) GTEST_SKIP() << "fanotify names the process";
+  ARM_OR_SKIP(monitor, false);
+  Run(": < " + dir_.Path("train/a.bin"));
+  EXPECT_EQ(Take(&*monitor), std::nullopt);
+}
+
+TEST_P(TouchMonitorTest, AProcessThatHasEndedAccusesNobody) {
+  if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
+  ARM_OR_SKIP(monitor, false);
+  Run("exec cat " + dir_.Path("train/a.bin") + " > /dev/null");
+
+  const std::optional<Touch> ended = Take(&*monitor);
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_FALSE(ended->is_attributed);
+  Run("exec cat " + dir_.Path("train/a.bin") + " > /dev/null");
+  EXPECT_EQ(Take(&*monitor), std::nullopt) << "one of a kind is enough";
+
+  Hold("read x < " + dir_.Path("train/a.bin"));
+  const std::optional<Touch> own = Take(&*monitor);
+  ASSERT_TRUE(own.has_value());
+  EXPECT_TRUE(own->is_attributed);
+  EXPECT_EQ(monitor->fd(), -1);
+  Release();
+}
+
+TEST_P(TouchMonitorTest, AStrangerAccusesNobody) {
+  if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
+  ARM_OR_SKIP(monitor, false);
+  MakePipes();
+  Run("(" + Held("read x < " + dir_.Path("train/a.bin")) + ") &");  // its parent ends: an orphan
+  ASSERT_THAT(ReadFile(done_), IsOk());
+
+  const std::optional<Touch> touch = Take(&*monitor);
+
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_FALSE(touch->is_attributed);
+  EXPECT_EQ(touch->process, "sh");
+  Run("echo > " + judged_);
 }
 
 TEST_P(TouchMonitorTest, ListingAndWritingAreNoTouchOfAStagedCopy) {
@@ -139,8 +205,8 @@ INSTANTIATE_TEST_SUITE_P(Mechanisms, TouchMonitorTest, ::testing::Bool(),
                          });
 
 // Two runs of one node may read the same dataset: each witnesses its own touch only. The other
-// run's step is played by a shell that leads a session of its own and lives until its touch was
-// judged.
+// run's step is played by a shell that leads a session of its own, does not descend from this
+// process and lives until its touch was judged.
 TEST_P(TouchMonitorTest, AnotherRunOnTheNodeIsNotThisRun) {
   if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
   const std::string shell = std::filesystem::canonical("/bin/sh").string();
@@ -149,25 +215,43 @@ TEST_P(TouchMonitorTest, AnotherRunOnTheNodeIsNotThisRun) {
       &clock_);
   ASSERT_THAT(monitor, IsOk());
   if (Skips(*monitor)) GTEST_SKIP() << "this process may not use fanotify";
-  const std::string done = dir_.Path("done");
-  const std::string judged = dir_.Path("judged");
+  const std::string done = dir_.Path("other_done");
+  const std::string judged = dir_.Path("other_judged");
   ASSERT_EQ(mkfifo(done.c_str(), 0600), 0);
   ASSERT_EQ(mkfifo(judged.c_str(), 0600), 0);
-  const absl::StatusOr<ProcessId> other =
-      Spawn({.argv = {shell, "-c",
-                      "read x < " + dir_.Path("train/a.bin") + "; echo > " + done + "; read y < " +
-                          judged},
-             .new_session = true});
-  ASSERT_THAT(other, IsOk());
+  Run("setsid " + shell + " -c 'read x < " + dir_.Path("train/a.bin") + "; echo > " + done +
+      "; read y < " + judged + "' &");
   ASSERT_THAT(ReadFile(done), IsOk());
 
   EXPECT_EQ(Take(&*monitor), std::nullopt);
-  Run("cat " + dir_.Path("train/a.bin") + " > /dev/null");
-  EXPECT_NE(Take(&*monitor), std::nullopt);
+  Hold("read x < " + dir_.Path("train/a.bin"));
+  EXPECT_TRUE(Take(&*monitor)->is_attributed);
 
-  ASSERT_THAT(WriteFileAtomic(dir_.Path("line"), "\n"), IsOk());
-  Run("cat " + dir_.Path("line") + " > " + judged);
-  EXPECT_THAT(WaitForExit(*other, kPatience), IsOkAndHolds(0));
+  Run("echo > " + judged);
+  Release();
+}
+
+// A trainer that starts the step's own program is not another run by that.
+TEST_P(TouchMonitorTest, AStepThatTheRunItselfStartedIsOfTheRun) {
+  if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
+  const std::string shell = std::filesystem::canonical("/bin/sh").string();
+  absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
+      {.directories = {dir_.Path("train"), dir_.Path("validation")}, .step_program = shell},
+      &clock_);
+  ASSERT_THAT(monitor, IsOk());
+  if (Skips(*monitor)) GTEST_SKIP() << "this process may not use fanotify";
+  const std::string read = dir_.Path("fake_read");
+  const std::string judged = dir_.Path("fake_judged");
+
+  Hold("mkfifo " + read + " " + judged + "; setsid " + shell + " -c 'read x < " +
+       dir_.Path("train/a.bin") + "; echo > " + read + "; read y < " + judged + "' & read z < " +
+       read);
+
+  const std::optional<Touch> touch = Take(&*monitor);
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_TRUE(touch->is_attributed);
+  Run("echo > " + judged);
+  Release();
 }
 
 TEST(TouchMonitorArmTest, AMissingFolderIsNamed) {
