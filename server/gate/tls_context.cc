@@ -36,8 +36,9 @@ bool Offers(absl::string_view offered, absl::string_view protocol) {
 int ChooseProtocol(SSL* ssl, const unsigned char** chosen, unsigned char* size,
                    const unsigned char* offered, unsigned int offered_size, void* /*unused*/) {
   const absl::string_view list(reinterpret_cast<const char*>(offered), offered_size);
-  const absl::string_view protocol = Offers(list, kHttp2)   ? kHttp2
-                                     : Offers(list, kHttp1) ? kHttp1
+  // gRPC's clients offer h2 alone; those of the web, which offer both, come with a question.
+  const absl::string_view protocol = Offers(list, kHttp1)   ? kHttp1
+                                     : Offers(list, kHttp2) ? kHttp2
                                                             : absl::string_view();
   if (protocol.empty()) return SSL_TLSEXT_ERR_ALERT_FATAL;
   if (protocol == kHttp2)

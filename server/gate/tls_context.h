@@ -1,8 +1,8 @@
 // How the coordinator speaks TLS.
 //
-// What a client offers by ALPN decides what is asked of it: who wants to speak HTTP/2, and so reach
-// gRPC, must show a certificate of our CA before the handshake ends; everybody else gets HTTP/1.1
-// and is asked for nothing. TLS 1.3 only; no resumption, so that every connection shows its
+// What a client offers by ALPN decides what is asked of it: who speaks HTTP/2 alone, as gRPC does,
+// must show a certificate of our CA before the handshake ends; everybody else gets HTTP/1.1 and is
+// asked for nothing. TLS 1.3 only; no resumption, so that every connection shows its
 // certificate anew.
 
 #ifndef SERVER_GATE_TLS_CONTEXT_H_

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <future>
@@ -29,6 +30,7 @@
 #include "server/auth/certificate_generation.h"
 #include "server/auth/certificate_token.h"
 #include "server/gate/gate.h"
+#include "server/gate/stream.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -38,6 +40,8 @@ namespace {
 using assay::testing::IsOk;
 using assay::testing::StatusIs;
 using assay::testing::TempDir;
+
+using SslContext = std::unique_ptr<SSL_CTX, OpenSslFree<SSL_CTX_free>>;
 
 // Answers every enrolment with what it saw of the caller.
 class Mirror final : public v1::EnrolmentService::CallbackService {
@@ -126,6 +130,15 @@ class EvidenceTest : public ::testing::Test {
     return endpoint;
   }
 
+  UniqueFd Connect() const {
+    const int port = std::stoi(Tls().target.substr(Tls().target.rfind(':') + 1));
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return fd;
+  }
+
   // What the server saw, or the error's code.
   std::string Call(const Endpoint& endpoint) {
     const auto channel = MakeChannel(endpoint);
@@ -199,16 +212,26 @@ TEST_F(EvidenceTest, StrangersAreAskedAndAnsweredOverHttps) {
               StatusIs(absl::StatusCode::kUnavailable));
 }
 
+TEST_F(EvidenceTest, AClientThatOffersBothProtocolsIsAskedForNothing) {
+  // As curl and browsers do.
+  static constexpr unsigned char kBoth[] = "\x02h2\x08http/1.1";
+  const SslContext context(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX_set_alpn_protos(context.get(), kBoth, sizeof(kBoth) - 1);
+  const UniqueFd fd = Connect();
+  const gate::SslPtr ssl(SSL_new(context.get()));
+  SSL_set_fd(ssl.get(), fd.get());
+  ASSERT_EQ(SSL_connect(ssl.get()), 1);
+  const std::string request = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+  ASSERT_GT(SSL_write(ssl.get(), request.data(), static_cast<int>(request.size())), 0);
+  std::array<char, 4096> buffer{};
+  ASSERT_GT(SSL_read(ssl.get(), buffer.data(), static_cast<int>(buffer.size())), 0);
+  EXPECT_THAT(std::string(buffer.data()), ::testing::HasSubstr("GET /healthz"));
+}
+
 TEST_F(EvidenceTest, SilentStrangersDoNotKeepOthersOut) {
-  const int port = std::stoi(Tls().target.substr(Tls().target.rfind(':') + 1));
   std::vector<UniqueFd> silent;
-  for (int i = 0; i < 300; ++i) {
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    silent.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(connect(silent.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)),
-              0);
-  }
+  for (int i = 0; i < 300; ++i)
+    silent.push_back(Connect());
   EXPECT_EQ(Call(As("w0")), "user=- cn=w0 token=");
 }
 
