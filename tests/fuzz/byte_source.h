@@ -3,6 +3,7 @@
 #ifndef TESTS_FUZZ_BYTE_SOURCE_H_
 #define TESTS_FUZZ_BYTE_SOURCE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -36,26 +37,11 @@ class ByteSource {
     return values[Below(kCount)];
   }
 
-  // Mostly `usual`; else what is next to it, or at an end of what the type holds.
+  // Mostly `usual`; else what is next to it, 0 or -1, or an end of `min` to `max`.
   template <typename Int>
-  Int Near(Int usual) {
-    using Limits = std::numeric_limits<Int>;
-    switch (Below(96)) {
-      case 95:
-        return Limits::max();
-      case 94:
-        return Limits::min();
-      case 93:
-        return 0;
-      case 92:
-        return -1;
-      case 91:
-        return usual == Limits::max() ? usual : static_cast<Int>(usual + 1);
-      case 90:
-        return usual == Limits::min() ? usual : static_cast<Int>(usual - 1);
-      default:
-        return usual;
-    }
+  Int Near(Int usual, Int min = std::numeric_limits<Int>::min(),
+           Int max = std::numeric_limits<Int>::max()) {
+    return std::clamp(Choose(usual, min, max), min, max);
   }
 
   // Mostly `usual`; else empty, long, or with bytes that mean something elsewhere.
@@ -77,6 +63,26 @@ class ByteSource {
   }
 
  private:
+  template <typename Int>
+  Int Choose(Int usual, Int min, Int max) {
+    switch (Below(96)) {
+      case 95:
+        return max;
+      case 94:
+        return min;
+      case 93:
+        return 0;
+      case 92:
+        return -1;
+      case 91:
+        return usual == max ? usual : static_cast<Int>(usual + 1);
+      case 90:
+        return usual == min ? usual : static_cast<Int>(usual - 1);
+      default:
+        return usual;
+    }
+  }
+
   absl::string_view bytes_;
 };
 

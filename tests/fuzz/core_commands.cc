@@ -17,6 +17,10 @@ using core::RunId;
 using core::SubmissionId;
 
 constexpr uint32_t kWorkerCount = 5;
+// Outside of these a call does not reach the core (server/api/limits.h).
+constexpr int64_t kMicrosecondsMax = 253'402'300'799'000'000;  // the end of the year 9999
+constexpr int64_t kSeqMax = std::numeric_limits<int64_t>::max() - 1000;
+
 constexpr absl::string_view kPeople[] = {"alice", "bob", "carol"};
 
 class Decoder {
@@ -138,8 +142,8 @@ class Decoder {
     core::Synchronize call{.worker = worker, .report = std::move(report)};
     call.description = Description();
     if (bytes_.Rarely(4)) {
-      call.clock_offset_us = bytes_.Near<int64_t>(1000);
-      call.clock_offset_uncertainty_us = bytes_.Near<int64_t>(100);
+      call.clock_offset_us = bytes_.Near<int64_t>(1000, -kMicrosecondsMax, kMicrosecondsMax);
+      call.clock_offset_uncertainty_us = bytes_.Near<int64_t>(100, 0, kMicrosecondsMax);
     }
     call.is_leaving = bytes_.Rarely(16);
     return call;
@@ -200,14 +204,16 @@ class Decoder {
     command.node_rank = bytes_.Near<int32_t>(static_cast<int32_t>(rank));
     const int64_t last_seq = is_there ? it->second.nodes[rank].last_seq : 0;
     command.worker = is_there && !bytes_.Rarely(8) ? it->second.nodes[rank].worker : WorkerName();
-    int64_t seq = bytes_.Near<int64_t>(last_seq + 1);
+    int64_t seq = bytes_.Near<int64_t>(last_seq + 1, std::numeric_limits<int64_t>::min(), kSeqMax);
     for (uint32_t count = bytes_.Below(4); count > 0; --count) {
-      command.events.push_back({.seq = seq,
-                                .kind = bytes_.Pick(kKinds),
-                                .text = bytes_.TextLike("line"),
-                                .wall_us = bytes_.Near<int64_t>(1'700'000'000'000'000),
-                                .mono_ns = bytes_.Near<int64_t>(5)});
-      seq = seq == std::numeric_limits<int64_t>::max() || bytes_.Rarely(16) ? 1 : seq + 1;
+      command.events.push_back(
+          {.seq = seq,
+           .kind = bytes_.Pick(kKinds),
+           .text = bytes_.TextLike("line"),
+           .wall_us = bytes_.Near<int64_t>(1'700'000'000'000'000, 0, kMicrosecondsMax),
+           .mono_ns = bytes_.Near<int64_t>(5),
+           .is_attributed = bytes_.Below(2) == 0});
+      seq = seq == kSeqMax || bytes_.Rarely(16) ? 1 : seq + 1;
     }
     return FromWorker(command.worker, std::move(command));
   }

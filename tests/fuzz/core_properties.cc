@@ -227,11 +227,21 @@ class Model {
       for (const core::RunNode& node : run.nodes)
         CHECK(node.is_released || state.workers.at(node.worker).run == run.id);
     }
+    if (!run.nodes.empty() && core::IsSettled(run)) CheckSealed(run);
     if (!core::IsTerminal(run.state)) return;
     const auto [it, is_new] = ended_.emplace(run.id, run);
     const core::Run& end = it->second;
     CHECK(run.state == end.state && run.ended_at_us == end.ended_at_us) << run.id;
     CHECK(run.facts == end.facts && run.generation == end.generation) << run.id;
+  }
+
+  // What still comes of a run on which nobody works any more is evidence of nothing.
+  void CheckSealed(const core::Run& run) {
+    const auto [it, is_new] = sealed_.emplace(run.id, run);
+    const core::Run& end = it->second;
+    CHECK(run.artifacts == end.artifacts) << run.id;
+    CHECK(run.first_touch == end.first_touch) << run.id;
+    CHECK(run.observed_touch == end.observed_touch) << run.id;
   }
 
   // Time passes only where something waits for it, and then something happens.
@@ -252,6 +262,7 @@ class Model {
   std::vector<core::RecordedEvent> log_;
   std::map<RunId, core::Run> archive_;  // every run, as last committed
   std::map<RunId, core::Run> ended_;    // every run that has ended, as it was then
+  std::map<RunId, core::Run> sealed_;   // every run that all nodes have ended, as it was then
   std::set<core::SubmissionId> submissions_;
   std::set<core::TokenId> tokens_;
   std::map<std::pair<RunId, int32_t>, int64_t> last_seqs_;

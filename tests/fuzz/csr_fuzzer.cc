@@ -1,0 +1,12 @@
+// libFuzzer target: build/fuzz/bin/csr_fuzzer tests/fuzz/corpus/csr
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/gate_properties.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  assay::testing::CheckCertificateRequest(
+      absl::string_view(reinterpret_cast<const char*>(data), size));
+  return 0;
+}
