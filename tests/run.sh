@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds everything and runs all tests of one preset.
-# Usage: tests/run.sh [preset]     presets: dev (default), clang, asan, tsan, coverage, fuzz
+# Usage: tests/run.sh [preset]     presets: dev (default), clang, asan, tsan, coverage, fuzz, and
+#   attack: a minute of each attack that dev makes for seconds (tests/attack), in dev's build
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-dev}
@@ -14,7 +15,9 @@ status=0
 cmake --workflow --preset "$preset" || status=$?
 
 # A test that skips itself says why; the reasons are repeated here, where they are read.
-log=build/$preset/Testing/Temporary/LastTest.log
+build=$preset
+[[ $preset == attack ]] && build=dev
+log=build/$build/Testing/Temporary/LastTest.log
 if [[ -f $log ]] && grep -q ': Skipped$' "$log"; then
   echo "== skipped, so not tested here:"
   grep --no-group-separator -A1 ': Skipped$' "$log" | grep -v ': Skipped$' | sort -u | sed 's/^/  /'

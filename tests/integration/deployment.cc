@@ -95,9 +95,16 @@ tls {
 absl::StatusOr<absl::Duration> Deployment::Start(absl::string_view more) {
   RETURN_IF_ERROR(WriteFileAtomic(dir_.Path("assayd.conf"), Config(more)));
   const absl::Time start = absl::Now();
-  ASSIGN_OR_RETURN(process_,
-                   Spawn({.argv = {Program(), absl::StrCat("--config=", dir_.Path("assayd.conf"))},
-                          .output_path = log_.path()}));
+  SpawnOptions options = {.argv = {Program(), absl::StrCat("--config=", dir_.Path("assayd.conf"))},
+                          .output_path = log_.path()};
+  if (descriptor_limit_.has_value())
+    options.argv = {"/bin/sh",
+                    "-c",
+                    absl::StrCat("ulimit -n ", *descriptor_limit_, " && exec \"$@\""),
+                    "sh",
+                    options.argv[0],
+                    options.argv[1]};
+  ASSIGN_OR_RETURN(process_, Spawn(options));
   std::optional<std::string> line;
   do {
     line = log_.WaitFor(" serv");

@@ -4,6 +4,7 @@
 #define TESTS_INTEGRATION_DEPLOYMENT_H_
 
 #include <grpcpp/channel.h>
+#include <sys/types.h>
 
 #include <memory>
 #include <optional>
@@ -73,6 +74,9 @@ class Deployment {
   // The TCP port from the next Start on; at first the kernel chooses.
   void set_port(const std::string& port) { port_ = port; }
 
+  // How many descriptors assayd may have open from the next Start on; at first as many as the test.
+  void set_descriptor_limit(int limit) { descriptor_limit_ = limit; }
+
   // Starts assayd and waits until it serves. Returns how long that took.
   absl::StatusOr<absl::Duration> Start(absl::string_view more = "");
   // kill -9, and waits for the end.
@@ -81,6 +85,9 @@ class Deployment {
   absl::StatusOr<int> Terminate();
   // Runs assayd with `arguments` to its end; its exit code, and its output in `output`.
   absl::StatusOr<int> RunOnce(const std::vector<std::string>& arguments, std::string* output);
+
+  // The running assayd.
+  pid_t pid() const { return process_->pid; }
 
   Endpoint Unix() const;
   // The TCP address and the CA; alone they are enough for nothing but the two below.
@@ -102,6 +109,7 @@ class Deployment {
 
   TempDir dir_;
   std::string port_ = "0";
+  std::optional<int> descriptor_limit_;
   CertificateAndKey ca_;
   LogTail log_;
   std::optional<ProcessId> process_;
