@@ -22,8 +22,12 @@ enum class ExitCode : int {
   kDisk = 8,             // the log or the staging area cannot be written
   kTerminated = 9,       // asked to stop (SIGTERM) and did
   kNodeFailed = 10,      // the node lost the run: no trainer ever gives this
+  kIntruder = 11,        // a message that no rank of the run sent
   kUnknownSignal = 128,  // plus the signal's number, as a shell reports it
 };
+
+// The last one that a trainer ends with by itself.
+inline constexpr ExitCode kLastExitCode = ExitCode::kIntruder;
 
 // A sentence for people. Codes above 128 name the signal family.
 inline absl::string_view Describe(ExitCode code) {
@@ -50,6 +54,8 @@ inline absl::string_view Describe(ExitCode code) {
       return "stopped on request";
     case ExitCode::kNodeFailed:
       return "the node lost the run";
+    case ExitCode::kIntruder:
+      return "somebody who is no rank of this run sends messages to its ranks";
     case ExitCode::kUnknownSignal:
       return "killed by a signal";
   }

@@ -1,6 +1,8 @@
 // All-reduce between whole processes on this host: our ring over UCX against Open MPI.
 //
-//   allreduce_bench [RANKS...]      default: 2 3 4
+//   allreduce_bench [RANKS...]            default: 2 3 4
+//   allreduce_bench --seals [RANKS...]    default: 2; ours alone, messages with seals against plain
+//   ones
 //
 // Both sides sum float32 in place in the same loop (allreduce_loop.h). They run in turn, three
 // times each; printed is the median of the three medians per size, and their ratio: above 1, ours
@@ -9,6 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <span>
@@ -19,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 #include "common/clock.h"
@@ -37,6 +41,13 @@ namespace {
 
 constexpr int kRepeats = 3;
 constexpr absl::Duration kPatience = absl::Minutes(5);
+
+// How our side is run.
+struct Variant {
+  const char* name = "";
+  const char* transports = "posix,self";  // UCX_TLS
+  const char* sealing = "plain";          // or "sealed"
+};
 
 using Medians = std::map<size_t, std::vector<double>>;  // seconds, by bytes
 
@@ -74,7 +85,7 @@ void WaitForSuccess(const ProcessId& process, const std::string& output) {
   CHECK(*code == 0) << "exit code " << *code << ": " << *ReadFile(output);
 }
 
-void RunOurs(const std::string& program, int ranks, Medians* medians) {
+void RunOurs(const std::string& program, int ranks, const Variant& variant, Medians* medians) {
   const testing::TempDir dir;
   const RealClock clock;
   std::string address;
@@ -87,9 +98,11 @@ void RunOurs(const std::string& program, int ranks, Medians* medians) {
   std::vector<ProcessId> processes;
   const auto output = [&](int rank) { return dir.Path(absl::StrCat("rank", rank)); };
   for (int rank = 0; rank < ranks; ++rank) {
-    const absl::StatusOr<ProcessId> process = Spawn(
-        SpawnOptions{.argv = {program, "--rank", absl::StrCat(rank), absl::StrCat(ranks), address},
-                     .output_path = output(rank)});
+    const absl::StatusOr<ProcessId> process =
+        Spawn(SpawnOptions{.argv = {program, "--rank", absl::StrCat(rank), absl::StrCat(ranks),
+                                    address, variant.sealing},
+                           .environment = {absl::StrCat("UCX_TLS=", variant.transports)},
+                           .output_path = output(rank)});
     CHECK_OK(process.status());
     processes.push_back(*process);
   }
@@ -124,7 +137,7 @@ void Compare(const std::string& directory, int ranks) {
   Medians ours;
   Medians mpi;
   for (int i = 0; i < kRepeats; ++i) {
-    RunOurs(JoinPath(directory, "allreduce_bench"), ranks, &ours);
+    RunOurs(JoinPath(directory, "allreduce_bench"), ranks, Variant{}, &ours);
     if (has_mpi) RunOpenMpi(mpi_program, ranks, &mpi);
   }
   std::cout << absl::StrFormat("%d ranks\n%12s %12s %10s %12s %10s %7s\n", ranks, "bytes",
@@ -148,27 +161,55 @@ void Compare(const std::string& directory, int ranks) {
   std::cout << std::flush;
 }
 
+void CompareSeals(const std::string& directory, int ranks) {
+  constexpr Variant kVariants[] = {{"shared memory", "posix,self", "plain"},
+                                   {"shared memory", "posix,self", "sealed"},
+                                   {"TCP", "tcp,self", "plain"},
+                                   {"TCP", "tcp,self", "sealed"}};
+  Medians medians[std::size(kVariants)];
+  for (int i = 0; i < kRepeats; ++i) {
+    for (size_t v = 0; v < std::size(kVariants); ++v)
+      RunOurs(JoinPath(directory, "allreduce_bench"), ranks, kVariants[v], &medians[v]);
+  }
+  std::cout << absl::StrFormat("%d ranks\n%14s %12s %12s %12s %7s\n", ranks, "", "bytes",
+                               "plain us", "sealed us", "ratio");
+  for (size_t v = 0; v < std::size(kVariants); v += 2) {
+    for (const auto& [bytes, seconds] : medians[v]) {
+      const double plain = Median(seconds);
+      const double sealed = Median(medians[v + 1].at(bytes));
+      std::cout << absl::StrFormat("%14s %12d %12.1f %12.1f %7.2f\n", kVariants[v].name, bytes,
+                                   plain * 1e6, sealed * 1e6, sealed / plain);
+    }
+  }
+  std::cout << "load average " << ReadFile("/proc/loadavg").value_or("?") << std::flush;
+}
+
 int Main(std::span<char*> args) {
-  if (args.size() == 5 && absl::string_view(args[1]) == "--rank") {
-    comm::CollectiveOptions options{.rendezvous_address = args[4], .token = "bench"};
+  if (args.size() == 6 && absl::string_view(args[1]) == "--rank") {
+    comm::CollectiveOptions options{.rendezvous_address = args[4],
+                                    .token = "bench",
+                                    .sealing = absl::string_view(args[5]) == "sealed"
+                                                   ? comm::Sealing::kAlways
+                                                   : comm::Sealing::kNetworkTrusted};
     CHECK(absl::SimpleAtoi(args[2], &options.rank) &&
           absl::SimpleAtoi(args[3], &options.world_size));
     return RunRank(options);
   }
   const absl::StatusOr<std::string> directory = ProgramDirectory();
   CHECK_OK(directory.status());
+  const bool compares_seals = args.size() > 1 && absl::string_view(args[1]) == "--seals";
   std::vector<int> worlds;
-  for (const char* arg : args.subspan(1)) {
+  for (const char* arg : args.subspan(compares_seals ? 2 : 1)) {
     int ranks = 0;
     if (!absl::SimpleAtoi(arg, &ranks) || ranks < 2 || ranks > 64) {
-      std::cerr << "usage: allreduce_bench [RANKS...]   each 2 to 64\n";
+      std::cerr << "usage: allreduce_bench [--seals] [RANKS...]   each 2 to 64\n";
       return 2;
     }
     worlds.push_back(ranks);
   }
-  if (worlds.empty()) worlds = {2, 3, 4};
+  if (worlds.empty()) worlds = compares_seals ? std::vector<int>{2} : std::vector<int>{2, 3, 4};
   for (const int ranks : worlds)
-    Compare(*directory, ranks);
+    compares_seals ? CompareSeals(*directory, ranks) : Compare(*directory, ranks);
   return 0;
 }
 

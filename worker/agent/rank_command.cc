@@ -79,6 +79,7 @@ v1::RunSpec SpecOfRank(const v1::RunSpec& spec, int local_rank, const RunDirecto
   result.set_local_rank(local_rank);
   result.set_log_path(directory.ResultPath(spec.run_number()));
   result.set_progress_path(directory.ProgressPath());
+  result.set_is_rank_network_trusted(worker.is_rank_network_trusted());
   result.set_stage_directory(spec.dataset().is_staged() ? StageDirectory(directory, worker) : "");
   return result;
 }

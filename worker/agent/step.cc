@@ -55,9 +55,9 @@ std::string DescribeRankExit(const RankExit& exit) {
     return absl::StrCat("rank ", exit.rank, ": killed by signal ", exit.code - kSignalBase, " (",
                         strsignal(exit.code - kSignalBase), ")");
   }
-  const absl::string_view what = exit.code <= static_cast<int>(ExitCode::kTerminated)
-                                     ? Describe(static_cast<ExitCode>(exit.code))
-                                     : "ended with a code of its own";
+  const auto code = static_cast<ExitCode>(exit.code);
+  const bool is_known = code <= kLastExitCode && code != ExitCode::kNodeFailed;
+  const absl::string_view what = is_known ? Describe(code) : "ended with a code of its own";
   return absl::StrCat("rank ", exit.rank, ": ", what, " (code ", exit.code, ")");
 }
 

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 
 #include "common/clock.h"
+#include "worker/comm/protection.h"
 
 namespace assay::comm {
 
@@ -58,6 +59,9 @@ class Collective {
   // Where `peer` runs, for messages: "rank 2 (node7, pid 4711)".
   virtual std::string Describe(int peer) const = 0;
 
+  // What keeps strangers' messages out. The same on all ranks.
+  virtual Protection protection() const { return Protection::kOneProcess; }
+
   // Starts to send `bytes`, which must stay unchanged until Wait returns. Messages with one tag
   // between two ranks arrive in the order of their start. Never blocks; errors come from Wait.
   // `to.peer` must be another rank of this world.
@@ -70,6 +74,7 @@ class Collective {
   // Blocks until `request` is complete; then its slot is free.
   //   DEADLINE_EXCEEDED: not complete by `deadline`. UNAVAILABLE: a rank went away.
   //   DATA_LOSS: the message has another length: the ranks are not in the same operation.
+  //   UNAUTHENTICATED: no rank of this world sent the message.
   absl::Status Wait(Request request, MonoTime deadline);
 
   // Ends the communicator in order: blocks until every rank has called Close and all messages are

@@ -52,6 +52,7 @@ class CountingCollective final : public Collective {
   const Traffic& traffic() const { return traffic_; }
 
   std::string Describe(int peer) const override { return inner_->Describe(peer); }
+  Protection protection() const override { return inner_->protection(); }
   void OperationBegins(size_t bytes) override;
   void OperationEnds() override;
 

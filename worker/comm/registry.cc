@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<Rendezvous>> Meet(const CollectiveOptions& option
 
 Result OpenUcxRank(const CollectiveOptions& options, const Clock* clock, MonoTime deadline) {
   ASSIGN_OR_RETURN(std::unique_ptr<Rendezvous> rendezvous, Meet(options, clock, deadline));
-  return OpenUcx(std::move(rendezvous), UcxOptions{}, clock, deadline);
+  return OpenUcx(std::move(rendezvous),
+                 UcxOptions{.sealing = options.sealing, .secret = options.token}, clock, deadline);
 }
 
 struct Entry {

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "worker/comm/collective.h"
+#include "worker/comm/protection.h"
 
 namespace assay::comm {
 
@@ -22,6 +23,7 @@ struct CollectiveOptions {
   int rendezvous_listener = -1;    // of rank 0, which takes it over: a socket that does; -1: none
   std::string run;                 // its name; the same on all ranks
   std::string token;               // the same on all ranks; unused by "single"
+  Sealing sealing = Sealing::kOverNetworks;
 };
 
 // The names OpenCollective knows, sorted: "single", "ucx".

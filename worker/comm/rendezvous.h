@@ -24,6 +24,8 @@ class Rendezvous {
 
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  // This rank's address, numeric, as its way to rank 0 has it.
+  virtual std::string local_host() const = 0;
 
   // Stores `value` under `key`, once: ALREADY_EXISTS if the key has another value.
   // INVALID_ARGUMENT if key or value are too long. DEADLINE_EXCEEDED, UNAVAILABLE as Get.

@@ -197,6 +197,10 @@ class TcpRendezvous final : public Rendezvous {
 
   int rank() const override { return options_.rank; }
   int world_size() const override { return options_.world_size; }
+  std::string local_host() const override {
+    const absl::StatusOr<HostPort> address = ParseHostPort(LocalAddress(fd_.get()));
+    return address.ok() ? address->host : "";
+  }
 
   absl::Status Set(absl::string_view key, absl::string_view value, MonoTime deadline) override {
     if (key.size() > kKeyBytesMax || value.size() > kValueBytesMax) {

@@ -2,12 +2,11 @@
 
 #include <sched.h>
 #include <ucp/api/ucp.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,18 +18,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/comm/collective.h"
+#include "worker/comm/message_seals.h"
+#include "worker/comm/protection.h"
 #include "worker/comm/rendezvous.h"
 #include "worker/comm/ring.h"
+#include "worker/comm/ucx_setup.h"
 
 namespace assay::comm {
 namespace {
@@ -46,216 +45,86 @@ constexpr int kPollsPerCheck = 64;
 // never does; only our own polling would move it, so it stays as it is.
 constexpr absl::Duration kAbortPatience = absl::Milliseconds(100);
 
-absl::Status UcxError(ucs_status_t status, absl::string_view what) {
-  return absl::UnavailableError(absl::StrCat(what, ": UCX: ", ucs_status_string(status)));
-}
-
-struct ContextDeleter {
-  void operator()(ucp_context_h context) const { ucp_cleanup(context); }
-};
-struct WorkerDeleter {
-  void operator()(ucp_worker_h worker) const { ucp_worker_destroy(worker); }
-};
-struct ConfigDeleter {
-  void operator()(ucp_config_t* config) const { ucp_config_release(config); }
-};
-using Context = std::unique_ptr<std::remove_pointer_t<ucp_context_h>, ContextDeleter>;
-using Worker = std::unique_ptr<std::remove_pointer_t<ucp_worker_h>, WorkerDeleter>;
-using Config = std::unique_ptr<ucp_config_t, ConfigDeleter>;
-
-// ---- Who the ranks are -------------------------------------------------------------------------
-
-struct Peer {
-  std::string machine;  // equal if the two can share memory
-  std::string text;     // for messages: "node7, pid 4711"
-};
-
-// The running kernel and the namespaces that shared memory must have in common.
-std::string MachineIdentity() {
-  const absl::StatusOr<std::string> boot = ReadFile("/proc/sys/kernel/random/boot_id");
-  std::string identity(absl::StripSuffix(boot.ok() ? *boot : std::string("?"), "\n"));
-  for (const char* link : {"/proc/self/ns/ipc", "/proc/self/ns/pid", "/proc/self/ns/user"}) {
-    std::array<char, 64> target = {};
-    const ssize_t size = readlink(link, target.data(), target.size());
-    if (size > 0) identity.append("/").append(target.data(), static_cast<size_t>(size));
-  }
-  return identity;
-}
-
-std::string OwnIntroduction() {
-  std::array<char, 256> host = {};
-  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '?';
-  return absl::StrFormat("%s\n%s, pid %d", MachineIdentity(), host.data(), getpid());
-}
-
-// Publishes this rank's value under `topic` and collects everybody's, in the order of the ranks.
-absl::StatusOr<std::vector<std::string>> ExchangeAll(Rendezvous* rendezvous,
-                                                     absl::string_view topic,
-                                                     absl::string_view mine, MonoTime deadline) {
-  RETURN_IF_ERROR(
-      rendezvous->Set(absl::StrCat("ucx/", topic, "/", rendezvous->rank()), mine, deadline));
-  std::vector<std::string> all;
-  for (int rank = 0; rank < rendezvous->world_size(); ++rank) {
-    absl::StatusOr<std::string> value =
-        rendezvous->Get(absl::StrCat("ucx/", topic, "/", rank), deadline);
-    if (!value.ok()) {
-      return Annotate(value.status(), absl::StrFormat("waiting for rank %d to join", rank));
-    }
-    all.push_back(*std::move(value));
-  }
-  return all;
-}
-
-absl::StatusOr<std::vector<Peer>> Introduce(Rendezvous* rendezvous, MonoTime deadline) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   ExchangeAll(rendezvous, "host", OwnIntroduction(), deadline));
-  std::vector<Peer> peers;
-  for (const std::string& introduction : all) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(introduction, absl::MaxSplits('\n', 1));
-    peers.push_back(Peer{.machine = parts.first, .text = parts.second});
-  }
-  return peers;
-}
-
-bool ShareOneHost(const std::vector<Peer>& peers) {
-  for (const Peer& peer : peers) {
-    if (peer.machine != peers[0].machine) return false;
-  }
-  return true;
-}
-
 // How many polls to wait for news before giving way to other ranks of this machine.
-int ChooseIdlePolls(const std::vector<Peer>& peers, int rank) {
+int ChooseIdlePolls(const std::vector<UcxPeer>& peers, int rank) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return kIdlePollsBeforeYield;
   int neighbours = 0;
-  for (const Peer& peer : peers) {
+  for (const UcxPeer& peer : peers) {
     if (peer.machine == peers[static_cast<size_t>(rank)].machine) ++neighbours;
   }
   return neighbours > CPU_COUNT(&cores) ? kIdlePollsBeforeYieldWhenCrowded : kIdlePollsBeforeYield;
 }
 
-// ---- Set-up ------------------------------------------------------------------------------------
-
-absl::Status SetDefault(ucp_config_t* config, const char* name, const std::string& value) {
-  if (std::getenv(absl::StrCat("UCX_", name).c_str()) != nullptr) return absl::OkStatus();
-  const ucs_status_t status = ucp_config_modify(config, name, value.c_str());
-  if (status == UCS_OK) return absl::OkStatus();
-  return UcxError(status, absl::StrCat("setting UCX_", name, "=", value));
-}
-
-// What UCX_TLS will be. An explicit choice wins, the environment before the options.
-std::string TransportsFor(const UcxOptions& options, const std::vector<Peer>& peers) {
-  const char* const environment = std::getenv("UCX_TLS");
-  if (environment != nullptr) return environment;
-  if (!options.transports.empty()) return options.transports;
-  return ShareOneHost(peers) ? "posix,self" : "tcp,posix,self";
-}
-
-bool HasSharedMemory(absl::string_view transports) {
-  for (const absl::string_view name : absl::StrSplit(transports, ',')) {
-    if (name == "posix" || name == "sysv" || name == "shm" || name == "sm" || name == "mm" ||
-        name == "all") {
-      return true;
-    }
-  }
-  return false;
-}
-
-absl::StatusOr<Config> Configure(const UcxOptions& options, const std::string& transports) {
-  ucp_config_t* raw = nullptr;
-  const ucs_status_t status = ucp_config_read(nullptr, nullptr, &raw);
-  if (status != UCS_OK) return UcxError(status, "reading the UCX_* environment variables");
-  Config config(raw);
-  RETURN_IF_ERROR(SetDefault(config.get(), "TLS", transports));
-  if (absl::StrContains(transports, "tcp")) {
-    RETURN_IF_ERROR(SetDefault(config.get(), "RNDV_THRESH", options.tcp_rendezvous_threshold));
-  }
-  return config;
-}
-
-absl::StatusOr<Context> OpenContext(const UcxOptions& options, const std::string& transports,
-                                    size_t world_size) {
-  ASSIGN_OR_RETURN(const Config config, Configure(options, transports));
-  ucp_params_t params = {};
-  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-  params.features = UCP_FEATURE_TAG;
-  params.estimated_num_eps = world_size;
-  ucp_context_h context = nullptr;
-  const ucs_status_t status = ucp_init(&params, config.get(), &context);
-  if (status == UCS_OK) return Context(context);
-  return absl::FailedPreconditionError(
-      absl::StrCat("UCX cannot use any of the transports asked for (", ucs_status_string(status),
-                   "); see UCX_TLS in the environment and ucx_info -d"));
-}
-
-absl::StatusOr<Worker> OpenWorker(ucp_context_h context) {
-  ucp_worker_params_t params = {};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  ucp_worker_h worker = nullptr;
-  const ucs_status_t status = ucp_worker_create(context, &params, &worker);
-  if (status != UCS_OK) return UcxError(status, "making a UCX worker");
-  return Worker(worker);
-}
-
-absl::StatusOr<std::string> WorkerAddress(ucp_worker_h worker) {
-  ucp_address_t* address = nullptr;
-  size_t size = 0;
-  const ucs_status_t status = ucp_worker_get_address(worker, &address, &size);
-  if (status != UCS_OK) return UcxError(status, "asking for this rank's UCX address");
-  std::string bytes(reinterpret_cast<const char*>(address), size);
-  ucp_worker_release_address(worker, address);
-  return bytes;
+std::unique_ptr<MessageSeals> MakeSeals(const UcxSetup& setup, const Rendezvous& rendezvous,
+                                        absl::string_view secret) {
+  if (setup.protection != Protection::kSealed) return nullptr;
+  const MessageSeals::World world = {.rank = rendezvous.rank(),
+                                     .world_size = rendezvous.world_size()};
+  return std::make_unique<MessageSeals>(world, secret, setup.session);
 }
 
 // ---- The transport -----------------------------------------------------------------------------
 
+// A message as UCX is given it: its bytes and, where messages are sealed, its seal behind them. UCX
+// keeps pointers into this.
+struct Parts {
+  std::array<ucp_dt_iov_t, 2> spans = {};
+  Seal seal = {};
+};
+
 // One request. UCX's handle is null once the request is complete.
 struct Slot {
   ucs_status_ptr_t handle = nullptr;
-  size_t expected_bytes = 0;
+  std::span<std::byte> target;  // of a receive
+  MessageNumber number;         // of a receive, where messages are sealed
   ucp_tag_recv_info_t received = {};
   ucs_status_t status = UCS_OK;
   int peer = 0;
   bool is_receive = false;
+  Parts parts;
 };
 
 class Ucx final : public Collective {
  public:
-  Ucx(std::unique_ptr<Rendezvous> rendezvous, std::vector<Peer> peers, Context context,
-      Worker worker, const Clock* clock)
+  Ucx(std::unique_ptr<Rendezvous> rendezvous, UcxSetup setup, absl::string_view secret,
+      const Clock* clock)
       : Collective(rendezvous->rank(), rendezvous->world_size()),
         clock_(clock),
-        peers_(std::move(peers)),
         rendezvous_(std::move(rendezvous)),
-        context_(std::move(context)),
-        worker_(std::move(worker)),
+        seals_(MakeSeals(setup, *rendezvous_, secret)),
+        setup_(std::move(setup)),
+        peers_(setup_.peers),
+        worker_(setup_.worker.get()),
         idle_polls_before_yield_(ChooseIdlePolls(peers_, rendezvous_->rank())),
         endpoints_(peers_.size()) {}
 
   ~Ucx() override { DoAbort(); }
 
   // Makes the endpoints; nothing is sent yet.
-  absl::Status Connect(const std::vector<std::string>& addresses, bool has_shared_memory) {
+  absl::Status Connect() {
     for (int peer = 0; peer < world_size(); ++peer) {
       if (peer == rank()) continue;
       ucp_ep_params_t params = {};
       params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
       params.address =
-          reinterpret_cast<const ucp_address_t*>(addresses[static_cast<size_t>(peer)].data());
+          reinterpret_cast<const ucp_address_t*>(peers_[static_cast<size_t>(peer)].address.data());
       // UCX 1.13 cannot watch a peer through shared memory, and would not use it if asked to.
-      const bool is_watched = !has_shared_memory || !IsOnThisMachine(peer);
+      const bool is_watched = !setup_.has_shared_memory || !IsOnThisMachine(peer);
       if (is_watched) WatchErrors(&params);
       const ucs_status_t status =
-          ucp_ep_create(worker_.get(), &params, &endpoints_[static_cast<size_t>(peer)].handle);
+          ucp_ep_create(worker_, &params, &endpoints_[static_cast<size_t>(peer)].handle);
       if (status != UCS_OK) return UcxError(status, absl::StrCat("connecting to ", Describe(peer)));
       endpoints_[static_cast<size_t>(peer)].is_watched = is_watched;
     }
     return absl::OkStatus();
   }
+
+  // All are connected: whoever comes now is no rank.
+  void ShutDoor() const { setup_.door.Shut(); }
+
+  Protection protection() const override { return setup_.protection; }
 
   std::string Describe(int peer) const override {
     return absl::StrFormat("rank %d (%s)", peer, peers_[static_cast<size_t>(peer)].text);
@@ -293,38 +162,73 @@ class Ucx final : public Collective {
   }
 
   Request DoStartSend(Envelope to, std::span<const std::byte> bytes) override {
+    const int index = TakeSlot(Slot{.peer = to.peer});
+    Slot& slot = slots_[static_cast<size_t>(index)];
+    const ucp_ep_h endpoint = endpoints_[static_cast<size_t>(to.peer)].handle;
+    const ucp_tag_t tag = WireTag(rank(), to.tag);
     ucp_request_param_t param = {};
-    const ucs_status_ptr_t handle =
-        ucp_tag_send_nbx(endpoints_[static_cast<size_t>(to.peer)].handle, bytes.data(),
-                         bytes.size(), WireTag(rank(), to.tag), &param);
-    if (handle == nullptr) return Request{};
-    return Keep(Slot{.handle = handle, .peer = to.peer});
+    if (seals_ == nullptr) {
+      slot.handle = ucp_tag_send_nbx(endpoint, bytes.data(), bytes.size(), tag, &param);
+    } else {
+      slot.parts.seal = seals_->Make(to, bytes);
+      // UCX only reads it.
+      const size_t count =
+          Divide(const_cast<std::byte*>(bytes.data()), bytes.size(), &slot, &param);
+      slot.handle = ucp_tag_send_nbx(endpoint, slot.parts.spans.data(), count, tag, &param);
+    }
+    if (slot.handle != nullptr) return Started(index);
+    free_slots_.push_back(index);
+    return Request{};
   }
 
   Request DoStartReceive(Envelope from, std::span<std::byte> bytes) override {
-    Slot slot{.expected_bytes = bytes.size(), .peer = from.peer, .is_receive = true};
+    const int index = TakeSlot(Slot{.target = bytes, .peer = from.peer, .is_receive = true});
+    Slot& slot = slots_[static_cast<size_t>(index)];
+    const ucp_tag_t tag = WireTag(from.peer, from.tag);
     ucp_request_param_t param = {};
     // UCX 1.13 does not tell the length of a message that completes within this call.
     param.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-    slot.handle = ucp_tag_recv_nbx(worker_.get(), bytes.data(), bytes.size(),
-                                   WireTag(from.peer, from.tag), ~ucp_tag_t{0}, &param);
-    return Keep(slot);
+    void* buffer = bytes.data();
+    size_t count = bytes.size();
+    if (seals_ != nullptr) {
+      slot.number = seals_->NumberNext(from);
+      count = Divide(bytes.data(), bytes.size(), &slot, &param);
+      buffer = slot.parts.spans.data();
+    }
+    slot.handle = ucp_tag_recv_nbx(worker_, buffer, count, tag, ~ucp_tag_t{0}, &param);
+    return Started(index);
   }
 
-  Request Keep(Slot slot) {
-    if (UCS_PTR_IS_ERR(slot.handle)) {
-      slot.status = UCS_PTR_STATUS(slot.handle);
-      slot.handle = nullptr;
-    }
+  // Describes a message and the seal behind it; returns the number of parts.
+  static size_t Divide(std::byte* bytes, size_t size, Slot* slot, ucp_request_param_t* param) {
+    param->op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param->datatype = ucp_dt_make_iov();
+    std::array<ucp_dt_iov_t, 2>& spans = slot->parts.spans;
+    size_t count = 0;
+    if (size > 0) spans[count++] = {.buffer = bytes, .length = size};
+    spans[count++] = {.buffer = slot->parts.seal.data(), .length = slot->parts.seal.size()};
+    return count;
+  }
+
+  int TakeSlot(Slot slot) {
     if (!free_slots_.empty()) {
       const int index = free_slots_.back();
       free_slots_.pop_back();
       slots_[static_cast<size_t>(index)] = slot;
-      return Request{.slot = index};
+      return index;
     }
     CHECK(slots_.size() < kMaxRequests) << "requests=" << slots_.size();
     slots_.push_back(slot);
-    return Request{.slot = static_cast<int>(slots_.size()) - 1};
+    return static_cast<int>(slots_.size()) - 1;
+  }
+
+  Request Started(int index) {
+    Slot& slot = slots_[static_cast<size_t>(index)];
+    if (UCS_PTR_IS_ERR(slot.handle)) {
+      slot.status = UCS_PTR_STATUS(slot.handle);
+      slot.handle = nullptr;
+    }
+    return Request{.slot = index};
   }
 
   // True once the request is complete; its outcome is in `slot`, its handle is released.
@@ -345,7 +249,7 @@ class Ucx final : public Collective {
     int poll_count = 0;
     int idle_count = 0;
     while (!Test(slot)) {
-      idle_count = ucp_worker_progress(worker_.get()) != 0 ? 0 : idle_count + 1;
+      idle_count = ucp_worker_progress(worker_) != 0 ? 0 : idle_count + 1;
       if (idle_count > idle_polls_before_yield_) sched_yield();
       if (++poll_count % kPollsPerCheck == 0) RETURN_IF_ERROR(CheckPeers(*slot, deadline));
     }
@@ -369,26 +273,42 @@ class Ucx final : public Collective {
     return rendezvous_->Health();
   }
 
-  absl::Status Outcome(const Slot& slot) const {
+  absl::Status Outcome(const Slot& slot) {
+    const size_t expected = slot.target.size() + (seals_ == nullptr ? 0 : kSealBytes);
     const bool is_other_length =
-        slot.is_receive && slot.status == UCS_OK && slot.received.length != slot.expected_bytes;
+        slot.is_receive && slot.status == UCS_OK && slot.received.length != expected;
     if (slot.status == UCS_ERR_MESSAGE_TRUNCATED || is_other_length) {
-      return absl::DataLossError(absl::StrFormat(
-          "%s got a message of %d bytes where %d are expected from %s: the ranks "
-          "disagree about the operation",
-          Describe(rank()), slot.received.length, slot.expected_bytes, Describe(slot.peer)));
+      const std::string what =
+          absl::StrFormat("%s got a message of %d bytes where %d are expected from %s",
+                          Describe(rank()), slot.received.length, expected, Describe(slot.peer));
+      if (seals_ != nullptr)
+        return NotFromRank(absl::StrCat(what, " (or the ranks disagree about the operation)"));
+      return absl::DataLossError(
+          absl::StrCat(what, ": the ranks disagree about the operation, or somebody else sends"));
     }
-    if (slot.status == UCS_OK) return absl::OkStatus();
-    return UcxError(slot.status, absl::StrCat("exchanging with ", Describe(slot.peer)));
+    if (slot.status != UCS_OK)
+      return UcxError(slot.status, absl::StrCat("exchanging with ", Describe(slot.peer)));
+    if (!slot.is_receive || seals_ == nullptr ||
+        seals_->IsFrom(slot.peer, slot.number, slot.target, slot.parts.seal)) {
+      return absl::OkStatus();
+    }
+    return NotFromRank(absl::StrFormat("%s got a message of %d bytes without the seal of %s",
+                                       Describe(rank()), slot.target.size(), Describe(slot.peer)));
+  }
+
+  static absl::Status NotFromRank(absl::string_view what) {
+    return absl::UnauthenticatedError(absl::StrCat(
+        what, ": somebody who is no rank sends messages to the ranks; nothing was done with it"));
   }
 
   // Everyone keeps moving messages until everyone has delivered his; only then does anyone
   // disconnect. Without that a TCP peer sees a reset, or waits for somebody who is gone.
   absl::Status DoClose(MonoTime deadline) override {
     const ucp_request_param_t param = {};
-    const ucs_status_ptr_t flush = ucp_worker_flush_nbx(worker_.get(), &param);
-    if (flush != nullptr) RETURN_IF_ERROR(DoWait(Keep(Slot{.handle = flush}), deadline));
-    const auto progress = [this] { ucp_worker_progress(worker_.get()); };
+    const ucs_status_ptr_t flush = ucp_worker_flush_nbx(worker_, &param);
+    if (flush != nullptr)
+      RETURN_IF_ERROR(DoWait(Started(TakeSlot(Slot{.handle = flush})), deadline));
+    const auto progress = [this] { ucp_worker_progress(worker_); };
     RETURN_IF_ERROR(rendezvous_->Set(absl::StrCat("ucx/closed/", rank()), "", deadline));
     for (int peer = 0; peer < world_size(); ++peer) {
       const absl::StatusOr<std::string> closed =
@@ -397,8 +317,17 @@ class Ucx final : public Collective {
         return Annotate(closed.status(), absl::StrCat("waiting for ", Describe(peer), " to close"));
       }
     }
+    ReportStrangers();
     CloseEndpoints(/*in_order=*/true);
     return rendezvous_->Leave(deadline);
+  }
+
+  // Every rank's messages have been received: what is left over came from nobody.
+  void ReportStrangers() const {
+    ucp_tag_recv_info_t info = {};
+    if (ucp_tag_probe_nb(worker_, 0, 0, /*remove=*/0, &info) == nullptr) return;
+    LOG(WARNING) << "somebody who is no rank sent messages to " << Describe(rank())
+                 << ": they were not looked at";
   }
 
   // A watched endpoint is closed by force, which ends its sends too. Sends through shared memory
@@ -407,7 +336,7 @@ class Ucx final : public Collective {
     if (std::exchange(is_aborted_, true)) return;
     for (const Slot& slot : slots_) {
       if (slot.handle != nullptr && slot.is_receive) {
-        ucp_request_cancel(worker_.get(), slot.handle);
+        ucp_request_cancel(worker_, slot.handle);
       }
     }
     CloseEndpoints(/*in_order=*/false);
@@ -415,7 +344,7 @@ class Ucx final : public Collective {
     for (Slot& slot : slots_) {
       if (!slot.is_receive && !endpoints_[static_cast<size_t>(slot.peer)].is_watched) continue;
       while (!Test(&slot) && clock_->Mono() < deadline)
-        ucp_worker_progress(worker_.get());
+        ucp_worker_progress(worker_);
     }
   }
 
@@ -435,7 +364,7 @@ class Ucx final : public Collective {
     for (const ucs_status_ptr_t handle : closing) {
       if (!UCS_PTR_IS_PTR(handle)) continue;
       while (ucp_request_check_status(handle) == UCS_INPROGRESS && clock_->Mono() < deadline) {
-        ucp_worker_progress(worker_.get());
+        ucp_worker_progress(worker_);
       }
       ucp_request_free(handle);
     }
@@ -447,13 +376,14 @@ class Ucx final : public Collective {
   };
 
   const Clock* const clock_;
-  const std::vector<Peer> peers_;
   const std::unique_ptr<Rendezvous> rendezvous_;
-  const Context context_;
-  const Worker worker_;
+  const std::unique_ptr<MessageSeals> seals_;  // null where messages have none
+  const UcxSetup setup_;
+  const std::vector<UcxPeer>& peers_;  // of setup_
+  const ucp_worker_h worker_;          // of setup_
   const int idle_polls_before_yield_;
   std::vector<Endpoint> endpoints_;  // by rank
-  std::vector<Slot> slots_;
+  std::deque<Slot> slots_;           // never moved: UCX points into them
   std::vector<int> free_slots_;
   bool is_aborted_ = false;
   std::optional<Lost> lost_;  // the first peer that UCX reported
@@ -464,18 +394,14 @@ class Ucx final : public Collective {
 absl::StatusOr<std::unique_ptr<Collective>> OpenUcx(std::unique_ptr<Rendezvous> rendezvous,
                                                     const UcxOptions& options, const Clock* clock,
                                                     MonoTime deadline) {
-  ASSIGN_OR_RETURN(std::vector<Peer> peers, Introduce(rendezvous.get(), deadline));
-  const std::string transports = TransportsFor(options, peers);
-  ASSIGN_OR_RETURN(Context context, OpenContext(options, transports, peers.size()));
-  ASSIGN_OR_RETURN(Worker worker, OpenWorker(context.get()));
-  ASSIGN_OR_RETURN(const std::string address, WorkerAddress(worker.get()));
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
-                   ExchangeAll(rendezvous.get(), "address", address, deadline));
-  auto ucx = std::make_unique<Ucx>(std::move(rendezvous), std::move(peers), std::move(context),
-                                   std::move(worker), clock);
-  RETURN_IF_ERROR(ucx->Connect(addresses, HasSharedMemory(transports)));
-  // UCX connects with the first message: better to learn here than in the first step.
-  RETURN_IF_ERROR(Annotate(Barrier(ucx.get(), deadline), "connecting the ranks"));
+  ASSIGN_OR_RETURN(UcxSetup setup, SetUpUcx(rendezvous.get(), options, deadline));
+  auto ucx = std::make_unique<Ucx>(std::move(rendezvous), std::move(setup), options.secret, clock);
+  RETURN_IF_ERROR(ucx->Connect());
+  // UCX connects with the first message: better to learn here than in the first step. Whoever has
+  // passed the second barrier knows that all have passed the first: nobody connects any more.
+  for (int i = 0; i < 2; ++i)
+    RETURN_IF_ERROR(Annotate(Barrier(ucx.get(), deadline), "connecting the ranks"));
+  ucx->ShutDoor();
   return ucx;
 }
 

@@ -35,6 +35,7 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
   run.clear_rendezvous_address();
   run.clear_rendezvous_token();
   run.clear_rendezvous_listener();
+  run.clear_is_rank_network_trusted();
   run.clear_collective_timeout_ms();
   run.clear_run_timeout_ms();
   run.clear_log_path();

@@ -15,6 +15,7 @@ constexpr char kPayload[] = "assay/exit_code";
 }  // namespace
 
 absl::Status WithExitCode(absl::Status status, ExitCode code) {
+  if (absl::IsUnauthenticated(status)) code = ExitCode::kIntruder;
   if (!status.ok() && !status.GetPayload(kPayload).has_value())
     status.SetPayload(kPayload, absl::Cord(absl::StrCat(static_cast<int>(code))));
   return status;

@@ -11,7 +11,7 @@
 namespace assay {
 
 // `status` with `code` attached, unless it is OK or has a code already: the innermost cause
-// decides.
+// decides. UNAUTHENTICATED, which only worker/comm says, means kIntruder whatever `code` is.
 absl::Status WithExitCode(absl::Status status, ExitCode code);
 
 template <typename T>

@@ -127,11 +127,14 @@ absl::Status TrainingLoop::MeetRanks() {
                                      .rendezvous_address = spec_.run.rendezvous_address(),
                                      .run = spec_.run.run(),
                                      .token = spec_.run.rendezvous_token()};
+  if (spec_.run.is_rank_network_trusted()) options.sealing = comm::Sealing::kNetworkTrusted;
   if (spec_.rank == 0 && spec_.run.rendezvous_listener() > 0)
     options.rendezvous_listener = spec_.run.rendezvous_listener();
   ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(is_alone ? "single" : "ucx", options,
                                                             clock_, clock_->Mono() + kMeetTimeout),
                                        ExitCode::kCommLost));
+  if (!is_alone)
+    LOG(INFO) << "rank_messages=\"" << comm::ProtectionName(comm_->protection()) << "\"";
   comm_ = profile_.Watch(std::move(comm_));
   if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });
   if (workload_->normalisation_group() > 1) {
@@ -162,6 +165,10 @@ absl::Status TrainingLoop::MeetOnDevice() {
   RETURN_IF_ERROR(JoinDeviceRanks(average, workload_->normalisation_group(), comm_.get(), clock_,
                                   CollectiveTimeout()));
   if (average == nullptr || !average->has_joined()) return absl::OkStatus();
+  if (comm_->protection() == comm::Protection::kSealed)
+    LOG(WARNING)
+        << "GPUs speak to each other without seals: only a network that none but the ranks "
+           "reach protects them";
   if (group_ != nullptr) group_->UseDevice(average);
   if (spatial_ != nullptr) spatial_->UseDevice(average);
   return absl::OkStatus();
@@ -202,9 +209,21 @@ absl::Status TrainingLoop::OpenSources() {
   return absl::OkStatus();
 }
 
+// Not in the log of one process, where there is nothing to protect.
+void TrainingLoop::LogProtection() {
+  if (spec_.world_size == 1) return;
+  const RankAverage* const device = model_->rank_average();
+  JsonObject metadata;
+  if (device != nullptr && device->has_joined())
+    metadata.emplace_back("devices", JsonValue("trusted network"));
+  log_->Event("rank_messages", JsonValue(comm::ProtectionName(comm_->protection())),
+              std::move(metadata));
+}
+
 absl::Status TrainingLoop::StartClock() {
   // Nobody touches the data before rank 0 has logged run_start: the others wait for it here.
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
+  LogProtection();
   log_->InitStop();
   log_->RunStart();
   workload_->LogStart(log_.get());

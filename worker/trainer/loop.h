@@ -48,6 +48,7 @@ class TrainingLoop {
   absl::Status OpenSplits();
   absl::Status ReserveCache();
   absl::Status OpenSources();
+  void LogProtection();
   absl::Status StartClock();
   absl::Status Stage();
   absl::Status RunEpochs();

@@ -6,6 +6,7 @@
 #include "common/exit_code.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/trainer/failure.h"
 
 namespace assay {
 
@@ -46,7 +47,7 @@ void RankGroup::Average(const Tensor& values) {
   const absl::Status status = AverageOverGroup(comm_, size_, values.Span<float>(), deadline_());
   if (status.ok()) return;
   LOG(ERROR) << "normalisation group: status=\"" << status << "\"";
-  std::_Exit(static_cast<int>(ExitCode::kCommLost));
+  std::_Exit(static_cast<int>(ExitCodeOf(WithExitCode(status, ExitCode::kCommLost))));
 }
 
 }  // namespace assay

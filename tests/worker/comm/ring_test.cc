@@ -226,6 +226,7 @@ TEST_P(RingTest, RanksInDifferentOperationsFailInsteadOfMixingData) {
     EXPECT_THAT(
         AllReduceSum(comm, std::span<float>(values), clock_.Mono() + kShort),
         AnyOf(StatusIs(absl::StatusCode::kDataLoss), StatusIs(absl::StatusCode::kUnavailable),
+              StatusIs(absl::StatusCode::kUnauthenticated),
               StatusIs(absl::StatusCode::kDeadlineExceeded), IsOk()));
   });
   EXPECT_FALSE(world[0]->failure().ok());
@@ -239,7 +240,8 @@ World OpenOneRank(int world_size, const Clock* /*clock*/) {
 }
 
 // Ranks are threads here, each with a UCX context of its own, as processes have.
-World OpenUcxWorld(int world_size, const Clock* clock, const std::string& transports) {
+World OpenUcxWorld(int world_size, const Clock* clock, const std::string& transports,
+                   Sealing sealing) {
   absl::StatusOr<std::unique_ptr<RendezvousServer>> server = RendezvousServer::Start(
       RendezvousServerOptions{.world_size = world_size, .token = "test"}, clock);
   CHECK_OK(server.status());
@@ -254,7 +256,9 @@ World OpenUcxWorld(int world_size, const Clock* clock, const std::string& transp
           JoinRendezvous(options, rank == 0 ? *std::move(server) : nullptr, clock, Soon());
       CHECK_OK(rendezvous.status());
       absl::StatusOr<std::unique_ptr<Collective>> comm =
-          OpenUcx(*std::move(rendezvous), UcxOptions{.transports = transports}, clock, Soon());
+          OpenUcx(*std::move(rendezvous),
+                  UcxOptions{.transports = transports, .sealing = sealing, .secret = "test"}, clock,
+                  Soon());
       CHECK_OK(comm.status());
       world[static_cast<size_t>(rank)] = *std::move(comm);
     });
@@ -265,11 +269,33 @@ World OpenUcxWorld(int world_size, const Clock* clock, const std::string& transp
 }
 
 World OpenUcxSharedMemory(int world_size, const Clock* clock) {
-  return OpenUcxWorld(world_size, clock, "posix,self");
+  return OpenUcxWorld(world_size, clock, "posix,self", Sealing::kOverNetworks);
+}
+
+World OpenSealedSharedMemory(int world_size, const Clock* clock) {
+  return OpenUcxWorld(world_size, clock, "posix,self", Sealing::kAlways);
 }
 
 World OpenUcxTcp(int world_size, const Clock* clock) {
-  return OpenUcxWorld(world_size, clock, "tcp,self");
+  return OpenUcxWorld(world_size, clock, "tcp,self", Sealing::kOverNetworks);
+}
+
+World OpenTrustedTcp(int world_size, const Clock* clock) {
+  return OpenUcxWorld(world_size, clock, "tcp,self", Sealing::kNetworkTrusted);
+}
+
+TEST(ProtectionTest, MessagesAreSealedWhereTheyCrossANetworkUnlessItIsTrusted) {
+  const RealClock clock;
+  const std::pair<World (*)(int, const Clock*), Protection> cases[] = {
+      {OpenUcxSharedMemory, Protection::kOneHost},
+      {OpenSealedSharedMemory, Protection::kSealed},
+      {OpenUcxTcp, Protection::kSealed},
+      {OpenTrustedTcp, Protection::kTrustedNetwork}};
+  for (const auto& [open, expected] : cases) {
+    const World world = open(2, &clock);
+    for (const std::unique_ptr<Collective>& comm : world)
+      EXPECT_EQ(comm->protection(), expected);
+  }
 }
 
 std::string NameOf(const ::testing::TestParamInfo<std::tuple<Transport, int>>& test) {
@@ -286,6 +312,13 @@ INSTANTIATE_TEST_SUITE_P(Memory, RingTest,
 INSTANTIATE_TEST_SUITE_P(UcxSharedMemory, RingTest,
                          Combine(Values(Transport{"UcxSharedMemory", OpenUcxSharedMemory}),
                                  Values(1, 2, 3, 4)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(SealedSharedMemory, RingTest,
+                         Combine(Values(Transport{"SealedSharedMemory", OpenSealedSharedMemory}),
+                                 Values(2, 3)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(TrustedTcp, RingTest,
+                         Combine(Values(Transport{"TrustedTcp", OpenTrustedTcp}), Values(2)),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(UcxTcp, RingTest,
                          Combine(Values(Transport{"UcxTcp", OpenUcxTcp}), Values(2, 3)), NameOf);
