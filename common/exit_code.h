@@ -23,11 +23,12 @@ enum class ExitCode : int {
   kTerminated = 9,       // asked to stop (SIGTERM) and did
   kNodeFailed = 10,      // the node lost the run: no trainer ever gives this
   kIntruder = 11,        // a message that no rank of the run sent
+  kDiverged = 12,        // the ranks' parameters are not the same
   kUnknownSignal = 128,  // plus the signal's number, as a shell reports it
 };
 
 // The last one that a trainer ends with by itself.
-inline constexpr ExitCode kLastExitCode = ExitCode::kIntruder;
+inline constexpr ExitCode kLastExitCode = ExitCode::kDiverged;
 
 // A sentence for people. Codes above 128 name the signal family.
 inline absl::string_view Describe(ExitCode code) {
@@ -56,6 +57,8 @@ inline absl::string_view Describe(ExitCode code) {
       return "the node lost the run";
     case ExitCode::kIntruder:
       return "somebody who is no rank of this run sends messages to its ranks";
+    case ExitCode::kDiverged:
+      return "the ranks' parameters are not the same to the last bit";
     case ExitCode::kUnknownSignal:
       return "killed by a signal";
   }

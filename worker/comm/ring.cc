@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/comm/gmac.h"
 
 namespace assay::comm {
 namespace {
@@ -314,6 +315,20 @@ absl::Status AgreeSame(Collective* comm, absl::string_view what, int64_t mine, M
         absl::StrFormat("the ranks disagree about %s: rank 0 has %d, rank %d has %d; start all "
                         "ranks from the same run spec and program",
                         what, all[0], rank, all[rank]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AgreeSameBytes(Collective* comm, absl::string_view what,
+                            std::span<const std::byte> bytes, MonoTime deadline) {
+  if (comm->world_size() == 1) return comm->failure();
+  const Mac mine = DigestOf(bytes);
+  std::vector<Mac> all(static_cast<size_t>(comm->world_size()));
+  RETURN_IF_ERROR(AllGather(comm, mine, std::as_writable_bytes(std::span<Mac>(all)), deadline));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    return absl::FailedPreconditionError(
+        absl::StrFormat("the ranks disagree about %s: rank %d has others than rank 0", what, rank));
   }
   return absl::OkStatus();
 }

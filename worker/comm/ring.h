@@ -53,6 +53,11 @@ absl::StatusOr<int64_t> AgreeMax(Collective* comm, int64_t mine, MonoTime deadli
 // first rank that differs from rank 0; the communicator stays usable.
 absl::Status AgreeSame(Collective* comm, absl::string_view what, int64_t mine, MonoTime deadline);
 
+// OK if every rank passed the same bytes, of which each makes a digest. FAILED_PRECONDITION as
+// AgreeSame.
+absl::Status AgreeSameBytes(Collective* comm, absl::string_view what,
+                            std::span<const std::byte> bytes, MonoTime deadline);
+
 }  // namespace assay::comm
 
 #endif  // WORKER_COMM_RING_H_

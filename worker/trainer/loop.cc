@@ -287,6 +287,7 @@ absl::Status TrainingLoop::RunEpochs() {
     epochs_done_ = epoch + 1;
     if (first_step == 0) workload_->LogEpochStart(log_.get(), result);
     RETURN_IF_ERROR(TrainEpoch(first_step, &result));
+    RETURN_IF_ERROR(CompareRanks(epoch));
     workload_->LogTrained(log_.get(), result);
     log_->EvalStart(epoch);
     RETURN_IF_ERROR(Evaluate(&result));
@@ -392,6 +393,23 @@ absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
         WithExitCode(model_->TrainQuality(ViewOf(*batch, batch->size)), ExitCode::kNumeric));
   }
   return absl::OkStatus();
+}
+
+// All ranks have taken the same steps from the same weights, so they hold the same bits, or
+// something is wrong that no quality would show: broken memory, other programs, gradients from
+// elsewhere.
+absl::Status TrainingLoop::CompareRanks(int epoch) {
+  if (spec_.world_size == 1) return absl::OkStatus();
+  const std::string when = absl::StrCat(" after epoch ", epoch + spec_.first_epoch_number);
+  model_->Synchronize();
+  const auto agree = [&](absl::string_view what, std::span<const float> values) {
+    const absl::Status status =
+        comm::AgreeSameBytes(comm_.get(), what, std::as_bytes(values), Deadline());
+    return WithExitCode(
+        status, absl::IsFailedPrecondition(status) ? ExitCode::kDiverged : ExitCode::kCommLost);
+  };
+  RETURN_IF_ERROR(agree("parameters" + when, model_->parameters()));
+  return agree("the optimizer's state" + when, model_->optimizer_state());
 }
 
 // The last batch over all ranks, and the running statistics that the evaluation uses: each rank has

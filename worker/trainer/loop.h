@@ -55,6 +55,7 @@ class TrainingLoop {
   absl::Status TrainEpoch(int64_t first_step, EpochResult* result);
   absl::Status SaveIfDue(const TrainingPosition& position);
   absl::Status JudgeTraining(EpochResult* result);
+  absl::Status CompareRanks(int epoch);
   absl::Status Evaluate(EpochResult* result);
   absl::Status Step(int64_t step, EpochResult* result);
   absl::StatusOr<const data::Batch*> NextBatch(DataSplit* split);

@@ -47,7 +47,7 @@ void PrintUsage(std::ostream& out) {
   for (const ExitCode code :
        {ExitCode::kOk, ExitCode::kInternal, ExitCode::kBadSpec, ExitCode::kBadData,
         ExitCode::kCommLost, ExitCode::kBackend, ExitCode::kOutOfMemory, ExitCode::kNumeric,
-        ExitCode::kDisk, ExitCode::kTerminated, ExitCode::kIntruder}) {
+        ExitCode::kDisk, ExitCode::kTerminated, ExitCode::kIntruder, ExitCode::kDiverged}) {
     out << "  " << static_cast<int>(code) << "  " << Describe(code) << "\n";
   }
 }

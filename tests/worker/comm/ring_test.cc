@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -178,6 +179,22 @@ TEST_P(RingTest, AgreementNamesTheRankThatDiffersAndLeavesTheWorldUsable) {
     const int64_t mine = comm->rank() == world_size() - 1 ? 43 : 42;
     EXPECT_THAT(AgreeSame(comm, "the seed", mine, Soon()),
                 StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the seed")));
+    EXPECT_THAT(Barrier(comm, Soon()), IsOk());
+  });
+}
+
+TEST_P(RingTest, AgreementOnBytesNamesTheRankThatHasAnotherBit) {
+  const World world = Open();
+  OnEveryRank(world, [&](Collective* comm) {
+    std::vector<float> values = WholeNumbers(0, 100'003);
+    const auto bytes = std::as_writable_bytes(std::span<float>(values));
+    EXPECT_THAT(AgreeSameBytes(comm, "the weights", bytes, Soon()), IsOk());
+    if (world_size() == 1) return;
+    const int last = world_size() - 1;
+    if (comm->rank() == last) bytes[300'000] ^= std::byte{1};
+    EXPECT_THAT(AgreeSameBytes(comm, "the weights", bytes, Soon()),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr(absl::StrFormat("the weights: rank %d", last))));
     EXPECT_THAT(Barrier(comm, Soon()), IsOk());
   });
 }

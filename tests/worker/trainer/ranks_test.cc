@@ -242,6 +242,25 @@ TEST_F(RanksTest, AKilledRunResumesToTheSameBits) {
   }
 }
 
+// One rank takes steps of another length, which no log and no quality would show.
+TEST_F(RanksTest, RanksWhoseParametersDifferEndTheRun) {
+  v1::RunSpec run = Run(2);
+  run.set_rendezvous_address(RendezvousAddress(++attempts_ * 17));
+  const absl::StatusOr<ProcessId> zero = Start(run, 0);
+  SetHyperparameter(&run, "opt_base_learning_rate", "0.123");
+  const absl::StatusOr<ProcessId> one = Start(run, 1);
+  ASSERT_THAT(zero, IsOk());
+  ASSERT_THAT(one, IsOk());
+
+  const int diverged = static_cast<int>(ExitCode::kDiverged);
+  EXPECT_THAT(WaitForExit(*zero, kPatience), IsOkAndHolds(diverged));
+  EXPECT_THAT(WaitForExit(*one, kPatience), IsOkAndHolds(diverged));
+  EXPECT_THAT(ReadFile(dir_.Path("out_0")).value_or(""),
+              ::testing::HasSubstr("parameters after epoch 1: rank 1 has others than rank 0"));
+  EXPECT_THAT(ReadFile(run.log_path()).value_or(""),
+              ::testing::HasSubstr("\"status\": \"aborted\""));
+}
+
 // A rank that dies takes the others with it, soon and with the documented code.
 TEST_F(RanksTest, WhenOneRankIsKilledTheOthersEndWithCommLost) {
   v1::RunSpec run = Run(3);
