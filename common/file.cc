@@ -59,6 +59,24 @@ absl::Status TakeFromOthers(const std::string& path, std::vector<std::string>* l
   return absl::OkStatus();
 }
 
+absl::string_view KindName(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+absl::Status NotRegular(const std::string& path, mode_t mode) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " is ", KindName(mode), ", not a regular file; give the path of one"));
+}
+
+absl::Status TooLarge(const std::string& path, int64_t bytes_max) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " has more than the ", bytes_max,
+                   " bytes that such a file may have; is it the right one?"));
+}
+
 }  // namespace
 
 void UniqueFd::Reset() {
@@ -66,11 +84,22 @@ void UniqueFd::Reset() {
   fd_ = -1;
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path) {
+  // O_NONBLOCK: a pipe that nobody writes to would hold us in open(2).
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd.is_open() && errno == ENXIO) return NotRegular(path, S_IFSOCK);
   if (!fd.is_open()) return Fail("cannot open", path);
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return Fail("cannot stat", path);
+  if (!S_ISREG(info.st_mode)) return NotRegular(path, info.st_mode);
+  return fd;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t bytes_max) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return Fail("cannot stat", path);
+  if (info.st_size > bytes_max) return TooLarge(path, bytes_max);
   std::string content;
   content.reserve(static_cast<size_t>(std::max<off_t>(info.st_size, 0)));
   std::array<char, 1 << 16> buffer{};
@@ -79,6 +108,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Fail("cannot read", path);
     if (n == 0) return content;
+    // The size said little of a file that grows, and nothing of one in /proc.
+    if (n > bytes_max - static_cast<int64_t>(content.size())) return TooLarge(path, bytes_max);
     content.append(buffer.data(), static_cast<size_t>(n));
   }
 }

@@ -41,8 +41,20 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-// The whole content. NOT_FOUND or another errno code, naming the path.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
+// Far above what configuration, keys, notes and the kernel's own files have: /proc/cpuinfo takes
+// 1.5 kB for each processor.
+inline constexpr int64_t kSmallFileBytesMax = int64_t{4} << 20;
+
+// Opens a regular file for reading and never waits for anybody: a pipe without a writer, or a
+// device without an end, is refused. NOT_FOUND or another errno code; INVALID_ARGUMENT for a
+// directory, pipe, socket or device. Messages name the path.
+absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path);
+
+// The whole content of a regular file. As OpenRegularFile, and INVALID_ARGUMENT for a file of more
+// than `bytes_max` bytes, of which no more than that are ever held. Whoever expects larger files
+// says how large.
+absl::StatusOr<std::string> ReadFile(const std::string& path,
+                                     int64_t bytes_max = kSmallFileBytesMax);
 
 // What nobody but the owner may look into, whatever the umask of the process.
 inline constexpr int kPrivateFile = 0600;

@@ -78,6 +78,9 @@ class MllogLines {
 // that a hostile log can take.
 inline constexpr size_t kMllogLineBytesMax = size_t{16} << 20;
 
+// The longest log that is judged. Published ones have up to 2 MB.
+inline constexpr int64_t kMllogFileBytesMax = int64_t{1} << 30;
+
 // Cuts a stream of bytes, given in pieces of any size, into the lines that MllogLines would find.
 // Holds no more than one line. Not thread-safe.
 class MllogLineStream {

@@ -1,16 +1,18 @@
 #include "common/sha256.h"
 
 #include <openssl/evp.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/file.h"
 #include "common/log.h"
+#include "common/status.h"
 
 namespace assay {
 
@@ -47,19 +49,16 @@ std::string Sha256Hex(absl::string_view bytes) {
 }
 
 absl::StatusOr<std::string> Sha256HexOfFile(const std::string& path) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                       &std::fclose);
-  if (file == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
   Sha256 hash;
   std::array<char, 1 << 16> buffer{};
   for (;;) {
-    const size_t n = std::fread(buffer.data(), 1, buffer.size(), file.get());
-    if (n == 0) break;
-    hash.Add(absl::string_view(buffer.data(), n));
+    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
+    if (n == 0) return hash.HexDigest();
+    hash.Add(absl::string_view(buffer.data(), static_cast<size_t>(n)));
   }
-  if (std::ferror(file.get()) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
-  return hash.HexDigest();
 }
 
 }  // namespace assay

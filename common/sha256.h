@@ -28,7 +28,7 @@ class Sha256 {
 // The digest of `bytes` as 64 lower-case hexadecimal digits.
 std::string Sha256Hex(absl::string_view bytes);
 
-// The digest of a file's content, read in pieces. NOT_FOUND or another errno code, naming the path.
+// The digest of a regular file's content, read in pieces. Errors as OpenRegularFile's.
 absl::StatusOr<std::string> Sha256HexOfFile(const std::string& path);
 
 }  // namespace assay

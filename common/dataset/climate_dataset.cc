@@ -108,7 +108,7 @@ class ClimateMaker : public SampleMaker {
   // Whether the file is a whole sample, whose numbers it then leaves in data_. Only a generation
   // with the same spec may have written here, so which sample it is follows from its name.
   bool IsSample(const std::string& path, std::string* bytes) {
-    absl::StatusOr<std::string> file = ReadFile(path);
+    absl::StatusOr<std::string> file = ReadFile(path, kMaxFileBytes);
     if (!file.ok()) return false;
     *bytes = *std::move(file);
     const ClimateExtents& extents = spec_.parameters.extents;

@@ -61,7 +61,7 @@ absl::Status BeginGeneration(const Generation& generation) {
     if (has_samples) return OtherDataset(dir, "samples of unknown origin");
     return WriteFileAtomic(note, PrintManifest(description));
   }
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(note));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(note, kManifestBytesMax));
   const absl::StatusOr<Manifest> begun = ParseManifest(text);
   if (!begun.ok()) return Annotate(begun.status(), note);
   if (!DescribesSame(*begun, description))
@@ -97,10 +97,9 @@ absl::StatusOr<std::vector<ManifestFile>> WriteSamples(const Generation& generat
 }  // namespace
 
 absl::Status CheckSampleCount(absl::string_view what, int64_t count) {
-  constexpr int64_t kMaxSamples = (int64_t{1} << 31) - 1;
-  if (count >= 1 && count <= kMaxSamples) return absl::OkStatus();
+  if (count >= 1 && count <= kSamplesMax) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(what, " is ", count, "; it must be in 1..", kMaxSamples));
+      absl::StrCat(what, " is ", count, "; it must be in 1..", kSamplesMax));
 }
 
 absl::Status WriteSample(const std::string& path, absl::string_view bytes) {

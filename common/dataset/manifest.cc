@@ -1,14 +1,16 @@
 #include "common/dataset/manifest.h"
 
-#include <limits>
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 
 #include "common/dataset/layout.h"
 #include "common/file.h"
+#include "common/json_document.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
@@ -35,12 +37,11 @@ class ObjectReader {
     return member->get<std::string>();
   }
 
-  int64_t Count(const char* key) {
+  int64_t Count(const char* key, int64_t max) {
     const Json* member = Member(key);
     if (member == nullptr) return 0;
-    if (!member->is_number_unsigned() ||
-        member->get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
-      return Fail(key, "is not a count"), 0;
+    if (!member->is_number_unsigned() || member->get<uint64_t>() > static_cast<uint64_t>(max))
+      return Fail(key, absl::StrCat("is not a count from 0 to ", max)), 0;
     return static_cast<int64_t>(member->get<uint64_t>());
   }
 
@@ -74,8 +75,9 @@ absl::StatusOr<ManifestFile> ParseFile(const Json& json) {
   constexpr size_t kSha256Digits = 64;
   if (!json.is_object()) return absl::DataLossError("manifest: a file is not an object");
   ObjectReader reader(json);
-  ManifestFile file{
-      .path = reader.Text("path"), .bytes = reader.Count("bytes"), .sha256 = reader.Text("sha256")};
+  ManifestFile file{.path = reader.Text("path"),
+                    .bytes = reader.Count("bytes", kMaxFileBytes),
+                    .sha256 = reader.Text("sha256")};
   RETURN_IF_ERROR(reader.status());
   if (!IsRelativePath(file.path))
     return absl::DataLossError(
@@ -94,6 +96,23 @@ absl::Status ParseFiles(const Json& list, Manifest* manifest) {
       return absl::DataLossError(
           absl::StrCat("manifest: ", file.path, " stands twice or is not in order"));
     manifest->files.push_back(std::move(file));
+  }
+  return absl::OkStatus();
+}
+
+// A manifest without files describes a dataset that is being generated.
+absl::Status CheckSampleCounts(const Manifest& manifest) {
+  if (manifest.files.empty()) return absl::OkStatus();
+  for (const Split split : {Split::kTrain, Split::kValidation}) {
+    const std::string folder = absl::StrCat(SplitName(split), "/");
+    const auto listed = std::count_if(
+        manifest.files.begin(), manifest.files.end(),
+        [&folder](const ManifestFile& file) { return absl::StartsWith(file.path, folder); });
+    const int64_t told =
+        split == Split::kTrain ? manifest.train_samples : manifest.validation_samples;
+    if (told != listed)
+      return absl::DataLossError(absl::StrCat("manifest: \"", SplitName(split), "_samples\" is ",
+                                              told, ", but ", listed, " files are listed"));
   }
   return absl::OkStatus();
 }
@@ -151,7 +170,7 @@ std::string PrintManifest(const Manifest& manifest) {
 }
 
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJsonDocument<Json>(text);
   if (!json.is_object()) return absl::DataLossError("manifest: not a JSON object");
   ObjectReader reader(json);
   if (reader.Text("format") != kFormat)
@@ -159,9 +178,9 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   Manifest manifest{.name = reader.Text("name"),
                     .benchmark = reader.Text("benchmark"),
                     .generator = reader.Text("generator"),
-                    .cube_edge = static_cast<int>(reader.Count("cube_edge")),
-                    .train_samples = reader.Count("train_samples"),
-                    .validation_samples = reader.Count("validation_samples")};
+                    .cube_edge = static_cast<int>(reader.Count("cube_edge", kCubeEdgeMax)),
+                    .train_samples = reader.Count("train_samples", kSamplesMax),
+                    .validation_samples = reader.Count("validation_samples", kSamplesMax)};
   const std::string compression = reader.Text("compression");
   const std::string digest = reader.Text("digest");
   const Json* parameters = reader.Member("parameters");
@@ -173,6 +192,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   manifest.compression = *parsed;
   RETURN_IF_ERROR(ParseParameters(*parameters, &manifest));
   RETURN_IF_ERROR(ParseFiles(*files, &manifest));
+  RETURN_IF_ERROR(CheckSampleCounts(manifest));
   if (digest != DatasetDigest(manifest))
     return absl::DataLossError("manifest: the digest does not match the files listed");
   return manifest;
@@ -180,7 +200,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
 
 absl::StatusOr<Manifest> LoadManifest(const std::string& dir) {
   const std::string path = JoinPath(dir, kManifestName);
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kManifestBytesMax));
   absl::StatusOr<Manifest> manifest = ParseManifest(text);
   if (!manifest.ok()) return Annotate(manifest.status(), path);
   return manifest;

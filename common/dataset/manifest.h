@@ -19,6 +19,13 @@
 
 namespace assay::dataset {
 
+// 3 million files: the full CosmoFlow dataset has 655,360 and a manifest of 90 MB.
+inline constexpr int64_t kManifestBytesMax = int64_t{512} << 20;
+
+// Far above what anybody trains on; products of them with the size of a value fit 64 bits.
+inline constexpr int64_t kSamplesMax = (int64_t{1} << 31) - 1;  // of a split
+inline constexpr int64_t kCubeEdgeMax = 4096;
+
 struct ManifestFile {
   std::string path;  // relative to the manifest, '/' between parts
   int64_t bytes = 0;
@@ -52,8 +59,8 @@ int64_t TotalBytes(const Manifest& manifest);
 // One file per line, so that diff and grep work.
 std::string PrintManifest(const Manifest& manifest);
 
-// DATA_LOSS: not a manifest, a missing field, a path that leaves the directory, or a digest that
-// does not match the files listed.
+// DATA_LOSS: not a manifest, a missing field, a number out of range, a path that leaves the
+// directory, other samples counted than listed, or a digest that does not match the files listed.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text);
 
 // Reads <dir>/manifest.json. NOT_FOUND if there is none; otherwise as ParseManifest, naming the

@@ -1,6 +1,5 @@
 #include "common/dataset/tfrecord.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -142,13 +141,9 @@ absl::StatusOr<std::optional<absl::string_view>> RecordReader::Next() {
   return payload;
 }
 
-absl::Status RecordFile::Load(const std::string& path) {
-  stored_size_ = 0;
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return absl::ErrnoToStatus(errno, "cannot open");
+absl::Status RecordFile::Load(const UniqueFd& fd) {
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return absl::ErrnoToStatus(errno, "cannot stat");
-  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError("not a regular file");
   if (info.st_size > kMaxFileBytes)
     return ErrorAt(kMaxFileBytes, absl::StrCat(info.st_size, " bytes: too large for a sample"));
   const size_t size = static_cast<size_t>(info.st_size);
@@ -194,7 +189,9 @@ absl::StatusOr<absl::string_view> RecordFile::Inflate() {
 }
 
 absl::StatusOr<absl::string_view> RecordFile::Read(const std::string& path) {
-  const absl::Status loaded = Load(path);
+  stored_size_ = 0;
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
+  const absl::Status loaded = Load(fd);
   if (!loaded.ok()) return InFile(loaded, path);
   if (compression_ == Compression::kNone) return absl::string_view(stored_.data(), stored_size_);
   absl::StatusOr<absl::string_view> content = Inflate();

@@ -17,6 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/file.h"
+
 namespace assay::dataset {
 
 enum class Compression { kNone, kGzip };
@@ -80,7 +82,7 @@ class RecordFile {
   absl::string_view stored() const { return {stored_.data(), stored_size_}; }
 
  private:
-  absl::Status Load(const std::string& path);
+  absl::Status Load(const UniqueFd& fd);
   absl::StatusOr<absl::string_view> Inflate();
 
   const Compression compression_;

@@ -62,7 +62,7 @@ class ClimateChecker : public FileChecker {
   // The HDF5 library does not survive every damage, so it gets no file that is known to have some.
   absl::Status CheckContent(const std::string& path, const ManifestFile& file) override {
     bytes_.clear();
-    ASSIGN_OR_RETURN(bytes_, ReadFile(path));
+    ASSIGN_OR_RETURN(bytes_, ReadFile(path, kMaxFileBytes));
     if (Sha256Hex(bytes_) != file.sha256)
       return absl::DataLossError("its SHA-256 is not the manifest's; not looked at further");
     return CheckClimateFile(file.path, bytes_);

@@ -227,12 +227,8 @@ void JudgedFolder::DropLogs() {
 absl::StatusOr<JudgedRun> JudgeRun(const ResultFolder& folder, const std::string& name,
                                    const rules::RuleSet& rules) {
   const std::string path = JoinPath(folder.path, name);
-  ASSIGN_OR_RETURN(const int64_t bytes, FileSize(path));
-  if (bytes > kLogBytesMax)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", bytes, " bytes; no log is larger than ", kLogBytesMax));
   JudgedRun run{.file_name = name};
-  ASSIGN_OR_RETURN(run.log, ReadFile(path));
+  ASSIGN_OR_RETURN(run.log, ReadFile(path, kLogBytesMax));
   run.sha256 = Sha256Hex(run.log);
   run.result = rules::Check(run.log, rules);
   return run;

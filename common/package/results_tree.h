@@ -22,7 +22,6 @@
 namespace assay::package {
 
 inline constexpr int64_t kLogBytesMax = int64_t{512} << 20;
-inline constexpr int64_t kSmallFileBytesMax = int64_t{4} << 20;  // JSON and parameters
 
 // result_<i>.txt: anything that begins with "result_" and ends with ".txt".
 bool IsResultFile(absl::string_view name);

@@ -77,11 +77,7 @@ absl::StatusOr<std::string> TreeReader::Read(const std::string& path, int64_t by
   if (kind == PathKind::kMissing) return absl::NotFoundError(absl::StrCat("there is no ", path));
   if (kind != PathKind::kFile)
     return absl::InvalidArgumentError(absl::StrCat(path, " is ", Describe(kind)));
-  ASSIGN_OR_RETURN(const int64_t bytes, FileSize(path));
-  if (bytes > bytes_max)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " has ", bytes, " bytes; at most ", bytes_max, " are read"));
-  return ReadFile(path);
+  return ReadFile(path, bytes_max);
 }
 
 }  // namespace assay::package

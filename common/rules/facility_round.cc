@@ -18,7 +18,7 @@
 #include "common/rules/hpc_tables.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
-#include "toml++/toml.h"
+#include "common/toml.h"
 
 namespace assay::rules {
 namespace {
@@ -350,13 +350,10 @@ absl::Status RoundReader::ReadRules(const toml::table& file, RuleSetData* data) 
 absl::StatusOr<std::unique_ptr<const RuleSet>> ParseFacilityRound(absl::string_view toml,
                                                                   absl::string_view source) {
   const RoundReader reader(source);
-  try {
-    const toml::table file = toml::parse(std::string_view(toml.data(), toml.size()));
-    ASSIGN_OR_RETURN(RuleSetData data, reader.Read(file));
-    return std::make_unique<const RuleSet>(std::move(data));
-  } catch (const toml::parse_error& error) {
-    return reader.Error(error.source(), std::string(error.description()));
-  }
+  const ParsedToml file = ParseToml(toml);
+  if (file.problem.has_value()) return ToStatus(*file.problem, source);
+  ASSIGN_OR_RETURN(RuleSetData data, reader.Read(file.table));
+  return std::make_unique<const RuleSet>(std::move(data));
 }
 
 }  // namespace assay::rules

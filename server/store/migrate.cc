@@ -11,6 +11,8 @@
 namespace assay::store {
 namespace {
 
+constexpr int64_t kDatabaseBytesMax = int64_t{1} << 40;
+
 absl::Status BackUp(Db* db, const std::string& path, int64_t version) {
   const std::string backup_path = absl::StrCat(path, ".v", version, ".bak");
   if (FileExists(backup_path)) return absl::OkStatus();
@@ -19,7 +21,7 @@ absl::Status BackUp(Db* db, const std::string& path, int64_t version) {
   RETURN_IF_ERROR(RemoveTree(partial_path));
   ASSIGN_OR_RETURN(Stmt vacuum, db->Prepare("VACUUM INTO ?1"));
   RETURN_IF_ERROR(Annotate(vacuum.Run(partial_path), "backup before migration"));
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(partial_path));
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(partial_path, kDatabaseBytesMax));
   RETURN_IF_ERROR(WriteFileAtomic(backup_path, content, 0600));
   LOG(INFO) << "backup path=" << backup_path << " version=" << version;
   return RemoveTree(partial_path);

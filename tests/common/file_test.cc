@@ -1,6 +1,8 @@
 #include "common/file.h"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <string>
@@ -16,6 +18,7 @@
 namespace assay {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -113,6 +116,48 @@ TEST(FileTest, AMissingFileIsNamed) {
   const TempDir dir;
   EXPECT_THAT(ReadFile(dir.Path("gone")),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir.Path("gone"))));
+}
+
+// Opening any of these for reading as it comes would wait for a writer, read without end, or fail
+// late.
+TEST(FileTest, OnlyRegularFilesAreReadAndNothingWaits) {
+  const TempDir dir;
+  ASSERT_EQ(mkfifo(dir.Path("pipe").c_str(), 0600), 0);
+  const UniqueFd listener(socket(AF_UNIX, SOCK_STREAM, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  dir.Path("socket").copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+
+  const struct {
+    std::string path;
+    const char* kind;
+  } cases[] = {{dir.Path("pipe"), "is a pipe"},
+               {dir.Path("socket"), "is a socket"},
+               {dir.path(), "is a directory"},
+               {"/dev/zero", "is a device"}};
+  for (const auto& c : cases) {
+    const auto refusal =
+        StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr(c.path), HasSubstr(c.kind)));
+    EXPECT_THAT(ReadFile(c.path), refusal);
+    EXPECT_THAT(OpenRegularFile(c.path), refusal);
+    EXPECT_THAT(Sha256HexOfFile(c.path), refusal);
+  }
+}
+
+TEST(FileTest, AFileAboveItsLimitIsNotRead) {
+  const TempDir dir;
+  ASSERT_THAT(WriteFileAtomic(dir.Path("a"), "12345"), IsOk());
+
+  EXPECT_THAT(ReadFile(dir.Path("a"), 5), IsOkAndHolds("12345"));
+  EXPECT_THAT(ReadFile(dir.Path("a"), 4),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr(dir.Path("a")), HasSubstr("more than the 4 bytes"))));
+}
+
+// Files of the kernel say that they have no bytes.
+TEST(FileTest, AFileWithoutASizeIsReadUpToItsLimit) {
+  EXPECT_THAT(ReadFile("/proc/self/status"), IsOkAndHolds(HasSubstr("Pid:")));
+  EXPECT_THAT(ReadFile("/proc/self/status", 10), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
 // FIPS 180-4 example: the digest of "abc".

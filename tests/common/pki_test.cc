@@ -127,6 +127,19 @@ TEST_F(PkiTest, TheSubjectComesFromTheRequestNotFromTheCsr) {
   EXPECT_THAT(CommonNameOf(*cert), IsOkAndHolds("w7"));
 }
 
+// Two readers could take different ones for the name.
+TEST_F(PkiTest, ACertificateWithTwoCommonNamesHasNone) {
+  for (const char* subject : {"/CN=w0/CN=operator", "/CN=w0/CN=w0", "/O=w0"}) {
+    ASSERT_THAT(OpenSsl(absl::StrCat(
+                    "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj ",
+                    subject, " -keyout two.key -out two.crt")),
+                HasSubstr("exit=0"));
+    EXPECT_THAT(CommonNameOf(*ReadFile(dir_.Path("two.crt"))),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("exactly one common name")))
+        << subject;
+  }
+}
+
 TEST_F(PkiTest, RefusesACsrThatItsKeyDidNotSign) {
   const KeyAndCsr request = *MakeKeyAndCsr("w0");
   // The last bytes of the DER are the signature.

@@ -69,6 +69,13 @@ TEST(ManifestTest, RefusesWhatWasEdited) {
       {"train/a", "validation/c", "not in order"},
       {"\"compression\": \"gzip\"", "\"compression\": \"zip\"", "neither"},
       {"\"cube_edge\": 32", "\"cube_edge\": \"32\"", "cube_edge"},
+      // 2^32 + 32 is 32 in an int, and 2^62 samples of 4 bytes are none.
+      {"\"cube_edge\": 32", "\"cube_edge\": 4294967328",
+       "\"cube_edge\" is not a count from 0 to 4096"},
+      {"\"train_samples\": 1", "\"train_samples\": 4611686018427387904", "from 0 to 2147483647"},
+      {"\"train_samples\": 1", "\"train_samples\": 2", "2, but 1 files are listed"},
+      {"\"validation_samples\": 1", "\"validation_samples\": 0", "0, but 1 files are listed"},
+      {"\"bytes\": 20", "\"bytes\": 9223372036854775807", "\"bytes\" is not a count"},
       {"assay-dataset-1", "assay-dataset-9", "format"},
       {"\"seed\": ", "\"seed\": 1, \"x\": ", "seed"},
       {"{", "", "not a JSON object"},

@@ -24,8 +24,7 @@ bool DropCaches(const std::string& path) {
 }
 
 absl::Status GiveUpPages(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
   const int error = posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   if (error != 0) return absl::ErrnoToStatus(error, absl::StrCat("cannot uncache ", path));
   return absl::OkStatus();

@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kHeaderBytes = 32;
 constexpr size_t kCheckedFrom = 8;  // the CRC covers what follows it
 constexpr int64_t kPayloadBytesMax = 2 << 20;
+constexpr int64_t kSpoolBytesMax = int64_t{4} << 30;  // of one run
 
 void PutInteger(uint64_t value, int byte_count, std::string* out) {
   for (int i = 0; i < byte_count; ++i)
@@ -113,7 +114,7 @@ absl::StatusOr<std::unique_ptr<EventSpool>> EventSpool::Open(const std::string& 
 }
 
 absl::Status EventSpool::Load(const Visitor& visit) {
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(path_));
+  ASSIGN_OR_RETURN(const std::string content, ReadFile(path_, kSpoolBytesMax));
   MutexLock lock(&mutex_);
   size_t offset = 0;
   while (offset < content.size()) {

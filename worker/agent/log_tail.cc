@@ -1,6 +1,5 @@
 #include "worker/agent/log_tail.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,9 +21,10 @@ constexpr int64_t kReadBytes = 64 << 10;
 
 absl::Status LogTail::OpenIfThere() {
   if (fd_.is_open()) return absl::OkStatus();
-  fd_ = UniqueFd(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd_.is_open() && errno != ENOENT)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path_));
+  absl::StatusOr<UniqueFd> opened = OpenRegularFile(path_);
+  if (absl::IsNotFound(opened.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(opened.status());
+  fd_ = *std::move(opened);
   return absl::OkStatus();
 }
 

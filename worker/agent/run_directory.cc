@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 
 #include "common/file.h"
+#include "common/json_document.h"
 #include "common/status.h"
 
 namespace assay::agent {
@@ -31,7 +32,7 @@ bool IsRunId(absl::string_view id) {
 
 absl::StatusOr<Json> ReadJson(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseJsonDocument<Json>(text);
   if (!json.is_object()) return absl::DataLossError(absl::StrCat(path, " is not a JSON object"));
   return json;
 }

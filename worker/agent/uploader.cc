@@ -1,6 +1,5 @@
 #include "worker/agent/uploader.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,8 +28,7 @@ using Writer = grpc::ClientWriterInterface<v1::UploadArtifactRequest>;
 // False if the coordinator stopped listening: Finish then says why.
 absl::StatusOr<bool> WritePieces(const std::string& path, int64_t byte_count,
                                  v1::UploadArtifactRequest request, Writer* writer) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
   std::string buffer(kChunkBytes, '\0');
   bool is_first = true;
   for (int64_t left = byte_count; left > 0 || is_first; is_first = false) {

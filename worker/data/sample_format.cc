@@ -76,7 +76,7 @@ class DeepcamReader : public SampleReader {
     CHECK(sample.symmetry == 0) << "maps are not turned";
     const std::string& path = sample.path;
     ASSIGN_OR_RETURN(const dataset::ClimateStatistics statistics, statistics_->Get());
-    ASSIGN_OR_RETURN(bytes_, ReadFile(path));
+    ASSIGN_OR_RETURN(bytes_, ReadFile(path, dataset::kMaxFileBytes));
     const std::span<float> data(reinterpret_cast<float*>(place.input.data()),
                                 place.input.size() / sizeof(float));
     const std::span<uint8_t> labels(reinterpret_cast<uint8_t*>(place.targets.data()),

@@ -76,9 +76,6 @@ absl::Status CopyByHand(Copy* copy) {
 absl::Status CopyContent(Copy* copy, bool sync) {
   struct stat info {};
   if (fstat(copy->source.get(), &info) != 0) return Fail("cannot stat", copy->source_path);
-  if (!S_ISREG(info.st_mode))
-    return absl::FailedPreconditionError(
-        absl::StrCat(copy->source_path, " is not a regular file: remove it from the dataset"));
   ASSIGN_OR_RETURN(const bool is_done, CopyInKernel(copy));
   if (!is_done) RETURN_IF_ERROR(CopyByHand(copy));
   if (copy->copied != info.st_size)
@@ -94,8 +91,7 @@ absl::StatusOr<int64_t> StageFile(const StagingJob& job, const std::string& name
   const std::string final_path = JoinPath(job.target_dir, name);
   Copy copy{.source_path = JoinPath(job.source_dir, name),
             .target_path = absl::StrCat(final_path, ".staging")};
-  copy.source = UniqueFd(open(copy.source_path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!copy.source.is_open()) return Fail("cannot open", copy.source_path);
+  ASSIGN_OR_RETURN(copy.source, OpenRegularFile(copy.source_path));
   copy.target =
       UniqueFd(open(copy.target_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!copy.target.is_open()) return Fail("cannot create", copy.target_path);

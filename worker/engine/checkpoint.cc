@@ -17,6 +17,7 @@ namespace {
 
 constexpr absl::string_view kFormat = "assay-checkpoint 1\n";
 constexpr size_t kDigestSize = 64;
+constexpr int64_t kFileBytesMax = int64_t{64} << 30;  // parameters and optimizer state of one model
 
 std::string HeaderLine(const CheckpointHeader& header,
                        std::span<const CheckpointSection> sections) {
@@ -84,7 +85,7 @@ absl::Status WriteCheckpoint(const std::string& path, const CheckpointHeader& he
 
 absl::StatusOr<TrainingPosition> ReadCheckpoint(const std::string& path, absl::string_view identity,
                                                 std::span<const CheckpointSection> sections) {
-  ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string file, ReadFile(path, kFileBytesMax));
   ASSIGN_OR_RETURN(const Parts parts, Split(path, file));
   ASSIGN_OR_RETURN(const CheckpointHeader header, ParseHeader(path, parts.header));
   if (header.identity != identity)

@@ -10,6 +10,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/mllog.h"
 #include "common/rules/ranks.h"
 #include "common/sha256.h"
 #include "common/status.h"
@@ -94,7 +95,7 @@ void Checkpoints::TakeOver(const TrainingPosition& position) {
 
 absl::StatusOr<TrainingPosition> Checkpoints::Read(
     std::span<const CheckpointSection> sections) const {
-  const absl::StatusOr<std::string> log = ReadFile(spec_.run.log_path());
+  const absl::StatusOr<std::string> log = ReadFile(spec_.run.log_path(), kMllogFileBytesMax);
   if (log.ok() && absl::StrContains(*log, "\"status\": \"success\""))
     return absl::FailedPreconditionError(
         absl::StrCat(spec_.run.log_path(), ": the run has reached its target; nothing to resume"));

@@ -19,6 +19,8 @@ namespace assay {
 namespace {
 
 constexpr int kRanksMax = 1 << 20;
+constexpr int64_t kSamplesMax = (int64_t{1} << 31) - 1;  // of a split
+constexpr int64_t kLocalBatchMax = 1 << 20;
 
 absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
   const int64_t ranks_per_node = std::max(run.ranks_per_node(), 1);
@@ -63,7 +65,12 @@ absl::Status FillBatch(const Hyperparameters& parameters, TrainerSpec* spec) {
   ASSIGN_OR_RETURN(
       spec->global_batch_size,
       parameters.Integer(rules::kGlobalBatchKey, kReferenceLocalBatch * spec->group_count()));
-  spec->local_batch_size = static_cast<int>(spec->global_batch_size / spec->group_count());
+  const int64_t local_batch_size = spec->global_batch_size / spec->group_count();
+  if (local_batch_size > kLocalBatchMax)
+    return InvalidField(rules::kGlobalBatchKey,
+                        absl::StrCat("want at most ", kLocalBatchMax, " samples for each of ",
+                                     spec->group_count(), ", found ", local_batch_size));
+  spec->local_batch_size = static_cast<int>(local_batch_size);
   return absl::OkStatus();
 }
 
@@ -86,6 +93,11 @@ absl::Status CheckDataset(const v1::RunSpec& run) {
   if (run.dataset().path().empty()) return InvalidField("dataset.path", "missing");
   if (run.dataset().train_sample_count() <= 0 || run.dataset().eval_sample_count() <= 0)
     return InvalidField("dataset", "train_sample_count and eval_sample_count must be positive");
+  if (run.dataset().train_sample_count() > kSamplesMax ||
+      run.dataset().eval_sample_count() > kSamplesMax)
+    return InvalidField(
+        "dataset",
+        absl::StrCat("train_sample_count and eval_sample_count must be at most ", kSamplesMax));
   if (run.dataset().is_staged() && run.stage_directory().empty())
     return InvalidField("stage_directory", "missing; the dataset is to be staged");
   if (run.log_path().empty()) return InvalidField("log_path", "missing");

@@ -93,7 +93,7 @@ TEST_F(StagingTest, RefusesAFolderInPlaceOfASample) {
   ASSERT_THAT(MakeDirectories(source_.Path(job_.files[5])), IsOk());
 
   EXPECT_THAT(StageFiles(job_),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("not a regular file")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
   EXPECT_FALSE(FileExists(target_.Path(job_.files[5] + ".staging")));
 }
 
