@@ -10,6 +10,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/printable.h"
+
 namespace assay {
 namespace {
 
@@ -40,8 +42,8 @@ LogMessage::LogMessage(LogSeverity severity, const char* file, int line) : sever
 
 LogMessage::~LogMessage() {
   if (severity_ >= min_severity.load(std::memory_order_relaxed)) {
-    stream_ << '\n';
-    const std::string record = stream_.str();
+    // What a record says may come from anybody: it stays one line, and orders no terminal.
+    const std::string record = Printable(stream_.str()) + '\n';
     // Nothing useful can be done if stderr is gone.
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, record.data(), record.size());
   }

@@ -4,6 +4,9 @@
 //   LOG(INFO) << "listening address=" << address;
 //   CHECK(x > 0) << "x=" << x;   CHECK_OK(status);
 //
+// A record stays one line whatever it is told: control characters, line ends among them, are
+// written as \n or \x1b.
+//
 // CHECK is for what only we can do wrong; input never reaches one. Thread-safe: a record is written
 // with a single write(2).
 
