@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "server/runtime/judge_result.h"
 #include "server/store/artifacts.h"
 #include "server/store/reader.h"
 
@@ -19,14 +20,6 @@ constexpr size_t kEffectsMax = 1 << 20;
 
 core::Command FromCoordinator(core::CommandBody body) {
   return core::Command{std::string(core::kCoordinator), std::move(body)};
-}
-
-absl::StatusOr<std::string> ReadResult(const core::Run& run,
-                                       const store::ArtifactStore& artifacts) {
-  const std::string name = core::ResultFileName(run);
-  for (const core::ArtifactRef& artifact : run.artifacts)
-    if (artifact.file_name == name) return artifacts.ReadVerified(artifact.sha256);
-  return absl::NotFoundError(absl::StrCat("rank 0 has uploaded no ", name));
 }
 
 }  // namespace
@@ -67,11 +60,11 @@ void Effects::Do(const core::CheckLog& effect) {
   const absl::StatusOr<core::Submission> submission = reader_->GetSubmission(run->submission);
   if (!submission.ok()) return;
   core::LogChecked checked{.run = effect.run};
-  const absl::StatusOr<std::string> log = ReadResult(*run, *artifacts_);
-  if (log.ok()) {
-    checked.facts = rules_->CheckLog(*log, *submission, *run);
+  absl::StatusOr<core::RunFacts> facts = JudgeResult(*run, *submission, *artifacts_, *rules_);
+  if (facts.ok()) {
+    checked.facts = *std::move(facts);
   } else {
-    checked.error = absl::StrCat("its log cannot be judged: ", log.status().message());
+    checked.error = absl::StrCat("its log cannot be judged: ", facts.status().message());
   }
   post_(FromCoordinator(std::move(checked)));
 }

@@ -28,6 +28,7 @@
 #include "common/rules/score_window.h"
 #include "common/rules/throughput.h"
 #include "common/status.h"
+#include "common/toml.h"
 
 namespace assay::runtime {
 namespace {
@@ -164,10 +165,65 @@ struct Round {
   std::string toml;
 };
 
+// Who judges a submission: a round that the book has, or one that is kept with the submission.
+struct Judge {
+  const rules::RuleSet* round;
+  std::unique_ptr<const rules::RuleSet> owned;
+};
+
+// The agents watch what the round's clock is about: the dataset itself, or its staged copy where
+// staging is off the clock (docs/adr/0051). So every touch they report must come after run_start.
+std::vector<rules::Finding> CheckTouch(const rules::Facts& facts, const core::Run& run) {
+  if (!run.first_touch.has_value() && !run.observed_touch.has_value()) return {rules::NoWitness()};
+  std::vector<rules::Finding> findings;
+  for (const bool is_attributed : {true, false}) {
+    const std::optional<core::GangTouch>& seen =
+        is_attributed ? run.first_touch : run.observed_touch;
+    if (!seen.has_value()) continue;
+    rules::FirstTouch touch;
+    touch.touch_ms = seen->at_us / 1000;
+    touch.witness = "the agents of the run";
+    touch.tolerance_ms = kTouchToleranceMs + (seen->uncertainty_us + 999) / 1000;
+    touch.is_attributed = is_attributed;
+    for (rules::Finding& finding : rules::CheckFirstTouch(facts.run_start_ms, touch))
+      findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+class RoundLogJudge final : public LogJudge {
+ public:
+  explicit RoundLogJudge(Judge judge) : judge_(std::move(judge)), checker_(*judge_.round) {}
+
+  void Add(absl::string_view bytes) override { checker_.Add(bytes); }
+
+  core::RunFacts Finish(const core::Run& run) override {
+    const rules::CheckResult result = checker_.Finish();
+    core::RunFacts facts;
+    Append(result.findings, &facts.findings);
+    Append(CheckTouch(result.facts, run), &facts.findings);
+    facts.is_compliant = result.pass && !HasError(facts.findings);
+    facts.is_converged = result.facts.reached_target;
+    facts.run_start_ms = ToInt64(result.facts.run_start_ms);
+    facts.run_stop_ms = ToInt64(result.facts.run_stop_ms);
+    facts.quality = result.facts.quality;
+    facts.epoch_count = result.facts.epochs;
+    facts.staging_ms = ToInt64(result.facts.staging_ms);
+    if (result.facts.global_batch_size.has_value())
+      facts.global_batch_size = result.facts.global_batch_size->AsInt64().value_or(0);
+    facts.instance_scale = rules::InstanceScale(result.facts).value_or(0);
+    return facts;
+  }
+
+ private:
+  const Judge judge_;
+  rules::StreamChecker checker_;
+};
+
 class RoundBook final : public RuleBook {
  public:
   absl::Status AddFacilityRound(const std::string& path) {
-    ASSIGN_OR_RETURN(std::string toml, ReadFile(path));
+    ASSIGN_OR_RETURN(std::string toml, ReadFile(path, kTomlBytesMax));
     Round round;
     ASSIGN_OR_RETURN(round.owned, rules::ParseFacilityRound(toml, path));
     round.rules = round.owned.get();
@@ -234,24 +290,8 @@ class RoundBook final : public RuleBook {
     return verdict;
   }
 
-  core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
-                          const core::Run& run) const override {
-    const Judge judge = JudgeOf(submission);
-    const rules::CheckResult result = rules::Check(log, *judge.round);
-    core::RunFacts facts;
-    Append(result.findings, &facts.findings);
-    Append(CheckTouch(result.facts, run), &facts.findings);
-    facts.is_compliant = result.pass && !HasError(facts.findings);
-    facts.is_converged = result.facts.reached_target;
-    facts.run_start_ms = ToInt64(result.facts.run_start_ms);
-    facts.run_stop_ms = ToInt64(result.facts.run_stop_ms);
-    facts.quality = result.facts.quality;
-    facts.epoch_count = result.facts.epochs;
-    facts.staging_ms = ToInt64(result.facts.staging_ms);
-    if (result.facts.global_batch_size.has_value())
-      facts.global_batch_size = result.facts.global_batch_size->AsInt64().value_or(0);
-    facts.instance_scale = rules::InstanceScale(result.facts).value_or(0);
-    return facts;
+  std::unique_ptr<LogJudge> JudgeLog(const core::Submission& submission) const override {
+    return std::make_unique<RoundLogJudge>(JudgeOf(submission));
   }
 
   Verdict Score(const core::Submission& submission,
@@ -262,11 +302,6 @@ class RoundBook final : public RuleBook {
   }
 
  private:
-  struct Judge {
-    const rules::RuleSet* round;
-    std::unique_ptr<const rules::RuleSet> owned;
-  };
-
   static int RunsRequired(const core::Submission& submission, const rules::RuleSet& round) {
     const rules::Benchmark* benchmark = round.FindBenchmark(submission.spec.benchmark);
     return benchmark == nullptr ? 1 : benchmark->runs_required;
@@ -394,27 +429,6 @@ class RoundBook final : public RuleBook {
     }
     if (round == nullptr) round = rules::BuiltInRuleSets().back();
     return Judge{round, nullptr};
-  }
-
-  // The agents watch what the round's clock is about: the dataset itself, or its staged copy where
-  // staging is off the clock (docs/adr/0051). So every touch they report must come after run_start.
-  static std::vector<rules::Finding> CheckTouch(const rules::Facts& facts, const core::Run& run) {
-    if (!run.first_touch.has_value() && !run.observed_touch.has_value())
-      return {rules::NoWitness()};
-    std::vector<rules::Finding> findings;
-    for (const bool is_attributed : {true, false}) {
-      const std::optional<core::GangTouch>& seen =
-          is_attributed ? run.first_touch : run.observed_touch;
-      if (!seen.has_value()) continue;
-      rules::FirstTouch touch;
-      touch.touch_ms = seen->at_us / 1000;
-      touch.witness = "the agents of the run";
-      touch.tolerance_ms = kTouchToleranceMs + (seen->uncertainty_us + 999) / 1000;
-      touch.is_attributed = is_attributed;
-      for (rules::Finding& finding : rules::CheckFirstTouch(facts.run_start_ms, touch))
-        findings.push_back(std::move(finding));
-    }
-    return findings;
   }
 
   std::map<std::string, Round> facility_rounds_;

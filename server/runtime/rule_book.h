@@ -50,6 +50,17 @@ struct Verdict {
   std::string reason;
 };
 
+// Judges one log, whose bytes come in pieces of any size. Its memory does not grow with the log.
+// Not thread-safe.
+class LogJudge {
+ public:
+  virtual ~LogJudge() = default;
+  virtual void Add(absl::string_view bytes) = 0;
+  // What the rules say of all bytes added and of `run`, whose first touch they compare with the
+  // log. Never fails: an unreadable log is a finding. Call once; Add nothing afterwards.
+  virtual core::RunFacts Finish(const core::Run& run) = 0;
+};
+
 // Immutable after construction; thread-safe.
 class RuleBook {
  public:
@@ -69,9 +80,16 @@ class RuleBook {
                                           const core::Submission& lender,
                                           core::SubmissionId borrower) const = 0;
 
-  // Judges the bytes of a log. Never fails: an unreadable log is a finding.
-  virtual core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
-                                  const core::Run& run) const = 0;
+  // For one log of a run of `submission`, which must outlive the judge as this book must.
+  virtual std::unique_ptr<LogJudge> JudgeLog(const core::Submission& submission) const = 0;
+
+  // Judges a log that is in memory already.
+  core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
+                          const core::Run& run) const {
+    const std::unique_ptr<LogJudge> judge = JudgeLog(submission);
+    judge->Add(log);
+    return judge->Finish(run);
+  }
 
   // Judges the succeeded runs of a submission, in order of their numbers: a time to solution, or
   // for one whose scaling is weak a throughput. Of more runs than the round demands those count

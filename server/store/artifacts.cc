@@ -19,6 +19,7 @@ namespace assay::store {
 namespace {
 
 constexpr char kPartialFolder[] = "partial";
+constexpr int64_t kPieceBytes = 256 << 10;
 
 absl::Status CheckDigest(const std::string& sha256) {
   const bool is_hex = std::all_of(sha256.begin(), sha256.end(), [](char c) {
@@ -140,13 +141,18 @@ absl::StatusOr<std::string> ArtifactStore::Read(const std::string& sha256, int64
   return bytes;
 }
 
-absl::StatusOr<std::string> ArtifactStore::ReadVerified(const std::string& sha256) const {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));
-  if (!FileExists(path)) return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
-  ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
-  if (Sha256Hex(bytes) != sha256)
-    return absl::DataLossError(absl::StrCat("the bytes of artifact ", sha256, " have changed"));
-  return bytes;
+absl::Status ArtifactStore::ReadVerified(const std::string& sha256,
+                                         absl::FunctionRef<void(absl::string_view)> take) const {
+  Sha256 digest;
+  for (int64_t offset = 0;;) {
+    ASSIGN_OR_RETURN(const std::string piece, Read(sha256, offset, kPieceBytes));
+    if (piece.empty()) break;
+    digest.Add(piece);
+    take(piece);
+    offset += static_cast<int64_t>(piece.size());
+  }
+  if (digest.HexDigest() == sha256) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the bytes of artifact ", sha256, " have changed"));
 }
 
 }  // namespace assay::store

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -63,8 +64,10 @@ class ArtifactStore {
   // At most `size` bytes from `offset`; empty at the end. NOT_FOUND.
   absl::StatusOr<std::string> Read(const std::string& sha256, int64_t offset, int64_t size) const;
 
-  // All of it. NOT_FOUND; DATA_LOSS if the bytes on disk have changed.
-  absl::StatusOr<std::string> ReadVerified(const std::string& sha256) const;
+  // Hands all of it to `take`, in pieces. NOT_FOUND; DATA_LOSS, after the last piece, if the bytes
+  // on disk have changed: then what was taken is worth nothing.
+  absl::Status ReadVerified(const std::string& sha256,
+                            absl::FunctionRef<void(absl::string_view)> take) const;
 
  private:
   explicit ArtifactStore(std::string root) : root_(std::move(root)) {}

@@ -1,0 +1,38 @@
+#include "server/runtime/judge_result.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "common/mllog.h"
+#include "common/status.h"
+
+namespace assay::runtime {
+namespace {
+
+absl::StatusOr<core::ArtifactRef> ResultOf(const core::Run& run) {
+  const std::string name = core::ResultFileName(run);
+  for (const core::ArtifactRef& artifact : run.artifacts)
+    if (artifact.file_name == name) return artifact;
+  return absl::NotFoundError(absl::StrCat("rank 0 has uploaded no ", name));
+}
+
+}  // namespace
+
+absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Submission& submission,
+                                           const store::ArtifactStore& artifacts,
+                                           const RuleBook& rules) {
+  ASSIGN_OR_RETURN(const core::ArtifactRef log, ResultOf(run));
+  if (log.size_bytes > kMllogFileBytesMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat(log.file_name, " has ", log.size_bytes, " bytes; at most ", kMllogFileBytesMax,
+                     " are judged: log summaries, and no output of the program"));
+  const std::unique_ptr<LogJudge> judge = rules.JudgeLog(submission);
+  RETURN_IF_ERROR(
+      artifacts.ReadVerified(log.sha256, [&judge](absl::string_view piece) { judge->Add(piece); }));
+  return judge->Finish(run);
+}
+
+}  // namespace assay::runtime

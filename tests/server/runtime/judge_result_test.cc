@@ -1,0 +1,133 @@
+#include "server/runtime/judge_result.h"
+
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/mllog.h"
+#include "common/sha256.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::runtime {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using testing::StatusIs;
+
+class JudgeResultTest : public ::testing::Test {
+ protected:
+  JudgeResultTest() {
+    submission_.spec.round = "hpc-3.0.0";
+    submission_.spec.benchmark = "cosmoflow";
+    submission_.spec.division = "open";
+    run_.number = 1;
+    run_.nodes.resize(1);
+  }
+
+  // Uploads `piece`, so many times, as the run's result file.
+  void Upload(const std::string& piece, int64_t count) {
+    core::ArtifactRef log{.file_name = core::ResultFileName(run_)};
+    log.size_bytes = static_cast<int64_t>(piece.size()) * count;
+    Sha256 digest;
+    for (int64_t i = 0; i < count; ++i)
+      digest.Add(piece);
+    log.sha256 = digest.HexDigest();
+    const auto writer = *artifacts_->Begin(log);
+    for (int64_t i = 0; i < count; ++i)
+      ASSERT_THAT(writer->Append(piece), IsOk());
+    ASSERT_THAT(writer->Finish().status(), IsOk());
+    run_.artifacts = {log};
+  }
+
+  absl::StatusOr<core::RunFacts> Judge() {
+    return JudgeResult(run_, submission_, *artifacts_, *rules_);
+  }
+
+  testing::TempDir dir_;
+  std::unique_ptr<store::ArtifactStore> artifacts_ =
+      *store::ArtifactStore::Open(dir_.Path("artifacts"));
+  std::unique_ptr<RuleBook> rules_ = *LoadRuleBook({});
+  core::Submission submission_;
+  core::Run run_;
+};
+
+std::string Line(const std::string& key, int64_t time_ms) {
+  return absl::StrCat(":::MLLOG {\"namespace\": \"\", \"time_ms\": ", time_ms,
+                      ", \"event_type\": \"POINT_IN_TIME\", \"key\": \"", key,
+                      "\", \"value\": 1, \"metadata\": {\"epoch_num\": 1}}\n");
+}
+
+TEST_F(JudgeResultTest, PiecesAreJudgedAsTheWhole) {
+  const std::string log =
+      Line("run_start", 1000) + Line("eval_error", 2000) + Line("run_stop", 3000);
+  Upload(log, 1);
+
+  const absl::StatusOr<core::RunFacts> facts = Judge();
+  ASSERT_THAT(facts, IsOk());
+  const core::RunFacts whole = rules_->CheckLog(log, submission_, run_);
+  EXPECT_EQ(facts->run_start_ms, 1000);
+  EXPECT_EQ(facts->findings, whole.findings);
+  EXPECT_EQ(facts->is_compliant, whole.is_compliant);
+}
+
+// The most memory that this process ever had.
+int64_t PeakBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} << 10;
+}
+
+// ASSAY_TEST_LOG_MIB=1000 shows the same of a log near the limit.
+TEST_F(JudgeResultTest, MemoryDoesNotGrowWithTheLog) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer keeps freed memory";
+#endif
+  const char* const mib = std::getenv("ASSAY_TEST_LOG_MIB");
+  const int64_t log_bytes = int64_t{mib == nullptr ? 128 : std::atoi(mib)} << 20;
+  constexpr int64_t kGrowthMax = int64_t{8} << 20;
+  std::string piece;
+  while (piece.size() < (1 << 20))
+    piece += Line("eval_error", static_cast<int64_t>(piece.size())) + "free text\n";
+  Upload(piece, 2);
+  ASSERT_THAT(Judge(), IsOk());
+  Upload(piece, log_bytes / static_cast<int64_t>(piece.size()));
+
+  const int64_t before = PeakBytes();
+  ASSERT_THAT(Judge(), IsOk());
+
+  std::cout << "log " << (log_bytes >> 20) << " MiB, peak " << (PeakBytes() >> 20)
+            << " MiB, growth " << ((PeakBytes() - before) >> 10) << " KiB\n";
+  EXPECT_LT(PeakBytes() - before, kGrowthMax);
+}
+
+TEST_F(JudgeResultTest, ALogBeyondTheLimitIsRefusedUnread) {
+  Upload("x\n", 1);
+  run_.artifacts[0].size_bytes = kMllogFileBytesMax + 1;
+
+  EXPECT_THAT(Judge(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("result_1.txt"), HasSubstr("are judged"))));
+}
+
+TEST_F(JudgeResultTest, NeitherAMissingNorAChangedLogIsJudged) {
+  EXPECT_THAT(Judge(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("result_1.txt")));
+
+  Upload("x\n", 1);
+  const std::string& digest = run_.artifacts[0].sha256;
+  ASSERT_THAT(WriteFileAtomic(
+                  dir_.Path(absl::StrCat("artifacts/", digest.substr(0, 2), "/", digest)), "y\n"),
+              IsOk());
+  EXPECT_THAT(Judge(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("have changed")));
+}
+
+}  // namespace
+}  // namespace assay::runtime
