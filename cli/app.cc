@@ -15,7 +15,9 @@
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/help.h"
+#include "cli/safe_stream.h"
 #include "cli/suggest.h"
+#include "common/secret.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -110,6 +112,19 @@ absl::StatusOr<Resolved> Resolve(const std::vector<std::string>& words) {
   return resolved;
 }
 
+// The arguments of a process are open to every user of its host (docs/adr/0151), so this one is not
+// even looked at.
+absl::Status RefuseTokens(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    if (word != "--token" && !absl::StartsWith(word, "--token=")) continue;
+    return absl::InvalidArgumentError(
+        "--token: every user of this host can read a command line; give --token-file FILE (-: "
+        "the standard input) or set ASSAY_TOKEN, and revoke the token if others were logged in");
+  }
+  return absl::OkStatus();
+}
+
 // Binds one table row to CLI11, which does the splitting and the type checks.
 class Parser {
  public:
@@ -171,7 +186,8 @@ class Parser {
                        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
                        ->allow_extra_args(false);
     if (option.kind == Option::Kind::kChoice) bound.option->check(CLI::IsMember(option.choices));
-    if (option.kind == Option::Kind::kInteger) bound.option->check(CLI::TypeValidator<int64_t>());
+    if (option.kind == Option::Kind::kInteger)
+      bound.option->check(CLI::Range(option.min, option.max));
     if (option.kind == Option::Kind::kDuration) bound.option->check(DurationCheck());
     if (option.is_required) bound.option->required();
   }
@@ -297,8 +313,18 @@ void PrintError(const Environment& env, const absl::Status& status) {
 
 }  // namespace
 
-ExitStatus RunCli(const std::vector<std::string>& words, Environment* environment) {
-  const absl::StatusOr<Resolved> resolved = Resolve(words);
+ExitStatus RunCli(const std::vector<std::string>& words, Environment* surroundings) {
+  Environment environment_of_command = *surroundings;
+  Environment* const environment = &environment_of_command;
+  environment->style_key = MakeUuid();
+  SafeStream out(surroundings->out, environment->style_key);
+  SafeStream err(surroundings->err, environment->style_key);
+  environment->out = &out;
+  environment->err = &err;
+  environment->raw_out = surroundings->out;
+  environment->raw_err = surroundings->err;
+  const absl::Status refused = RefuseTokens(words);
+  const absl::StatusOr<Resolved> resolved = refused.ok() ? Resolve(words) : refused;
   if (!resolved.ok()) {
     PrintError(*environment, resolved.status());
     return ExitStatus::kUsage;

@@ -35,7 +35,7 @@ absl::StatusOr<absl::Duration> ParseDurationText(absl::string_view text) {
   if (absl::SimpleAtoi(text, &seconds)) return absl::Seconds(seconds);
   int64_t days = 0;
   if (absl::EndsWith(text, "d") && absl::SimpleAtoi(text.substr(0, text.size() - 1), &days))
-    return absl::Hours(24 * days);
+    return absl::Hours(24) * days;  // saturates
   absl::Duration duration;
   if (absl::ParseDuration(text, &duration)) return duration;
   return absl::InvalidArgumentError(

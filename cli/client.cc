@@ -1,5 +1,8 @@
 #include "cli/client.h"
 
+#include <cstring>
+#include <istream>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +15,17 @@
 
 namespace assay::cli {
 namespace {
+
+constexpr int64_t kTokenBytesMax = 4096;  // ours have 38
+constexpr char kStandardInput[] = "-";
+
+absl::StatusOr<std::string> ReadToken(const Environment& env, const std::string& path) {
+  if (path != kStandardInput) return ReadFile(env.AbsolutePath(path), kTokenBytesMax);
+  std::string token(kTokenBytesMax, '\0');
+  env.in->getline(token.data(), kTokenBytesMax);
+  token.resize(std::strlen(token.c_str()));
+  return token;
+}
 
 absl::Status AddCredentials(const Environment& env, const Config& config, Endpoint* endpoint) {
   if (const auto ca = config.Find("ca"); ca.has_value()) {
@@ -27,7 +41,7 @@ absl::Status AddCredentials(const Environment& env, const Config& config, Endpoi
   if (token.has_value() && (!file.has_value() || token->level <= file->level)) {
     endpoint->token = token->value;
   } else if (file.has_value()) {
-    absl::StatusOr<std::string> text = ReadFile(env.AbsolutePath(file->value));
+    absl::StatusOr<std::string> text = ReadToken(env, file->value);
     if (!text.ok())
       return absl::InvalidArgumentError(absl::StrCat("cannot read the token file named by ",
                                                      file->origin, ": ",

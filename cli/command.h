@@ -4,6 +4,8 @@
 #ifndef CLI_COMMAND_H_
 #define CLI_COMMAND_H_
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,6 +33,10 @@ struct Option {
   std::vector<std::string> choices = {};  // kChoice
   std::string fallback = {};              // used when it is not given; shown in help
   bool is_required = false;
+  // kInteger: what is taken. Every command may hold such a number in an int32_t; one that declares
+  // more says so.
+  int64_t min = 0;
+  int64_t max = std::numeric_limits<int32_t>::max();
 };
 
 // What the shell may offer for a positional argument.

@@ -107,11 +107,10 @@ const std::vector<Option>& GlobalOptions() {
        .kind = Kind::kText,
        .value = "FILE",
        .help = "the coordinator's CA certificate"},
-      {.name = "token",
+      {.name = "token-file",
        .kind = Kind::kText,
-       .value = "TOKEN",
-       .help = "access token; better in ASSAY_TOKEN or a file"},
-      {.name = "token-file", .kind = Kind::kText, .value = "FILE", .help = "file with the token"},
+       .value = "FILE",
+       .help = "file with the access token; -: the standard input"},
   };
   return *kOptions;
 }

@@ -14,7 +14,7 @@
 #include "cli/suggest.h"
 #include "common/file.h"
 #include "common/status.h"
-#include "toml++/toml.h"
+#include "common/toml.h"
 
 namespace assay::cli {
 namespace {
@@ -132,17 +132,12 @@ absl::StatusOr<std::vector<Config::Context>> ReadContexts(const toml::table& tab
 
 absl::Status Config::ReadFileLevel(const std::string& path, Setting::Level level) {
   if (path.empty() || !FileExists(path)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  toml::table table;
-  try {
-    table = toml::parse(text, path);
-  } catch (const toml::parse_error& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(Place(path, error.source().begin), ": ", std::string(error.description())));
-  }
-  ASSIGN_OR_RETURN(std::vector<Setting> settings, ReadSettings(table, path, level));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kTomlBytesMax));
+  const ParsedToml file = ParseToml(text);
+  if (file.problem.has_value()) return ToStatus(*file.problem, path);
+  ASSIGN_OR_RETURN(std::vector<Setting> settings, ReadSettings(file.table, path, level));
   std::move(settings.begin(), settings.end(), std::back_inserter(settings_));
-  ASSIGN_OR_RETURN(std::vector<Context> contexts, ReadContexts(table, path, level));
+  ASSIGN_OR_RETURN(std::vector<Context> contexts, ReadContexts(file.table, path, level));
   for (Context& context : contexts) {
     const bool is_known =
         std::any_of(contexts_.begin(), contexts_.end(),

@@ -8,6 +8,7 @@
 #include "cli/suggest.h"
 #include "common/file.h"
 #include "common/status.h"
+#include "common/toml.h"
 
 namespace assay::cli {
 namespace {
@@ -61,7 +62,7 @@ absl::Status WriteSetting(Context* context, const std::string& key, const std::s
       is_project ? Config::ProjectPath(context->env()) : Config::UserPath(context->env());
   std::string text;
   if (FileExists(path)) {
-    ASSIGN_OR_RETURN(text, ReadFile(path));
+    ASSIGN_OR_RETURN(text, ReadFile(path, kTomlBytesMax));
   }
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
   constexpr int kOwnerOnly = 0600;
@@ -79,9 +80,11 @@ absl::Status WriteSetting(Context* context, const std::string& key, const std::s
 absl::StatusOr<ExitStatus> RunConfigSet(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
   const bool is_project = arguments.Has("project");
-  if (is_project && key.is_secret)
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", key.name, "' is a secret; it does not belong into a project's file"));
+  if (key.is_secret)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", key.name, "' is a secret, and every user of this host can read a command ",
+        "line; set ", key.name, "_file, or write the line ", key.name, " = \"...\" into ",
+        Config::UserPath(context->env()), " yourself"));
   RETURN_IF_ERROR(WriteSetting(context, key.name, arguments.Get("VALUE"), is_project));
   return ExitStatus::kDone;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/certificate.h"
+#include "common/printable.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -29,14 +30,15 @@ absl::StatusOr<Client*> Context::Connect() {
 
 void ProgressLine::Draw(absl::string_view text) {
   if (!context_->CanRedraw()) return;
-  *context_->env().err << "\r\033[K"
-                       << Truncate(text, context_->env().width - 1, context_->style().is_utf8())
+  Clear();
+  *context_->env().err << Truncate(Printable(text), context_->env().width - 1,
+                                   context_->style().is_utf8())
                        << std::flush;
   is_drawn_ = true;
 }
 
 void ProgressLine::Clear() {
-  if (is_drawn_) *context_->env().err << "\r\033[K" << std::flush;
+  if (is_drawn_) *context_->env().raw_err << "\r\033[K" << std::flush;
   is_drawn_ = false;
 }
 

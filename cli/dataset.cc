@@ -1,6 +1,7 @@
 #include "cli/dataset.h"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -252,7 +253,9 @@ std::vector<Command> DatasetCommands() {
   const Option threads = {.name = "threads",
                           .kind = Kind::kInteger,
                           .value = "N",
-                          .help = "all processors if not given"};
+                          .help = "all processors if not given",
+                          .min = 1,
+                          .max = 4096};
   return {
       {.path = "dataset generate",
        .summary = "make a synthetic dataset in the real format",
@@ -299,7 +302,8 @@ std::vector<Command> DatasetCommands() {
                     .kind = Kind::kInteger,
                     .value = "N",
                     .help = "another seed, other cubes",
-                    .fallback = "0"},
+                    .fallback = "0",
+                    .max = std::numeric_limits<int64_t>::max()},
                    {.name = "compression",
                     .kind = Kind::kChoice,
                     .value = "KIND",

@@ -69,7 +69,8 @@ std::optional<ProcessId> RunningIn(const std::string& directory) {
 
 std::string LogTail(const std::string& directory) {
   constexpr size_t kLines = 5;
-  const std::string text = ReadFile(JoinPath(directory, "assayd.log")).value_or("");
+  constexpr int64_t kLogBytesMax = int64_t{1} << 30;
+  const std::string text = ReadFile(JoinPath(directory, "assayd.log"), kLogBytesMax).value_or("");
   std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
   if (lines.size() > kLines) lines.erase(lines.begin(), lines.end() - kLines);
   return absl::StrJoin(lines, "\n  ");

@@ -1,13 +1,16 @@
 #include "cli/document.h"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/printable.h"
 #include "yaml-cpp/yaml.h"
 
 // jq's headers know nothing of C++.
@@ -35,11 +38,29 @@ bool NeedsQuotes(const std::string& text) {
          YAML::convert<bool>::decode(node, truth) || YAML::convert<double>::decode(node, number);
 }
 
+bool HasUnprintable(absl::string_view text) {
+  while (!text.empty()) {
+    const CodePoint first = DecodeUtf8(text);
+    if (first.value < 0 || IsUnprintable(first.value)) return true;
+    text.remove_prefix(first.size);
+  }
+  return false;
+}
+
+void EmitText(const std::string& text, YAML::Emitter* out) {
+  const bool is_unprintable = HasUnprintable(text);
+  if (is_unprintable) *out << YAML::EscapeNonAscii;
+  if (is_unprintable || NeedsQuotes(text)) *out << YAML::DoubleQuoted;
+  *out << text;
+}
+
 void Emit(const Json& value, YAML::Emitter* out) {
   if (value.is_object()) {
     *out << YAML::BeginMap;
     for (const auto& [name, member] : value.items()) {
-      *out << YAML::Key << name << YAML::Value;
+      *out << YAML::Key;
+      EmitText(name, out);
+      *out << YAML::Value;
       Emit(member, out);
     }
     *out << YAML::EndMap;
@@ -49,9 +70,7 @@ void Emit(const Json& value, YAML::Emitter* out) {
       Emit(element, out);
     *out << YAML::EndSeq;
   } else if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    if (NeedsQuotes(text)) *out << YAML::DoubleQuoted;
-    *out << text;
+    EmitText(value.get_ref<const std::string&>(), out);
   } else if (value.is_null()) {
     *out << YAML::Null;
   } else {
@@ -81,10 +100,32 @@ std::string TextOf(jv result) {
 
 }  // namespace
 
+std::string EscapeInJson(absl::string_view json) {
+  std::string escaped;
+  escaped.reserve(json.size());
+  while (!json.empty()) {
+    const CodePoint first = DecodeUtf8(json);
+    const size_t size = std::max<size_t>(first.size, 1);
+    // Control characters below 0x20 stand between strings only: line ends and blanks.
+    if (first.value < 0x20 || !IsUnprintable(first.value)) {
+      escaped.append(json.data(), size);
+    } else if (first.value < 0x10000) {
+      absl::StrAppendFormat(&escaped, "\\u%04x", first.value);
+    } else {
+      const int32_t rest = first.value - 0x10000;
+      absl::StrAppendFormat(&escaped, "\\u%04x\\u%04x", 0xD800 + (rest >> 10),
+                            0xDC00 + (rest & 0x3FF));
+    }
+    json.remove_prefix(size);
+  }
+  return escaped;
+}
+
 std::string ToYaml(const Json& document) {
   YAML::Emitter out;
   Emit(document, &out);
-  return absl::StrCat(out.c_str(), "\n");
+  // The emitter escapes everything unprintable but DEL.
+  return absl::StrCat(EscapeInJson(out.c_str()), "\n");
 }
 
 absl::StatusOr<std::string> FilterWithJq(const std::string& program, const Json& document) {

@@ -83,6 +83,7 @@ Environment ProcessEnvironment(const Clock* clock, Interrupt* interrupt) {
   char directory[PATH_MAX];
   if (getcwd(directory, sizeof(directory)) != nullptr) env.working_directory = directory;
   env.program_directory = ProgramDirectory().value_or("");
+  env.in = &std::cin;
   env.out = &std::cout;
   env.err = &std::cerr;
   env.is_out_tty = isatty(STDOUT_FILENO) != 0;

@@ -4,6 +4,7 @@
 #ifndef CLI_ENVIRONMENT_H_
 #define CLI_ENVIRONMENT_H_
 
+#include <istream>
 #include <map>
 #include <ostream>
 #include <string>
@@ -23,14 +24,25 @@ struct Environment {
   std::string program_directory;  // where assayd and the other programs lie
   std::string system_config_path = "/etc/assay/config.toml";
   std::string system_socket_path = "/run/assay/assayd.sock";
+  std::istream* in = nullptr;
+  // Inside of a command SafeStreams: whatever is written here is harmless to a terminal.
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
+  // Inside of a command the same without that care: for bytes that must arrive as they are, and for
+  // moving the cursor. tests/tidy knows who may.
+  std::ostream* raw_out = nullptr;
+  std::ostream* raw_err = nullptr;
+  std::string style_key;  // of the SafeStreams
   bool is_out_tty = false;
   bool is_err_tty = false;
   int width = 80;  // columns of the terminal
   absl::TimeZone time_zone = absl::UTCTimeZone();
   const Clock* clock = nullptr;
   Interrupt* interrupt = nullptr;
+
+  // Where bytes go that a program wants as they are: a log, a filter's results. A person at a
+  // terminal gets them through `out`.
+  std::ostream* exact_out() const { return is_out_tty ? out : raw_out; }
 
   // The variable's value, or "" if it is unset.
   std::string Variable(absl::string_view name) const;

@@ -14,6 +14,7 @@
 #include "cli/resource_json.h"
 #include "cli/stubs.h"
 #include "common/file.h"
+#include "common/json_document.h"
 #include "common/package/system_description.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"
@@ -148,7 +149,7 @@ class Exporter {
       const absl::StatusOr<v1::Worker> worker = client_->Call(request);
       if (absl::IsNotFound(worker.status())) continue;
       RETURN_IF_ERROR(worker.status());
-      Json json = Json::parse(worker->system_description_json(), nullptr, false);
+      Json json = ParseJsonDocument<Json>(worker->system_description_json());
       if (json.is_object()) return json;
     }
     context_->Note("no node describes itself: fill in systems/*.json before handing it in");

@@ -15,6 +15,7 @@
 
 #include "cli/rule_sets.h"
 #include "cli/score_parts.h"
+#include "common/json_document.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -43,7 +44,7 @@ Json NumberOrNull(const std::optional<double>& value) {
 }
 
 Json ToJson(const JsonValue& value) {
-  return Json::parse(DumpJson(value), nullptr, /*allow_exceptions=*/false);
+  return ParseJsonDocument<Json>(DumpJson(value));
 }
 
 // Whole epochs as integers.

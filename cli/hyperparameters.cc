@@ -7,6 +7,7 @@
 
 #include "cli/context.h"
 #include "cli/rule_sets.h"
+#include "common/json_document.h"
 #include "common/json_reader.h"
 #include "common/rules/reference_values.h"
 #include "common/status.h"
@@ -66,7 +67,7 @@ void SetHyperparameters(const rules::Hyperparameters& values, v1::SubmissionSpec
 
 Json ToPrintable(const JsonValue& value) {
   const std::string text = DumpJson(value);
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json = ParseJsonDocument<Json>(text);
   return json.is_discarded() ? Json(text) : json;
 }
 

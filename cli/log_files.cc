@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/file.h"
+#include "common/mllog.h"
 #include "common/mutex.h"
 #include "common/rules/log_rules.h"
 #include "common/sha256.h"
@@ -55,24 +56,29 @@ absl::Status Walk(const LogFile& folder, int depth, std::vector<LogFile>* files)
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> Open(const std::string& path) {
-  UniqueFd fd(path == kStandardInput ? dup(STDIN_FILENO)
-                                     : open(path.c_str(), O_RDONLY | O_CLOEXEC));
+absl::StatusOr<UniqueFd> Open(const LogFile& file) {
+  if (!file.is_named) return OpenRegularFile(file.path);
+  UniqueFd fd(file.path == kStandardInput
+                  ? dup(STDIN_FILENO)
+                  : open(file.path.c_str(), O_RDONLY | O_NOCTTY | O_CLOEXEC));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, "cannot open");
   return fd;
 }
 
 // Hands every piece of the file to `take`.
-absl::Status ReadPieces(const std::string& path, absl::FunctionRef<void(absl::string_view)> take) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, Open(path));
+absl::Status ReadPieces(const LogFile& file, absl::FunctionRef<void(absl::string_view)> take) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, Open(file));
   std::string buffer(kPieceBytes, '\0');
-  for (;;) {
+  for (int64_t byte_count = 0; byte_count <= kMllogFileBytesMax;) {
     const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return absl::ErrnoToStatus(errno, "cannot read");
     if (n == 0) return absl::OkStatus();
     take(absl::string_view(buffer.data(), static_cast<size_t>(n)));
+    byte_count += n;
   }
+  return absl::InvalidArgumentError(
+      absl::StrCat("more than the ", kMllogFileBytesMax, " bytes that a log may have"));
 }
 
 rules::CheckResult Unreadable(const absl::Status& why, const rules::RuleSet& rules) {
@@ -117,7 +123,7 @@ class Judges {
         if (next_ == files_.size()) return;
         index = next_++;
       }
-      JudgedLog judged = JudgeLogFile(files_[index].path, rules_, options_);
+      JudgedLog judged = JudgeLogFile(files_[index], rules_, options_);
       const MutexLock lock(&mutex_);
       judged_[index] = std::move(judged);
       is_judged_.NotifyAll();
@@ -140,7 +146,8 @@ absl::StatusOr<std::vector<LogFile>> FindLogFiles(const Environment& environment
                                                   const std::vector<std::string>& paths) {
   std::vector<LogFile> files;
   for (const std::string& path : paths) {
-    LogFile file{path, path == kStandardInput ? path : environment.AbsolutePath(path)};
+    LogFile file{path, path == kStandardInput ? path : environment.AbsolutePath(path),
+                 /*is_named=*/true};
     if (TypeOf(file.path, /*follow=*/true) == S_IFDIR) {
       RETURN_IF_ERROR(Walk(file, 0, &files));
     } else {
@@ -155,11 +162,11 @@ absl::StatusOr<std::vector<LogFile>> FindLogFiles(const Environment& environment
   return files;
 }
 
-JudgedLog JudgeLogFile(const std::string& path, const rules::RuleSet& rules,
+JudgedLog JudgeLogFile(const LogFile& file, const rules::RuleSet& rules,
                        rules::CheckOptions options) {
   Sha256 hash;
   rules::StreamChecker checker(rules);
-  const absl::Status read = ReadPieces(path, [&](absl::string_view piece) {
+  const absl::Status read = ReadPieces(file, [&](absl::string_view piece) {
     hash.Add(piece);
     checker.Add(piece);
   });

@@ -18,6 +18,8 @@ namespace assay::cli {
 struct LogFile {
   std::string shown;  // as the user wrote it, or below the folder that the user wrote
   std::string path;   // on disk
+  bool is_named =
+      false;  // by the user: may be a pipe, for which we wait; none found in a folder may
 };
 
 // Every file named, and every result_*.txt at any depth below every folder named; "-" is the
@@ -34,8 +36,9 @@ struct JudgedLog {
   bool is_readable() const { return !sha256.empty(); }
 };
 
-// Reads a file, pipe or device piece by piece and judges it.
-JudgedLog JudgeLogFile(const std::string& path, const rules::RuleSet& rules,
+// Reads a file piece by piece and judges it. One of more than kMllogFileBytesMax bytes is not
+// judged.
+JudgedLog JudgeLogFile(const LogFile& file, const rules::RuleSet& rules,
                        rules::CheckOptions options);
 
 // Judges all files, on as many threads as there are processors. `on_judged` is called on the

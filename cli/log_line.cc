@@ -6,6 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 
+#include "common/json_document.h"
+
 namespace assay::cli {
 namespace {
 
@@ -33,8 +35,7 @@ std::optional<LogLine> ParseLogLine(absl::string_view text) {
   const size_t at = text.rfind(kToken);
   if (at == absl::string_view::npos) return std::nullopt;
   const absl::string_view body = text.substr(at + kToken.size());
-  const nlohmann::json record =
-      nlohmann::json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json record = ParseJsonDocument<nlohmann::json>(body);
   if (!record.is_object() || !record.contains("key") || !record["key"].is_string())
     return std::nullopt;
   LogLine line;
@@ -50,8 +51,7 @@ std::optional<LogLine> ParseLogLine(absl::string_view text) {
 }
 
 std::optional<TrainerProgress> ParseProgress(absl::string_view text) {
-  const nlohmann::json json =
-      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = ParseJsonDocument<nlohmann::json>(text);
   if (!json.is_object()) return std::nullopt;
   TrainerProgress progress;
   progress.phase = TextMember(json, "phase");
@@ -73,8 +73,7 @@ std::string FormatProgress(const TrainerProgress& progress) {
 }
 
 std::string FormatTouch(absl::string_view text) {
-  const nlohmann::json json =
-      nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json json = ParseJsonDocument<nlohmann::json>(text);
   if (!json.is_object()) return std::string(text);
   return absl::StrCat(TextMember(json, "path"), " (", TextMember(json, "access"), ", by ",
                       TextMember(json, "mechanism"), ")");

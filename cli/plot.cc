@@ -16,6 +16,7 @@ namespace {
 
 constexpr absl::Duration kDrawTimeout = absl::Minutes(1);
 constexpr int kNoSuchProgram = 127;  // of env(1)
+constexpr int64_t kImageBytesMax = int64_t{256} << 20;
 constexpr size_t kMessageBytesMax = 2000;
 
 struct Terminal {
@@ -95,7 +96,7 @@ absl::Status Draw(const Environment& environment, const Figure& figure, const st
                    PlotText(drawn), "\n", figure.commands, "\nunset output\n");
   RETURN_IF_ERROR(WriteFileAtomic(script, text));
   RETURN_IF_ERROR(RunGnuplot(script, JoinPath(directory, "log")));
-  ASSIGN_OR_RETURN(const std::string image, ReadFile(drawn));
+  ASSIGN_OR_RETURN(const std::string image, ReadFile(drawn, kImageBytesMax));
   if (image.empty()) return absl::InternalError("gnuplot drew nothing");
   return Annotate(WriteFileAtomic(environment.AbsolutePath(path), image), path);
 }

@@ -17,6 +17,7 @@
 #include "cli/document.h"
 #include "cli/suggest.h"
 #include "cli/table.h"
+#include "common/printable.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -94,21 +95,17 @@ Json Pick(const Json& value, absl::string_view fields) {
   return picked;
 }
 
+// What the library leaves as it is and no terminal should get (DEL, the 8-bit control characters,
+// what turns text around) as JSON escapes: another spelling of the same strings.
 std::string Dump(const Json& value, int indent) {
-  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+  return EscapeInJson(value.dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
 
 std::string Style::Paint(absl::string_view text, Tone tone) const {
   if (!has_color_ || tone == Tone::kPlain || text.empty()) return std::string(text);
-  const char* code = "0";
-  if (tone == Tone::kGood) code = "32";
-  if (tone == Tone::kWarn) code = "33";
-  if (tone == Tone::kBad) code = "31";
-  if (tone == Tone::kFaint) code = "2";
-  if (tone == Tone::kStrong) code = "1";
-  return absl::StrCat("\033[", code, "m", text, "\033[0m");
+  return absl::StrCat(StyleMark(key_, tone), text, StyleMark(key_, Tone::kPlain));
 }
 
 std::string Style::Mark(Tone tone) const {
@@ -179,7 +176,7 @@ bool IsJsonShape(PrintOptions::Output output) {
 Printer::Printer(const Environment* environment, PrintOptions options)
     : env_(environment),
       options_(std::move(options)),
-      style_(options_.has_color, environment->IsUtf8()) {}
+      style_(options_.has_color, environment->IsUtf8(), environment->style_key) {}
 
 bool Printer::IsStructured() const {
   return options_.output != PrintOptions::Output::kTable &&
@@ -231,7 +228,9 @@ void Printer::TableLines(const Json& items, const std::vector<Column>& columns,
     std::vector<std::string>& row = table.rows.emplace_back();
     for (const Column& column : table.columns) {
       const Json* member = Member(item, column.field);
-      row.push_back(member == nullptr ? "" : PlainField(FormatField(*member, column.format)));
+      // Escaped here already, so that columns are as wide as what is shown.
+      row.push_back(member == nullptr ? ""
+                                      : Printable(PlainField(FormatField(*member, column.format))));
     }
   }
   const int available = env_->width - DisplayWidth(indent);
@@ -246,7 +245,7 @@ void Printer::FieldLines(const ShowView& view) const {
   for (const Column& field : view.fields) {
     const Json* member = Member(view.value, field.field);
     if (member == nullptr) continue;
-    const std::string text = FormatField(*member, field.format);
+    const std::string text = PlainField(FormatField(*member, field.format));
     const Tone tone = field.format == Format::kState ? ToneOf(text) : Tone::kPlain;
     const size_t padding = static_cast<size_t>(label_width - DisplayWidth(field.title) + kGap);
     *env_->out << style_.Paint(field.title, Tone::kFaint) << std::string(padding, ' ')
@@ -306,7 +305,7 @@ absl::Status Printer::PrintJsonResource(const ShowView& view) const {
 absl::Status Printer::PrintDocument(const Json& document) const {
   if (!options_.jq.empty()) {
     ASSIGN_OR_RETURN(const std::string lines, FilterWithJq(options_.jq, document));
-    *env_->out << lines;
+    *env_->exact_out() << lines;
   } else if (options_.output == PrintOptions::Output::kYaml) {
     *env_->out << "---\n" << ToYaml(document);
   } else {

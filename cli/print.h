@@ -8,6 +8,7 @@
 #define CLI_PRINT_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "nlohmann/json.hpp"
 
 #include "cli/environment.h"
+#include "cli/safe_stream.h"
 
 namespace assay::cli {
 
@@ -60,12 +62,11 @@ struct ShowView {
   std::vector<Section> sections;
 };
 
-enum class Tone { kPlain, kGood, kWarn, kBad, kFaint, kStrong };
-
-// Text for a terminal, or the same text without colour.
+// Text for a SafeStream with this key, or the same text without colour.
 class Style {
  public:
-  Style(bool has_color, bool is_utf8) : has_color_(has_color), is_utf8_(is_utf8) {}
+  Style(bool has_color, bool is_utf8, std::string key)
+      : has_color_(has_color), is_utf8_(is_utf8), key_(std::move(key)) {}
   std::string Paint(absl::string_view text, Tone tone) const;
   // "ok", "warn" and "fail" as a mark: a symbol, or a word where symbols cannot be shown.
   std::string Mark(Tone tone) const;
@@ -75,6 +76,7 @@ class Style {
  private:
   bool has_color_;
   bool is_utf8_;
+  std::string key_;
 };
 
 struct PrintOptions {

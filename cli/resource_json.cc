@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 
 #include "cli/ids.h"
+#include "common/json_document.h"
 
 namespace assay::cli {
 namespace {
@@ -57,7 +58,7 @@ void PutFindings(Json* json, const google::protobuf::RepeatedPtrField<v1::Findin
 Json HyperparametersJson(const v1::SubmissionSpec& spec) {
   Json object = Json::object();
   for (const v1::Hyperparameter& parameter : spec.hyperparameters()) {
-    Json value = Json::parse(parameter.json_value(), nullptr, /*allow_exceptions=*/false);
+    Json value = ParseJsonDocument<Json>(parameter.json_value());
     object[parameter.key()] = value.is_discarded() ? Json(parameter.json_value()) : value;
   }
   return object;
@@ -65,7 +66,7 @@ Json HyperparametersJson(const v1::SubmissionSpec& spec) {
 
 void PutJsonText(Json* json, const char* field, const std::string& text) {
   if (text.empty()) return;
-  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json value = ParseJsonDocument<Json>(text);
   (*json)[field] = value.is_discarded() ? Json(text) : value;
 }
 
@@ -273,7 +274,7 @@ Json NodeJson(const v1::Worker& worker) {
     json["certificate_generation"] = worker.certificate_generation();
     Put(&json, "certificates_revoked", worker.certificates_revoke_time());
   }
-  Json description = Json::parse(worker.system_description_json(), nullptr, false);
+  Json description = ParseJsonDocument<Json>(worker.system_description_json());
   if (description.is_object()) json["system_description"] = description;
   return json;
 }
@@ -328,7 +329,7 @@ Json AuditJson(const v1::AuditEntry& entry) {
   Json json = {{"seq", entry.seq()}, {"time", TimeText(entry.time())}};
   Put(&json, "principal", entry.principal());
   Put(&json, "type", entry.type());
-  Json body = Json::parse(entry.body_json(), nullptr, false);
+  Json body = ParseJsonDocument<Json>(entry.body_json());
   if (!body.is_discarded()) json["body"] = body;
   return json;
 }

@@ -25,6 +25,7 @@
 #include "common/rules/ranks.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
+#include "common/toml.h"
 
 namespace assay::cli {
 namespace {
@@ -227,7 +228,7 @@ absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& ar
 }
 
 absl::StatusOr<RuleSetRef> FacilityRound(const std::string& path, absl::string_view shown) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kTomlBytesMax));
   ASSIGN_OR_RETURN(std::unique_ptr<const rules::RuleSet> rule_set,
                    rules::ParseFacilityRound(text, shown));
   return RuleSetRef(std::move(rule_set));

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -82,7 +83,7 @@ class EventPrinter {
     } else if (has_stamps_) {
       PrintStamped(event);
     } else if (event.kind() == v1::RunEvent::LOG_LINE && !event.is_late()) {
-      context_->out() << event.text() << "\n" << std::flush;
+      *context_->env().exact_out() << event.text() << "\n" << std::flush;
     }
   }
 
@@ -220,11 +221,13 @@ std::vector<Option> EventOptions() {
            .kind = Option::Kind::kInteger,
            .value = "N",
            .help = "node of the gang; -1: all, in the coordinator's order",
-           .fallback = "0"},
+           .fallback = "0",
+           .min = -1},
           {.name = "after",
            .kind = Option::Kind::kInteger,
            .value = "SEQ",
-           .help = "only what came after this event"},
+           .help = "only what came after this event",
+           .max = std::numeric_limits<int64_t>::max()},
           {.name = "timeout",
            .kind = Option::Kind::kDuration,
            .value = "DURATION",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/follow.h"
+#include "common/json_document.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -67,7 +68,7 @@ double ProfileNumber(const Json& object, const char* name) {
 }  // namespace
 
 Json ParseProfile(absl::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJsonDocument<Json>(text);
   if (!json.is_object()) return nullptr;
   const auto profile = json.find("profile");
   if (profile == json.end() || !profile->is_object()) return nullptr;

@@ -17,13 +17,16 @@
 
 #include "cli/command.h"
 #include "cli/suggest.h"
-#include "toml++/toml.h"
+#include "common/toml.h"
 
 namespace assay::cli {
 namespace {
 
 constexpr int64_t kNodeCountMax = 4096;
 constexpr int64_t kCountMax = 1'000'000;
+constexpr absl::Duration kTimeoutMax = absl::Hours(24 * 365);
+constexpr size_t kLineShownMax = 1000;
+constexpr size_t kProblemsMax = 50;  // nobody reads more at once
 
 // A key of the file's top level: what it holds and where it goes.
 struct FileKey {
@@ -142,14 +145,14 @@ class Reader {
   }
 
   SubmissionFile Read() {
-    try {
-      const toml::table table = toml::parse(file_.text, file_.path);
-      for (const auto& [key, node] : table)
+    const ParsedToml parsed = ParseToml(file_.text);
+    if (parsed.problem.has_value()) {
+      Problem({parsed.problem->line, parsed.problem->column}, parsed.problem->message,
+              "this is no submission; see https://toml.io and docs/submitter.md");
+    } else {
+      for (const auto& [key, node] : parsed.table)
         ReadTopLevel(std::string(key.str()), PositionOf(key.source()), node);
       CheckRequired();
-    } catch (const toml::parse_error& error) {
-      Problem(PositionOf(error.source()), std::string(error.description()),
-              "this is no TOML; see https://toml.io or docs/submitter.md");
     }
     std::stable_sort(
         file_.problems.begin(), file_.problems.end(),
@@ -159,6 +162,7 @@ class Reader {
 
  private:
   void Problem(Position at, std::string message, std::string remedy) {
+    if (file_.problems.size() == kProblemsMax) return;
     file_.problems.push_back(
         {.at = at, .message = std::move(message), .remedy = std::move(remedy)});
   }
@@ -271,8 +275,8 @@ class Reader {
     const auto text = node.value_exact<std::string>();
     const absl::StatusOr<absl::Duration> duration =
         ParseDurationText(text.has_value() ? *text : "");
-    if (!duration.ok() || *duration <= absl::ZeroDuration()) {
-      Problem(PositionOf(node.source()), "'run_timeout' must be a duration",
+    if (!duration.ok() || *duration <= absl::ZeroDuration() || *duration > kTimeoutMax) {
+      Problem(PositionOf(node.source()), "'run_timeout' must be a duration of at most a year",
               "write it as run_timeout = \"90m\"");
       return;
     }
@@ -324,6 +328,16 @@ class Reader {
   SubmissionFile file_;
 };
 
+// The line of that number, from 1; empty if there is none.
+absl::string_view LineOf(absl::string_view text, int number) {
+  for (; number > 1; --number) {
+    const size_t end = text.find('\n');
+    if (end == absl::string_view::npos) return "";
+    text.remove_prefix(end + 1);
+  }
+  return number < 1 ? absl::string_view() : text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 SubmissionFile ParseSubmissionFile(absl::string_view text, absl::string_view path) {
@@ -361,15 +375,13 @@ std::string FormatDiagnostic(const SubmissionFile& file, const Diagnostic& diagn
                   diagnostic.severity == Diagnostic::Severity::kError ? "error" : "warning",
                   diagnostic.rule.empty() ? "" : absl::StrCat(" ", diagnostic.rule), ": ",
                   diagnostic.message, "\n");
-  const std::vector<std::string> lines = absl::StrSplit(file.text, '\n');
-  if (diagnostic.at.line > 0 && diagnostic.at.line <= static_cast<int>(lines.size())) {
-    const std::string& line = lines[static_cast<size_t>(diagnostic.at.line - 1)];
-    if (!line.empty()) {
-      absl::StrAppendFormat(&text, "%5d | %s\n", diagnostic.at.line, line);
-      absl::StrAppend(&text, "      | ",
-                      std::string(static_cast<size_t>(std::max(diagnostic.at.column - 1, 0)), ' '),
-                      "^\n");
-    }
+  const absl::string_view line = LineOf(file.text, diagnostic.at.line);
+  const int before = std::max(diagnostic.at.column - 1, 0);
+  if (line.size() > kLineShownMax) {
+    absl::StrAppendFormat(&text, "%5d | (%d bytes)\n", diagnostic.at.line, line.size());
+  } else if (!line.empty()) {
+    absl::StrAppendFormat(&text, "%5d | %s\n", diagnostic.at.line, line);
+    absl::StrAppend(&text, "      | ", std::string(static_cast<size_t>(before), ' '), "^\n");
   }
   if (!diagnostic.remedy.empty()) absl::StrAppend(&text, "  fix: ", diagnostic.remedy, "\n");
   return text;

@@ -14,6 +14,7 @@
 #include "common/file.h"
 #include "common/secret.h"
 #include "common/status.h"
+#include "common/toml.h"
 
 namespace assay::cli {
 namespace {
@@ -245,7 +246,7 @@ absl::StatusOr<ExitStatus> RunCancel(Context* context, const Arguments& argument
 }  // namespace
 
 absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const std::string& path) {
-  absl::StatusOr<std::string> text = ReadFile(context.env().AbsolutePath(path));
+  absl::StatusOr<std::string> text = ReadFile(context.env().AbsolutePath(path), kTomlBytesMax);
   if (!text.ok())
     return absl::Status(text.status().code(),
                         absl::StrCat("cannot read the submission file ", path, ": ",

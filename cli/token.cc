@@ -1,5 +1,7 @@
 #include "cli/token.h"
 
+#include <limits>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
@@ -191,7 +193,8 @@ std::vector<Command> TokenCommands() {
        .options = {{.name = "after",
                     .kind = Option::Kind::kInteger,
                     .value = "SEQ",
-                    .help = "only what came after this number"},
+                    .help = "only what came after this number",
+                    .max = std::numeric_limits<int64_t>::max()},
                    {.name = "limit",
                     .letter = 'n',
                     .kind = Option::Kind::kInteger,

@@ -14,7 +14,9 @@ namespace {
 using cli::Config;
 using cli::ExitStatus;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::StatusIs;
 
 TEST(ConfigTest, StrongerSourcesWinAndSayWhoTheyAre) {
@@ -113,16 +115,27 @@ TEST(ConfigTest, SetKeepsCommentsAndOtherKeys) {
       << "a context keeps its own";
 }
 
+TEST(ConfigTest, SecretsAreShownNowhereAndNotTakenFromTheCommandLine) {
+  testing::Invocation run;
+  for (const char* line : {"config set token assay_abc", "config set token assay_abc --project",
+                           "--token assay_abc entry list", "entry list --token assay_abc",
+                           "entry list --token=assay_abc"}) {
+    EXPECT_EQ(run.Run(line), ExitStatus::kUsage) << line;
+    EXPECT_THAT(run.err, AnyOf(HasSubstr("--token-file"), HasSubstr("token_file"))) << line;
+    EXPECT_THAT(run.out + run.err, Not(HasSubstr("assay_abc"))) << line;
+  }
+
+  run.env.variables["ASSAY_TOKEN"] = "assay_abc";
+  EXPECT_EQ(run.Run("config list --origin"), ExitStatus::kDone);
+  EXPECT_THAT(run.out, HasSubstr("token\t(hidden)\t"));
+}
+
 TEST(ConfigTest, SetAndGetAgree) {
   testing::Invocation run;
 
   EXPECT_EQ(run.Run("config set server bench:7443"), ExitStatus::kDone);
   EXPECT_EQ(run.Run("config get server"), ExitStatus::kDone);
   EXPECT_EQ(run.out, "bench:7443\n");
-  EXPECT_EQ(run.Run("config set token assay_abc"), ExitStatus::kDone);
-  run.Run("config list --origin");
-  EXPECT_THAT(run.out, HasSubstr("token\t(hidden)\t"));
-  EXPECT_EQ(run.Run("config set token assay_abc --project"), ExitStatus::kUsage);
   EXPECT_EQ(run.Run("config get nothing"), ExitStatus::kNotFound);
 }
 

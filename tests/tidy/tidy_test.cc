@@ -229,6 +229,44 @@ TEST(FileTest, EveryHeaderHasTheGuardOfItsPath) {
   EXPECT_THAT(problems, IsEmpty());
 }
 
+// A word that may stand in some files only, because what it names is safe only there
+// (docs/adr/0152-one-way-to-the-terminal.md).
+struct Reserved {
+  std::string word;
+  std::vector<std::string> files;
+};
+
+TEST(FileTest, TheSafeWaysAreTheOnlyOnes) {
+  const std::vector<Reserved> reserved = {
+      {"toml::parse(", {"common/toml.cc"}},
+      {"son::parse(", {"common/json_document.h"}},
+      {"std::cout",
+       {"cli/environment.cc", "server/main.cc", "worker/agent/main.cc", "worker/trainer/main.cc"}},
+      {"std::cerr",
+       {"cli/environment.cc", "server/main.cc", "worker/agent/main.cc", "worker/trainer/main.cc"}},
+      {"raw_out", {"cli/app.cc", "cli/environment.h"}},
+      {"raw_err", {"cli/app.cc", "cli/environment.h", "cli/context.cc"}},
+      {"exact_out", {"cli/environment.h", "cli/print.cc", "cli/run.cc"}},
+      {"std::printf(", {}},
+      {"fprintf(", {}},
+      {"ifstream", {}},
+      {"fopen(", {}},
+  };
+  std::vector<std::string> problems;
+  for (const Source& source : Sources({"common", "server", "worker", "cli"})) {
+    for (const std::string& line : source.lines) {
+      for (const Reserved& row : reserved) {
+        const bool may =
+            std::find(row.files.begin(), row.files.end(), source.path) != row.files.end();
+        if (!may && absl::StrContains(line, row.word))
+          problems.push_back(absl::StrCat(source.path, ": ", row.word));
+      }
+    }
+  }
+
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 TEST(FileTest, NothingIsLeftUnfinished) {
   // Assembled here so that this file does not find itself.
   const std::vector<std::string> words = {absl::StrCat("FIX", "ME"), absl::StrCat("XX", "X"),
