@@ -77,5 +77,33 @@ TEST(TomlSmokeTest, SettingsHold) {
   MutateAll("toml_config", CheckCliConfig);
 }
 
+// Depth and number cost a reader that follows them stack or quadratic time: such files are refused.
+TEST(TomlSmokeTest, WhatIsDeepOrManyHolds) {
+  struct Case {
+    const char* name;
+    absl::string_view piece;
+    int count;
+  };
+  constexpr Case kCases[] = {{"name of a table", "a.", 50'000},
+                             {"array", "[", 100'000},
+                             {"inline table", "{a=", 100'000},
+                             {"comment", "# a comment\n", 100'000},
+                             {"text", "\"\"\"a", 100'000}};
+  for (const absl::string_view start : {"[", "a = ", "[[", ""}) {
+    for (const Case& c : kCases) {
+      std::string text(start);
+      for (int i = 0; i < c.count; ++i)
+        absl::StrAppend(&text, c.piece);
+      for (const auto check : {CheckSubmissionFile, CheckFacilityRound, CheckCliConfig})
+        check(text);
+    }
+  }
+  std::string keys;
+  for (int i = 0; i < 1'000'000; ++i)
+    absl::StrAppend(&keys, "k", i, " = 1\n");
+  for (const auto check : {CheckSubmissionFile, CheckFacilityRound, CheckCliConfig})
+    check(keys);
+}
+
 }  // namespace
 }  // namespace assay::testing
