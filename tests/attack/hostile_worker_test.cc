@@ -1,14 +1,17 @@
 // A worker that has enrolled and then turned against the coordinator: what it sends is refused, is
 // not kept, and costs the others nothing.
 
+#include <grpcpp/support/client_callback.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/mutex.h"
 #include "tests/attack/witness.h"
 #include "tests/integration/fake_worker.h"
 #include "tests/integration/service_fixture.h"
@@ -27,6 +30,68 @@ auto IsRefused() {
                StatusIs(absl::StatusCode::kPermissionDenied), StatusIs(absl::StatusCode::kNotFound),
                StatusIs(absl::StatusCode::kAborted));
 }
+
+v1::SynchronizeRequest Report() {
+  v1::SynchronizeRequest request;
+  request.set_worker("workers/enemy");
+  request.set_incarnation("one");
+  request.mutable_status()->set_phase(v1::WorkerStatus::IDLE);
+  return request;
+}
+
+// Calls of Synchronize that never stop: as soon as one is over, the next begins.
+class Flood {
+ public:
+  Flood(Client* client, int count) : client_(*client), calls_(static_cast<size_t>(count)) {
+    MutexLock lock(&mutex_);
+    for (Call& call : calls_)
+      Begin(&call);
+  }
+
+  // Ends the calls under way; how many there were in all.
+  int Stop() {
+    MutexLock lock(&mutex_);
+    is_over_ = true;
+    for (const Call& call : calls_)
+      call.context->TryCancel();
+    while (open_count_ > 0)
+      changed_.Wait(&mutex_);
+    return call_count_;
+  }
+
+ private:
+  struct Call {
+    std::unique_ptr<grpc::ClientContext> context;
+    v1::SynchronizeRequest request;
+    v1::SynchronizeResponse response;
+  };
+
+  void Begin(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++call_count_;
+    ++open_count_;
+    call->context = std::make_unique<grpc::ClientContext>();
+    PrepareCall(client_.endpoint(), absl::Seconds(60), call->context.get());
+    call->request = Report();
+    call->request.set_version(std::string(200, static_cast<char>('a' + call_count_ % 26)));
+    client_.worker().async()->Synchronize(call->context.get(), &call->request, &call->response,
+                                          [this, call](const grpc::Status&) { OnDone(call); });
+  }
+
+  void OnDone(Call* call) {
+    MutexLock lock(&mutex_);
+    --open_count_;
+    if (!is_over_) return Begin(call);
+    changed_.NotifyAll();
+  }
+
+  Client& client_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+  int call_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int open_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_over_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 class HostileWorkerTest : public ServiceTest {
  protected:
@@ -81,6 +146,18 @@ TEST_F(HostileWorkerTest, AddsNoEventsToRunsThatAreNotItsOwn) {
   }
 
   EXPECT_EQ(WatchRunLines(&*root_, honest.desired().run()), std::vector<std::string>{"true"});
+}
+
+// Each call says something new of the worker, so each is a commit.
+TEST_F(HostileWorkerTest, DelaysNobodyBeyondMeasureByAFloodOfCalls) {
+  constexpr int kAtATime = 200;
+  Bell bell;  // never rung: it only lets time pass
+  Flood flood(&*enemy_, kAtATime);
+
+  bell.Wait(AttackDuration());
+
+  sent_count_ = flood.Stop();
+  EXPECT_GT(sent_count_, kAtATime);
 }
 
 }  // namespace

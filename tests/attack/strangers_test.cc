@@ -5,13 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -25,13 +23,6 @@ namespace {
 
 constexpr int64_t kMebibyte = 1 << 20;
 constexpr int64_t kGrowthMax = 200 * kMebibyte;
-
-absl::Duration AttackDuration() {
-  const char* const text = std::getenv("ASSAY_ATTACK_SECONDS");
-  int seconds = 3;
-  if (text != nullptr) CHECK(absl::SimpleAtoi(text, &seconds));
-  return absl::Seconds(seconds);
-}
 
 // An operator on the host and two workers, one of whom was connected before.
 class Public {

@@ -1,6 +1,7 @@
 #include "tests/attack/witness.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -34,6 +35,13 @@ int64_t KibibytesAfter(absl::string_view label, absl::string_view status) {
 }
 
 }  // namespace
+
+absl::Duration AttackDuration() {
+  const char* const text = std::getenv("ASSAY_ATTACK_SECONDS");
+  int seconds = 3;
+  if (text != nullptr) CHECK(absl::SimpleAtoi(text, &seconds));
+  return absl::Seconds(seconds);
+}
 
 void Account::Add(const Account& other) {
   latencies.insert(latencies.end(), other.latencies.begin(), other.latencies.end());

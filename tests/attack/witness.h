@@ -17,6 +17,9 @@
 
 namespace assay::testing {
 
+// How long an attack lasts: ASSAY_ATTACK_SECONDS, or 3.
+absl::Duration AttackDuration();
+
 // What became of calls.
 struct Account {
   std::vector<absl::Duration> latencies;  // of the calls that were answered
