@@ -202,11 +202,6 @@ absl::StatusOr<v1::ListRunsResponse> Client::Call(const v1::ListRunsRequest& req
                                                   absl::Duration timeout) const {
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ListRuns, request, timeout);
 }
-absl::StatusOr<v1::Submission> Client::Call(const v1::ImportSubmissionRequest& request,
-                                            absl::Duration timeout) const {
-  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ImportSubmission, request,
-              timeout);
-}
 
 bool Client::WaitUntilReachable(absl::Time deadline) const {
   return stubs_->channel->WaitForConnected(absl::ToChronoTime(deadline));

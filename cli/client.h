@@ -92,8 +92,6 @@ class Client {
                                absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListRunsResponse> Call(const v1::ListRunsRequest& request,
                                             absl::Duration timeout = kCallTimeout) const;
-  absl::StatusOr<v1::Submission> Call(const v1::ImportSubmissionRequest& request,
-                                      absl::Duration timeout = kCallTimeout) const;
 
   // As Call, but while the coordinator is away it is tried again for up to kRetryFor. Only for
   // requests that may arrive twice: reads, and those with a request_id.

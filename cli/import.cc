@@ -15,8 +15,11 @@
 #include "cli/ids.h"
 #include "cli/resource_json.h"
 #include "cli/rule_sets.h"
+#include "cli/stubs.h"
 #include "common/package/seeds.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/finding_proto.h"
+#include "common/rpc/status_grpc.h"
 #include "common/rules/reference_values.h"
 #include "common/status.h"
 
@@ -25,6 +28,10 @@ namespace {
 
 constexpr absl::Duration kImportTimeout = absl::Minutes(5);
 constexpr int64_t kEntriesMax = 100'000;
+// What the coordinator takes of a file in one message, of findings of one log, and as a message.
+constexpr size_t kPieceBytes = 64 << 10;
+constexpr int kFindingsMax = 1000;
+constexpr size_t kHeaderBytesMax = 1 << 20;
 
 std::optional<int64_t> WholeNumber(const std::optional<JsonValue>& value) {
   return value.has_value() ? value->AsInt64() : std::nullopt;
@@ -69,13 +76,13 @@ v1::Finding Oddity(const std::string& text) {
 }
 
 // Equal or missing seeds, told once. Warnings: history is scored as it was.
-void AddSeedFindings(const package::JudgedFolder& judged, v1::ImportSubmissionRequest* request) {
+void AddSeedFindings(const package::JudgedFolder& judged, v1::ImportHeader* header) {
   package::SeedCheck seeds;
   for (const package::JudgedRun& run : judged.runs)
     seeds.AddLog(run.file_name, run.log);
   for (const package::SeedFinding& seed :
        seeds.OfSet(judged.division() == "closed", judged.folder.scaling == "weak")) {
-    v1::Finding* finding = request->add_findings();
+    v1::Finding* finding = header->add_findings();
     *finding = FindingToProto(seed.finding);
     finding->set_severity(v1::Finding::WARNING);
     finding->set_found(absl::StrCat(seed.file, ": ", finding->found()));
@@ -99,17 +106,50 @@ absl::StatusOr<std::set<std::string>> KnownSources(const Client& client, const s
   return sources;
 }
 
+// Blocks until the coordinator has filed the entry.
+absl::StatusOr<v1::Submission> Send(const Client& client, const Import& entry) {
+  grpc::ClientContext context;
+  PrepareCall(client.endpoint(), kImportTimeout, &context);
+  v1::Submission filed;
+  const auto writer = client.stubs().submissions->ImportSubmission(&context, &filed);
+  v1::ImportSubmissionRequest message;
+  *message.mutable_header() = entry.header;
+  // Once a message is not taken the coordinator has ended the call, and Finish says why.
+  bool is_open = writer->Write(message);
+  for (const Import::Run& run : entry.runs) {
+    *message.mutable_run() = run.header;
+    is_open = is_open && writer->Write(message);
+    for (size_t begin = 0; is_open && begin < run.log.size(); begin += kPieceBytes) {
+      message.set_log(run.log.substr(begin, kPieceBytes));
+      is_open = writer->Write(message);
+    }
+  }
+  if (is_open) writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok()) return client.Explain(FromGrpc(status));
+  return filed;
+}
+
+// Leaves out the last findings of a log that has more than a message can hold: the coordinator,
+// which judges again, has them all.
+void Shorten(v1::ImportedRun* run) {
+  google::protobuf::RepeatedPtrField<v1::Finding>* findings =
+      run->mutable_judged()->mutable_findings();
+  while (findings->size() > kFindingsMax ||
+         (!findings->empty() && run->ByteSizeLong() > kHeaderBytesMax))
+    findings->RemoveLast();
+}
+
 absl::StatusOr<v1::Submission> ImportFolder(const Client& client,
                                             const package::ResultFolder& folder,
                                             const rules::RuleSet& rule_set) {
   ASSIGN_OR_RETURN(package::JudgedFolder judged, package::JudgeFolder(folder, rule_set));
-  v1::ImportSubmissionRequest request = ImportRequestFor(std::move(judged), rule_set.name());
+  Import entry = ImportFor(std::move(judged), rule_set.name());
   // What the first run says of itself; all runs of an entry use the same.
-  if (request.runs_size() > 0)
-    SetHyperparameters(
-        rules::LoggedHyperparameters(request.runs(0).log(), rule_set, folder.benchmark),
-        request.mutable_spec());
-  return client.Call(request, kImportTimeout);
+  if (!entry.runs.empty())
+    SetHyperparameters(rules::LoggedHyperparameters(entry.runs[0].log, rule_set, folder.benchmark),
+                       entry.header.mutable_spec());
+  return Send(client, entry);
 }
 
 absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& arguments) {
@@ -160,14 +200,14 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
 
 }  // namespace
 
-v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
-                                             const std::string& round) {
-  v1::ImportSubmissionRequest request;
-  request.set_round(round);
-  request.set_source_path(judged.folder.source_path);
-  request.set_scaling(judged.folder.scaling);
-  request.set_pruned_count(static_cast<int32_t>(judged.folder.pruned_files.size()));
-  v1::SubmissionSpec* spec = request.mutable_spec();
+Import ImportFor(package::JudgedFolder judged, const std::string& round) {
+  Import entry;
+  v1::ImportHeader& header = entry.header;
+  header.set_round(round);
+  header.set_source_path(judged.folder.source_path);
+  header.set_scaling(judged.folder.scaling);
+  header.set_pruned_count(static_cast<int32_t>(judged.folder.pruned_files.size()));
+  v1::SubmissionSpec* spec = header.mutable_spec();
   spec->set_organization(judged.folder.organization);
   spec->set_system(judged.folder.system);
   spec->set_benchmark(judged.folder.benchmark);
@@ -177,22 +217,24 @@ v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
   spec->set_run_count(static_cast<int32_t>(judged.runs.size()));
   if (!judged.runs.empty()) {
     spec->set_status(judged.runs.front().result.facts.submission_status);
-    request.set_rules_digest(judged.runs.front().result.digest);
+    header.set_rules_digest(judged.runs.front().result.digest);
   }
-  if (judged.score.minutes.has_value()) request.set_score_minutes(*judged.score.minutes);
+  if (judged.score.minutes.has_value()) header.set_score_minutes(*judged.score.minutes);
   for (const std::string& oddity : judged.folder.oddities)
-    *request.add_findings() = Oddity(oddity);
-  AddSeedFindings(judged, &request);
+    *header.add_findings() = Oddity(oddity);
+  AddSeedFindings(judged, &header);
   int number = 0;
   for (package::JudgedRun& run : judged.runs) {
-    v1::ImportedRun* imported = request.add_runs();
-    imported->set_file_name(run.file_name);
-    imported->set_sha256(run.sha256);
-    imported->set_log(std::move(run.log));
-    imported->mutable_judged()->set_number(++number);
-    SetFacts(run.result, imported->mutable_judged());
+    Import::Run& imported = entry.runs.emplace_back();
+    imported.header.set_file_name(run.file_name);
+    imported.header.set_sha256(run.sha256);
+    imported.header.set_size_bytes(std::ssize(run.log));
+    imported.header.mutable_judged()->set_number(++number);
+    SetFacts(run.result, imported.header.mutable_judged());
+    Shorten(&imported.header);
+    imported.log = std::move(run.log);
   }
-  return request;
+  return entry;
 }
 
 std::vector<Command> ImportCommands() {

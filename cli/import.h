@@ -13,9 +13,18 @@
 
 namespace assay::cli {
 
+// An entry as it is sent: its header, then each run with its log in pieces.
+struct Import {
+  struct Run {
+    v1::ImportedRun header;
+    std::string log;
+  };
+  v1::ImportHeader header;
+  std::vector<Run> runs;
+};
+
 // What the coordinator is told of a judged folder. `round`: the rule set's name.
-v1::ImportSubmissionRequest ImportRequestFor(package::JudgedFolder judged,
-                                             const std::string& round);
+Import ImportFor(package::JudgedFolder judged, const std::string& round);
 
 std::vector<Command> ImportCommands();
 

@@ -28,6 +28,7 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
                           .core = &runtime->core(),
                           .queries = &runtime->queries(),
                           .uploads = &runtime->uploads(),
+                          .silences = &runtime->silences(),
                           .watchers = &runtime->watchers(),
                           .tokens = &runtime->tokens(),
                           .certificates = &runtime->certificates(),

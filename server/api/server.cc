@@ -2,6 +2,7 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
 
@@ -14,15 +15,17 @@
 #include "common/status.h"
 #include "server/api/admin_service.h"
 #include "server/api/certificate_desk.h"
+#include "server/api/limits.h"
 #include "server/api/submission_service.h"
 #include "server/api/worker_service.h"
 
 namespace assay::api {
 namespace {
 
-// The largest message is an imported entry with its logs: 161 MB in round v1.0, the 256 models of
-// one weak set. Nothing else comes near (common/rpc/channel.cc has the limit of replies).
-constexpr int kMessageBytesMax = 192 << 20;
+// What all calls together may hold in gRPC's buffers: four hundred of the largest messages.
+constexpr size_t kBufferBytesMax = size_t{512} << 20;
+// Of one connection; an agent has three, a person one.
+constexpr int kStreamsMax = 100;
 // Clients ping every 20 s (common/rpc/channel.cc); half of that leaves room for jitter.
 constexpr int kPingIntervalMinMs = 10'000;
 // A client whose host vanished is noticed within 40 s, and its stream closed.
@@ -31,6 +34,8 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMessageBytesMax);
+  builder->SetResourceQuota(grpc::ResourceQuota("assayd").Resize(kBufferBytesMax));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kPingIntervalMinMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

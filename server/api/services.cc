@@ -13,4 +13,10 @@ absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerC
   return identity;
 }
 
+void WithSubmission(const Backend& backend, core::SubmissionReply reply,
+                    absl::AnyInvocable<void(absl::StatusOr<core::Submission>)> next) {
+  if (reply.submission.has_value()) return next(*std::move(reply.submission));
+  backend.queries->GetSubmission(reply.id, std::move(next));
+}
+
 }  // namespace assay::api

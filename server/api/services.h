@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -24,6 +25,7 @@
 #include "server/runtime/core_thread.h"
 #include "server/runtime/queries.h"
 #include "server/runtime/rule_book.h"
+#include "server/runtime/silence_watch.h"
 #include "server/runtime/token_table.h"
 #include "server/runtime/uploads.h"
 #include "server/runtime/watchers.h"
@@ -36,6 +38,7 @@ struct Backend {
   runtime::CoreThread* core = nullptr;
   runtime::Queries* queries = nullptr;
   runtime::Uploads* uploads = nullptr;
+  runtime::SilenceWatch* silences = nullptr;
   runtime::Watchers* watchers = nullptr;
   const runtime::TokenTable* tokens = nullptr;
   const runtime::CertificateTable* certificates = nullptr;
@@ -69,6 +72,11 @@ auto Then(const absl::StatusOr<T>& value, Next next) -> decltype(next(*value)) {
 absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
                                      absl::string_view method,
                                      const google::protobuf::Message& request);
+
+// Calls `next` with the submission that the core has answered with, from the store if the core let
+// it go already.
+void WithSubmission(const Backend& backend, core::SubmissionReply reply,
+                    absl::AnyInvocable<void(absl::StatusOr<core::Submission>)> next);
 
 // One unary call. Copyable into the callbacks that lead to its end; Finish is called exactly once,
 // and nothing of the call may be touched afterwards.

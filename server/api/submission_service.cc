@@ -135,16 +135,15 @@ absl::StatusOr<ListRunsQuery> ReadListRuns(const auth::Identity& identity,
       "\": choose QUEUED, ASSIGNED, RUNNING, UPLOADING, SUCCEEDED, FAILED or CANCELLED"));
 }
 
-// Finishes `call` with the submission of `reply`, from the store if the core let it go already.
+// Finishes `call` with the submission of `reply`.
 void FinishWithSubmission(const Backend* backend, absl::StatusOr<core::Reply> reply,
                           UnaryCall<v1::Submission> call) {
   if (!reply.ok()) return call.Finish(reply.status());
-  core::SubmissionReply answer = Expect<core::SubmissionReply>(*std::move(reply));
-  if (answer.submission.has_value()) return call.Finish(ToProto(*answer.submission));
-  backend->queries->GetSubmission(answer.id, [call](absl::StatusOr<core::Submission> found) {
-    if (!found.ok()) return call.Finish(found.status());
-    call.Finish(ToProto(*found));
-  });
+  WithSubmission(*backend, Expect<core::SubmissionReply>(*std::move(reply)),
+                 [call](absl::StatusOr<core::Submission> found) {
+                   if (!found.ok()) return call.Finish(found.status());
+                   call.Finish(ToProto(*found));
+                 });
 }
 
 v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
@@ -393,20 +392,9 @@ grpc::ServerWriteReactor<v1::ArtifactChunk>* SubmissionService::DownloadArtifact
   return NewDownload(backend_, *identity, *request);
 }
 
-grpc::ServerUnaryReactor* SubmissionService::ImportSubmission(
-    grpc::CallbackServerContext* context, const v1::ImportSubmissionRequest* request,
-    v1::Submission* response) {
-  const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kImport, *request);
-  if (!identity.ok()) {
-    call.Finish(identity.status());
-    return call.reactor;
-  }
-  // `request` lives until the call is finished.
-  Import(backend_, identity->principal, *request, [this, call](absl::StatusOr<core::Reply> reply) {
-    FinishWithSubmission(backend_, std::move(reply), call);
-  });
-  return call.reactor;
+grpc::ServerReadReactor<v1::ImportSubmissionRequest>* SubmissionService::ImportSubmission(
+    grpc::CallbackServerContext* context, v1::Submission* response) {
+  return new Import(backend_, backend_->guard->Admit(*context, kImport), response);
 }
 
 }  // namespace assay::api

@@ -43,9 +43,8 @@ class SubmissionService final : public v1::SubmissionService::CallbackService {
       grpc::CallbackServerContext* context, const v1::WatchRunEventsRequest* request) override;
   grpc::ServerWriteReactor<v1::ArtifactChunk>* DownloadArtifact(
       grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) override;
-  grpc::ServerUnaryReactor* ImportSubmission(grpc::CallbackServerContext* context,
-                                             const v1::ImportSubmissionRequest* request,
-                                             v1::Submission* response) override;
+  grpc::ServerReadReactor<v1::ImportSubmissionRequest>* ImportSubmission(
+      grpc::CallbackServerContext* context, v1::Submission* response) override;
 
  private:
   const Backend* const backend_;

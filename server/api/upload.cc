@@ -2,93 +2,88 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
-#include "common/status.h"
 #include "server/api/convert.h"
-#include "server/api/limits.h"
 
 namespace assay::api {
+
 Upload::Upload(const Backend* backend, const absl::StatusOr<auth::Identity>& admission,
                v1::UploadArtifactResponse* response)
-    : backend_(backend),
+    : PieceStream(backend->silences),
+      backend_(backend),
       worker_(admission.ok() ? admission->principal : ""),
       certificate_generation_(admission.ok() ? admission->certificate_generation : 0),
       response_(response) {
-  if (admission.ok())
-    StartRead(&message_);
-  else
-    Finish(ToGrpc(admission.status()));
+  admission.ok() ? Next() : End(admission.status());
 }
 
-void Upload::OnReadDone(bool ok) {
-  if (!ok) return Complete();
-  if (absl::Status limits = CheckLimits(message_); !limits.ok()) return Fail(limits);
-  if (record_.has_value()) {
-    if (message_.has_header())
-      return Fail(absl::InvalidArgumentError("a second header: send it in the first message only"));
-    return Append();
+void Upload::Take(v1::UploadArtifactRequest* message) {
+  if (record_.has_value() == message->has_header()) {
+    return End(absl::InvalidArgumentError(
+        record_.has_value() ? "a second header: send it in the first message only"
+                            : "the first message has no header: send run and digest first"));
   }
-  const absl::Status header = TakeHeader();
-  if (!header.ok()) return Fail(header);
-  backend_->uploads->Begin(record_->artifact,
-                           [this](absl::StatusOr<runtime::Uploads::Ticket> ticket) {
-                             if (!ticket.ok()) return Fail(ticket.status());
-                             ticket_ = *ticket;
-                             Append();
-                           });
+  std::string data = std::move(*message->mutable_data());
+  if (message->has_header()) return Begin(message->header(), std::move(data));
+  Append(std::move(data));
 }
 
-absl::Status Upload::TakeHeader() {
-  if (!message_.has_header())
-    return absl::InvalidArgumentError("the first message has no header: send run and digest first");
-  const v1::UploadHeader& header = message_.header();
-  core::RecordArtifact record;
-  ASSIGN_OR_RETURN(record.run, ParseRunName(header.run()));
-  record.generation = header.generation();
-  record.artifact = {.file_name = header.file_name(),
-                     .sha256 = header.sha256(),
-                     .size_bytes = header.size_bytes()};
-  record.worker = worker_;
-  record_ = std::move(record);
-  return absl::OkStatus();
+void Upload::Begin(const v1::UploadHeader& header, std::string data) {
+  const absl::StatusOr<core::RunId> run = ParseRunName(header.run());
+  if (!run.ok()) return End(run.status());
+  record_ = core::RecordArtifact{.run = *run,
+                                 .generation = header.generation(),
+                                 .artifact = {.file_name = header.file_name(),
+                                              .sha256 = header.sha256(),
+                                              .size_bytes = header.size_bytes()},
+                                 .worker = worker_};
+  backend_->core->Post(ToCommand(core::AuthorizeUpload{*record_}),
+                       [this, data = std::move(data)](absl::StatusOr<core::Reply> reply) mutable {
+                         if (!reply.ok()) return End(reply.status());
+                         backend_->uploads->Begin(
+                             record_->artifact,
+                             [this, data = std::move(data)](
+                                 absl::StatusOr<runtime::Uploads::Ticket> ticket) mutable {
+                               if (!ticket.ok()) return End(ticket.status());
+                               ticket_ = *ticket;
+                               Append(std::move(data));
+                             });
+                       });
 }
 
-void Upload::Append() {
-  if (message_.data().empty()) return StartRead(&message_);
-  backend_->uploads->Append(*ticket_, std::move(*message_.mutable_data()),
-                            [this](const absl::Status& status) {
-                              if (!status.ok()) return Fail(status);
-                              StartRead(&message_);
-                            });
+void Upload::Append(std::string data) {
+  if (data.empty()) return Next();
+  backend_->uploads->Append(*ticket_, std::move(data), [this](const absl::Status& status) {
+    status.ok() ? Next() : End(status);
+  });
 }
 
 void Upload::Complete() {
   if (!ticket_.has_value())
-    return Fail(absl::InvalidArgumentError("an upload without a message: send a header"));
-  const runtime::Uploads::Ticket ticket = *std::exchange(ticket_, std::nullopt);
-  backend_->uploads->Finish(ticket, [this](absl::StatusOr<core::ArtifactRef> filed) {
-    if (!filed.ok()) return Fail(filed.status());
-    Record(*std::move(filed));
+    return End(absl::InvalidArgumentError("an upload without a message: send a header"));
+  backend_->uploads->Finish(*ticket_, [this](absl::StatusOr<core::ArtifactRef> filed) {
+    filed.ok() ? Record(*std::move(filed)) : End(filed.status());
   });
 }
 
 void Upload::Record(core::ArtifactRef artifact) {
   record_->artifact = std::move(artifact);
-  backend_->core->Post({.principal = worker_,
-                        .body = *std::move(record_),
-                        .certificate_generation = certificate_generation_},
-                       [this](absl::StatusOr<core::Reply> reply) {
-                         if (!reply.ok()) return Fail(reply.status());
-                         *response_->mutable_artifact() =
-                             ToProto(Expect<core::ArtifactRef>(*std::move(reply)));
-                         Finish(grpc::Status::OK);
-                       });
+  backend_->core->Post(ToCommand(*std::move(record_)), [this](absl::StatusOr<core::Reply> reply) {
+    if (!reply.ok()) return End(reply.status());
+    backend_->uploads->Keep(*ticket_);
+    *response_->mutable_artifact() = ToProto(Expect<core::ArtifactRef>(*std::move(reply)));
+    End(absl::OkStatus());
+  });
 }
 
-void Upload::Fail(const absl::Status& status) {
-  if (ticket_.has_value()) backend_->uploads->Abandon(*ticket_);
-  Finish(ToGrpc(status));
+core::Command Upload::ToCommand(core::CommandBody body) const {
+  return {.principal = worker_,
+          .body = std::move(body),
+          .certificate_generation = certificate_generation_};
+}
+
+void Upload::Drop(absl::AnyInvocable<void()> done) {
+  if (!ticket_.has_value()) return done();
+  backend_->uploads->Drop(*ticket_, std::move(done));
 }
 
 }  // namespace assay::api

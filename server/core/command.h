@@ -103,6 +103,12 @@ struct RecordArtifact {
   std::string worker;  // the caller; must be of the gang. Empty: not checked
 };
 
+// Would RecordArtifact be accepted now? To be asked before the bytes are taken. Reply: Done. Read
+// only. Errors of RecordArtifact.
+struct AuthorizeUpload {
+  RecordArtifact record;
+};
+
 // Takes a worker out of placement; its run goes on. Reply: Worker. NOT_FOUND.
 struct DrainWorker {
   std::string worker;
@@ -195,10 +201,10 @@ struct Tick {};
 
 using CommandBody =
     std::variant<CreateSubmission, CancelSubmission, ImportSubmission, ExplainSubmission,
-                 PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, DrainWorker,
-                 ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment,
-                 AddDataset, RemoveDataset, GetServerInfo, LogChecked, SetScored, LaunchFinished,
-                 Tick>;
+                 PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, AuthorizeUpload,
+                 DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken,
+                 RedeemEnrolment, AddDataset, RemoveDataset, GetServerInfo, LogChecked, SetScored,
+                 LaunchFinished, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

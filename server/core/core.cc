@@ -255,6 +255,8 @@ std::optional<RunId> Core::MissingRun(const Command& command) const {
     id = append->run;
   if (const auto* artifact = std::get_if<RecordArtifact>(&command.body); artifact != nullptr)
     id = artifact->run;
+  if (const auto* upload = std::get_if<AuthorizeUpload>(&command.body); upload != nullptr)
+    id = upload->record.run;
   if (const auto* synchronize = std::get_if<Synchronize>(&command.body);
       synchronize != nullptr && synchronize->report.phase == WorkerPhase::kFinished)
     id = synchronize->report.run;

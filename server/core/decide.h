@@ -28,6 +28,8 @@ inline constexpr size_t kAppendCountMax = 1000;
 inline constexpr size_t kArtifactCountMax = 1000;  // of one run
 inline constexpr size_t kTextBytesMax = 4096;      // of a name or a reason
 
+inline constexpr int64_t kTimeUsMax = 253'402'300'799'999'999;  // the end of the year 9999
+
 struct Context {
   const State& state;
   const std::string& principal;
@@ -50,6 +52,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);
 absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& command);
+// Checks as for RecordArtifact; changes nothing.
+absl::StatusOr<Decision> Decide(const Context& context, const AuthorizeUpload& command);
 absl::StatusOr<Decision> Decide(const Context& context, const DrainWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RevokeWorker& command);

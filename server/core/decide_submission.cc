@@ -121,6 +121,8 @@ absl::Status CheckBorrowing(const State& state, const CreateSubmission& command)
   if (borrowing.has_value() != command.borrowing.has_value())
     return absl::InternalError("a borrowing and what was found of it come together");
   if (!borrowing.has_value()) return absl::OkStatus();
+  if (borrowing->own.number < 1 || borrowing->lender.number < 1)
+    return absl::InvalidArgumentError("borrowing: own and lender are entries, numbered from 1");
   const auto made = state.requests.find(BorrowingKey(borrowing->own));
   if (made == state.requests.end()) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -220,6 +222,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
   const State& state = context.state;
   if (command.spec.round.empty() || command.source_path.empty())
     return absl::InvalidArgumentError("an import needs its round and its source_path");
+  if (command.spec.borrowing)
+    return absl::InvalidArgumentError("an import borrows nothing: its spec is history");
   if (command.runs.size() > static_cast<size_t>(kRunCountMax))
     return absl::InvalidArgumentError(
         absl::StrCat("an import has at most ", kRunCountMax, " runs"));

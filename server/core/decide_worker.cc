@@ -1,6 +1,7 @@
 // Decisions about workers and what they deliver.
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -131,6 +132,9 @@ absl::Status CheckConsecutive(const std::vector<RunEvent>& events) {
   if (events.size() > kAppendCountMax)
     return absl::InvalidArgumentError(
         absl::StrCat("a batch has at most ", kAppendCountMax, " events, not ", events.size()));
+  constexpr int64_t kSeqMax = std::numeric_limits<int64_t>::max() - int64_t{kAppendCountMax};
+  if (!events.empty() && events[0].seq > kSeqMax)
+    return absl::InvalidArgumentError(absl::StrCat("seq: expected at most ", kSeqMax));
   for (size_t i = 0; i < events.size(); ++i) {
     const int64_t expected = events[0].seq + static_cast<int64_t>(i);
     if (events[i].seq != expected || expected < 1)
@@ -139,6 +143,13 @@ absl::Status CheckConsecutive(const std::vector<RunEvent>& events) {
                        events[i].seq));
   }
   return absl::OkStatus();
+}
+
+// Times that can be subtracted from each other.
+absl::Status CheckClock(absl::string_view field, int64_t time_us) {
+  if (time_us >= -kTimeUsMax && time_us <= kTimeUsMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", time_us, ": no clock differs by more than ", kTimeUsMax, " us"));
 }
 
 std::optional<int64_t> EarliestTouch(const std::vector<RunEvent>& events, bool is_attributed) {
@@ -226,6 +237,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
   RETURN_IF_ERROR(CheckName("worker", command.worker));
   if (command.description.incarnation.empty())
     return absl::InvalidArgumentError("incarnation is missing; choose one at each start");
+  RETURN_IF_ERROR(CheckClock("clock_offset_us", command.clock_offset_us));
+  RETURN_IF_ERROR(CheckClock("clock_offset_uncertainty_us", command.clock_offset_uncertainty_us));
   Decision decision{.reply = SynchronizeReply{}};
   std::vector<Event>* events = &decision.events;
   const auto it = context.state.workers.find(command.worker);
@@ -254,6 +267,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& c
     return absl::PermissionDeniedError(absl::StrCat("rank ", command.node_rank, " of run ",
                                                     command.run.ToString(), " is ", node.worker));
   RETURN_IF_ERROR(CheckConsecutive(command.events));
+  for (const RunEvent& event : command.events)
+    RETURN_IF_ERROR(CheckClock("wall_us", event.wall_us));
 
   Decision decision{.reply = AppendReply{.durable_seq = node.last_seq}};
   if (command.events.empty() || command.events.back().seq <= node.last_seq) return decision;
@@ -304,6 +319,11 @@ absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& co
   decision.events.push_back(
       ArtifactRecorded{.run = command.run, .artifact = command.artifact, .is_late = is_late});
   return decision;
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const AuthorizeUpload& command) {
+  RETURN_IF_ERROR(Decide(context, command.record).status());
+  return Decision{.reply = Done{}};
 }
 
 absl::StatusOr<Decision> Decide(const Context& context, const DrainWorker& command) {

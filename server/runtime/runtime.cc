@@ -26,6 +26,7 @@ struct Runtime::Parts {
   CertificateTable certificates;
   std::unique_ptr<Queries> queries;
   std::unique_ptr<Uploads> uploads;
+  std::unique_ptr<SilenceWatch> silences;
   std::unique_ptr<Effects> effects;
   std::unique_ptr<CoreThread> core;
 };
@@ -42,6 +43,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> reader, store::Reader::Open(database));
   parts->queries = std::make_unique<Queries>(std::move(reader), parts->artifacts.get());
   parts->uploads = std::make_unique<Uploads>(parts->artifacts.get());
+  parts->silences = std::make_unique<SilenceWatch>(clock);
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
   parts->effects = std::make_unique<Effects>(parts->rules.get(), std::move(effects_reader),
                                              parts->artifacts.get(), std::move(options.launch));
@@ -94,6 +96,9 @@ Queries& Runtime::queries() {
 }
 Uploads& Runtime::uploads() {
   return *parts_->uploads;
+}
+SilenceWatch& Runtime::silences() {
+  return *parts_->silences;
 }
 Watchers& Runtime::watchers() {
   return parts_->watchers;

@@ -16,6 +16,7 @@
 #include "server/runtime/effects.h"
 #include "server/runtime/queries.h"
 #include "server/runtime/rule_book.h"
+#include "server/runtime/silence_watch.h"
 #include "server/runtime/token_table.h"
 #include "server/runtime/uploads.h"
 #include "server/runtime/watchers.h"
@@ -43,6 +44,7 @@ class Runtime {
   CoreThread& core();
   Queries& queries();
   Uploads& uploads();
+  SilenceWatch& silences();
   Watchers& watchers();
   const TokenTable& tokens() const;
   const CertificateTable& certificates() const;

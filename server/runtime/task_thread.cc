@@ -21,6 +21,14 @@ bool TaskThread::Post(Task task) {
   return true;
 }
 
+bool TaskThread::PostLimitless(Task task) {
+  MutexLock lock(&mutex_);
+  if (is_stopping_) return false;
+  queue_.push_back(std::move(task));
+  not_empty_.NotifyOne();
+  return true;
+}
+
 void TaskThread::Stop() {
   {
     MutexLock lock(&mutex_);

@@ -29,6 +29,10 @@ class TaskThread {
   // Queues `task`. False, and `task` is dropped, if the queue is full or the thread is stopping.
   [[nodiscard]] bool Post(Task task);
 
+  // Queues `task` whatever the limit, for what ends work and must not be lost; false, and `task` is
+  // dropped, only if the thread is stopping. Whoever calls it bounds how often.
+  [[nodiscard]] bool PostLimitless(Task task);
+
   // Runs what is queued, then ends; later Posts are refused. Idempotent.
   void Stop();
 

@@ -4,26 +4,31 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/log.h"
+#include "common/status.h"
 #include "server/store/artifacts.h"
 
 namespace assay::runtime {
 namespace {
 
 // Pieces that may wait; each is at most 64 KiB, so this bounds the memory at 64 MiB.
-constexpr size_t kUploadsMax = 1024;
+constexpr size_t kWaitingMax = 1024;
+// Open at once; each that is not filed yet has a file descriptor. An import has one per run.
+constexpr size_t kOpenMax = 4096;
+constexpr size_t kUnfiledMax = 512;
 
 absl::Status Busy() {
   return absl::ResourceExhaustedError("too many uploads wait; retry later");
 }
 
 absl::Status Unknown(Uploads::Ticket ticket) {
-  return absl::NotFoundError(absl::StrCat("there is no upload ", ticket));
+  return absl::NotFoundError(absl::StrCat("there is no open upload ", ticket));
 }
 
 }  // namespace
 
 Uploads::Uploads(store::ArtifactStore* artifacts)
-    : artifacts_(artifacts), thread_("uploads", kUploadsMax) {}
+    : artifacts_(artifacts), thread_("uploads", kWaitingMax) {}
 
 Uploads::~Uploads() {
   Stop();
@@ -46,9 +51,14 @@ void Uploads::Begin(core::ArtifactRef announced,
                     absl::AnyInvocable<void(absl::StatusOr<Ticket>)> callback) {
   PostOrRefuse(std::move(callback),
                [this, announced = std::move(announced)]() -> absl::StatusOr<Ticket> {
-                 auto writer = artifacts_->Begin(announced);
-                 if (!writer.ok()) return writer.status();
-                 writers_.emplace(++last_ticket_, *std::move(writer));
+                 size_t filed_count = 0;
+                 for (const auto& [sha256, filed] : filed_)
+                   filed_count += static_cast<size_t>(filed.upload_count);
+                 if (uploads_.size() >= kOpenMax || uploads_.size() - filed_count >= kUnfiledMax)
+                   return Busy();
+                 Upload upload;
+                 ASSIGN_OR_RETURN(upload.writer, artifacts_->Begin(announced));
+                 uploads_.emplace(++last_ticket_, std::move(upload));
                  return last_ticket_;
                });
 }
@@ -56,36 +66,68 @@ void Uploads::Begin(core::ArtifactRef announced,
 void Uploads::Append(Ticket ticket, std::string bytes,
                      absl::AnyInvocable<void(absl::Status)> callback) {
   PostOrRefuse(std::move(callback), [this, ticket, bytes = std::move(bytes)] {
-    const auto it = writers_.find(ticket);
-    if (it == writers_.end()) return Unknown(ticket);
-    absl::Status status = it->second->Append(bytes);
-    if (!status.ok()) writers_.erase(it);
-    return status;
+    const auto it = uploads_.find(ticket);
+    if (it == uploads_.end() || it->second.writer == nullptr) return Unknown(ticket);
+    return it->second.writer->Append(bytes);
   });
+}
+
+absl::StatusOr<core::ArtifactRef> Uploads::File(Ticket ticket) {
+  const auto it = uploads_.find(ticket);
+  if (it == uploads_.end() || it->second.writer == nullptr) return Unknown(ticket);
+  Upload& upload = it->second;
+  const std::string& sha256 = upload.writer->announced().sha256;
+  const bool was_there = artifacts_->Has(sha256);
+  const std::unique_ptr<store::ArtifactWriter> writer = std::move(upload.writer);
+  ASSIGN_OR_RETURN(core::ArtifactRef artifact, writer->Finish());
+  upload.sha256 = artifact.sha256;
+  Filed& filed = filed_[artifact.sha256];
+  if (filed.upload_count++ == 0) filed.is_ours = !was_there;
+  return artifact;
 }
 
 void Uploads::Finish(Ticket ticket,
                      absl::AnyInvocable<void(absl::StatusOr<core::ArtifactRef>)> callback) {
-  PostOrRefuse(std::move(callback), [this, ticket]() -> absl::StatusOr<core::ArtifactRef> {
-    const auto it = writers_.find(ticket);
-    if (it == writers_.end()) return Unknown(ticket);
-    absl::StatusOr<core::ArtifactRef> artifact = it->second->Finish();
-    writers_.erase(it);
-    return artifact;
+  PostOrRefuse(std::move(callback), [this, ticket] { return File(ticket); });
+}
+
+void Uploads::Read(Ticket ticket, absl::AnyInvocable<void(absl::StatusOr<std::string>)> callback) {
+  PostOrRefuse(std::move(callback), [this, ticket]() -> absl::StatusOr<std::string> {
+    const auto it = uploads_.find(ticket);
+    if (it == uploads_.end() || it->second.sha256.empty()) return Unknown(ticket);
+    return artifacts_->ReadVerified(it->second.sha256);
   });
 }
 
-void Uploads::Abandon(Ticket ticket) {
-  // If the queue is full the upload stays until the process ends, like any that is left alone.
-  [[maybe_unused]] const bool is_taken = thread_.Post([this, ticket] { writers_.erase(ticket); });
+void Uploads::End(Ticket ticket, bool is_kept) {
+  const auto it = uploads_.find(ticket);
+  if (it == uploads_.end()) return;
+  const std::string sha256 = it->second.sha256;
+  uploads_.erase(it);  // with what an unfinished one has written
+  const auto filed = filed_.find(sha256);
+  if (filed == filed_.end()) return;
+  if (is_kept) filed->second.is_ours = false;
+  if (--filed->second.upload_count > 0) return;
+  if (filed->second.is_ours)
+    if (const absl::Status status = artifacts_->Remove(sha256); !status.ok())
+      LOG(ERROR) << "cannot remove artifact=" << sha256 << " status=\"" << status << "\"";
+  filed_.erase(filed);
 }
 
-void Uploads::Put(std::string file_name, std::string bytes,
-                  absl::AnyInvocable<void(absl::StatusOr<core::ArtifactRef>)> callback) {
-  PostOrRefuse(std::move(callback),
-               [this, file_name = std::move(file_name), bytes = std::move(bytes)] {
-                 return artifacts_->Put(file_name, bytes);
-               });
+void Uploads::Keep(Ticket ticket) {
+  // While it is stopping nothing is removed any more, so there is nothing to keep it from.
+  [[maybe_unused]] const bool is_taken =
+      thread_.PostLimitless([this, ticket] { End(ticket, /*is_kept=*/true); });
+}
+
+void Uploads::Drop(Ticket ticket, absl::AnyInvocable<void()> done) {
+  // Shared between the task and the refusal, of which only one happens.
+  auto shared = std::make_shared<absl::AnyInvocable<void()>>(std::move(done));
+  const bool is_taken = thread_.PostLimitless([this, ticket, shared] {
+    End(ticket, /*is_kept=*/false);
+    (*shared)();
+  });
+  if (!is_taken) (*shared)();
 }
 
 }  // namespace assay::runtime

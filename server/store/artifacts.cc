@@ -119,6 +119,17 @@ absl::StatusOr<core::ArtifactRef> ArtifactStore::Put(const std::string& file_nam
   return writer->Finish();
 }
 
+bool ArtifactStore::Has(const std::string& sha256) const {
+  const absl::StatusOr<std::string> path = PathOf(sha256);
+  return path.ok() && FileExists(*path);
+}
+
+absl::Status ArtifactStore::Remove(const std::string& sha256) {
+  ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return absl::ErrnoToStatus(errno, path);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ArtifactStore::Read(const std::string& sha256, int64_t offset,
                                                 int64_t size) const {
   ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));

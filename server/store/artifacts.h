@@ -36,6 +36,8 @@ class ArtifactWriter {
   // already. DATA_LOSS if the bytes are not those announced.
   absl::StatusOr<core::ArtifactRef> Finish();
 
+  const core::ArtifactRef& announced() const { return announced_; }
+
  private:
   friend class ArtifactStore;
   ArtifactWriter(core::ArtifactRef announced, std::string partial_path, std::string final_path,
@@ -60,6 +62,12 @@ class ArtifactStore {
 
   // The whole artifact at once.
   absl::StatusOr<core::ArtifactRef> Put(const std::string& file_name, absl::string_view bytes);
+
+  // True if there is an artifact with that digest.
+  bool Has(const std::string& sha256) const;
+
+  // Removes an artifact that nothing refers to. OK if there is none.
+  absl::Status Remove(const std::string& sha256);
 
   // At most `size` bytes from `offset`; empty at the end. NOT_FOUND.
   absl::StatusOr<std::string> Read(const std::string& sha256, int64_t offset, int64_t size) const;

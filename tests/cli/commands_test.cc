@@ -333,16 +333,18 @@ TEST_F(CommandsTest, ImportSendsOddFilesWithFindingsAndOnlyOnce) {
 
   EXPECT_EQ(run_.Run("import round --round v1.0"), ExitStatus::kDone) << run_.err;
   ASSERT_EQ(coordinator_.imports.size(), 1U);
-  const v1::ImportSubmissionRequest& sent = coordinator_.imports[0];
+  const testing::FakeCoordinator::ReceivedImport& import = coordinator_.imports[0];
+  const v1::ImportHeader& sent = import.header;
   EXPECT_EQ(sent.source_path(), "ORG/results/sys/strong/cosmoflow");
   EXPECT_EQ(sent.round(), "hpc-1.0.0");
   EXPECT_EQ(sent.spec().division(), "closed");
   EXPECT_EQ(sent.spec().node_count(), 16);
-  ASSERT_EQ(sent.runs_size(), 2);
-  EXPECT_EQ(sent.runs(0).log(), "no record at all\n");
-  EXPECT_EQ(sent.runs(0).sha256(), Sha256Hex("no record at all\n"));
-  EXPECT_FALSE(sent.runs(0).judged().is_compliant());
-  EXPECT_GT(sent.runs(1).judged().findings_size(), 0);
+  ASSERT_EQ(import.runs.size(), 2U);
+  EXPECT_EQ(import.logs[0], "no record at all\n");
+  EXPECT_EQ(import.runs[0].sha256(), Sha256Hex("no record at all\n"));
+  EXPECT_EQ(import.runs[0].size_bytes(), std::ssize(import.logs[0]));
+  EXPECT_FALSE(import.runs[0].judged().is_compliant());
+  EXPECT_GT(import.runs[1].judged().findings_size(), 0);
   ASSERT_EQ(sent.findings_size(), 3);
   EXPECT_THAT(sent.findings(0).found(), HasSubstr("notes.md"));
   EXPECT_EQ(sent.findings(1).rule(), "R-SEED-001");
@@ -365,7 +367,7 @@ TEST_F(CommandsTest, ImportTellsOfEqualSeedsInAThroughputSet) {
 
   EXPECT_EQ(run_.Run("import round --round v1.0"), ExitStatus::kDone) << run_.err;
 
-  const v1::ImportSubmissionRequest& sent = coordinator_.imports.at(0);
+  const v1::ImportHeader& sent = coordinator_.imports.at(0).header;
   ASSERT_EQ(sent.findings_size(), 1);
   EXPECT_EQ(sent.findings(0).rule(), "R-SEED-002");
   EXPECT_THAT(sent.findings(0).found(), HasSubstr("in 2 logs"));

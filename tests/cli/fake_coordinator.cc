@@ -302,15 +302,25 @@ grpc::Status FakeCoordinator::DownloadArtifact(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinator::ImportSubmission(grpc::ServerContext* /*context*/,
-                                               const v1::ImportSubmissionRequest* request,
-                                               v1::Submission* response) {
+grpc::Status FakeCoordinator::ImportSubmission(
+    grpc::ServerContext* /*context*/, grpc::ServerReader<v1::ImportSubmissionRequest>* reader,
+    v1::Submission* response) {
+  ReceivedImport received;
+  v1::ImportSubmissionRequest message;
+  while (reader->Read(&message)) {
+    if (message.has_header()) received.header = message.header();
+    if (message.has_run()) {
+      received.runs.push_back(message.run());
+      received.logs.emplace_back();
+    }
+    if (!received.logs.empty()) received.logs.back() += message.log();
+  }
   MutexLock lock(&mutex_);
-  imports.push_back(*request);
+  imports.push_back(received);
   *response = Entry(10 + static_cast<int>(imports.size()), v1::Submission::VALID);
-  *response->mutable_spec() = request->spec();
+  *response->mutable_spec() = received.header.spec();
   response->set_is_imported(true);
-  response->set_source_path(request->source_path());
+  response->set_source_path(received.header.source_path());
   entries.insert(entries.begin(), *response);
   return grpc::Status::OK;
 }

@@ -46,7 +46,13 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   int break_after = -1;
 
   std::vector<std::string> request_ids;
-  std::vector<v1::ImportSubmissionRequest> imports;
+  // An import as it has come: the pieces of its logs put together.
+  struct ReceivedImport {
+    v1::ImportHeader header;
+    std::vector<v1::ImportedRun> runs;
+    std::vector<std::string> logs;
+  };
+  std::vector<ReceivedImport> imports;
   std::vector<int64_t> resumed_after;  // after_seq of each WatchRunEvents
 
   grpc::Status CreateSubmission(grpc::ServerContext* context,
@@ -79,7 +85,7 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
                                 const v1::DownloadArtifactRequest* request,
                                 grpc::ServerWriter<v1::ArtifactChunk>* writer) override;
   grpc::Status ImportSubmission(grpc::ServerContext* context,
-                                const v1::ImportSubmissionRequest* request,
+                                grpc::ServerReader<v1::ImportSubmissionRequest>* reader,
                                 v1::Submission* response) override;
 
   grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,

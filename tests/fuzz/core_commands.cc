@@ -39,7 +39,7 @@ class Decoder {
                                   &Decoder::EndToken, &Decoder::Redeem, &Decoder::Add,
                                   &Decoder::Remove,   &Decoder::Look,   &Decoder::Launched,
                                   &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 22, "decode the new command above");
+    static_assert(std::variant_size_v<core::CommandBody> == 23, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -226,6 +226,7 @@ class Decoder {
     const auto it = state_.runs.find(command.run);
     const bool is_there = it != state_.runs.end() && !it->second.nodes.empty();
     command.worker = is_there && !bytes_.Rarely(8) ? it->second.nodes[0].worker : WorkerName();
+    if (bytes_.Rarely(4)) return FromWorker(command.worker, core::AuthorizeUpload{command});
     return FromWorker(command.worker, std::move(command));
   }
 

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 
+#include "common/sha256.h"
 #include "tests/integration/service_fixture.h"
 
 namespace assay::testing {
@@ -20,7 +23,10 @@ using google::protobuf::FileDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 using BoundsTest = ServiceTest;
 
@@ -87,6 +93,129 @@ TEST_F(BoundsTest, AWorkerWithALargeLabelIsRefusedAndNobodyElseNotices) {
   const auto listed = root_->Call(root_->admin(), &Admin::ListWorkers, v1::ListWorkersRequest());
   ASSERT_THAT(listed, IsOk());
   EXPECT_EQ(listed->workers_size(), 0);
+}
+
+TEST_F(BoundsTest, NoMessageIsLargerThanABatchOfEvents) {
+  v1::GetSubmissionRequest request;
+  request.set_name(std::string(2 << 20, 'x'));
+
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::GetSubmission, request),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// ----------------------------------------------------------------------------------------- uploads
+
+class UploadsTest : public ServiceTest {
+ protected:
+  // Digests of all that is in the artifact store, unfinished uploads included.
+  std::vector<std::string> Stored() {
+    std::vector<std::string> names;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(deployment_.dir().Path("data/artifacts"))) {
+      if (entry.is_regular_file()) names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  // Uploads `bytes` as a.txt of `run`, announced with the digest of `announced`.
+  absl::Status Upload(Client* client, const std::string& run, int64_t generation,
+                      const std::string& bytes, const std::string& announced) {
+    grpc::ClientContext context;
+    PrepareCall(client->endpoint(), absl::Seconds(60), &context);
+    v1::UploadArtifactResponse response;
+    const auto writer = client->worker().UploadArtifact(&context, &response);
+    v1::UploadArtifactRequest message;
+    v1::UploadHeader* const header = message.mutable_header();
+    header->set_run(run);
+    header->set_generation(generation);
+    header->set_file_name("a.txt");
+    header->set_sha256(Sha256Hex(announced));
+    header->set_size_bytes(std::ssize(announced));
+    message.set_data(bytes);
+    writer->Write(message);
+    writer->WritesDone();
+    return FromGrpc(writer->Finish());
+  }
+
+  // An import of one entry with these logs, announced with the digests of `announced`.
+  absl::StatusOr<v1::Submission> Import(const std::string& source,
+                                        const std::vector<std::string>& logs,
+                                        const std::vector<std::string>& announced) {
+    grpc::ClientContext context;
+    PrepareCall(root_->endpoint(), absl::Seconds(60), &context);
+    v1::Submission entry;
+    const auto writer = root_->submission().ImportSubmission(&context, &entry);
+    v1::ImportSubmissionRequest message;
+    message.mutable_header()->set_round("tiny");
+    message.mutable_header()->set_source_path(source);
+    *message.mutable_header()->mutable_spec() = TinySpec("Org", 1);
+    bool is_open = writer->Write(message);
+    for (size_t i = 0; is_open && i < logs.size(); ++i) {
+      v1::ImportedRun* const run = message.mutable_run();
+      run->set_file_name(absl::StrCat("result_", i, ".txt"));
+      run->set_sha256(Sha256Hex(announced[i]));
+      run->set_size_bytes(std::ssize(announced[i]));
+      is_open = writer->Write(message);
+      for (size_t begin = 0; is_open && begin < logs[i].size(); begin += 50'000) {
+        message.set_log(logs[i].substr(begin, 50'000));
+        is_open = writer->Write(message);
+      }
+    }
+    if (is_open) writer->WritesDone();
+    const absl::Status status = FromGrpc(writer->Finish());
+    if (!status.ok()) return status;
+    return entry;
+  }
+};
+
+TEST_F(UploadsTest, OnlyTheWorkerOfARunStoresAnythingOfIt) {
+  ASSERT_THAT(Create(&*root_, TinySpec("Org", 1)), IsOk());
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  Client stranger(deployment_.Worker("w1"));
+  const std::string run = worker.desired().run();
+
+  EXPECT_THAT(Upload(&stranger, run, 1, "bytes", "bytes"),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(Upload(&worker.client(), run, 7, "bytes", "bytes"),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Upload(&worker.client(), "runs/r-99", 1, "bytes", "bytes"),
+              StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(Upload(&worker.client(), run, 1, "bytes", "other"),
+              StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(Upload(&worker.client(), run, 1, "bytes and more", "bytes"),
+              StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Stored(), IsEmpty());
+
+  EXPECT_THAT(Upload(&worker.client(), run, 1, "bytes", "bytes"), IsOk());
+  EXPECT_THAT(Upload(&worker.client(), run, 1, "other", "other"),
+              StatusIs(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(Stored(), ElementsAre(Sha256Hex("bytes")));
+}
+
+TEST_F(UploadsTest, AnImportComesInPiecesAndOnce) {
+  std::string log;
+  for (const std::string& line : TinyLog())
+    absl::StrAppend(&log, line, "\n");
+  const std::string large = log + std::string(300'000, '#') + "\n";
+
+  const auto entry = Import("Org/results/box", {log, large, log}, {log, large, log});
+
+  ASSERT_THAT(entry, IsOk());
+  EXPECT_TRUE(entry->is_imported());
+  ASSERT_EQ(entry->runs_size(), 3);
+  EXPECT_EQ(entry->spec().run_count(), 3);
+  EXPECT_EQ(Download(&*root_, Sha256Hex(large)), large);
+  EXPECT_EQ(Import("Org/results/box", {"other"}, {"other"})->name(), entry->name());
+  EXPECT_THAT(Stored(), UnorderedElementsAre(Sha256Hex(log), Sha256Hex(large)));
+}
+
+TEST_F(UploadsTest, AnImportThatIsRefusedLeavesNothing) {
+  EXPECT_THAT(Import("a", {"one", "two"}, {"one", "TWO"}), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(Import("", {"one"}, {"one"}), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(Import("a", {}, {}), StatusIs(absl::StatusCode::kInvalidArgument));
+
+  EXPECT_THAT(Stored(), IsEmpty());
 }
 
 }  // namespace

@@ -59,6 +59,29 @@ class RuntimeTest : public ::testing::Test {
     ASSERT_THAT(Do(call, "w0"), IsOk());
   }
 
+  // An upload that is filed, and not yet kept or dropped.
+  std::pair<Uploads::Ticket, core::ArtifactRef> Upload(const std::string& file_name,
+                                                       const std::string& bytes) {
+    Uploads& uploads = runtime_->uploads();
+    const core::ArtifactRef announced{file_name, Sha256Hex(bytes), std::ssize(bytes)};
+    const Uploads::Ticket ticket = *Await<Uploads::Ticket>(
+        [&](auto callback) { uploads.Begin(announced, std::move(callback)); });
+    std::promise<absl::Status> done;
+    uploads.Append(ticket, bytes, [&done](absl::Status status) { done.set_value(status); });
+    EXPECT_THAT(done.get_future().get(), IsOk());
+    return {ticket, *Await<core::ArtifactRef>(
+                        [&](auto callback) { uploads.Finish(ticket, std::move(callback)); })};
+  }
+  // Whether the bytes are on disk, once the uploads have done what they were told.
+  bool IsThere(const core::ArtifactRef& artifact) {
+    (void)Await<Uploads::Ticket>(
+        [&](auto callback) { runtime_->uploads().Begin({}, std::move(callback)); });
+    return Await<std::string>([&](auto callback) {
+             runtime_->queries().ReadArtifact(artifact.sha256, 0, 1, std::move(callback));
+           })
+        .ok();
+  }
+
   // The state of the submission once it has ended; every commit that concerns it is looked at.
   core::Submission AwaitEnd(core::SubmissionId id) {
     while (true) {
@@ -88,10 +111,9 @@ TEST_F(RuntimeTest, JudgesWhatAWorkerDelivers) {
   core::CreateSubmission creation = core::testing::Creation(core::testing::SomeSpec(), "a");
   ASSERT_THAT(Do(creation), IsOk());
   const std::string log = "no MLLOG line at all\n";
-  const auto artifact = Await<core::ArtifactRef>(
-      [&](auto callback) { runtime_->uploads().Put("result_1.txt", log, std::move(callback)); });
-  ASSERT_THAT(artifact, IsOk());
-  ASSERT_THAT(Do(core::RecordArtifact{core::RunId{1}, 1, *artifact, "w0"}), IsOk());
+  const auto [ticket, artifact] = Upload("result_1.txt", log);
+  ASSERT_THAT(Do(core::RecordArtifact{core::RunId{1}, 1, artifact, "w0"}), IsOk());
+  runtime_->uploads().Keep(ticket);
   Sync({core::WorkerPhase::kFinished, core::RunId{1}, 1, 0, "", {}});
 
   const core::Submission ended = AwaitEnd(core::SubmissionId{1});
@@ -103,7 +125,7 @@ TEST_F(RuntimeTest, JudgesWhatAWorkerDelivers) {
   EXPECT_EQ(run.facts.is_compliant, false);
   EXPECT_FALSE(run.facts.findings.empty());
   EXPECT_THAT(Await<std::string>([&](auto callback) {
-                runtime_->queries().ReadArtifact(artifact->sha256, 3, 5, std::move(callback));
+                runtime_->queries().ReadArtifact(artifact.sha256, 3, 5, std::move(callback));
               }),
               IsOkAndHolds("MLLOG"));
 }
@@ -185,7 +207,27 @@ TEST_F(RuntimeTest, TakesArtifactsInPieces) {
   EXPECT_THAT(Await<core::ArtifactRef>(
                   [&](auto callback) { uploads.Finish(*ticket, std::move(callback)); }),
               StatusIs(absl::StatusCode::kNotFound));
-  uploads.Abandon(*ticket);
+  uploads.Drop(*ticket, [] {});
+}
+
+TEST_F(RuntimeTest, KeepsNoBytesThatNoRunHolds) {
+  Open();
+  Uploads& uploads = runtime_->uploads();
+
+  const auto [first, artifact] = Upload("a.txt", "hello");
+  const auto second = Upload("b.txt", "hello").first;
+  uploads.Drop(first, [] {});
+  EXPECT_TRUE(IsThere(artifact)) << "the other upload brings them too";
+  uploads.Drop(second, [] {});
+  EXPECT_FALSE(IsThere(artifact));
+
+  const auto third = Upload("a.txt", "hello").first;
+  const auto fourth = Upload("b.txt", "hello").first;
+  uploads.Keep(third);
+  uploads.Drop(fourth, [] {});
+  EXPECT_TRUE(IsThere(artifact)) << "a run holds them";
+  uploads.Drop(Upload("c.txt", "hello").first, [] {});
+  EXPECT_TRUE(IsThere(artifact)) << "they were there before";
 }
 
 TEST_F(RuntimeTest, KeepsASecondDaemonOut) {
