@@ -39,11 +39,13 @@ CREATE INDEX events_by_submission ON events (submission_id, seq) WHERE submissio
 
 CREATE INDEX events_of_changes ON events (seq) WHERE is_change = 1;
 
-CREATE TABLE requests (
+CREATE TABLE "requests" (
+  role TEXT NOT NULL,
+  organization TEXT NOT NULL,
   principal TEXT NOT NULL,
   request_id TEXT NOT NULL,
   made TEXT NOT NULL,
-  PRIMARY KEY (principal, request_id)
+  PRIMARY KEY (role, organization, principal, request_id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE run_events (

@@ -57,6 +57,8 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals) {
                    runtime::Runtime::Open(&clock, RuntimeOptionsOf(config)));
   const auth::Authenticator authenticator(geteuid(), LocalUsersOf(config));
   ASSIGN_OR_RETURN(api::Backend backend, MakeBackend(config, &clock, runtime.get()));
+  api::RefusalLog refusals(&clock);
+  backend.refusals = &refusals;
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));
   ASSIGN_OR_RETURN(const std::unique_ptr<api::Server> server,
                    api::Server::Start(std::move(listen), &authenticator, std::move(backend)));

@@ -124,7 +124,7 @@ grpc::ServerUnaryReactor* AdminService::Ask(grpc::CallbackServerContext* context
     return call.reactor;
   }
   backend_->core->Post(
-      {.principal = identity->principal, .body = *std::move(body)},
+      CommandOf(*identity, *std::move(body)),
       [call, identity = *identity, write = std::move(write)](absl::StatusOr<core::Reply> reply) {
         if (!reply.ok()) return call.Finish(reply.status());
         call.Finish(write(*std::move(reply), identity));

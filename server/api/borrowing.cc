@@ -6,7 +6,6 @@
 #include "common/rules/borrowing.h"
 #include "common/status.h"
 #include "server/api/convert.h"
-#include "server/api/guard.h"
 
 namespace assay::api {
 namespace {
@@ -14,18 +13,28 @@ namespace {
 absl::StatusOr<runtime::Plan> Judge(const Backend* backend, const auth::Identity& identity,
                                     absl::string_view method, runtime::Plan plan,
                                     const runtime::Queries::BorrowingParties& parties) {
-  const auto see = [&](const core::Submission& entry) {
-    return CheckVisible(identity, method, entry.spec.organization, NameOf(entry.id));
-  };
-  RETURN_IF_ERROR(Annotate(see(parties.own), "spec.borrowing.own_entry"));
   runtime::BorrowingVerdict verdict =
       backend->rules->CheckBorrowing(plan.spec, parties.own, parties.lender, parties.borrower);
-  if (!see(parties.lender).ok())
+  if (!CheckVisible(identity, method, parties.lender.spec.organization, NameOf(parties.lender.id))
+           .ok())
     verdict.findings = rules::WithoutLender(std::move(verdict.findings));
   for (core::Finding& finding : verdict.findings)
     plan.findings.push_back(std::move(finding));
   plan.borrowing = std::move(verdict.record);
   return plan;
+}
+
+using Next = absl::AnyInvocable<void(absl::StatusOr<runtime::Plan>)>;
+
+void WithParties(const Backend* backend, const auth::Identity& identity, const std::string& method,
+                 runtime::Plan plan, Next next) {
+  const core::Borrowing borrowing = *plan.spec.borrowing;
+  backend->queries->GetBorrowingParties(
+      borrowing, [backend, identity, method, plan = std::move(plan), next = std::move(next)](
+                     absl::StatusOr<runtime::Queries::BorrowingParties> parties) mutable {
+        if (!parties.ok()) return next(Annotate(parties.status(), "spec.borrowing"));
+        next(Judge(backend, identity, method, std::move(plan), *parties));
+      });
 }
 
 }  // namespace
@@ -35,12 +44,15 @@ void WithBorrowing(const Backend* backend, const auth::Identity& identity, absl:
                    absl::AnyInvocable<void(absl::StatusOr<runtime::Plan>)> next) {
   if (!plan.spec.borrowing) return next(std::move(plan));
   const core::Borrowing borrowing = *plan.spec.borrowing;
-  backend->queries->GetBorrowingParties(
-      borrowing,
-      [backend, identity, method = std::string(method), plan = std::move(plan),
-       next = std::move(next)](absl::StatusOr<runtime::Queries::BorrowingParties> parties) mutable {
-        if (!parties.ok()) return next(Annotate(parties.status(), "spec.borrowing"));
-        next(Judge(backend, identity, method, std::move(plan), *parties));
+  // One's own entry first, so that a rival's in its place is not looked at.
+  backend->queries->GetOrganization(
+      borrowing.own,
+      [backend, identity, borrowing, method = std::string(method), plan = std::move(plan),
+       next = std::move(next)](const absl::StatusOr<std::string>& organization) mutable {
+        const absl::Status visible =
+            CheckVisible(identity, method, organization, NameOf(borrowing.own));
+        if (!visible.ok()) return next(Annotate(visible, "spec.borrowing.own_entry"));
+        WithParties(backend, identity, method, std::move(plan), std::move(next));
       });
 }
 

@@ -7,7 +7,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-#include "common/log.h"
 #include "common/rpc/http_status.h"
 #include "server/api/enrolment.h"
 
@@ -18,10 +17,10 @@ constexpr absl::string_view kPersonTarget = "/v1/access-certificate";
 constexpr absl::string_view kWorkerTarget = "/v1/worker-certificate/";
 constexpr absl::string_view kHealthTarget = "/healthz";
 
-gate::Answer AnswerOf(const gate::Question& question, absl::StatusOr<std::string> certificate) {
+gate::Answer AnswerOf(const Backend* backend, const gate::Question& question,
+                      absl::StatusOr<std::string> certificate) {
   if (certificate.ok()) return {.http_status = 200, .body = *std::move(certificate)};
-  LOG(WARNING) << "refused certificate peer=" << question.peer << " target=\"" << question.target
-               << "\" reason=\"" << certificate.status().message() << "\"";
+  backend->refusals->Note(question.peer, question.target, certificate.status());
   return {.http_status = HttpStatusOf(certificate.status().code()),
           .body = absl::StrCat(certificate.status().message(), "\n")};
 }
@@ -42,12 +41,13 @@ void AnswerQuestion(const Backend* backend, const gate::Question& question,
   if (question.method != "POST")
     return on_answer({.http_status = 405, .body = "POST a certificate request\n"});
   if (!is_worker)
-    return on_answer(AnswerOf(question, CertifyPerson(*backend, question.token, question.body)));
+    return on_answer(
+        AnswerOf(backend, question, CertifyPerson(*backend, question.token, question.body)));
   CertifyWorker(backend, auth::Identity{},
                 {.worker = std::string(worker), .csr_pem = question.body, .token = question.token},
-                [question, on_answer = std::move(on_answer)](
+                [backend, question, on_answer = std::move(on_answer)](
                     absl::StatusOr<std::string> certificate) mutable {
-                  on_answer(AnswerOf(question, std::move(certificate)));
+                  on_answer(AnswerOf(backend, question, std::move(certificate)));
                 });
 }
 

@@ -7,9 +7,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "rapidjson/document.h"
+#include "rapidjson/stringbuffer.h"
+#include "rapidjson/writer.h"
 
 #include "common/rpc/finding_proto.h"
 #include "common/status.h"
+#include "server/core/event.h"
 
 namespace assay::api {
 namespace {
@@ -59,6 +63,24 @@ v1::RunEvent::Kind ValueOf(core::RunEventKind kind) {
       return v1::RunEvent::PROGRESS;
   }
   return v1::RunEvent::KIND_UNSPECIFIED;
+}
+
+// Until a run starts its seed is its worker's alone.
+bool IsSeedShown(core::RunState state) {
+  return state != core::RunState::kQueued && state != core::RunState::kAssigned;
+}
+
+// The body of an event without the seeds of runs that may not have started.
+std::string ShownBody(const core::EventRow& row) {
+  if (row.type != core::SubmissionCreated::kType) return row.body_json;
+  rapidjson::Document body;
+  body.Parse(row.body_json.data(), row.body_json.size());
+  if (body.HasParseError() || !body.IsObject()) return "{}";
+  body.RemoveMember("seeds");
+  rapidjson::StringBuffer text;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(text);
+  body.Accept(writer);
+  return std::string(text.GetString(), text.GetSize());
 }
 
 void SetFacts(const core::RunFacts& facts, v1::Run* run) {
@@ -135,7 +157,7 @@ v1::Run ToProto(const core::Run& run) {
   message.set_name(NameOf(run.id));
   message.set_submission(NameOf(run.submission));
   message.set_number(run.number);
-  message.set_seed(run.seed);
+  if (IsSeedShown(run.state)) message.set_seed(run.seed);
   message.set_state(ValueOf(run.state));
   message.set_state_reason(run.state_reason);
   message.set_generation(run.generation);
@@ -215,7 +237,7 @@ v1::Event ToProto(const core::EventRow& row) {
   message.set_principal(row.principal);
   message.set_submission(NameOf(row.submission));
   message.set_run(NameOf(row.run));
-  message.set_body_json(row.body_json);
+  message.set_body_json(ShownBody(row));
   return message;
 }
 
@@ -225,7 +247,7 @@ v1::AuditEntry ToAuditEntry(const core::EventRow& row) {
   SetTime(row.at_us, message.mutable_time());
   message.set_principal(row.principal);
   message.set_type(row.type);
-  message.set_body_json(row.body_json);
+  message.set_body_json(ShownBody(row));
   return message;
 }
 

@@ -90,7 +90,8 @@ void EventStream::Submit(core::AppendRunEvents command, size_t bytes) {
   const Node node(NameOf(command.run), command.node_rank);
   backend_->core->Post({.principal = worker_,
                         .body = std::move(command),
-                        .certificate_generation = certificate_generation_},
+                        .certificate_generation = certificate_generation_,
+                        .standing = {.role = "worker"}},
                        [this, node, bytes](absl::StatusOr<core::Reply> reply) {
                          Committed(node, bytes, std::move(reply));
                        });

@@ -62,13 +62,6 @@ absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& conte
   return identity;
 }
 
-absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
-                          absl::string_view organization, absl::string_view resource) {
-  if (auth::CheckOrganization(identity, method, organization).ok()) return absl::OkStatus();
-  return absl::NotFoundError(
-      absl::StrCat(resource, " does not exist, or is not of your organization"));
-}
-
 absl::StatusOr<std::string> VisibleOrganization(const auth::Identity& identity,
                                                 absl::string_view method,
                                                 const std::string& wanted) {

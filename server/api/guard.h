@@ -57,11 +57,6 @@ class Guard {
   const runtime::CertificateTable* const certificates_;
 };
 
-// OK if `identity` may see `resource` of `organization` through `method`; else NOT_FOUND, as if it
-// did not exist: who competes is nobody else's business.
-absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
-                          absl::string_view organization, absl::string_view resource);
-
 // The organisation to which a list must be narrowed for `identity`, who asked for `wanted` (empty:
 // all). PERMISSION_DENIED if it may not see that one.
 absl::StatusOr<std::string> VisibleOrganization(const auth::Identity& identity,

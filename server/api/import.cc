@@ -1,5 +1,6 @@
 #include "server/api/import.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -134,16 +135,19 @@ void Import::CloseRun(absl::AnyInvocable<void()> next) {
       return next();
     }
     // Judged on the upload thread: a bulk import must not hold up reactions.
-    backend_->uploads->Read(open_->ticket, [this, log = *std::move(filed), next = std::move(next)](
-                                               absl::StatusOr<std::string> bytes) mutable {
-      if (!bytes.ok()) return End(bytes.status());
-      core::Run run;
-      run.number = static_cast<int32_t>(runs_.size()) + 1;
-      run.state = core::RunState::kSucceeded;
-      run.artifacts.push_back(log);
-      AddRun(std::move(log), backend_->rules->CheckLog(*bytes, submission_, run));
-      next();
-    });
+    const std::shared_ptr<runtime::LogJudge> judge = backend_->rules->JudgeLog(submission_);
+    backend_->uploads->Read(
+        open_->ticket, [judge](absl::string_view bytes) { judge->Add(bytes); },
+        [this, judge, log = *std::move(filed),
+         next = std::move(next)](const absl::Status& status) mutable {
+          if (!status.ok()) return End(status);
+          core::Run run;
+          run.number = static_cast<int32_t>(runs_.size()) + 1;
+          run.state = core::RunState::kSucceeded;
+          run.artifacts.push_back(log);
+          AddRun(std::move(log), judge->Finish(run));
+          next();
+        });
   });
 }
 
@@ -188,25 +192,24 @@ void Import::Score() {
 }
 
 void Import::Post() {
-  backend_->core->Post({.principal = admission_->principal, .body = std::move(command_)},
-                       [this](absl::StatusOr<core::Reply> reply) {
-                         if (!reply.ok()) return End(reply.status());
-                         core::SubmissionReply answer =
-                             Expect<core::SubmissionReply>(*std::move(reply));
-                         const bool is_repeated = answer.is_repeated;
-                         auto finish = [this, answer = std::move(answer)]() mutable {
-                           WithSubmission(*backend_, std::move(answer),
-                                          [this](absl::StatusOr<core::Submission> made) {
-                                            if (made.ok()) *response_ = ToProto(*made);
-                                            End(made.status());
-                                          });
-                         };
-                         // What was imported before keeps the logs that it came with.
-                         if (is_repeated) return Drop(std::move(finish));
-                         for (const runtime::Uploads::Ticket ticket : std::exchange(tickets_, {}))
-                           backend_->uploads->Keep(ticket);
-                         finish();
-                       });
+  backend_->core->Post(
+      CommandOf(*admission_, std::move(command_)), [this](absl::StatusOr<core::Reply> reply) {
+        if (!reply.ok()) return End(reply.status());
+        core::SubmissionReply answer = Expect<core::SubmissionReply>(*std::move(reply));
+        const bool is_repeated = answer.is_repeated;
+        auto finish = [this, answer = std::move(answer)]() mutable {
+          WithSubmission(*backend_, std::move(answer),
+                         [this](absl::StatusOr<core::Submission> made) {
+                           if (made.ok()) *response_ = ToProto(*made);
+                           End(made.status());
+                         });
+        };
+        // What was imported before keeps the logs that it came with.
+        if (is_repeated) return Drop(std::move(finish));
+        for (const runtime::Uploads::Ticket ticket : std::exchange(tickets_, {}))
+          backend_->uploads->Keep(ticket);
+        finish();
+      });
 }
 
 void Import::Drop(absl::AnyInvocable<void()> done) {

@@ -1,16 +1,46 @@
 #include "server/api/services.h"
 
+#include "absl/strings/str_cat.h"
+
 #include "common/status.h"
 #include "server/api/limits.h"
+#include "server/auth/permissions.h"
 
 namespace assay::api {
 
 absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
+                                     absl::string_view method) {
+  absl::StatusOr<auth::Identity> identity = backend.guard->Admit(context, method);
+  if (!identity.ok()) backend.refusals->Note(context.peer(), method, identity.status());
+  return identity;
+}
+
+absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
                                      absl::string_view method,
                                      const google::protobuf::Message& request) {
-  ASSIGN_OR_RETURN(auth::Identity identity, backend.guard->Admit(context, method));
+  ASSIGN_OR_RETURN(auth::Identity identity, Admit(backend, context, method));
   RETURN_IF_ERROR(CheckLimits(request));
   return identity;
+}
+
+core::Command CommandOf(const auth::Identity& identity, core::CommandBody body) {
+  core::Command command = {.principal = identity.principal,
+                           .body = std::move(body),
+                           .standing = {.role = std::string(auth::RoleName(identity.role)),
+                                        .organization = identity.organization}};
+  if (identity.role == auth::Role::kWorker)
+    command.certificate_generation = identity.certificate_generation;
+  return command;
+}
+
+absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
+                          const absl::StatusOr<std::string>& organization,
+                          absl::string_view resource) {
+  if (!organization.ok() && !absl::IsNotFound(organization.status())) return organization.status();
+  if (organization.ok() && auth::CheckOrganization(identity, method, *organization).ok())
+    return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat(resource, " does not exist, or is not of your organization"));
 }
 
 void WithSubmission(const Backend& backend, core::SubmissionReply reply,

@@ -20,6 +20,7 @@
 #include "common/pki.h"
 #include "common/rpc/status_grpc.h"
 #include "server/api/guard.h"
+#include "server/api/refusal_log.h"
 #include "server/core/command.h"
 #include "server/runtime/certificate_table.h"
 #include "server/runtime/core_thread.h"
@@ -44,6 +45,7 @@ struct Backend {
   const runtime::CertificateTable* certificates = nullptr;
   const runtime::RuleBook* rules = nullptr;
   const Guard* guard = nullptr;
+  RefusalLog* refusals = nullptr;
   CertificateAndKey ca;  // no key: enrolment is off
   std::string version;
   std::string data_directory;
@@ -67,11 +69,24 @@ auto Then(const absl::StatusOr<T>& value, Next next) -> decltype(next(*value)) {
   return next(*value);
 }
 
-// Who calls, if they may call `method` and `request` is within its limits (limits.h): with this
-// every method begins. Errors of Guard::Admit, then INVALID_ARGUMENT.
+// Who calls, if they may call `method`: with this every method begins. Errors of Guard::Admit,
+// which are logged.
+absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
+                                     absl::string_view method);
+// The same, and `request` is within its limits (limits.h); else INVALID_ARGUMENT.
 absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
                                      absl::string_view method,
                                      const google::protobuf::Message& request);
+
+// The command that `identity` gives: by whom, as what, and under which certificate.
+core::Command CommandOf(const auth::Identity& identity, core::CommandBody body);
+
+// OK if `identity` may see `resource` through `method`, which is of `organization` as it was looked
+// up. NOT_FOUND in the same words whether it does not exist or is a rival's: who competes is nobody
+// else's business. Look up nothing else before, so that both take equally long.
+absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
+                          const absl::StatusOr<std::string>& organization,
+                          absl::string_view resource);
 
 // Calls `next` with the submission that the core has answered with, from the store if the core let
 // it go already.

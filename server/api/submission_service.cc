@@ -12,6 +12,7 @@
 #include "server/api/import.h"
 #include "server/api/submission_streams.h"
 #include "server/auth/permissions.h"
+#include "server/core/decide.h"
 
 namespace assay::api {
 namespace {
@@ -31,6 +32,7 @@ absl::StatusOr<runtime::Plan> PlanFor(const Backend& backend, const auth::Identi
                                       absl::string_view method, const v1::SubmissionSpec& message) {
   ASSIGN_OR_RETURN(const core::SubmissionSpec spec, FromProto(message));
   RETURN_IF_ERROR(auth::CheckOrganization(identity, method, spec.organization));
+  RETURN_IF_ERROR(core::CheckChoices(spec));
   return backend.rules->PlanSubmission(spec);
 }
 
@@ -48,30 +50,26 @@ absl::StatusOr<runtime::Plan> ReadCreate(const Backend& backend, const auth::Ide
   return plan;
 }
 
-core::Command ToCommand(const std::string& principal, const std::string& request_id,
+core::Command ToCommand(const auth::Identity& identity, const std::string& request_id,
                         runtime::Plan plan) {
   const int32_t seed_count = plan.spec.run_count + plan.spec.replacement_count_max;
-  return {.principal = principal,
-          .body = core::CreateSubmission{.request_id = request_id,
-                                         .spec = std::move(plan.spec),
-                                         .rules = std::move(plan.rules),
-                                         .findings = std::move(plan.findings),
-                                         .seeds = runtime::DrawSeeds(seed_count),
-                                         .borrowing = std::move(plan.borrowing)}};
+  return CommandOf(identity, core::CreateSubmission{.request_id = request_id,
+                                                    .spec = std::move(plan.spec),
+                                                    .rules = std::move(plan.rules),
+                                                    .findings = std::move(plan.findings),
+                                                    .seeds = runtime::DrawSeeds(seed_count),
+                                                    .borrowing = std::move(plan.borrowing)});
 }
 
-// Calls `next` with the submission if `identity` may see it; otherwise finishes `call`.
-template <typename Response, typename Next>
-void WithVisibleSubmission(const Backend* backend, const auth::Identity& identity,
-                           absl::string_view method, core::SubmissionId id,
-                           UnaryCall<Response> call, Next next) {
-  backend->queries->GetSubmission(
-      id, [=, next = std::move(next)](absl::StatusOr<core::Submission> found) mutable {
-        if (!found.ok()) return call.Finish(found.status());
-        const absl::Status visible =
-            CheckVisible(identity, method, found->spec.organization, NameOf(id));
+// Calls `next` if `identity` may see the submission or run; otherwise finishes `call`.
+template <typename Id, typename Response, typename Next>
+void IfVisible(const Backend* backend, const auth::Identity& identity, absl::string_view method,
+               Id id, UnaryCall<Response> call, Next next) {
+  backend->queries->GetOrganization(
+      id, [=, next = std::move(next)](const absl::StatusOr<std::string>& organization) mutable {
+        const absl::Status visible = CheckVisible(identity, method, organization, NameOf(id));
         if (!visible.ok()) return call.Finish(visible);
-        next(*std::move(found));
+        next();
       });
 }
 
@@ -184,11 +182,10 @@ grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
   }
   // `request` lives until the call is finished.
   WithBorrowing(backend_, *identity, kCreate, *std::move(plan),
-                [this, call, request,
-                 principal = identity->principal](absl::StatusOr<runtime::Plan> checked) {
+                [this, call, request, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
                   if (!checked.ok()) return call.Finish(checked.status());
                   backend_->core->Post(
-                      ToCommand(principal, request->request_id(), *std::move(checked)),
+                      ToCommand(identity, request->request_id(), *std::move(checked)),
                       [this, call](absl::StatusOr<core::Reply> reply) {
                         FinishWithSubmission(backend_, std::move(reply), call);
                       });
@@ -210,10 +207,9 @@ grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
   }
   WithBorrowing(
       backend_, *identity, kPlan, *std::move(plan),
-      [this, call, principal = identity->principal](absl::StatusOr<runtime::Plan> checked) {
+      [this, call, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
         if (!checked.ok()) return call.Finish(checked.status());
-        core::Command command = {.principal = principal,
-                                 .body = core::PlanPlacement{.spec = checked->spec}};
+        core::Command command = CommandOf(identity, core::PlanPlacement{.spec = checked->spec});
         backend_->core->Post(std::move(command),
                              [call, plan = *std::move(checked)](absl::StatusOr<core::Reply> reply) {
                                FinishWithPlan(plan, std::move(reply), call);
@@ -233,8 +229,12 @@ grpc::ServerUnaryReactor* SubmissionService::GetSubmission(grpc::CallbackServerC
     call.Finish(id.status());
     return call.reactor;
   }
-  WithVisibleSubmission(backend_, *identity, kGet, *id, call,
-                        [call](const core::Submission& found) { call.Finish(ToProto(found)); });
+  IfVisible(backend_, *identity, kGet, *id, call, [this, call, id = *id] {
+    backend_->queries->GetSubmission(id, [call](absl::StatusOr<core::Submission> found) {
+      if (!found.ok()) return call.Finish(found.status());
+      call.Finish(ToProto(*found));
+    });
+  });
   return call.reactor;
 }
 
@@ -268,17 +268,16 @@ grpc::ServerUnaryReactor* SubmissionService::CancelSubmission(
     call.Finish(id.status());
     return call.reactor;
   }
-  core::Command command = {
-      .principal = identity->principal,
-      .body = core::CancelSubmission{.submission = *id, .reason = request->reason()}};
+  core::Command command =
+      CommandOf(*identity, core::CancelSubmission{.submission = *id, .reason = request->reason()});
   // Whose it is never changes, so it may be looked up before the core is asked.
-  WithVisibleSubmission(
-      backend_, *identity, kCancel, *id, call,
-      [this, call, command = std::move(command)](const core::Submission&) mutable {
-        backend_->core->Post(std::move(command), [this, call](absl::StatusOr<core::Reply> reply) {
-          FinishWithSubmission(backend_, std::move(reply), call);
-        });
-      });
+  IfVisible(backend_, *identity, kCancel, *id, call,
+            [this, call, command = std::move(command)]() mutable {
+              backend_->core->Post(std::move(command),
+                                   [this, call](absl::StatusOr<core::Reply> reply) {
+                                     FinishWithSubmission(backend_, std::move(reply), call);
+                                   });
+            });
   return call.reactor;
 }
 
@@ -293,16 +292,14 @@ grpc::ServerUnaryReactor* SubmissionService::ExplainSubmission(
     call.Finish(id.status());
     return call.reactor;
   }
-  core::Command command = {.principal = identity->principal,
-                           .body = core::ExplainSubmission{.submission = *id}};
-  WithVisibleSubmission(
-      backend_, *identity, kExplain, *id, call,
-      [this, call, command = std::move(command)](const core::Submission&) mutable {
-        backend_->core->Post(std::move(command), [call](absl::StatusOr<core::Reply> reply) {
-          if (!reply.ok()) return call.Finish(reply.status());
-          call.Finish(ToProto(Expect<core::Explanation>(*std::move(reply))));
-        });
-      });
+  core::Command command = CommandOf(*identity, core::ExplainSubmission{.submission = *id});
+  IfVisible(backend_, *identity, kExplain, *id, call,
+            [this, call, command = std::move(command)]() mutable {
+              backend_->core->Post(std::move(command), [call](absl::StatusOr<core::Reply> reply) {
+                if (!reply.ok()) return call.Finish(reply.status());
+                call.Finish(ToProto(Expect<core::Explanation>(*std::move(reply))));
+              });
+            });
   return call.reactor;
 }
 
@@ -317,16 +314,10 @@ grpc::ServerUnaryReactor* SubmissionService::GetRun(grpc::CallbackServerContext*
     call.Finish(id.status());
     return call.reactor;
   }
-  backend_->queries->GetRun(*id, [this, call, identity = *identity](absl::StatusOr<core::Run> run) {
-    if (!run.ok()) return call.Finish(run.status());
-    const core::SubmissionId submission = run->submission;
-    backend_->queries->GetSubmission(submission, [call, identity, run = *std::move(run)](
-                                                     absl::StatusOr<core::Submission> found) {
-      if (!found.ok()) return call.Finish(found.status());
-      const absl::Status visible =
-          CheckVisible(identity, kGetRun, found->spec.organization, NameOf(run.id));
-      if (!visible.ok()) return call.Finish(visible);
-      call.Finish(ToProto(run));
+  IfVisible(backend_, *identity, kGetRun, *id, call, [this, call, id = *id] {
+    backend_->queries->GetRun(id, [call](absl::StatusOr<core::Run> run) {
+      if (!run.ok()) return call.Finish(run.status());
+      call.Finish(ToProto(*run));
     });
   });
   return call.reactor;
@@ -355,8 +346,7 @@ grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContex
     query();
   } else {
     // A submission that does not exist is an error, not an empty list.
-    WithVisibleSubmission(backend_, *identity, kListRuns, submission, call,
-                          [query](const core::Submission&) { query(); });
+    IfVisible(backend_, *identity, kListRuns, submission, call, query);
   }
   return call.reactor;
 }
@@ -394,7 +384,7 @@ grpc::ServerWriteReactor<v1::ArtifactChunk>* SubmissionService::DownloadArtifact
 
 grpc::ServerReadReactor<v1::ImportSubmissionRequest>* SubmissionService::ImportSubmission(
     grpc::CallbackServerContext* context, v1::Submission* response) {
-  return new Import(backend_, backend_->guard->Admit(*context, kImport), response);
+  return new Import(backend_, Admit(*backend_, *context, kImport), response);
 }
 
 }  // namespace assay::api

@@ -56,16 +56,14 @@ class EventWatch final : public WatchStream<v1::Event> {
       Hook(submission_);
       return Start();
     }
-    backend_->queries->GetSubmission(submission_, [this](absl::StatusOr<core::Submission> found) {
-      absl::Status visible = found.status();
-      if (found.ok()) {
-        visible =
-            CheckVisible(identity_, kWatchEvents, found->spec.organization, NameOf(submission_));
-      }
-      if (!visible.ok()) return Refuse(visible);
-      Hook(submission_);
-      Start();
-    });
+    backend_->queries->GetOrganization(
+        submission_, [this](const absl::StatusOr<std::string>& organization) {
+          const absl::Status visible =
+              CheckVisible(identity_, kWatchEvents, organization, NameOf(submission_));
+          if (!visible.ok()) return Refuse(visible);
+          Hook(submission_);
+          Start();
+        });
   }
 
  protected:
@@ -98,12 +96,13 @@ class EventWatch final : public WatchStream<v1::Event> {
                         absl::StatusOr<runtime::Queries::EventsAnswer> answer) mutable {
       if (!answer.ok()) return fetched(answer.status());
       Page page;
-      page.is_caught_up = std::ssize(answer->events) < kPageEvents;
+      page.is_caught_up = core::IsEndOfLog(answer->events, kPageEvents);
       page.is_end = page.is_caught_up && is_over;
       // The page may reach beyond last_seq: that was read before it.
       if (page.is_caught_up) after_seq_ = std::max(after_seq_, answer->last_seq);
-      if (!answer->events.empty()) after_seq_ = std::max(after_seq_, answer->events.back().seq);
-      for (const core::EventRow& row : answer->events)
+      const std::vector<core::EventRow>& rows = answer->events;
+      if (!rows.empty()) after_seq_ = std::max(after_seq_, rows.back().seq);
+      for (const core::EventRow& row : rows)
         page.messages.push_back(ToProto(row));
       fetched(std::move(page));
     };
@@ -138,10 +137,13 @@ class RunEventWatch final : public WatchStream<v1::RunEvent> {
                        ": give a rank from 0, or -1 for all, and 0 for the beginning")));
     }
     run_ = *run;
-    backend_->queries->GetRun(run_, [this](absl::StatusOr<core::Run> found) {
-      if (!found.ok()) return Refuse(found.status());
-      FindOwner(found->submission);
-    });
+    backend_->queries->GetOrganization(
+        run_, [this](const absl::StatusOr<std::string>& organization) {
+          const absl::Status visible =
+              CheckVisible(identity_, kWatchRunEvents, organization, NameOf(run_));
+          if (!visible.ok()) return Refuse(visible);
+          FindSubmission();
+        });
   }
 
  protected:
@@ -154,18 +156,12 @@ class RunEventWatch final : public WatchStream<v1::RunEvent> {
   }
 
  private:
-  void FindOwner(core::SubmissionId submission) {
-    backend_->queries->GetSubmission(
-        submission, [this, submission](absl::StatusOr<core::Submission> found) {
-          absl::Status visible = found.status();
-          if (found.ok()) {
-            visible =
-                CheckVisible(identity_, kWatchRunEvents, found->spec.organization, NameOf(run_));
-          }
-          if (!visible.ok()) return Refuse(visible);
-          Hook(submission);
-          Start();
-        });
+  void FindSubmission() {
+    backend_->queries->GetRun(run_, [this](absl::StatusOr<core::Run> found) {
+      if (!found.ok()) return Refuse(found.status());
+      Hook(found->submission);
+      Start();
+    });
   }
 
   void FetchEvents(bool is_over, Fetched fetched) {
@@ -175,10 +171,11 @@ class RunEventWatch final : public WatchStream<v1::RunEvent> {
          fetched = std::move(fetched)](absl::StatusOr<std::vector<core::RunEvent>> events) mutable {
           if (!events.ok()) return fetched(events.status());
           Page page;
-          page.is_caught_up = std::ssize(*events) < kPageEvents;
+          page.is_caught_up = core::IsEndOfLog(*events, kPageEvents);
           page.is_end = page.is_caught_up && is_over;
-          if (!events->empty()) after_ = node_rank_ < 0 ? events->back().order : events->back().seq;
-          for (const core::RunEvent& event : *events)
+          const std::vector<core::RunEvent>& items = *events;
+          if (!items.empty()) after_ = node_rank_ < 0 ? items.back().order : items.back().seq;
+          for (const core::RunEvent& event : items)
             page.messages.push_back(ToProto(event, run_));
           fetched(std::move(page));
         });
@@ -201,11 +198,12 @@ class Download final : public PullStream<v1::ArtifactChunk> {
 
   void Begin() {
     backend_->queries->GetArtifact(sha256_, [this](absl::StatusOr<core::ArtifactInfo> found) {
-      absl::Status visible = found.status();
-      if (found.ok()) {
-        visible = CheckVisible(identity_, kDownload, found->organization,
-                               absl::StrCat("artifacts/", found->artifact.sha256));
-      }
+      const absl::StatusOr<std::string> organization =
+          Then(found, [](const core::ArtifactInfo& info) {
+            return absl::StatusOr<std::string>(info.organization);
+          });
+      const absl::Status visible =
+          CheckVisible(identity_, kDownload, organization, absl::StrCat("artifacts/", sha256_));
       if (!visible.ok()) return Refuse(visible);
       Start();
     });

@@ -78,7 +78,8 @@ void Upload::Record(core::ArtifactRef artifact) {
 core::Command Upload::ToCommand(core::CommandBody body) const {
   return {.principal = worker_,
           .body = std::move(body),
-          .certificate_generation = certificate_generation_};
+          .certificate_generation = certificate_generation_,
+          .standing = {.role = "worker"}};
 }
 
 void Upload::Drop(absl::AnyInvocable<void()> done) {

@@ -29,9 +29,7 @@ absl::StatusOr<core::Command> ReadSynchronize(const auth::Identity& identity,
                                               const v1::SynchronizeRequest& request) {
   ASSIGN_OR_RETURN(core::Synchronize command, FromProto(request));
   RETURN_IF_ERROR(auth::CheckWorker(identity, command.worker));
-  return core::Command{.principal = identity.principal,
-                       .body = std::move(command),
-                       .certificate_generation = identity.certificate_generation};
+  return CommandOf(identity, std::move(command));
 }
 
 v1::SynchronizeResponse ToResponse(const core::SynchronizeReply& reply, bool is_polling,
@@ -76,12 +74,12 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(grpc::CallbackServerContext
 
 grpc::ServerBidiReactor<v1::EventBatch, v1::EventAck>* WorkerService::StreamEvents(
     grpc::CallbackServerContext* context) {
-  return new EventStream(backend_, backend_->guard->Admit(*context, kStreamEvents));
+  return new EventStream(backend_, Admit(*backend_, *context, kStreamEvents));
 }
 
 grpc::ServerReadReactor<v1::UploadArtifactRequest>* WorkerService::UploadArtifact(
     grpc::CallbackServerContext* context, v1::UploadArtifactResponse* response) {
-  return new Upload(backend_, backend_->guard->Admit(*context, kUploadArtifact), response);
+  return new Upload(backend_, Admit(*backend_, *context, kUploadArtifact), response);
 }
 
 grpc::ServerUnaryReactor* EnrolmentService::Enrol(grpc::CallbackServerContext* context,

@@ -71,7 +71,7 @@ class Applier {
   void Move(Submission* submission, SubmissionState target);
   void Move(Run* run, RunState target);
   void AddRun(RunId id, SubmissionId submission_id);
-  void Remember(const std::string& request_id, std::string made);
+  void Remember(const Standing& standing, const std::string& request_id, std::string made);
 
   const RecordedEvent& record_;
   State& state_;
@@ -114,8 +114,9 @@ void Applier::AddRun(RunId id, SubmissionId submission_id) {
   state_.queued.insert(id);
 }
 
-void Applier::Remember(const std::string& request_id, std::string made) {
-  if (!request_id.empty()) state_.requests[{record_.principal, request_id}] = std::move(made);
+void Applier::Remember(const Standing& standing, const std::string& request_id, std::string made) {
+  if (request_id.empty()) return;
+  state_.requests[{standing, record_.principal, request_id}] = std::move(made);
 }
 
 void Applier::operator()(const SubmissionCreated& e) {
@@ -135,7 +136,7 @@ void Applier::operator()(const SubmissionCreated& e) {
   state_.submissions.emplace(e.submission, std::move(submission));
   for (int32_t k = 0; k < e.spec.run_count; ++k)
     AddRun(RunId{e.first_run.number + k}, e.submission);
-  Remember(e.request_id, e.submission.ToString());
+  Remember(e.standing, e.request_id, e.submission.ToString());
 }
 
 void Applier::operator()(const SubmissionImported& e) {
@@ -342,7 +343,7 @@ void Applier::operator()(const TokenCreated& e) {
   CHECK(e.token.id.number == state_.last_token + 1) << "token=" << e.token.id;
   state_.last_token = e.token.id.number;
   state_.tokens.emplace(e.token.id, e.token);
-  Remember(e.request_id, e.token.id.ToString());
+  Remember(e.standing, e.request_id, e.token.id.ToString());
 }
 
 void Applier::operator()(const TokenRevoked& e) {

@@ -18,7 +18,8 @@ namespace assay::core {
 // ------------------------------------------------------------------------------------ submissions
 
 // Accepts a submission and queues its runs. Reply: SubmissionReply.
-// Safe to repeat: the same (principal, request_id) gives the same submission.
+// Safe to repeat: the same request_id by the same principal, in the same role and organisation,
+// gives the same submission.
 // INVALID_ARGUMENT if `findings` or CheckFeasible has an ERROR, or the spec is out of bounds;
 // NOT_FOUND for an unknown dataset; FAILED_PRECONDITION if that dataset is for another benchmark,
 // or another entry borrows in place of the same one.
@@ -212,6 +213,7 @@ struct Command {
   // Of the certificate by which the principal, a worker, was known; none: by something else.
   // UNAUTHENTICATED if it was revoked, were it only a moment before the command's turn came.
   std::optional<int64_t> certificate_generation = std::nullopt;
+  Standing standing = {};  // as what the principal asks
 };
 
 // ---------------------------------------------------------------------------------------- replies

@@ -98,7 +98,7 @@ Outcome Core::Handle(const std::vector<Command>& commands, int64_t now_us) {
 }
 
 void Core::HandleOne(const Command& command, Outcome* outcome) {
-  const Context context{state_, command.principal, now_us_};
+  const Context context{state_, command.principal, command.standing, now_us_};
   const size_t index = outcome->replies.size();
   absl::StatusOr<Decision> decision = std::visit(
       [&](const auto& body) -> absl::StatusOr<Decision> {

@@ -33,6 +33,7 @@ inline constexpr int64_t kTimeUsMax = 253'402'300'799'999'999;  // the end of th
 struct Context {
   const State& state;
   const std::string& principal;
+  const Standing& standing;
   int64_t now_us;
 };
 
@@ -66,6 +67,10 @@ absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& comman
 absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LaunchFinished& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Tick& command);
+
+// OK if what a spec chooses among few (division, backend, status, staging) is one of them, or not
+// chosen yet. INVALID_ARGUMENT names the field, what it holds and the choices.
+absl::Status CheckChoices(const SubmissionSpec& spec);
 
 // Ends a submission: its runs that have not ended are CANCELLED, then it is closed.
 std::vector<Event> Close(const State& state, const Submission& submission, SubmissionState target,

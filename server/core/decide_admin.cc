@@ -44,7 +44,7 @@ bool IsInUse(const State& state, const std::string& dataset) {
 absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& command) {
   const State& state = context.state;
   RETURN_IF_ERROR(CheckToken(command, context.now_us));
-  const auto made = state.requests.find({context.principal, command.request_id});
+  const auto made = state.requests.find({context.standing, context.principal, command.request_id});
   if (!command.request_id.empty() && made != state.requests.end())
     return absl::AlreadyExistsError(absl::StrCat(
         "request_id ", command.request_id, " has made ", made->second,
@@ -59,8 +59,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& comma
   token.created_at_us = context.now_us;
   token.expires_at_us = command.expires_at_us;
   Decision decision{.reply = token};
-  decision.events.push_back(
-      TokenCreated{.request_id = command.request_id, .token = std::move(token)});
+  decision.events.push_back(TokenCreated{
+      .request_id = command.request_id, .token = std::move(token), .standing = context.standing});
   return decision;
 }
 

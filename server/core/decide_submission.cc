@@ -1,12 +1,15 @@
 // Decisions about submissions: accepting, cancelling, importing, and the verdicts of the rules.
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/backend_names.h"
 #include "common/status.h"
 #include "server/core/decide.h"
 #include "server/core/feasible.h"
@@ -65,9 +68,9 @@ absl::Status CheckNumbers(const SubmissionSpec& spec, const RuleFacts& rules) {
 
 absl::Status CheckTexts(const SubmissionSpec& spec) {
   const std::pair<absl::string_view, const std::string&> required[] = {
-      {"organization", spec.organization}, {"system", spec.system},
-      {"benchmark", spec.benchmark},       {"round", spec.round},
-      {"dataset", spec.dataset},
+      {"organization", spec.organization}, {"system", spec.system}, {"benchmark", spec.benchmark},
+      {"division", spec.division},         {"round", spec.round},   {"dataset", spec.dataset},
+      {"staging", spec.staging},
   };
   for (const auto& [field, text] : required) {
     if (text.empty())
@@ -76,13 +79,7 @@ absl::Status CheckTexts(const SubmissionSpec& spec) {
       return absl::InvalidArgumentError(
           absl::StrCat(field, " is longer than ", kTextBytesMax, " bytes"));
   }
-  if (spec.division != "closed" && spec.division != "open")
-    return absl::InvalidArgumentError(
-        absl::StrCat("division: expected closed or open, found \"", spec.division, "\""));
-  if (spec.staging != "node" && spec.staging != "none")
-    return absl::InvalidArgumentError(
-        absl::StrCat("staging: expected node (each node copies its part first) or none, found \"",
-                     spec.staging, "\""));
+  RETURN_IF_ERROR(CheckChoices(spec));
   if (spec.hyperparameters.size() > kHyperparameterCountMax)
     return absl::InvalidArgumentError(absl::StrCat("hyperparameters: expected at most ",
                                                    kHyperparameterCountMax, ", found ",
@@ -166,7 +163,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
   const State& state = context.state;
   if (command.request_id.empty())
     return absl::InvalidArgumentError("request_id is missing; choose a new UUID per submission");
-  const auto made = state.requests.find({context.principal, command.request_id});
+  const auto made = state.requests.find({context.standing, context.principal, command.request_id});
   if (made != state.requests.end()) {
     if (!ParseSubmissionId(made->second).ok())
       return absl::AlreadyExistsError(
@@ -183,9 +180,31 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
                                               .findings = command.findings,
                                               .seeds = command.seeds,
                                               .first_run = RunId{state.last_run + 1},
-                                              .borrowing = command.borrowing});
+                                              .borrowing = command.borrowing,
+                                              .standing = context.standing});
   decision.reply = SubmissionReply{.id = id};
   return decision;
+}
+
+absl::Status CheckChoices(const SubmissionSpec& spec) {
+  struct Choice {
+    absl::string_view field;
+    absl::string_view chosen;
+    std::vector<absl::string_view> known;
+  };
+  const Choice choices[] = {
+      {"division", spec.division, {"closed", "open"}},
+      {"backend", spec.backend, {std::begin(kBackendNames), std::end(kBackendNames)}},
+      {"status", spec.status, {"onprem", "cloud", "preview", "research"}},
+      {"staging", spec.staging, {"node", "none"}},  // each node copies its part first, or not
+  };
+  for (const auto& [field, chosen, known] : choices) {
+    if (chosen.empty() || std::find(known.begin(), known.end(), chosen) != known.end()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(field, " is \"",
+                                                   absl::CHexEscape(chosen.substr(0, 80)),
+                                                   "\": choose ", absl::StrJoin(known, ", ")));
+  }
+  return absl::OkStatus();
 }
 
 std::vector<Event> Close(const State& state, const Submission& submission, SubmissionState target,

@@ -32,6 +32,7 @@ struct SubmissionCreated {
   std::vector<int64_t> seeds;
   RunId first_run;  // the others follow without gaps, spec.run_count in all
   std::optional<BorrowingRecord> borrowing;
+  Standing standing;  // of the principal, for which request_id was chosen
   bool operator==(const SubmissionCreated&) const = default;
 };
 
@@ -240,6 +241,7 @@ struct TokenCreated {
   static constexpr int kVersion = 1;
   std::string request_id;
   Token token;
+  Standing standing;  // of the principal, for which request_id was chosen
   bool operator==(const TokenCreated&) const = default;
 };
 

@@ -3,7 +3,9 @@
 #ifndef SERVER_CORE_QUERY_H_
 #define SERVER_CORE_QUERY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +55,24 @@ struct EventRow {
   RunId run;
   std::string body_json;
 };
+
+// What one read of a log takes at most, beyond its first row: who asks next waits meanwhile.
+inline constexpr size_t kLogReadBytesMax = 1 << 20;
+inline size_t LogBytes(const EventRow& row) {
+  return row.body_json.size();
+}
+inline size_t LogBytes(const RunEvent& event) {
+  return event.text.size();
+}
+
+// True if nothing followed when `items` were read with this limit of their number.
+template <typename T>
+bool IsEndOfLog(const std::vector<T>& items, int32_t limit) {
+  size_t bytes = 0;
+  for (const T& item : items)
+    bytes += LogBytes(item);
+  return std::ssize(items) < limit && bytes < kLogReadBytesMax;
+}
 
 // What an artifact belongs to; the same bytes may be held by several runs, then the first counts.
 struct ArtifactInfo {

@@ -53,12 +53,12 @@ bool IsInfrastructureFailure(const Run& run) {
 }
 
 RequestKey ImportKey(const std::string& round, const std::string& source_path) {
-  // No principal has this name: a resource name never contains a colon.
-  return {":import", absl::StrCat(round, " ", source_path)};
+  // No role has this name.
+  return {.standing = {.role = ":import"}, .request_id = absl::StrCat(round, " ", source_path)};
 }
 
 RequestKey BorrowingKey(SubmissionId own) {
-  return {":borrowing", own.ToString()};
+  return {.standing = {.role = ":borrowing"}, .request_id = own.ToString()};
 }
 
 absl::string_view ToString(SubmissionState state) {

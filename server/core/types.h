@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -396,8 +396,26 @@ struct Token {
 
 // ------------------------------------------------------------------------------------------ state
 
-// Names a request of a principal: (principal, request_id).
-using RequestKey = std::pair<std::string, std::string>;
+// As what a principal acts. Two of the same name in different organisations are different people.
+struct Standing {
+  std::string role;          // submitter
+  std::string organization;  // of a submitter; empty otherwise
+  bool operator==(const Standing&) const = default;
+};
+
+// Names a request of a principal.
+struct RequestKey {
+  Standing standing;
+  std::string principal;
+  std::string request_id;
+
+  // Distinct for distinct keys: the order of a map.
+  auto Parts() const {
+    return std::tie(standing.role, standing.organization, principal, request_id);
+  }
+  bool operator==(const RequestKey&) const = default;
+  bool operator<(const RequestKey& other) const { return Parts() < other.Parts(); }
+};
 
 // Under which an import is remembered: (round, source_path) is imported once, whoever asks.
 RequestKey ImportKey(const std::string& round, const std::string& source_path);

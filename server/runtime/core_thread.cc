@@ -120,7 +120,7 @@ void CoreThread::Post(core::Command command, Callback callback) {
     callback(std::move(room));
     return;
   }
-  const bool is_ours = command.principal == core::kCoordinator;
+  const bool is_ours = command.principal == core::kCoordinator && command.standing.role.empty();
   bool is_stopping = false;
   {
     MutexLock lock(&mutex_);

@@ -41,56 +41,72 @@ void Post(TaskThread* thread, Queries::Callback<T> callback, Ask ask) {
 
 }  // namespace
 
-Queries::Queries(std::unique_ptr<store::Reader> reader, const store::ArtifactStore* artifacts)
-    : reader_(std::move(reader)), artifacts_(artifacts), thread_("queries", kQueriesMax) {}
+Queries::Queries(std::unique_ptr<store::Reader> lookups, std::unique_ptr<store::Reader> bulk,
+                 const store::ArtifactStore* artifacts)
+    : artifacts_(artifacts),
+      lookups_{std::move(lookups), {"lookups", kQueriesMax}},
+      bulk_{std::move(bulk), {"bulk_reads", kQueriesMax}} {}
 
 Queries::~Queries() {
   Stop();
 }
 
 void Queries::Stop() {
-  thread_.Stop();
+  lookups_.thread.Stop();
+  bulk_.thread.Stop();
+}
+
+void Queries::GetOrganization(core::SubmissionId id, Callback<std::string> callback) {
+  Post(&lookups_.thread, std::move(callback),
+       [this, id] { return lookups_.reader->OrganizationOf(id); });
+}
+
+void Queries::GetOrganization(core::RunId id, Callback<std::string> callback) {
+  Post(&lookups_.thread, std::move(callback),
+       [this, id] { return lookups_.reader->OrganizationOf(id); });
 }
 
 void Queries::GetSubmission(core::SubmissionId id, Callback<core::Submission> callback) {
-  Post(&thread_, std::move(callback), [this, id] { return reader_->GetSubmission(id); });
+  Post(&lookups_.thread, std::move(callback),
+       [this, id] { return lookups_.reader->GetSubmission(id); });
 }
 
 void Queries::GetBorrowingParties(core::Borrowing borrowing, Callback<BorrowingParties> callback) {
-  Post(&thread_, std::move(callback), [this, borrowing]() -> absl::StatusOr<BorrowingParties> {
-    BorrowingParties parties;
-    ASSIGN_OR_RETURN(parties.own, reader_->GetSubmission(borrowing.own));
-    ASSIGN_OR_RETURN(parties.lender, reader_->GetSubmission(borrowing.lender));
-    ASSIGN_OR_RETURN(parties.borrower, reader_->BorrowerOf(borrowing.own));
-    return parties;
-  });
+  Post(&lookups_.thread, std::move(callback),
+       [this, borrowing]() -> absl::StatusOr<BorrowingParties> {
+         BorrowingParties parties;
+         ASSIGN_OR_RETURN(parties.own, lookups_.reader->GetSubmission(borrowing.own));
+         ASSIGN_OR_RETURN(parties.lender, lookups_.reader->GetSubmission(borrowing.lender));
+         ASSIGN_OR_RETURN(parties.borrower, lookups_.reader->BorrowerOf(borrowing.own));
+         return parties;
+       });
 }
 
 void Queries::ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,
                               Callback<core::Page<core::Submission>> callback) {
-  Post(&thread_, std::move(callback),
-       [this, filter, page] { return reader_->ListSubmissions(filter, page); });
+  Post(&bulk_.thread, std::move(callback),
+       [this, filter, page] { return bulk_.reader->ListSubmissions(filter, page); });
 }
 
 void Queries::GetRun(core::RunId id, Callback<core::Run> callback) {
-  Post(&thread_, std::move(callback), [this, id] { return reader_->GetRun(id); });
+  Post(&lookups_.thread, std::move(callback), [this, id] { return lookups_.reader->GetRun(id); });
 }
 
 void Queries::ListRuns(core::RunFilter filter, core::PageRequest page,
                        Callback<core::Page<core::Run>> callback) {
-  Post(&thread_, std::move(callback),
-       [this, filter, page] { return reader_->ListRuns(filter, page); });
+  Post(&bulk_.thread, std::move(callback),
+       [this, filter, page] { return bulk_.reader->ListRuns(filter, page); });
 }
 
 void Queries::EventsAfter(core::SubmissionId submission, int64_t after_seq, int32_t limit,
                           Callback<EventsAnswer> callback) {
-  Post(&thread_, std::move(callback),
+  Post(&bulk_.thread, std::move(callback),
        [this, submission, after_seq, limit]() -> absl::StatusOr<EventsAnswer> {
          // The end first: what is committed in between is told by a later call.
-         absl::StatusOr<int64_t> last_seq = reader_->LastSeq();
+         absl::StatusOr<int64_t> last_seq = bulk_.reader->LastSeq();
          if (!last_seq.ok()) return last_seq.status();
          absl::StatusOr<std::vector<core::EventRow>> events =
-             reader_->EventsAfter(submission, after_seq, limit);
+             bulk_.reader->EventsAfter(submission, after_seq, limit);
          if (!events.ok()) return events.status();
          return EventsAnswer{*std::move(events), *last_seq};
        });
@@ -98,14 +114,14 @@ void Queries::EventsAfter(core::SubmissionId submission, int64_t after_seq, int3
 
 void Queries::EventsOfOrganization(std::string organization, int64_t after_seq, int32_t limit,
                                    Callback<EventsAnswer> callback) {
-  Post(&thread_, std::move(callback),
+  Post(&bulk_.thread, std::move(callback),
        [this, organization = std::move(organization), after_seq,
         limit]() -> absl::StatusOr<EventsAnswer> {
          // The end first, as above.
-         absl::StatusOr<int64_t> last_seq = reader_->LastSeq();
+         absl::StatusOr<int64_t> last_seq = bulk_.reader->LastSeq();
          if (!last_seq.ok()) return last_seq.status();
          absl::StatusOr<std::vector<core::EventRow>> events =
-             reader_->EventsOfOrganization(organization, after_seq, limit);
+             bulk_.reader->EventsOfOrganization(organization, after_seq, limit);
          if (!events.ok()) return events.status();
          return EventsAnswer{*std::move(events), *last_seq};
        });
@@ -113,36 +129,38 @@ void Queries::EventsOfOrganization(std::string organization, int64_t after_seq, 
 
 void Queries::AuditAfter(int64_t after_seq, int32_t limit,
                          Callback<std::vector<core::EventRow>> callback) {
-  Post(&thread_, std::move(callback),
-       [this, after_seq, limit] { return reader_->AuditAfter(after_seq, limit); });
+  Post(&bulk_.thread, std::move(callback),
+       [this, after_seq, limit] { return bulk_.reader->AuditAfter(after_seq, limit); });
 }
 
 void Queries::RunEventsAfter(core::RunId run, int32_t node_rank, int64_t after, int32_t limit,
                              Callback<std::vector<core::RunEvent>> callback) {
-  Post(&thread_, std::move(callback), [this, run, node_rank, after, limit] {
-    return reader_->RunEventsAfter(run, node_rank, after, limit);
+  Post(&bulk_.thread, std::move(callback), [this, run, node_rank, after, limit] {
+    return bulk_.reader->RunEventsAfter(run, node_rank, after, limit);
   });
 }
 
 void Queries::ListDatasets(Callback<std::vector<core::Dataset>> callback) {
-  Post(&thread_, std::move(callback), [this] { return reader_->ListDatasets(); });
+  Post(&bulk_.thread, std::move(callback), [this] { return bulk_.reader->ListDatasets(); });
 }
 
 void Queries::GetDataset(std::string id, Callback<core::Dataset> callback) {
-  Post(&thread_, std::move(callback), [this, id] { return reader_->GetDataset(id); });
+  Post(&lookups_.thread, std::move(callback),
+       [this, id] { return lookups_.reader->GetDataset(id); });
 }
 
 void Queries::ListTokens(Callback<std::vector<core::Token>> callback) {
-  Post(&thread_, std::move(callback), [this] { return reader_->ListTokens(); });
+  Post(&bulk_.thread, std::move(callback), [this] { return bulk_.reader->ListTokens(); });
 }
 
 void Queries::GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback) {
-  Post(&thread_, std::move(callback), [this, sha256] { return reader_->GetArtifact(sha256); });
+  Post(&lookups_.thread, std::move(callback),
+       [this, sha256] { return lookups_.reader->GetArtifact(sha256); });
 }
 
 void Queries::ReadArtifact(std::string sha256, int64_t offset, int64_t size,
                            Callback<std::string> callback) {
-  Post(&thread_, std::move(callback),
+  Post(&bulk_.thread, std::move(callback),
        [this, sha256, offset, size] { return artifacts_->Read(sha256, offset, size); });
 }
 

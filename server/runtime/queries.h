@@ -1,5 +1,9 @@
-// Reads of committed data, on a thread of their own with a read-only connection. They never wait
-// for a commit and never hold one up.
+// Reads of committed data, on threads of their own with read-only connections. They never wait for
+// a commit and never hold one up.
+//
+// There are two lanes. What looks up single rows by their key does not queue behind what reads
+// many: lists, logs and the bytes of artifacts. Each of these reads a bounded amount and a stream
+// has one under way, so that streams take turns.
 
 #ifndef SERVER_RUNTIME_QUERIES_H_
 #define SERVER_RUNTIME_QUERIES_H_
@@ -30,10 +34,14 @@ class Queries {
   template <typename T>
   using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
-  // `artifacts` must outlive this.
-  Queries(std::unique_ptr<store::Reader> reader, const store::ArtifactStore* artifacts);
+  // One reader for each lane. `artifacts` must outlive this.
+  Queries(std::unique_ptr<store::Reader> lookups, std::unique_ptr<store::Reader> bulk,
+          const store::ArtifactStore* artifacts);
   ~Queries();
 
+  // Whose it is, as Reader::OrganizationOf. NOT_FOUND.
+  void GetOrganization(core::SubmissionId id, Callback<std::string> callback);
+  void GetOrganization(core::RunId id, Callback<std::string> callback);
   // NOT_FOUND.
   void GetSubmission(core::SubmissionId id, Callback<core::Submission> callback);
   // Whom a borrowing is about. NOT_FOUND names the entry that does not exist.
@@ -53,8 +61,8 @@ class Queries {
                 Callback<core::Page<core::Run>> callback);
 
   // Events of the log after `after_seq`, oldest first, at most `limit`; of one submission, or of
-  // all if it is none. `last_seq` of the answer says how far the log was read: with fewer than
-  // `limit` events, the watcher is up to date with it.
+  // all if it is none. `last_seq` of the answer says how far the log was read: with no more events
+  // (core::IsEndOfLog) the watcher is up to date with it.
   struct EventsAnswer {
     std::vector<core::EventRow> events;
     int64_t last_seq = 0;
@@ -88,11 +96,14 @@ class Queries {
   void Stop();
 
  private:
-  // Constant after construction; used on the thread only.
-  const std::unique_ptr<store::Reader> reader_;
-  const store::ArtifactStore* const artifacts_;
+  struct Lane {
+    const std::unique_ptr<store::Reader> reader;  // used on the thread only
+    TaskThread thread;
+  };
 
-  TaskThread thread_;
+  const store::ArtifactStore* const artifacts_;
+  Lane lookups_;
+  Lane bulk_;
 };
 
 }  // namespace assay::runtime

@@ -40,8 +40,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   ASSIGN_OR_RETURN(parts->store, store::Store::Open(database));
   ASSIGN_OR_RETURN(parts->checkpointer, store::Checkpointer::Open(database));
   ASSIGN_OR_RETURN(core::State state, parts->store->Load());
-  ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> reader, store::Reader::Open(database));
-  parts->queries = std::make_unique<Queries>(std::move(reader), parts->artifacts.get());
+  ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> lookups, store::Reader::Open(database));
+  ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> bulk, store::Reader::Open(database));
+  parts->queries =
+      std::make_unique<Queries>(std::move(lookups), std::move(bulk), parts->artifacts.get());
   parts->uploads = std::make_unique<Uploads>(parts->artifacts.get());
   parts->silences = std::make_unique<SilenceWatch>(clock);
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));

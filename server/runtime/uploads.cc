@@ -91,12 +91,15 @@ void Uploads::Finish(Ticket ticket,
   PostOrRefuse(std::move(callback), [this, ticket] { return File(ticket); });
 }
 
-void Uploads::Read(Ticket ticket, absl::AnyInvocable<void(absl::StatusOr<std::string>)> callback) {
-  PostOrRefuse(std::move(callback), [this, ticket]() -> absl::StatusOr<std::string> {
-    const auto it = uploads_.find(ticket);
-    if (it == uploads_.end() || it->second.sha256.empty()) return Unknown(ticket);
-    return artifacts_->ReadVerified(it->second.sha256);
-  });
+void Uploads::Read(Ticket ticket, absl::AnyInvocable<void(absl::string_view)> take,
+                   absl::AnyInvocable<void(absl::Status)> callback) {
+  PostOrRefuse(std::move(callback),
+               [this, ticket, take = std::move(take)]() mutable -> absl::Status {
+                 const auto it = uploads_.find(ticket);
+                 if (it == uploads_.end() || it->second.sha256.empty()) return Unknown(ticket);
+                 return artifacts_->ReadVerified(it->second.sha256,
+                                                 [&take](absl::string_view bytes) { take(bytes); });
+               });
 }
 
 void Uploads::End(Ticket ticket, bool is_kept) {

@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "server/core/types.h"
 #include "server/runtime/task_thread.h"
@@ -44,8 +45,10 @@ class Uploads {
   // announced. On success post a command to the core that names them; only its reply means
   // "recorded".
   void Finish(Ticket ticket, absl::AnyInvocable<void(absl::StatusOr<core::ArtifactRef>)> callback);
-  // The bytes of an upload that is finished, verified once more.
-  void Read(Ticket ticket, absl::AnyInvocable<void(absl::StatusOr<std::string>)> callback);
+  // Hands the bytes of an upload that is finished to `take`, in pieces, on the upload thread. The
+  // callback says whether they were verified once more; if not, what was taken is worth nothing.
+  void Read(Ticket ticket, absl::AnyInvocable<void(absl::string_view)> take,
+            absl::AnyInvocable<void(absl::Status)> callback);
 
   // One of these ends every upload; neither fails, and unknown tickets are ignored.
   // Keep: a run holds the artifact now.

@@ -22,6 +22,7 @@ void Fields(A& a, T& v) {
   a("seeds", v.seeds);
   a("first_run", v.first_run);
   a.Added("borrowing", v.borrowing);
+  a.Added("standing", v.standing);
 }
 
 template <class A, Is<SubmissionImported> T>
@@ -173,6 +174,7 @@ template <class A, Is<TokenCreated> T>
 void Fields(A& a, T& v) {
   a("request_id", v.request_id);
   a("token", v.token);
+  a.Added("standing", v.standing);
 }
 
 template <class A, Is<TokenRevoked> T>

@@ -32,6 +32,8 @@ constexpr char kListTail[] =
     "AND (?6 = '' OR +round = ?6) AND (?7 = '' OR +state = ?7) "
     "AND id < ?8 ORDER BY id DESC LIMIT ?9";
 
+constexpr char kOrganizationOfSubmission[] = "SELECT organization FROM submissions WHERE id = ?1";
+constexpr char kOrganizationOfRun[] = "SELECT organization FROM runs WHERE id = ?1";
 constexpr char kGetRun[] = "SELECT body FROM runs WHERE id = ?1";
 constexpr char kRunsOf[] =
     "SELECT number, body FROM runs WHERE submission_id = ?1 AND number > ?2 "
@@ -70,7 +72,9 @@ constexpr char kRunEvents[] =
 constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
 constexpr char kGetDataset[] = "SELECT body FROM datasets WHERE id = ?1";
 constexpr char kListTokens[] = "SELECT body FROM tokens ORDER BY id LIMIT 100000";
-constexpr char kGetRequest[] = "SELECT made FROM requests WHERE principal = ?1 AND request_id = ?2";
+constexpr char kGetRequest[] =
+    "SELECT made FROM requests WHERE role = ?1 AND organization = ?2 AND principal = ?3 "
+    "AND request_id = ?4";
 constexpr char kGetArtifact[] =
     "SELECT artifacts.file_name, artifacts.size_bytes, runs.id, runs.submission_id, "
     "runs.organization FROM artifacts JOIN runs ON runs.id = artifacts.run_id "
@@ -94,11 +98,26 @@ absl::Status NotFound(absl::string_view kind, absl::string_view id) {
   return absl::NotFoundError(absl::StrCat("there is no ", kind, " ", id));
 }
 
-// Reads rows of a bound statement until its end.
-template <typename T, typename Read>
-absl::StatusOr<std::vector<T>> ReadAll(Stmt* stmt, Read read) {
+// The text in the row whose key is `number`.
+absl::StatusOr<std::string> TextOf(Stmt* stmt, int64_t number, absl::string_view kind,
+                                   absl::string_view id) {
+  RETURN_IF_ERROR(stmt->Bind(number));
+  ASSIGN_OR_RETURN(const bool is_row, stmt->Step());
+  if (!is_row) return NotFound(kind, id);
+  std::string text(stmt->Text(0));
+  stmt->Rewind();
+  return text;
+}
+
+// Reads rows of a bound statement until its end, or until `is_enough` of what was read.
+template <typename T, typename Read, typename IsEnough>
+absl::StatusOr<std::vector<T>> ReadUntil(Stmt* stmt, Read read, IsEnough is_enough) {
   std::vector<T> items;
   while (true) {
+    if (!items.empty() && is_enough(items.back())) {
+      stmt->Rewind();
+      return items;
+    }
     absl::StatusOr<bool> is_row = stmt->Step();
     if (!is_row.ok()) return is_row.status();
     if (!*is_row) return items;
@@ -109,6 +128,20 @@ absl::StatusOr<std::vector<T>> ReadAll(Stmt* stmt, Read read) {
     }
     items.push_back(*std::move(item));
   }
+}
+
+template <typename T, typename Read>
+absl::StatusOr<std::vector<T>> ReadAll(Stmt* stmt, Read read) {
+  return ReadUntil<T>(stmt, read, [](const T&) { return false; });
+}
+
+// Of a log: others wait meanwhile, so a read ends also when it has enough bytes.
+template <typename T, typename Read>
+absl::StatusOr<std::vector<T>> ReadLog(Stmt* stmt, Read read) {
+  size_t bytes = 0;
+  return ReadUntil<T>(stmt, read, [&bytes](const T& last) {
+    return (bytes += core::LogBytes(last)) >= core::kLogReadBytesMax;
+  });
 }
 
 // One item more than asked for tells whether there is a next page.
@@ -166,7 +199,7 @@ struct Reader::Statements {
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_organization,
       runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
       events_of_organization, events_of_changes, run_events, list_datasets, get_dataset,
-      list_tokens, get_artifact, get_request;
+      list_tokens, get_artifact, get_request, organization_of_submission, organization_of_run;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -194,6 +227,8 @@ struct Reader::Statements {
         {&list_tokens, kListTokens},
         {&get_artifact, kGetArtifact},
         {&get_request, kGetRequest},
+        {&organization_of_submission, kOrganizationOfSubmission},
+        {&organization_of_run, kOrganizationOfRun},
     };
   }
 
@@ -230,10 +265,19 @@ absl::StatusOr<core::Submission> Reader::GetSubmission(core::SubmissionId id) {
   return submission;
 }
 
+absl::StatusOr<std::string> Reader::OrganizationOf(core::SubmissionId id) {
+  return TextOf(&statements_->organization_of_submission, id.number, "submission", id.ToString());
+}
+
+absl::StatusOr<std::string> Reader::OrganizationOf(core::RunId id) {
+  return TextOf(&statements_->organization_of_run, id.number, "run", id.ToString());
+}
+
 absl::StatusOr<core::SubmissionId> Reader::BorrowerOf(core::SubmissionId own) {
   Stmt& stmt = statements_->get_request;
-  const auto [principal, request_id] = core::BorrowingKey(own);
-  RETURN_IF_ERROR(stmt.Bind(principal, request_id));
+  const core::RequestKey key = core::BorrowingKey(own);
+  RETURN_IF_ERROR(
+      stmt.Bind(key.standing.role, key.standing.organization, key.principal, key.request_id));
   ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
   if (!is_row) return core::SubmissionId{};
   absl::StatusOr<core::SubmissionId> borrower = core::ParseSubmissionId(stmt.Text(0));
@@ -312,14 +356,14 @@ absl::StatusOr<std::vector<core::EventRow>> Reader::EventsAfter(core::Submission
   } else {
     RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), submission.number));
   }
-  return ReadAll<core::EventRow>(stmt, ReadEventRow);
+  return ReadLog<core::EventRow>(stmt, ReadEventRow);
 }
 
 absl::StatusOr<std::vector<core::EventRow>> Reader::EventsOfOrganization(
     const std::string& organization, int64_t after_seq, int32_t limit) {
   Stmt* stmt = &statements_->events_of_organization;
   RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), organization));
-  return ReadAll<core::EventRow>(stmt, ReadEventRow);
+  return ReadLog<core::EventRow>(stmt, ReadEventRow);
 }
 
 absl::StatusOr<std::vector<core::EventRow>> Reader::AuditAfter(int64_t after_seq, int32_t limit) {
@@ -333,7 +377,7 @@ absl::StatusOr<std::vector<core::RunEvent>> Reader::RunEventsAfter(core::RunId r
                                                                    int32_t limit) {
   Stmt* stmt = &statements_->run_events;
   RETURN_IF_ERROR(stmt->Bind(run.number, after, node_rank, BoundedLimit(limit)));
-  return ReadAll<core::RunEvent>(stmt, ReadRunEvent);
+  return ReadLog<core::RunEvent>(stmt, ReadRunEvent);
 }
 
 absl::StatusOr<std::vector<core::Dataset>> Reader::ListDatasets() {

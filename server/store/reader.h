@@ -27,6 +27,10 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
+  // Whose it is, by an index alone: as quick for what exists as for what does not. NOT_FOUND.
+  absl::StatusOr<std::string> OrganizationOf(core::SubmissionId id);
+  absl::StatusOr<std::string> OrganizationOf(core::RunId id);
+
   absl::StatusOr<core::Submission> GetSubmission(core::SubmissionId id);  // NOT_FOUND
   // Newest first. INVALID_ARGUMENT for a page token that is not ours.
   absl::StatusOr<core::Page<core::Submission>> ListSubmissions(const core::SubmissionFilter& filter,
@@ -44,7 +48,8 @@ class Reader {
 
   // The last seq of the event log; 0 if it is empty.
   absl::StatusOr<int64_t> LastSeq();
-  // After `after_seq`, oldest first, at most `limit`; of one submission, or of all if it is none.
+  // After `after_seq`, oldest first, at most `limit` and about kLogReadBytesMax; of one
+  // submission, or of all if it is none.
   absl::StatusOr<std::vector<core::EventRow>> EventsAfter(core::SubmissionId submission,
                                                           int64_t after_seq, int32_t limit);
   // The same, of all submissions of one organisation.

@@ -48,6 +48,12 @@ void Fields(A& a, T& v) {
 
 namespace assay::core {
 
+template <class A, Is<Standing> T>
+void Fields(A& a, T& v) {
+  a("role", v.role);
+  a("organization", v.organization);
+}
+
 template <class A, Is<Hyperparameter> T>
 void Fields(A& a, T& v) {
   a("key", v.key);

@@ -63,8 +63,10 @@ constexpr char kUpsertToken[] =
     "INSERT INTO tokens (id, secret_sha256, body) VALUES (?1, ?2, ?3) "
     "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
 constexpr char kInsertRequest[] =
-    "INSERT INTO requests (principal, request_id, made) VALUES (?1, ?2, ?3)";
-constexpr char kDeleteRequest[] = "DELETE FROM requests WHERE principal = ?1 AND request_id = ?2";
+    "INSERT INTO requests (role, organization, principal, request_id, made) "
+    "VALUES (?1, ?2, ?3, ?4, ?5)";
+constexpr char kDeleteRequest[] =
+    "DELETE FROM requests WHERE (role, organization, principal, request_id) = (?1, ?2, ?3, ?4)";
 constexpr char kUpsertCounter[] =
     "INSERT INTO counters (name, value) VALUES (?1, ?2) "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
@@ -80,7 +82,8 @@ constexpr char kSelectRunsOf[] = "SELECT body FROM runs WHERE submission_id = ?1
 constexpr char kSelectWorkers[] = "SELECT body FROM workers";
 constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
 constexpr char kSelectTokens[] = "SELECT body FROM tokens";
-constexpr char kSelectRequests[] = "SELECT principal, request_id, made FROM requests";
+constexpr char kSelectRequests[] =
+    "SELECT role, organization, principal, request_id, made FROM requests";
 
 // What people did or must know, for the audit; the rest is what runs and workers do by themselves.
 struct IsChange {
@@ -96,9 +99,8 @@ struct IsChange {
 };
 
 absl::Status DecodeInto(const Stmt& stmt, core::State* state) {
-  ASSIGN_OR_RETURN(core::Submission submission, DecodeSubmission(stmt.Text(0)));
-  const core::SubmissionId id = submission.id;
-  state->submissions.emplace(id, std::move(submission));
+  ASSIGN_OR_RETURN(const core::Submission submission, DecodeSubmission(stmt.Text(0)));
+  state->submissions[submission.id] = submission;
   return absl::OkStatus();
 }
 
@@ -191,11 +193,10 @@ class Store::Writer {
     submissions_.insert(e.submission);
     for (int32_t k = 0; k < e.spec.run_count; ++k)
       runs_.insert(core::RunId{e.first_run.number + k});
-    if (e.spec.borrowing) {
-      const auto [owner, key] = core::BorrowingKey(e.spec.borrowing->own);
-      RETURN_IF_ERROR(sql_.insert_request.Run(owner, key, e.submission.ToString()));
-    }
-    return sql_.insert_request.Run(record.principal, e.request_id, e.submission.ToString());
+    if (e.spec.borrowing)
+      RETURN_IF_ERROR(
+          WriteRequest(core::BorrowingKey(e.spec.borrowing->own), e.submission.ToString()));
+    return WriteRequest({e.standing, record.principal, e.request_id}, e.submission.ToString());
   }
   absl::Status Touch(const Record&, const core::SubmissionImported& e) {
     submissions_.insert(e.submission.id);
@@ -204,9 +205,8 @@ class Store::Writer {
       for (const core::ArtifactRef& artifact : run.artifacts)
         artifacts_.push_back({run.id, artifact, /*is_late=*/false});
     }
-    const auto [principal, request_id] =
-        core::ImportKey(e.submission.spec.round, e.submission.source_path);
-    return sql_.insert_request.Run(principal, request_id, e.submission.id.ToString());
+    return WriteRequest(core::ImportKey(e.submission.spec.round, e.submission.source_path),
+                        e.submission.id.ToString());
   }
   absl::Status Touch(const Record&, const core::SubmissionCheckStarted& e) {
     return TouchSubmission(e.submission);
@@ -215,8 +215,9 @@ class Store::Writer {
     submissions_.insert(e.submission);
     const auto& borrowing = state_.submissions.at(e.submission).spec.borrowing;
     if (!borrowing || e.state != core::SubmissionState::kCancelled) return absl::OkStatus();
-    const auto [owner, key] = core::BorrowingKey(borrowing->own);
-    return sql_.delete_request.Run(owner, key);
+    const core::RequestKey key = core::BorrowingKey(borrowing->own);
+    return sql_.delete_request.Run(key.standing.role, key.standing.organization, key.principal,
+                                   key.request_id);
   }
   absl::Status Touch(const Record&, const core::RunQueued& e) {
     submissions_.insert(e.submission);
@@ -274,7 +275,7 @@ class Store::Writer {
   absl::Status Touch(const Record& record, const core::TokenCreated& e) {
     tokens_.insert(e.token.id);
     if (e.request_id.empty()) return absl::OkStatus();
-    return sql_.insert_request.Run(record.principal, e.request_id, e.token.id.ToString());
+    return WriteRequest({e.standing, record.principal, e.request_id}, e.token.id.ToString());
   }
   absl::Status Touch(const Record&, const core::TokenRevoked& e) {
     tokens_.insert(e.token);
@@ -288,6 +289,10 @@ class Store::Writer {
   }
   absl::Status Touch(const Record&, const core::AgentsLaunched&) { return absl::OkStatus(); }
 
+  absl::Status WriteRequest(const core::RequestKey& key, const std::string& made) {
+    return sql_.insert_request.Run(key.standing.role, key.standing.organization, key.principal,
+                                   key.request_id, made);
+  }
   absl::Status TouchSubmission(core::SubmissionId id) {
     submissions_.insert(id);
     return absl::OkStatus();
@@ -454,8 +459,8 @@ absl::StatusOr<core::State> Store::Load() {
     return absl::OkStatus();
   }));
   RETURN_IF_ERROR(ForEachRow(db, kSelectRequests, [&](const Stmt& stmt) {
-    state.requests[{std::string(stmt.Text(0)), std::string(stmt.Text(1))}] =
-        std::string(stmt.Text(2));
+    const auto text = [&stmt](int column) { return std::string(stmt.Text(column)); };
+    state.requests[{{text(0), text(1)}, text(2), text(3)}] = text(4);
     return absl::OkStatus();
   }));
   for (const auto& [id, submission] : state.submissions) {

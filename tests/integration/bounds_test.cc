@@ -26,6 +26,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 using BoundsTest = ServiceTest;
@@ -101,6 +102,86 @@ TEST_F(BoundsTest, NoMessageIsLargerThanABatchOfEvents) {
 
   EXPECT_THAT(root_->Call(root_->submission(), &Submissions::GetSubmission, request),
               StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// ---------------------------------------------------------------------------------- other people
+
+TEST_F(BoundsTest, WhatIsARivalsDoesNotExistInTheSameWords) {
+  const std::string name = Create(&*root_, TinySpec("Rival", 1))->name();
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  const std::string log = "a rival's log";
+  ASSERT_THAT(worker.Upload("a.txt", log, Sha256Hex(log)), IsOk());
+  Client org = WithToken("submitter", "Org");
+  const auto ask = [&](const std::string& method, const auto& request,
+                       const std::string& resource) {
+    const absl::Status status =
+        RawStatus(&org, "/assay.v1.SubmissionService/" + method, request.SerializeAsString());
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kNotFound,
+                                 resource + " does not exist, or is not of your organization"))
+        << method;
+  };
+
+  for (const std::string& submission : {name, std::string("submissions/e-99")}) {
+    v1::GetSubmissionRequest get;
+    get.set_name(submission);
+    for (const char* method : {"GetSubmission", "CancelSubmission", "ExplainSubmission"})
+      ask(method, get, submission);  // the name is the first field of all three
+    v1::ListRunsRequest list;
+    list.set_submission(submission);
+    ask("ListRuns", list, submission);
+    v1::WatchEventsRequest watch;
+    watch.set_submission(submission);
+    ask("WatchEvents", watch, submission);
+  }
+  for (const std::string& run : {worker.desired().run(), std::string("runs/r-99")}) {
+    v1::GetRunRequest get;
+    get.set_name(run);
+    ask("GetRun", get, run);
+    v1::WatchRunEventsRequest watch;
+    watch.set_run(run);
+    ask("WatchRunEvents", watch, run);
+  }
+  for (const std::string& bytes : {log, std::string("nobody's log")}) {
+    v1::DownloadArtifactRequest get;
+    get.set_sha256(Sha256Hex(bytes));
+    ask("DownloadArtifact", get, "artifacts/" + get.sha256());
+  }
+}
+
+TEST_F(BoundsTest, ARequestIdIsThatOfItsOrganization) {
+  Client org = WithToken("submitter", "Org");
+  Client rival = WithToken("submitter", "Rival");  // of the same name
+
+  const auto first = Create(&org, TinySpec("Org", 1), "nightly");
+  const auto second = Create(&rival, TinySpec("Rival", 1), "nightly");
+
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  EXPECT_NE(first->name(), second->name());
+  EXPECT_EQ(second->spec().organization(), "Rival");
+  EXPECT_EQ(Create(&org, TinySpec("Org", 1), "nightly")->name(), first->name());
+}
+
+TEST_F(BoundsTest, AnUnknownBackendOrStatusIsRefusedWithTheChoices) {
+  v1::PlanSubmissionRequest plan;
+  *plan.mutable_spec() = TinySpec("Org", 1);
+  plan.mutable_spec()->set_backend("evil");
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::PlanSubmission, plan),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("choose cuda")));
+  plan.mutable_spec()->clear_backend();
+  plan.mutable_spec()->set_status("zz");
+  EXPECT_THAT(Create(&*root_, plan.spec()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("choose onprem")));
+}
+
+TEST_F(BoundsTest, ARefusedTokenIsInTheLogWithItsPeerAndWithoutItself) {
+  EXPECT_THAT(deployment_.AsBearer("assay_0123456789abcdefghijklmnopqrstuvwxyz"),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+
+  const std::optional<std::string> line = deployment_.log().WaitFor("refused peer=");
+  ASSERT_TRUE(line.has_value());
+  EXPECT_THAT(*line, AllOf(HasSubstr("access-certificate"), Not(HasSubstr("0123456789abcdefghij"))));
 }
 
 // ----------------------------------------------------------------------------------------- uploads

@@ -90,6 +90,25 @@ TEST(ConvertTest, BadNamesAreRefusedWithAnExample) {
     EXPECT_THAT(ParseWorkerName(name), StatusIs(absl::StatusCode::kInvalidArgument)) << name;
 }
 
+// Who knows a seed before the run could choose what fits it.
+TEST(ConvertTest, ASeedIsShownOnceItsRunHasStarted) {
+  core::Run run = {.id = core::RunId{1}, .seed = 4711};
+  for (const core::RunState state : {core::RunState::kQueued, core::RunState::kAssigned}) {
+    run.state = state;
+    EXPECT_EQ(ToProto(run).seed(), 0);
+  }
+  for (const core::RunState state :
+       {core::RunState::kRunning, core::RunState::kUploading, core::RunState::kSucceeded}) {
+    run.state = state;
+    EXPECT_EQ(ToProto(run).seed(), 4711);
+  }
+
+  const core::EventRow row = {.type = "SubmissionCreated",
+                              .body_json = R"({"request_id":"x","seeds":[4711,4712]})"};
+  EXPECT_EQ(ToProto(row).body_json(), R"({"request_id":"x"})");
+  EXPECT_EQ(ToAuditEntry(row).body_json(), R"({"request_id":"x"})");
+}
+
 TEST(ConvertTest, ADatasetNeedsAnAbsolutePath) {
   v1::Dataset dataset;
   dataset.set_name("datasets/cosmo32");

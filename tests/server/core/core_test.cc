@@ -1,5 +1,7 @@
 #include "server/core/core.h"
 
+#include <set>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -208,6 +210,46 @@ TEST(CoreTest, TheLogFoldsToTheState) {
   world.Executing("w0", RunId{2});
 
   EXPECT_EQ(world.Fold(), world.state());
+}
+
+// Two people of one name, who choose the same request_id.
+TEST(CoreTest, ARequestIsThatOfItsOrganizationAndRole) {
+  World world;
+  std::set<SubmissionId> made;
+  const Standing standings[] = {{"submitter", "lab"}, {"submitter", "rival"}, {"operator", ""}};
+  for (int round = 0; round < 2; ++round) {
+    std::vector<Command> commands;
+    for (const Standing& standing : standings)
+      commands.push_back(
+          {.principal = "ci", .body = Creation(SomeSpec(), "nightly"), .standing = standing});
+    world.Handle(std::move(commands));
+    for (const absl::StatusOr<Reply>& reply : world.outcome().replies) {
+      ASSERT_TRUE(reply.ok());
+      const auto& answer = std::get<SubmissionReply>(*reply);
+      EXPECT_EQ(answer.is_repeated, round == 1);
+      made.insert(answer.id);
+    }
+  }
+
+  EXPECT_EQ(made.size(), 3u);
+}
+
+TEST(CoreTest, WhatIsChosenAmongFewIsOneOfThem) {
+  World world;
+  const std::pair<std::string SubmissionSpec::*, const char*> fields[] = {
+      {&SubmissionSpec::division, "division"},
+      {&SubmissionSpec::backend, "backend"},
+      {&SubmissionSpec::status, "status"},
+      {&SubmissionSpec::staging, "staging"}};
+  for (const auto& [field, name] : fields) {
+    SubmissionSpec spec = SomeSpec();
+    spec.*field = "evil\x1b";
+    const absl::StatusOr<Reply> reply = world.Do(Creation(spec, name));
+    EXPECT_EQ(reply.status().code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_NE(reply.status().message().find(std::string(name) + " is \"evil\\x1b\": choose "),
+              absl::string_view::npos)
+        << reply.status();
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -86,6 +87,37 @@ TEST_F(MigrateTest, SchemaFileIsTheSumOfTheSteps) {
   }
 
   EXPECT_THAT(ReadFile("migrations/schema.sql"), IsOkAndHolds(schema));
+}
+
+// Who made a request before 0005 is known by name only.
+TEST_F(MigrateTest, RequestsAreFoundAgainInTheirOrganization) {
+  std::vector<Migration> before;
+  for (const Migration& migration : EmbeddedMigrations())
+    if (absl::string_view(migration.name) < "0005") before.push_back(migration);
+  Db db = Open();
+  ASSERT_THAT(Migrate(&db, path_, before), IsOk());
+  ASSERT_THAT(db.Exec("INSERT INTO submissions (id, state, organization, system, benchmark, "
+                      "division, round, created_at_us, ended_at_us, body) "
+                      "VALUES (7, 'OPEN', 'lab', 's', 'b', 'open', 'r', 0, 0, '{}');"
+                      "INSERT INTO requests (principal, request_id, made) "
+                      "VALUES ('ci', 'nightly', 'e-7'), ('root', 'x', 't-7'), "
+                      "(':import', 'v1.0 a', 'e-7')"),
+              IsOk());
+
+  ASSERT_THAT(Migrate(&db, path_, EmbeddedMigrations()), IsOk());
+
+  const auto count = [&db](const std::string& where) {
+    return db.QueryInt(absl::StrCat("SELECT COUNT(made) FROM requests WHERE ", where));
+  };
+  EXPECT_THAT(count("role = 'submitter' AND organization = 'lab' AND principal = 'ci' "
+                    "AND request_id = 'nightly' AND made = 'e-7'"),
+              IsOkAndHolds(1));
+  EXPECT_THAT(count("role = 'operator' AND organization = '' AND principal = 'ci'"),
+              IsOkAndHolds(1));
+  EXPECT_THAT(count("role = 'operator' AND principal = 'root' AND made = 't-7'"), IsOkAndHolds(1));
+  EXPECT_THAT(count("role = ':import' AND principal = '' AND request_id = 'v1.0 a'"),
+              IsOkAndHolds(1));
+  EXPECT_THAT(count("TRUE"), IsOkAndHolds(4));
 }
 
 TEST(SqliteTest, TellsFilesThatAreNoDatabase) {

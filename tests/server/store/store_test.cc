@@ -166,12 +166,22 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
                         "ALTER TABLE run_events DROP COLUMN is_attributed; DROP INDEX "
                         "artifacts_judged; ALTER TABLE artifacts DROP COLUMN is_late"),
                 IsOk());
+    ASSERT_THAT(
+        db.Exec("CREATE TABLE first (principal TEXT NOT NULL, request_id TEXT NOT NULL, "
+                "made TEXT NOT NULL, PRIMARY KEY (principal, request_id)) STRICT, WITHOUT ROWID; "
+                "INSERT INTO first (principal, request_id, made) "
+                "SELECT principal, request_id, made FROM requests; "
+                "DROP TABLE requests; ALTER TABLE first RENAME TO requests"),
+        IsOk());
     ASSERT_THAT(db.Exec("PRAGMA user_version = 1"), IsOk());
   }
 
   store_ = *Store::Open(path_);
 
-  EXPECT_EQ(Load(), world_.state());
+  core::State expected = world_.state();
+  expected.requests = {{{{"operator", ""}, "alice", "request-1"}, "e-1"},
+                       {{{"submitter", "lab"}, "alice", "request-1"}, "e-1"}};
+  EXPECT_EQ(Load(), expected);
 }
 
 TEST_F(StoreTest, EventsInTheLogDecodeToThoseThatHappened) {

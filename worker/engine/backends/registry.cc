@@ -1,10 +1,13 @@
 #include "worker/engine/backends/registry.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/backend_names.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
@@ -47,6 +50,12 @@ constexpr Entry kBackends[] = {
     {"onednn-bf16", MakeOnednn<OnednnFactors::kBfloat16>},
     {"reference", MakeReference},
 };
+static_assert(std::equal(std::begin(kBackends), std::end(kBackends), std::begin(kBackendNames),
+                         std::end(kBackendNames),
+                         [](const Entry& entry, absl::string_view name) {
+                           return entry.name == name;
+                         }),
+              "common/backend_names.h has the same names");
 
 }  // namespace
 
