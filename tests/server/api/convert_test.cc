@@ -208,7 +208,8 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
     if (!is_set) unset.push_back(field->name());
   }
   EXPECT_THAT(unset, ::testing::UnorderedElementsAre("local_rank", "log_path", "stage_directory",
-                                                     "progress_path", "rendezvous_listener"));
+                                                     "progress_path", "rendezvous_listener",
+                                                     "is_rank_network_trusted"));
 }
 
 }  // namespace
