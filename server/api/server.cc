@@ -116,6 +116,12 @@ absl::Status Server::Listen(const ListenOptions& options) {
           [this](const auth::Evidence& evidence) { return guard_.FromConnection(evidence); },
       .on_connection = [server =
                             server_.get()](int fd) { grpc::AddInsecureChannelFromFd(server, fd); },
+      .on_refusal =
+          [this](const std::string& peer, const absl::Status& reason) {
+            backend_.refusals->Note(peer, "connection", reason);
+          },
+      // A little more than gRPC takes, so that who is just over the limit is told by name.
+      .message_bytes_max = kMessageBytesMax + (64 << 10),
       .on_question =
           [this](const gate::Question& question, gate::OnAnswer on_answer) {
             AnswerQuestion(&backend_, question, std::move(on_answer));

@@ -26,8 +26,12 @@ FrameHeader Read(const std::array<uint8_t, 9>& bytes) {
 
 }  // namespace
 
-absl::Status FrameScanner::Scan(absl::string_view bytes,
-                                absl::FunctionRef<absl::Status(const FrameHeader&)> on_frame) {
+absl::Status FrameScanner::Scan(absl::string_view bytes, OnFrame on_frame) {
+  return Scan(bytes, on_frame,
+              [](const FrameHeader&, absl::string_view) { return absl::OkStatus(); });
+}
+
+absl::Status FrameScanner::Scan(absl::string_view bytes, OnFrame on_frame, OnPayload on_payload) {
   if (preface_bytes_ < kPreface.size()) {
     const size_t count = std::min(bytes.size(), kPreface.size() - preface_bytes_);
     if (bytes.substr(0, count) != kPreface.substr(preface_bytes_, count))
@@ -36,18 +40,27 @@ absl::Status FrameScanner::Scan(absl::string_view bytes,
     bytes.remove_prefix(count);
   }
   while (!bytes.empty()) {
-    const size_t skipped = std::min<size_t>(bytes.size(), payload_bytes_);
-    payload_bytes_ -= static_cast<uint32_t>(skipped);
-    bytes.remove_prefix(skipped);
+    if (is_in_payload_) {
+      const absl::string_view piece = bytes.substr(0, payload_bytes_);
+      bytes.remove_prefix(piece.size());
+      payload_bytes_ -= static_cast<uint32_t>(piece.size());
+      RETURN_IF_ERROR(on_payload(frame_, piece));
+      if (payload_bytes_ > 0) break;
+      is_in_payload_ = false;
+      RETURN_IF_ERROR(on_payload(frame_, absl::string_view()));
+      continue;
+    }
     const size_t count = std::min(bytes.size(), kHeaderBytes - header_bytes_);
     std::memcpy(header_.data() + header_bytes_, bytes.data(), count);
     header_bytes_ += count;
     bytes.remove_prefix(count);
     if (header_bytes_ < kHeaderBytes) break;
-    const FrameHeader header = Read(header_);
+    frame_ = Read(header_);
     header_bytes_ = 0;
-    payload_bytes_ = header.length;
-    RETURN_IF_ERROR(on_frame(header));
+    payload_bytes_ = frame_.length;
+    is_in_payload_ = frame_.length > 0;
+    RETURN_IF_ERROR(on_frame(frame_));
+    if (!is_in_payload_) RETURN_IF_ERROR(on_payload(frame_, absl::string_view()));
   }
   return absl::OkStatus();
 }

@@ -48,14 +48,15 @@ class Gate::Door {
   Door(Options options, std::optional<TlsContext> tls)
       : options_(std::move(options)),
         tls_(std::move(tls)),
-        pool_([this](const auth::Evidence& evidence) {
-          return options_.identify(evidence).status();
-        }),
+        pool_(
+            [this](const auth::Evidence& evidence) { return options_.identify(evidence).status(); },
+            options_.message_bytes_max),
         visitors_(VisitorList::DefaultLimits()),
         pause_(context_),
         host_{.context = &context_,
               .admit = [this](Stream* stream,
                               const auth::Evidence& evidence) { return Admit(stream, evidence); },
+              .on_refusal = options_.on_refusal,
               .ask = options_.on_question,
               .patience = options_.visit_max} {}
   ~Door() { Stop(); }

@@ -11,6 +11,7 @@
 #ifndef SERVER_GATE_GATE_H_
 #define SERVER_GATE_GATE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -39,6 +40,9 @@ class Gate {
     std::function<absl::StatusOr<auth::Identity>(const auth::Evidence&)> identify;
     // Gets a connected descriptor that `connections` has numbered, and must close it.
     std::function<void(int fd)> on_connection;
+    // Somebody who is known was not admitted. Often called: it must limit what it logs.
+    std::function<void(const std::string& peer, const absl::Status& reason)> on_refusal;
+    uint32_t message_bytes_max = 4 << 20;  // of one message to gRPC
     OnQuestion on_question;
     // For a stranger's whole visit: a slow line has time for a handshake and 20 KiB.
     absl::Duration visit_max = absl::Seconds(10);

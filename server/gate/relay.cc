@@ -16,13 +16,14 @@ constexpr size_t kTurnBytes = 256 << 10;
 
 }  // namespace
 
-Relay::Relay(boost::asio::io_context* context, Stream client, Stream server, std::string peer,
-             absl::AnyInvocable<void()> on_over)
+Relay::Relay(boost::asio::io_context* context, Stream client, Stream server,
+             uint32_t message_bytes_max, std::string peer, absl::AnyInvocable<void()> on_over)
     : context_(context),
       client_(std::make_unique<End>(context, std::move(client))),
       server_(std::make_unique<End>(context, std::move(server))),
       peer_(std::move(peer)),
-      on_over_(std::move(on_over)) {}
+      on_over_(std::move(on_over)),
+      guard_(message_bytes_max) {}
 
 void Relay::Close() {
   if (client_ == nullptr) return;

@@ -4,6 +4,7 @@
 #ifndef SERVER_GATE_RELAY_H_
 #define SERVER_GATE_RELAY_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,8 +25,8 @@ class Relay : public std::enable_shared_from_this<Relay> {
  public:
   // `server`: our end of the pair whose other end gRPC has. `on_over` is called once, at the end,
   // after both sockets are closed.
-  Relay(boost::asio::io_context* context, Stream client, Stream server, std::string peer,
-        absl::AnyInvocable<void()> on_over);
+  Relay(boost::asio::io_context* context, Stream client, Stream server, uint32_t message_bytes_max,
+        std::string peer, absl::AnyInvocable<void()> on_over);
 
   void Start() { Turn(); }
 

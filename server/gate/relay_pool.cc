@@ -32,7 +32,8 @@ constexpr int kDrainSweepsMax = 30;
 
 class RelayPool::Thread {
  public:
-  explicit Thread(const Admit* admit) : admit_(admit), timer_(context_) {
+  Thread(const Admit* admit, uint32_t message_bytes_max)
+      : admit_(admit), message_bytes_max_(message_bytes_max), timer_(context_) {
     thread_ = std::thread([this] { Run(); });
   }
   ~Thread() {
@@ -77,7 +78,7 @@ class RelayPool::Thread {
     entry.peer = connection.peer;
     // The list is cleaned by the sweep: the relay may end within its own first turn.
     entry.relay = std::make_shared<Relay>(
-        &context_, std::move(connection.client), std::move(connection.server),
+        &context_, std::move(connection.client), std::move(connection.server), message_bytes_max_,
         std::move(connection.peer),
         [this, on_over = std::move(connection.on_over), is_over = &entry.is_over]() mutable {
           *is_over = true;
@@ -114,6 +115,7 @@ class RelayPool::Thread {
   }
 
   const Admit* const admit_;
+  const uint32_t message_bytes_max_;
   Context context_{1};
   boost::asio::steady_timer timer_;
   std::list<Entry> entries_;  // those of thread_ only, as all below
@@ -122,10 +124,10 @@ class RelayPool::Thread {
   std::thread thread_;
 };
 
-RelayPool::RelayPool(Admit admit) : admit_(std::move(admit)) {
+RelayPool::RelayPool(Admit admit, uint32_t message_bytes_max) : admit_(std::move(admit)) {
   const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
   for (unsigned i = 0; i < std::clamp(cores / 2, 1U, kThreadsMax); ++i)
-    threads_.push_back(std::make_unique<Thread>(&admit_));
+    threads_.push_back(std::make_unique<Thread>(&admit_, message_bytes_max));
 }
 
 RelayPool::~RelayPool() = default;

@@ -5,6 +5,7 @@
 #define SERVER_GATE_RELAY_POOL_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,7 +26,8 @@ class RelayPool {
   // connection about once a second.
   using Admit = std::function<absl::Status(const auth::Evidence&)>;
 
-  explicit RelayPool(Admit admit);
+  // `message_bytes_max`: of one message of a call; a client that sends a longer one is cut off.
+  RelayPool(Admit admit, uint32_t message_bytes_max);
   // Ends all connections: those that gRPC has ended may deliver their last bytes, for a second.
   ~RelayPool();
   RelayPool(const RelayPool&) = delete;

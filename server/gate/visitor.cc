@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/log.h"
 #include "server/gate/certificate_evidence.h"
 #include "server/gate/tls_context.h"
 #include <boost/asio/buffer.hpp>
@@ -90,7 +89,6 @@ void Visitor::StartKnown(const auth::Evidence& evidence) {
   readiness_.reset();
   absl::Status status = host_->admit(&*stream_, evidence);
   if (status.ok()) return Close();
-  LOG(WARNING) << "gate: refused peer=\"" << peer_ << "\" reason=\"" << status.message() << "\"";
   readiness_ = std::make_unique<Readiness>(host_->context, stream_->fd());
   SetDeadline();
   Refuse(std::move(status));
@@ -110,8 +108,6 @@ void Visitor::Handshake() {
   if (certificate == nullptr) return Close();  // the handshake has demanded one
   const absl::StatusOr<auth::Evidence> evidence = EvidenceOfCertificate(certificate);
   if (evidence.ok()) return StartKnown(*evidence);
-  LOG(WARNING) << "gate: refused peer=\"" << peer_ << "\" reason=\"" << evidence.status().message()
-               << "\"";
   Refuse(evidence.status());
 }
 
@@ -160,6 +156,7 @@ void Visitor::Reply(Answer answer) {
 }
 
 void Visitor::Refuse(absl::Status reason) {
+  if (host_->on_refusal) host_->on_refusal(peer_, reason);
   refusal_.emplace(std::move(reason));
   outbox_ = Refusal::Greeting();
   after_send_ = &Visitor::ReadCall;

@@ -33,6 +33,7 @@ class Visitor : public std::enable_shared_from_this<Visitor> {
     boost::asio::io_context* context = nullptr;
     // Hands a known client to gRPC. Takes the stream if OK; else says why not.
     std::function<absl::Status(Stream* stream, const auth::Evidence& evidence)> admit;
+    std::function<void(const std::string& peer, const absl::Status& reason)> on_refusal;
     OnQuestion ask;
     absl::Duration patience;  // for the whole visit
   };

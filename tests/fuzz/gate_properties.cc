@@ -33,7 +33,7 @@ constexpr size_t kFrameHeaderBytes = 9;
 
 // The verdict about `bytes`, given in pieces of `piece_bytes`.
 absl::Status Judge(absl::string_view bytes, size_t piece_bytes) {
-  gate::FrameGuard guard;
+  gate::FrameGuard guard(1 << 20);
   for (; !bytes.empty(); bytes.remove_prefix(std::min(piece_bytes, bytes.size())))
     if (const absl::Status status = guard.Check(bytes.substr(0, piece_bytes)); !status.ok())
       return status;
