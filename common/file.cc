@@ -47,16 +47,10 @@ absl::Status WriteSynced(const std::string& path, absl::string_view content, int
   return absl::OkStatus();
 }
 
-absl::Status TakeFromOthers(const std::string& path, std::vector<std::string>* loose) {
-  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0)
-    return errno == ENOENT ? absl::OkStatus() : Fail("cannot stat", path);
-  if (S_ISLNK(info.st_mode) || (info.st_mode & kOthers) == 0) return absl::OkStatus();
-  if (chmod(path.c_str(), info.st_mode & 07777 & ~kOthers) != 0)
-    return Fail("cannot take permissions of others from", path);
-  if (loose->size() < kLoosePathsMax) loose->push_back(path);
-  return absl::OkStatus();
+absl::Status RenameInto(const std::string& from, const std::string& to) {
+  if (rename(from.c_str(), to.c_str()) != 0) return Fail("cannot rename to", to);
+  const std::string directory = std::filesystem::path(to).parent_path().string();
+  return SyncDirectory(directory.empty() ? "." : directory);
 }
 
 absl::string_view KindName(mode_t mode) {
@@ -127,14 +121,16 @@ absl::Status WriteAll(int fd, absl::string_view bytes) {
 absl::Status WriteFileAtomic(const std::string& path, absl::string_view content, int mode) {
   const std::string temporary = absl::StrCat(path, kTemporarySuffix, getpid());
   absl::Status status = WriteSynced(temporary, content, mode);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
-    status = Fail("cannot rename to", path);
-  if (!status.ok()) {
-    unlink(temporary.c_str());
-    return status;
-  }
-  const std::string directory = std::filesystem::path(path).parent_path().string();
-  return SyncDirectory(directory.empty() ? "." : directory);
+  if (status.ok()) status = RenameInto(temporary, path);
+  if (!status.ok()) unlink(temporary.c_str());
+  return status;
+}
+
+absl::Status RenameSynced(const std::string& from, const std::string& to) {
+  const UniqueFd fd(open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return Fail("cannot open", from);
+  if (fsync(fd.get()) != 0) return Fail("cannot sync", from);
+  return RenameInto(from, to);
 }
 
 absl::StatusOr<std::vector<std::string>> RemoveTemporaryFiles(const std::string& directory) {
@@ -163,16 +159,34 @@ absl::Status MakeDirectories(const std::string& path, int mode) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot make ", path));
 }
 
+absl::StatusOr<bool> MakeEntryPrivate(const std::string& path) {
+  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return false;
+    return Fail("cannot stat", path);
+  }
+  if (S_ISLNK(info.st_mode) || (info.st_mode & kOthers) == 0) return false;
+  if (chmod(path.c_str(), info.st_mode & 07777 & ~kOthers) != 0)
+    return Fail("cannot take permissions of others from", path);
+  return true;
+}
+
 absl::StatusOr<std::vector<std::string>> MakePrivate(const std::string& path) {
   std::vector<std::string> loose;
-  RETURN_IF_ERROR(TakeFromOthers(path, &loose));
+  const auto make_private = [&](const std::string& entry) -> absl::Status {
+    ASSIGN_OR_RETURN(const bool was_open, MakeEntryPrivate(entry));
+    if (was_open && loose.size() < kLoosePathsMax) loose.push_back(entry);
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(make_private(path));
   std::error_code error;
   if (std::filesystem::is_symlink(path, error) || !std::filesystem::is_directory(path, error))
     return loose;
   std::filesystem::recursive_directory_iterator entries(path, error);
   const std::filesystem::recursive_directory_iterator end;
   while (!error && entries != end) {
-    RETURN_IF_ERROR(TakeFromOthers(entries->path().string(), &loose));
+    RETURN_IF_ERROR(make_private(entries->path().string()));
     entries.increment(error);
   }
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", path));

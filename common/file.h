@@ -66,6 +66,9 @@ inline constexpr int kPrivateDirectory = 0700;
 // RemoveTemporaryFiles.
 absl::Status WriteFileAtomic(const std::string& path, absl::string_view content, int mode = 0644);
 
+// Fsyncs the file `from`, renames it over `to` in the same directory and fsyncs that.
+absl::Status RenameSynced(const std::string& from, const std::string& to);
+
 // Removes what WriteFileAtomic in processes that were killed has left in `directory`, and returns
 // the names. Only where no other process writes.
 absl::StatusOr<std::vector<std::string>> RemoveTemporaryFiles(const std::string& directory);
@@ -79,6 +82,9 @@ absl::Status MakeDirectories(const std::string& path, int mode = 0755);
 // kLoosePathsMax of them.
 inline constexpr size_t kLoosePathsMax = 100;
 absl::StatusOr<std::vector<std::string>> MakePrivate(const std::string& path);
+
+// The same for `path` alone; whether it was open.
+absl::StatusOr<bool> MakeEntryPrivate(const std::string& path);
 
 // Removes `path` and all below it. OK if it does not exist.
 absl::Status RemoveTree(const std::string& path);

@@ -1,11 +1,16 @@
 #include "server/store/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
 
+#include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "server/store/checked_vfs.h"
 
 namespace assay::store {
 namespace {
@@ -16,6 +21,7 @@ constexpr int kBusyTimeoutMs = 5000;
 absl::Status ToStatus(sqlite3* db, int code) {
   const std::string text = absl::StrCat(
       "SQLite: ", db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db), " (", code, ")");
+  if (code == SQLITE_IOERR_DATA) return absl::DataLossError(TakePageFault());
   switch (code & 0xff) {
     case SQLITE_OK:
     case SQLITE_DONE:
@@ -48,6 +54,45 @@ absl::Status ToStatus(sqlite3* db, int code) {
 int OnCommit(void* frames, sqlite3*, const char*, int frame_count) {
   *static_cast<int64_t*>(frames) = frame_count;
   return SQLITE_OK;
+}
+
+// As a URI has it: what would end or change the path is written as %xx.
+std::string UriPath(absl::string_view path) {
+  std::string uri;
+  for (const char c : path) {
+    if (c == '?' || c == '#' || c == '%')
+      absl::StrAppend(&uri, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    else
+      uri.push_back(c);
+  }
+  return uri;
+}
+
+int FlagsOf(OpenMode mode) {
+  switch (mode) {
+    case OpenMode::kReadWriteCreate:
+      return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    case OpenMode::kUnsealed:
+      return SQLITE_OPEN_READWRITE;
+    case OpenMode::kReadOnly:
+    case OpenMode::kUnchecked:
+      return SQLITE_OPEN_READONLY;
+  }
+  return SQLITE_OPEN_READONLY;
+}
+
+absl::Status Reserve(sqlite3* db) {
+  int reserve = kPageReserveBytes;
+  return ToStatus(db, sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve));
+}
+
+// SQLite gives the write-ahead log and its index the permissions of the database. A database that
+// exists is not touched: closing any descriptor of it would drop the locks of this process.
+absl::Status CreatePrivate(const std::string& path) {
+  if (FileExists(path)) return absl::OkStatus();
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
+  if (!fd.is_open() && errno != EEXIST) return absl::ErrnoToStatus(errno, path);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -124,11 +169,12 @@ void Db::Close::operator()(sqlite3* db) const {
 }
 
 absl::StatusOr<Db> Db::Open(const std::string& path, OpenMode mode) {
-  const int flags = mode == OpenMode::kReadOnly ? SQLITE_OPEN_READONLY
-                                                : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  if (mode == OpenMode::kReadWriteCreate) RETURN_IF_ERROR(CreatePrivate(path));
+  const bool is_checked = mode == OpenMode::kReadWriteCreate || mode == OpenMode::kReadOnly;
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &handle,
-                                   flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
+                                   FlagsOf(mode) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                                   is_checked ? CheckedVfs() : nullptr);
   Db db;
   db.db_.reset(handle);
   if (code != SQLITE_OK) return Annotate(ToStatus(handle, code), path);
@@ -151,6 +197,11 @@ absl::Status Db::Configure(OpenMode mode) {
       Exec("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;"
            "PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;"));
   if (mode == OpenMode::kReadOnly) return Exec("PRAGMA query_only = ON;");
+  // The log that a crash has left stays what it is.
+  if (mode == OpenMode::kUnchecked)
+    return ToStatus(db, sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr));
+  if (mode == OpenMode::kUnsealed) return absl::OkStatus();
+  RETURN_IF_ERROR(Reserve(db));
   // Checkpoints are made by their own connection, off the commit path.
   RETURN_IF_ERROR(Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"));
   sqlite3_wal_hook(db, OnCommit, wal_frames_.get());
@@ -187,6 +238,18 @@ absl::Status Db::Transact(absl::FunctionRef<absl::Status()> body) {
 
 void Db::LimitRowBytes(int bytes) {
   sqlite3_limit(db_.get(), SQLITE_LIMIT_LENGTH, bytes);
+}
+
+absl::Status Db::CopySealed(const std::string& path) {
+  RETURN_IF_ERROR(Reserve(db_.get()));
+  ASSIGN_OR_RETURN(Stmt vacuum, Prepare("VACUUM INTO ?1"));
+  return vacuum.Run(absl::StrCat("file:", UriPath(path), "?vfs=", CheckedVfs()));
+}
+
+sqlite3_file* Db::file() {
+  sqlite3_file* file = nullptr;
+  CHECK(sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK);
+  return file;
 }
 
 absl::Status Db::Checkpoint() {

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 
 struct sqlite3;
+struct sqlite3_file;
 struct sqlite3_stmt;
 
 namespace assay::store {
@@ -83,10 +84,16 @@ class Stmt {
   std::unique_ptr<sqlite3_stmt, Finalize> stmt_;
 };
 
-enum class OpenMode { kReadWriteCreate, kReadOnly };
+enum class OpenMode {
+  kReadWriteCreate,
+  kReadOnly,
+  kUnsealed,   // to read and write a database of before page checksums; it has to exist
+  kUnchecked,  // to look at a damaged one: read-only, without page checksums, changing nothing
+};
 
 // A connection with our settings: WAL, synchronous=FULL, foreign keys, no double-quoted strings,
-// defensive. Movable; not thread-safe.
+// defensive. A database that it makes is the owner's alone, and its pages carry checksums
+// (checked_vfs.h). Movable; not thread-safe.
 //
 // Codes: RESOURCE_EXHAUSTED the disk is full; DATA_LOSS the file is damaged or no database;
 // UNAVAILABLE somebody else holds a lock; INTERNAL a constraint or our SQL; else UNKNOWN with
@@ -104,6 +111,12 @@ class Db {
 
   // Runs `body` between BEGIN IMMEDIATE and COMMIT. On any error rolls back and returns it.
   absl::Status Transact(absl::FunctionRef<absl::Status()> body);
+
+  // Writes a copy with page checksums to `path`, an empty file or none.
+  absl::Status CopySealed(const std::string& path);
+
+  // The file itself, for reading it past the cache of this connection. Not for writing.
+  sqlite3_file* file();
 
   // Frames in the write-ahead log after the last commit of this connection.
   int64_t wal_frames() const { return *wal_frames_; }

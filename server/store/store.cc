@@ -375,6 +375,7 @@ Store::~Store() = default;
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
   auto statements = std::make_unique<Statements>();
   statements->path = path;
+  RETURN_IF_ERROR(AddPageChecksums(path));
   ASSIGN_OR_RETURN(statements->db, Db::Open(path, OpenMode::kReadWriteCreate));
   RETURN_IF_ERROR(Migrate(&statements->db, path, EmbeddedMigrations()));
   RETURN_IF_ERROR(statements->Prepare());

@@ -72,6 +72,33 @@ TEST_F(MigrateTest, AStepHappensWholeOrNotAtAll) {
               IsOkAndHolds(0));
 }
 
+// A database as programs of before page checksums made it: no reserve in its pages.
+TEST_F(MigrateTest, AddsPageChecksumsToAnOlderDatabaseAfterABackup) {
+  ASSERT_THAT(WriteFileAtomic(path_, ""), IsOk());
+  {
+    Db db = *Db::Open(path_, OpenMode::kUnsealed);
+    ASSERT_THAT(db.Exec("PRAGMA journal_mode = WAL; CREATE TABLE a (x BLOB) STRICT;"
+                        "INSERT INTO a VALUES (randomblob(100)), (zeroblob(2000000));"
+                        "PRAGMA user_version = 1"),
+                IsOk());
+  }
+  EXPECT_THAT(Db::Open(path_, OpenMode::kReadOnly),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("page 1")));
+
+  ASSERT_THAT(AddPageChecksums(path_), IsOk());
+  ASSERT_THAT(AddPageChecksums(path_), IsOk()) << "nothing is left to do";
+
+  Db db = Open();
+  EXPECT_THAT(db.QueryInt("PRAGMA user_version"), IsOkAndHolds(1));
+  EXPECT_THAT(db.QueryInt("SELECT SUM(LENGTH(x)) FROM a"), IsOkAndHolds(2000100));
+  ASSERT_THAT(db.Exec("INSERT INTO a VALUES (randomblob(1000000))"), IsOk());
+  ASSERT_THAT(db.Checkpoint(), IsOk());
+  EXPECT_THAT(*ReadFile(path_), HasSubstr("ASP1"));
+  Db backup = *Db::Open(path_ + ".v1.bak", OpenMode::kUnsealed);
+  EXPECT_THAT(backup.QueryInt("SELECT SUM(LENGTH(x)) FROM a"), IsOkAndHolds(2000100));
+  EXPECT_FALSE(FileExists(path_ + ".sealed"));
+}
+
 // migrations/schema.sql is what all steps together come to. Rewrite it after adding one:
 //   ASSAY_UPDATE_GOLDEN=1 build/dev/tests/server_store_test --gtest_filter='*SchemaFile*'
 TEST_F(MigrateTest, SchemaFileIsTheSumOfTheSteps) {
