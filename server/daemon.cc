@@ -40,13 +40,20 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
   return backend;
 }
 
-// Where to reach this daemon, for scripts and tests: the port may have been chosen by the kernel.
+// Where to reach this daemon, for scripts and tests: the port may have been chosen by the kernel. A
+// full disk keeps nobody from asking: then there is no file rather than one of an earlier start.
 absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& server) {
   std::string text;
   if (!server.tcp_address().empty()) absl::StrAppend(&text, "tcp ", server.tcp_address(), "\n");
   if (!config.unix_socket_path().empty())
     absl::StrAppend(&text, "unix ", config.unix_socket_path(), "\n");
-  return WriteFileAtomic(JoinPath(config.data_directory(), "address"), text);
+  const std::string path = JoinPath(config.data_directory(), "address");
+  if (const absl::StatusOr<std::string> present = ReadFile(path); present.ok() && *present == text)
+    return absl::OkStatus();
+  const absl::Status status = WriteFileAtomic(path, text, kPrivateFile);
+  if (!absl::IsResourceExhausted(status)) return status;
+  LOG(WARNING) << "not written file=address status=\"" << status << "\"";
+  return RemoveTree(path);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
@@ -55,6 +56,8 @@ int Main() {
     std::cerr << "give the configuration: assayd --config=<file>; assay admin init writes one\n";
     return kExitUsage;
   }
+  // Also what libraries make, and whoever started us may have any.
+  umask(S_IRWXG | S_IRWXO);
   const sigset_t signals = BlockSignals();
   const absl::StatusOr<v1::ServerConfig> config = LoadServerConfig(absl::GetFlag(FLAGS_config));
   if (!config.ok()) {

@@ -44,7 +44,7 @@ std::string AgentConfig(const LaunchRequest& request, const std::string& directo
 }
 
 absl::Status WriteAgentFiles(const LaunchRequest& request, const std::string& directory) {
-  RETURN_IF_ERROR(MakeDirectories(directory));
+  RETURN_IF_ERROR(MakeDirectories(directory, kPrivateDirectory));
   RETURN_IF_ERROR(WriteFileAtomic(JoinPath(directory, "ca.crt"), request.ca_pem));
   RETURN_IF_ERROR(WriteFileAtomic(JoinPath(directory, "enrolment.token"),
                                   absl::StrCat(request.enrolment_token, "\n"), 0600));

@@ -79,7 +79,7 @@ absl::StatusOr<core::ArtifactRef> ArtifactWriter::Finish() {
 absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::string& root) {
   const std::string partial = JoinPath(root, kPartialFolder);
   RETURN_IF_ERROR(RemoveTree(partial));
-  RETURN_IF_ERROR(MakeDirectories(partial));
+  RETURN_IF_ERROR(MakeDirectories(partial, kPrivateDirectory));
   return std::unique_ptr<ArtifactStore>(new ArtifactStore(root));
 }
 
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactStore::Begin(
                      announced.file_name, "\" with ", announced.size_bytes, " was announced"));
   const std::string folder = final_path.substr(0, final_path.rfind('/'));
   if (!FileExists(folder)) {
-    RETURN_IF_ERROR(MakeDirectories(folder));
+    RETURN_IF_ERROR(MakeDirectories(folder, kPrivateDirectory));
     RETURN_IF_ERROR(FsyncFolderOf(folder));
   }
   std::string partial_path = JoinPath(JoinPath(root_, kPartialFolder), "upload_XXXXXX");

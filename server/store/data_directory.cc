@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/log.h"
 #include "common/status.h"
 
 namespace assay::store {
@@ -44,8 +45,28 @@ absl::StatusOr<std::string> ReadOrDrawSecret(const std::string& path) {
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     return absl::ErrnoToStatus(errno, "getrandom");
   std::string secret = absl::BytesToHexString(bytes);
-  RETURN_IF_ERROR(WriteFileAtomic(path, secret, 0600));
+  RETURN_IF_ERROR(WriteFileAtomic(path, secret, kPrivateFile));
   return secret;
+}
+
+// What older programs or other people have left open, and what killed ones have left over.
+// The directories of agents that were started here are theirs to care for.
+absl::Status TidyUp(const std::string& path) {
+  ASSIGN_OR_RETURN(std::vector<std::string> loose, MakePrivate(JoinPath(path, "artifacts")));
+  ASSIGN_OR_RETURN(std::vector<std::string> entries, ListDirectory(path));
+  for (std::string& entry : entries)
+    entry = JoinPath(path, entry);
+  entries.push_back(path);
+  for (const std::string& entry : entries) {
+    ASSIGN_OR_RETURN(const bool was_open, MakeEntryPrivate(entry));
+    if (was_open) loose.push_back(entry);
+  }
+  for (const std::string& entry : loose)
+    LOG(WARNING) << "tightened path=" << entry << ": group or others had permissions on it";
+  ASSIGN_OR_RETURN(const std::vector<std::string> removed, RemoveTemporaryFiles(path));
+  for (const std::string& name : removed)
+    LOG(INFO) << "removed temporary file=" << name;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -53,16 +74,17 @@ absl::StatusOr<std::string> ReadOrDrawSecret(const std::string& path) {
 absl::StatusOr<DataDirectory> DataDirectory::Open(const std::string& path) {
   DataDirectory directory;
   directory.path_ = path;
-  RETURN_IF_ERROR(MakeDirectories(path));
+  RETURN_IF_ERROR(MakeDirectories(path, kPrivateDirectory));
   RETURN_IF_ERROR(CheckFileSystem(path));
   const std::string lock_path = JoinPath(path, "lock");
-  directory.lock_ = UniqueFd(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  directory.lock_ = UniqueFd(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFile));
   if (!directory.lock_.is_open()) return absl::ErrnoToStatus(errno, lock_path);
   if (flock(directory.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return absl::ErrnoToStatus(errno, lock_path);
     return absl::FailedPreconditionError(
         absl::StrCat("data directory ", path, " is in use by another process; stop that first"));
   }
+  RETURN_IF_ERROR(TidyUp(path));
   ASSIGN_OR_RETURN(directory.secret_, ReadOrDrawSecret(JoinPath(path, "secret")));
   return directory;
 }

@@ -15,7 +15,9 @@ namespace assay::store {
 // Held locked while this lives. Movable.
 class DataDirectory {
  public:
-  // Makes the directory if needed, locks it, and draws the secret at the first time.
+  // Makes the directory if needed, locks it, and draws the secret at the first time. What is in
+  // it becomes the owner's alone, and temporary files of killed processes are removed; the log says
+  // what was changed.
   // FAILED_PRECONDITION: another process holds it, or it lies on a network file system, where
   // SQLite's write-ahead log is not safe.
   static absl::StatusOr<DataDirectory> Open(const std::string& path);

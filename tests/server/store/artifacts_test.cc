@@ -1,10 +1,15 @@
 #include "server/store/artifacts.h"
 
+#include <sys/stat.h>
+
+#include <filesystem>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "common/status.h"
 #include "server/store/data_directory.h"
+#include "server/store/store.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -90,6 +95,57 @@ TEST_F(ArtifactsTest, NoticesChangedBytes) {
   ASSERT_THAT(WriteFileAtomic(path, "jello"), IsOk());
 
   EXPECT_THAT(ReadVerified(ref.sha256), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return info.st_mode & 07777U;
+}
+
+// Whatever the umask: nobody but the owner reads submissions, hashes of tokens or logs.
+TEST(DataDirectoryTest, FilesAreTheOwnersAlone) {
+  TempDir dir;
+  const std::string data = dir.Path("data");
+  const mode_t before = umask(0);
+  const auto directory = DataDirectory::Open(data);
+  const auto artifacts = ArtifactStore::Open(directory->artifacts_path());
+  const auto ref = (*artifacts)->Put("x", "hello");
+  const auto store = Store::Open(directory->database_path());
+  umask(before);
+  ASSERT_THAT(store, IsOk());
+  ASSERT_THAT(ref, IsOk());
+
+  int file_count = 0;
+  EXPECT_EQ(ModeOf(data), 0700U);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    ++file_count;
+    EXPECT_EQ(ModeOf(entry.path()), entry.is_directory() ? 0700U : 0600U) << entry.path();
+  }
+  EXPECT_GE(file_count, 9) << "lock, secret, three of the database, four of the artifact";
+}
+
+TEST(DataDirectoryTest, TightensWhatAnOlderProgramLeftOpen) {
+  TempDir dir;
+  const std::string data = dir.Path("data");
+  const mode_t before = umask(0);
+  ASSERT_THAT(MakeDirectories(dir.Path("data/artifacts/ab")), IsOk());
+  ASSERT_THAT(MakeDirectories(dir.Path("data/w0/run")), IsOk());
+  for (const char* name : {"assay.db", "assay.db-wal", "assay.db-shm", "assay.db.v1.bak", "secret",
+                           "address", "lock", "artifacts/ab/abcd"})
+    ASSERT_THAT(WriteFileAtomic(JoinPath(data, name), ""), IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir.Path("data/address.tmp3"), ""), IsOk());
+  umask(before);
+
+  const auto directory = DataDirectory::Open(data);
+
+  ASSERT_THAT(directory, IsOk());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    if (entry.path().filename() == "run") continue;  // below an agent's directory: not ours
+    EXPECT_EQ(ModeOf(entry.path()) & 077U, 0U) << entry.path();
+  }
+  EXPECT_EQ(ModeOf(data), 0700U);
+  EXPECT_FALSE(FileExists(dir.Path("data/address.tmp3")));
 }
 
 TEST(DataDirectoryTest, AdmitsOneDaemonAndKeepsItsSecret) {
