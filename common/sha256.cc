@@ -35,11 +35,15 @@ void Sha256::Add(absl::string_view bytes) {
 }
 
 std::string Sha256::HexDigest() {
+  return absl::BytesToHexString(Digest());
+}
+
+std::string Sha256::Digest() {
   std::array<char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   CHECK(EVP_DigestFinal_ex(context_->md, reinterpret_cast<unsigned char*>(digest.data()), &size) ==
         1);
-  return absl::BytesToHexString(absl::string_view(digest.data(), size));
+  return std::string(digest.data(), size);
 }
 
 std::string Sha256Hex(absl::string_view bytes) {

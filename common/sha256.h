@@ -17,8 +17,11 @@ class Sha256 {
   Sha256();
   ~Sha256();
   void Add(absl::string_view bytes);
-  // The digest as 64 lower-case hexadecimal digits. Call once; Add nothing afterwards.
+  // The digest as 64 lower-case hexadecimal digits. Call this or Digest once; Add nothing
+  // afterwards.
   std::string HexDigest();
+  // The digest as its 32 bytes.
+  std::string Digest();
 
  private:
   struct Context;

@@ -33,11 +33,17 @@ CREATE TABLE events (
   run_id INTEGER,
   is_change INTEGER NOT NULL CHECK (is_change IN (0, 1)),
   body TEXT NOT NULL
-) STRICT;
+, lines BLOB NOT NULL DEFAULT x'', chain BLOB NOT NULL DEFAULT x'') STRICT;
 
 CREATE INDEX events_by_submission ON events (submission_id, seq) WHERE submission_id IS NOT NULL;
 
 CREATE INDEX events_of_changes ON events (seq) WHERE is_change = 1;
+
+CREATE TABLE log_identity (
+  id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),
+  identity TEXT NOT NULL,
+  is_marked INTEGER NOT NULL CHECK (is_marked IN (0, 1))
+) STRICT;
 
 CREATE TABLE "requests" (
   role TEXT NOT NULL,

@@ -58,10 +58,12 @@ absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& ser
 
 }  // namespace
 
-absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals) {
+absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool is_loss_accepted) {
   const RealClock clock;
+  runtime::RuntimeOptions options = RuntimeOptionsOf(config);
+  options.is_loss_accepted = is_loss_accepted;
   ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Runtime> runtime,
-                   runtime::Runtime::Open(&clock, RuntimeOptionsOf(config)));
+                   runtime::Runtime::Open(&clock, std::move(options)));
   const auth::Authenticator authenticator(geteuid(), LocalUsersOf(config));
   ASSIGN_OR_RETURN(api::Backend backend, MakeBackend(config, &clock, runtime.get()));
   api::RefusalLog refusals(&clock);

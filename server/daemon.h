@@ -13,7 +13,8 @@ namespace assay {
 
 // Serves until one of `signals`, which every thread must block, arrives. Then: no new commands, the
 // last commit, an answer to every call, the end. Errors are why it could not begin to serve.
-absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals);
+//   is_loss_accepted: goes on although acknowledged events are missing (server/store/store.h).
+absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool is_loss_accepted);
 
 }  // namespace assay
 

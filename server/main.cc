@@ -20,6 +20,9 @@
 
 ABSL_FLAG(std::string, config, "", "path of the configuration, a ServerConfig as text proto");
 ABSL_FLAG(bool, check_config, false, "only read and check the configuration");
+ABSL_FLAG(bool, accept_data_loss, false,
+          "start although acknowledged events are missing; the log of events records it, and ids "
+          "are not given again");
 ABSL_FLAG(bool, version, false, "print the version");
 
 namespace assay {
@@ -66,7 +69,7 @@ int Main() {
   }
   if (absl::GetFlag(FLAGS_check_config)) return 0;
   RaiseDescriptorLimit();
-  const absl::Status status = Serve(*config, signals);
+  const absl::Status status = Serve(*config, signals, absl::GetFlag(FLAGS_accept_data_loss));
   if (status.ok()) return 0;
   LOG(ERROR) << "cannot serve: " << status.message();
   return kExitFailure;

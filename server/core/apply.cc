@@ -48,6 +48,7 @@ class Applier {
   void operator()(const DatasetAdded& e);
   void operator()(const DatasetRemoved& e);
   void operator()(const AgentsLaunched& e);
+  void operator()(const DataLossAccepted& e);
 
  private:
   template <typename Map, typename Key>
@@ -360,6 +361,12 @@ void Applier::operator()(const DatasetRemoved& e) {
 
 void Applier::operator()(const AgentsLaunched&) {}
 
+void Applier::operator()(const DataLossAccepted& e) {
+  state_.last_submission = std::max(state_.last_submission, e.last_submission);
+  state_.last_run = std::max(state_.last_run, e.last_run);
+  state_.last_token = std::max(state_.last_token, e.last_token);
+}
+
 bool IsHeld(const Run& run, const State& state) {
   return std::any_of(run.nodes.begin(), run.nodes.end(), [&](const RunNode& node) {
     const auto it = state.workers.find(node.worker);
@@ -370,7 +377,9 @@ bool IsHeld(const Run& run, const State& state) {
 }  // namespace
 
 void Apply(const RecordedEvent& event, State* state) {
-  CHECK(event.seq == state->last_seq + 1) << "seq=" << event.seq;
+  const bool is_after_loss = std::holds_alternative<DataLossAccepted>(event.event);
+  CHECK(event.seq == state->last_seq + 1 || (is_after_loss && event.seq > state->last_seq))
+      << "seq=" << event.seq;
   state->last_seq = event.seq;
   std::visit(Applier(event, state), event.event);
 }

@@ -275,17 +275,31 @@ struct AgentsLaunched {
   bool operator==(const AgentsLaunched&) const = default;
 };
 
+// An operator went on although acknowledged events are missing: the database or its write-ahead log
+// was lost, damaged, or an older copy was put back. No number up to those here is given again.
+struct DataLossAccepted {
+  static constexpr absl::string_view kType = "DataLossAccepted";
+  static constexpr int kVersion = 1;
+  int64_t first_lost_seq = 0;  // 0: it is not known, or nothing of the log
+  int64_t last_lost_seq = 0;
+  int64_t last_submission = 0;
+  int64_t last_run = 0;
+  int64_t last_token = 0;
+  std::string reason;
+  bool operator==(const DataLossAccepted&) const = default;
+};
+
 using Event =
     std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
                  RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished, NodeGivenUp,
                  RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
                  RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
                  WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated, TokenRevoked,
-                 DatasetAdded, DatasetRemoved, AgentsLaunched>;
+                 DatasetAdded, DatasetRemoved, AgentsLaunched, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {
-  int64_t seq = 0;  // 1, 2, 3 ... without gaps
+  int64_t seq = 0;  // 1, 2, 3 ... without gaps, but for those that DataLossAccepted tells of
   int64_t at_us = 0;
   std::string principal;    // who caused it
   SubmissionId submission;  // that it concerns; none: none

@@ -26,6 +26,9 @@ constexpr absl::Duration kSleepMax = absl::Seconds(1);
 constexpr int64_t kCheckpointFrames = 4096;
 constexpr int64_t kCheckpointInlineFrames = 262144;
 
+// What a loss of power may take from the high-water mark (ADR 0140).
+constexpr int64_t kMarkSyncUs = 1'000'000;
+
 // Our time follows the wall clock, but never faster or slower than the monotonic one by more than a
 // tenth: a wall clock that is set forward must not make every worker look silent.
 constexpr int64_t kSlewDivisor = 10;
@@ -277,6 +280,7 @@ absl::Status CoreThread::TryBatch(std::vector<Item>* items) {
     effects.insert(effects.end(), pending.begin(), pending.end());
   }
   if (!effects.empty()) effects_(std::move(effects));
+  SyncMarkIfDue();
   CheckpointIfDue();
   return absl::OkStatus();
 }
@@ -370,6 +374,13 @@ void CoreThread::AnswerAllParked() {
   for (auto& [worker, parked] : parked_)
     parked.callback(core::Reply(core::SynchronizeReply{core_.DesiredFor(worker), true}));
   parked_.clear();
+}
+
+void CoreThread::SyncMarkIfDue() {
+  if (last_now_us_ - mark_synced_at_us_ < kMarkSyncUs) return;
+  mark_synced_at_us_ = last_now_us_;
+  if (const absl::Status status = parts_.store->SyncMark(); !status.ok())
+    LOG(ERROR) << "high-water mark not synced status=\"" << status << "\"";
 }
 
 void CoreThread::CheckpointIfDue() {

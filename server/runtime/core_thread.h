@@ -140,6 +140,7 @@ class CoreThread {
   // Ends the parked calls of workers whose certificates were revoked.
   void RefuseParked(const std::vector<std::string>& revoked);
   void AnswerAllParked();
+  void SyncMarkIfDue();
   void CheckpointIfDue();
   absl::Duration TimeToWait();
   int64_t NowUs();
@@ -155,6 +156,7 @@ class CoreThread {
   bool are_effects_due_ = true;           // all that are outstanding: at the start, or after a loss
   MonoTime last_mono_;
   int64_t last_now_us_ = 0;
+  int64_t mark_synced_at_us_ = 0;
 
   Mutex mutex_;
   CondVar wake_;

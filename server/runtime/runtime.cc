@@ -37,7 +37,11 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   ASSIGN_OR_RETURN(parts->rules, LoadRuleBook(options.round_paths));
   ASSIGN_OR_RETURN(parts->artifacts, store::ArtifactStore::Open(parts->directory.artifacts_path()));
   const std::string database = parts->directory.database_path();
-  ASSIGN_OR_RETURN(parts->store, store::Store::Open(database));
+  ASSIGN_OR_RETURN(
+      parts->store,
+      store::Store::Open(database, {.is_database_expected = parts->directory.is_database_expected(),
+                                    .is_loss_accepted = options.is_loss_accepted,
+                                    .now_us = absl::ToUnixMicros(clock->Wall())}));
   ASSIGN_OR_RETURN(parts->checkpointer, store::Checkpointer::Open(database));
   ASSIGN_OR_RETURN(core::State state, parts->store->Load());
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> lookups, store::Reader::Open(database));
@@ -53,7 +57,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
             << " workers=" << state.workers.size() << " last_seq=" << state.last_seq;
 
   core::Policy policy = std::move(options.policy);
-  policy.secret = parts->directory.secret();
+  ASSIGN_OR_RETURN(policy.secret, parts->directory.Secret());
   CoreThreadOptions thread_options = options.core_thread;
   thread_options.park_max_us =
       std::min(thread_options.park_max_us, std::max<int64_t>(policy.suspect_after_us / 2, 1));

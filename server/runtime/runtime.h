@@ -26,6 +26,8 @@ namespace assay::runtime {
 struct RuntimeOptions {
   std::string data_directory;
   std::vector<std::string> round_paths;
+  // Goes on although acknowledged events are missing (store.h).
+  bool is_loss_accepted = false;
   core::Policy policy;  // its secret is filled in from the data directory
   CoreThreadOptions core_thread;
   Effects::Launch launch;  // may be null
@@ -37,7 +39,7 @@ class Runtime {
   // Locks the data directory, opens (creates, migrates) the database, loads the state and starts
   // all threads. `clock` must outlive it. FAILED_PRECONDITION: another daemon has the directory,
   // the database is newer than this program, or the file system is not local. INVALID_ARGUMENT: a
-  // round file is wrong. DATA_LOSS: the database is damaged.
+  // round file is wrong. DATA_LOSS: the database is damaged, or is not what was acknowledged.
   static absl::StatusOr<std::unique_ptr<Runtime>> Open(const Clock* clock, RuntimeOptions options);
   ~Runtime();
 

@@ -18,7 +18,6 @@
 namespace assay::store {
 namespace {
 
-constexpr char kPartialFolder[] = "partial";
 constexpr int64_t kPieceBytes = 256 << 10;
 
 absl::Status CheckDigest(const std::string& sha256) {

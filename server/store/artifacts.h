@@ -19,6 +19,9 @@
 
 namespace assay::store {
 
+// Where uploads are until they are finished, in the folder of artifacts.
+inline constexpr char kPartialFolder[] = "partial";
+
 // The largest artifact that is taken.
 inline constexpr int64_t kArtifactBytesMax = 4LL << 30;
 

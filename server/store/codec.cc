@@ -198,6 +198,16 @@ void Fields(A& a, T& v) {
   a("worker_count", v.worker_count);
   a("error", v.error);
 }
+
+template <class A, Is<DataLossAccepted> T>
+void Fields(A& a, T& v) {
+  a("first_lost_seq", v.first_lost_seq);
+  a("last_lost_seq", v.last_lost_seq);
+  a("last_submission", v.last_submission);
+  a("last_run", v.last_run);
+  a("last_token", v.last_token);
+  a("reason", v.reason);
+}
 }  // namespace assay::core
 
 namespace assay::store {

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <sys/statfs.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -14,9 +15,12 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "server/store/artifacts.h"
 
 namespace assay::store {
 namespace {
+
+constexpr char kSecretName[] = "secret";
 
 // f_type of file systems that are shared between hosts: statfs(2) and the kernels' sources.
 struct SharedFileSystem {
@@ -39,14 +43,12 @@ absl::Status CheckFileSystem(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadOrDrawSecret(const std::string& path) {
-  if (FileExists(path)) return ReadFile(path);
-  std::string bytes(32, '\0');
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    return absl::ErrnoToStatus(errno, "getrandom");
-  std::string secret = absl::BytesToHexString(bytes);
-  RETURN_IF_ERROR(WriteFileAtomic(path, secret, kPrivateFile));
-  return secret;
+// Whether artifacts were uploaded. An empty folder is made before the database.
+absl::StatusOr<bool> HasArtifacts(const std::string& path) {
+  if (!FileExists(path)) return false;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return name != kPartialFolder; });
 }
 
 // What older programs or other people have left open, and what killed ones have left over.
@@ -85,8 +87,20 @@ absl::StatusOr<DataDirectory> DataDirectory::Open(const std::string& path) {
         absl::StrCat("data directory ", path, " is in use by another process; stop that first"));
   }
   RETURN_IF_ERROR(TidyUp(path));
-  ASSIGN_OR_RETURN(directory.secret_, ReadOrDrawSecret(JoinPath(path, "secret")));
+  ASSIGN_OR_RETURN(const bool has_artifacts, HasArtifacts(directory.artifacts_path()));
+  directory.is_database_expected_ = has_artifacts || FileExists(JoinPath(path, kSecretName));
   return directory;
+}
+
+absl::StatusOr<std::string> DataDirectory::Secret() const {
+  const std::string path = JoinPath(path_, kSecretName);
+  if (FileExists(path)) return ReadFile(path);
+  std::string bytes(32, '\0');
+  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return absl::ErrnoToStatus(errno, "getrandom");
+  std::string secret = absl::BytesToHexString(bytes);
+  RETURN_IF_ERROR(WriteFileAtomic(path, secret, kPrivateFile));
+  return secret;
 }
 
 }  // namespace assay::store

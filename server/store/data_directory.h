@@ -15,7 +15,7 @@ namespace assay::store {
 // Held locked while this lives. Movable.
 class DataDirectory {
  public:
-  // Makes the directory if needed, locks it, and draws the secret at the first time. What is in
+  // Makes the directory if needed and locks it. What is in
   // it becomes the owner's alone, and temporary files of killed processes are removed; the log says
   // what was changed.
   // FAILED_PRECONDITION: another process holds it, or it lies on a network file system, where
@@ -25,12 +25,15 @@ class DataDirectory {
   const std::string& path() const { return path_; }
   std::string database_path() const { return JoinPath(path_, "assay.db"); }
   std::string artifacts_path() const { return JoinPath(path_, "artifacts"); }
-  // Random, made once, readable by the owner alone. See core::Policy.
-  const std::string& secret() const { return secret_; }
+  // Whether there is something that only a database can have come with: a secret, or artifacts.
+  bool is_database_expected() const { return is_database_expected_; }
+  // Random, drawn at the first call, readable by the owner alone. See core::Policy. To be called
+  // when there is a database: a secret is a sign of one.
+  absl::StatusOr<std::string> Secret() const;
 
  private:
   std::string path_;
-  std::string secret_;
+  bool is_database_expected_ = false;
   UniqueFd lock_;
 };
 

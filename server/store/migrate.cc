@@ -13,10 +13,13 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "server/store/chain_rows.h"
 #include "server/store/checked_vfs.h"
 
 namespace assay::store {
 namespace {
+
+constexpr absl::string_view kChainEvents = "0004_chain_events.sql";
 
 absl::Status BackUp(Db* db, const std::string& path, int64_t version) {
   const std::string backup_path = absl::StrCat(path, ".v", version, ".bak");
@@ -78,7 +81,12 @@ absl::Status Migrate(Db* db, const std::string& path, std::span<const Migration>
   for (int64_t step = version; step < known; ++step) {
     const Migration& migration = migrations[static_cast<size_t>(step)];
     const std::string sql = absl::StrCat(migration.sql, "\nPRAGMA user_version = ", step + 1, ";");
-    RETURN_IF_ERROR(Annotate(db->Transact([&] { return db->Exec(sql); }), migration.name));
+    const auto apply = [&]() -> absl::Status {
+      RETURN_IF_ERROR(db->Exec(sql));
+      // What SQL cannot do.
+      return migration.name == kChainEvents ? ChainStoredEvents(db) : absl::OkStatus();
+    };
+    RETURN_IF_ERROR(Annotate(db->Transact(apply), migration.name));
     LOG(INFO) << "migrated name=" << migration.name;
   }
   return absl::OkStatus();

@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 
@@ -177,6 +180,7 @@ absl::StatusOr<Db> Db::Open(const std::string& path, OpenMode mode) {
                                    is_checked ? CheckedVfs() : nullptr);
   Db db;
   db.db_.reset(handle);
+  db.wal_path_ = path + "-wal";
   if (code != SQLITE_OK) return Annotate(ToStatus(handle, code), path);
   if (absl::Status status = db.Configure(mode); !status.ok()) return Annotate(status, path);
   return db;
@@ -252,9 +256,20 @@ sqlite3_file* Db::file() {
   return file;
 }
 
+WalExtent Db::wal_extent() {
+  if (wal_frames() == 0) return {};
+  if (!wal_.is_open()) wal_ = UniqueFd(open(wal_path_.c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<unsigned char, 8> salts{};
+  constexpr off_t kSaltOffset = 16;
+  if (pread(wal_.get(), salts.data(), salts.size(), kSaltOffset) != std::ssize(salts)) return {};
+  return {ReadBig32(salts.data()), ReadBig32(salts.data() + 4), wal_frames()};
+}
+
 absl::Status Db::Checkpoint() {
+  int frames = 0;
   const int code =
-      sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+      sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &frames, nullptr);
+  if (code == SQLITE_OK && frames >= 0) *wal_frames_ = frames;
   return ToStatus(db_.get(), code);
 }
 

@@ -14,6 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/file.h"
+#include "server/store/mark.h"
+
 struct sqlite3;
 struct sqlite3_file;
 struct sqlite3_stmt;
@@ -118,8 +121,11 @@ class Db {
   // The file itself, for reading it past the cache of this connection. Not for writing.
   sqlite3_file* file();
 
-  // Frames in the write-ahead log after the last commit of this connection.
+  // Frames in the write-ahead log after the last commit or checkpoint of this connection.
   int64_t wal_frames() const { return *wal_frames_; }
+
+  // Those frames, and how to know the log that they are in. After a commit of this connection.
+  WalExtent wal_extent();
 
   // Copies what the write-ahead log holds into the database, as far as readers allow, without
   // keeping a writer out.
@@ -135,6 +141,8 @@ class Db {
 
   absl::Status Configure(OpenMode mode);
 
+  std::string wal_path_;
+  UniqueFd wal_;  // opened at need; SQLite has no locks on it that closing it would drop
   std::unique_ptr<int64_t> wal_frames_ = std::make_unique<int64_t>(0);
   std::unique_ptr<sqlite3, Close> db_;
 };

@@ -13,18 +13,19 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
-#include "server/core/apply.h"
+#include "server/store/chain.h"
 #include "server/store/codec.h"
-#include "server/store/migrate.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
+#include "server/store/store_statements.h"
 
 namespace assay::store {
 namespace {
 
 constexpr char kInsertEvent[] =
     "INSERT INTO events (seq, at_us, type, version, principal, submission_id, run_id, is_change, "
-    "body) VALUES (?1, ?2, ?3, ?4, ?5, NULLIF(?6, 0), NULLIF(?7, 0), ?8, ?9)";
+    "body, lines, chain) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, NULLIF(?6, 0), NULLIF(?7, 0), ?8, ?9, ?10, ?11)";
 constexpr char kInsertRunEvent[] =
     "INSERT INTO run_events (run_id, ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, "
     "receive_us, finding, is_late, is_attributed) "
@@ -72,19 +73,7 @@ constexpr char kUpsertCounter[] =
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
 constexpr char kSelectRun[] = "SELECT body FROM runs WHERE id = ?1";
-constexpr char kSelectCounters[] = "SELECT name, value FROM counters";
-// Submissions that live: those that have not ended, and those of which a worker holds a run.
-constexpr char kSelectSubmissions[] =
-    "SELECT body FROM submissions WHERE state IN ('OPEN', 'RUNNING', 'CHECKING') "
-    "UNION ALL SELECT body FROM submissions WHERE state IN ('VALID', 'INVALID', 'CANCELLED') AND "
-    "id IN (SELECT submission_id FROM runs JOIN workers ON workers.run_id = runs.id)";
 constexpr char kSelectRunsOf[] = "SELECT body FROM runs WHERE submission_id = ?1 ORDER BY number";
-constexpr char kSelectWorkers[] = "SELECT body FROM workers";
-constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
-constexpr char kSelectTokens[] = "SELECT body FROM tokens";
-constexpr char kSelectRequests[] =
-    "SELECT role, organization, principal, request_id, made FROM requests";
-
 // What people did or must know, for the audit; the rest is what runs and workers do by themselves.
 struct IsChange {
   template <typename E>
@@ -98,67 +87,49 @@ struct IsChange {
   }
 };
 
-absl::Status DecodeInto(const Stmt& stmt, core::State* state) {
-  ASSIGN_OR_RETURN(const core::Submission submission, DecodeSubmission(stmt.Text(0)));
-  state->submissions[submission.id] = submission;
-  return absl::OkStatus();
-}
-
-// Calls `take` for each row.
-template <typename Take>
-absl::Status ForEachRow(Db* db, absl::string_view sql, Take take) {
-  ASSIGN_OR_RETURN(Stmt stmt, db->Prepare(sql));
-  while (true) {
-    ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
-    if (!is_row) return absl::OkStatus();
-    RETURN_IF_ERROR(take(stmt));
-  }
-}
-
 }  // namespace
 
-struct Store::Statements {
-  std::string path;
-  Db db;
-  Stmt insert_event, insert_run_event, upsert_submission, upsert_run, upsert_node, insert_artifact,
-      upsert_worker, upsert_dataset, delete_dataset, upsert_token, insert_request, delete_request,
-      upsert_counter, select_run, select_runs_of, select_nodes;
-
-  absl::Status Prepare() {
-    const std::pair<Stmt*, const char*> all[] = {
-        {&insert_event, kInsertEvent},
-        {&insert_run_event, kInsertRunEvent},
-        {&upsert_submission, kUpsertSubmission},
-        {&upsert_run, kUpsertRun},
-        {&upsert_node, kUpsertNode},
-        {&insert_artifact, kInsertArtifact},
-        {&upsert_worker, kUpsertWorker},
-        {&upsert_dataset, kUpsertDataset},
-        {&delete_dataset, kDeleteDataset},
-        {&upsert_token, kUpsertToken},
-        {&insert_request, kInsertRequest},
-        {&delete_request, kDeleteRequest},
-        {&upsert_counter, kUpsertCounter},
-        {&select_run, kSelectRun},
-        {&select_runs_of, kSelectRunsOf},
-        {&select_nodes, kSelectNodes},
-    };
-    for (const auto& [stmt, sql] : all) {
-      ASSIGN_OR_RETURN(*stmt, db.Prepare(sql));
-    }
-    return absl::OkStatus();
+absl::Status Store::Statements::Prepare() {
+  const std::pair<Stmt*, const char*> all[] = {
+      {&insert_event, kInsertEvent},
+      {&insert_run_event, kInsertRunEvent},
+      {&upsert_submission, kUpsertSubmission},
+      {&upsert_run, kUpsertRun},
+      {&upsert_node, kUpsertNode},
+      {&insert_artifact, kInsertArtifact},
+      {&upsert_worker, kUpsertWorker},
+      {&upsert_dataset, kUpsertDataset},
+      {&delete_dataset, kDeleteDataset},
+      {&upsert_token, kUpsertToken},
+      {&insert_request, kInsertRequest},
+      {&delete_request, kDeleteRequest},
+      {&upsert_counter, kUpsertCounter},
+      {&select_run, kSelectRun},
+      {&select_runs_of, kSelectRunsOf},
+      {&select_nodes, kSelectNodes},
+  };
+  for (const auto& [stmt, sql] : all) {
+    ASSIGN_OR_RETURN(*stmt, db.Prepare(sql));
   }
-};
+  return absl::OkStatus();
+}
 
 // Writes one outcome inside a transaction: events as they come, rows once at the end, since a row
 // may be touched many times.
 class Store::Writer {
  public:
-  Writer(Statements* statements, const core::State& state) : sql_(*statements), state_(state) {}
+  // `chain` is that of the last event, and becomes that of the last one written.
+  Writer(Statements* statements, const core::State& state, std::string* chain)
+      : sql_(*statements), state_(state), chain_(*chain) {}
 
   absl::Status Write(const core::Outcome& outcome) {
+    auto lines = outcome.run_events.begin();
     for (const core::RecordedEvent& event : outcome.events) {
-      RETURN_IF_ERROR(WriteEvent(event));
+      // The core gives them in pairs, in the same order.
+      const bool has_lines = std::holds_alternative<core::RunEventsAppended>(event.event);
+      if (has_lines && lines == outcome.run_events.end())
+        return absl::InternalError(absl::StrCat("event ", event.seq, " has no lines"));
+      RETURN_IF_ERROR(WriteEvent(event, has_lines ? Encode(SealOf(*lines++)) : ""));
       RETURN_IF_ERROR(std::visit([&](const auto& e) { return Touch(event, e); }, event.event));
     }
     RETURN_IF_ERROR(WriteTouched());
@@ -168,11 +139,42 @@ class Store::Writer {
   }
 
  private:
-  absl::Status WriteEvent(const core::RecordedEvent& event) {
+  absl::Status WriteEvent(const core::RecordedEvent& event, const std::string& lines) {
     const int version = std::visit([](const auto& e) { return e.kVersion; }, event.event);
-    return sql_.insert_event.Run(event.seq, event.at_us, core::TypeOf(event.event), version,
-                                 event.principal, event.submission.number, event.run.number,
-                                 std::visit(IsChange{}, event.event), EncodeEvent(event.event));
+    const std::string body = EncodeEvent(event.event);
+    const ChainedEvent row = {.seq = event.seq,
+                              .at_us = event.at_us,
+                              .type = core::TypeOf(event.event),
+                              .version = version,
+                              .principal = event.principal,
+                              .submission = event.submission.number,
+                              .run = event.run.number,
+                              .is_change = std::visit(IsChange{}, event.event),
+                              .body = body,
+                              .lines = lines};
+    chain_ = ChainHash(chain_, row);
+    return sql_.insert_event.Run(row.seq, row.at_us, row.type, row.version, row.principal,
+                                 row.submission, row.run, row.is_change, row.body, Blob{row.lines},
+                                 Blob{chain_});
+  }
+
+  static LinesSeal SealOf(const core::RunEventBatch& batch) {
+    LinesSealer sealer;
+    for (const core::RunEvent& event : batch.events) {
+      const std::string finding = event.finding.has_value() ? Encode(*event.finding) : "";
+      sealer.Add({.ordinal = event.order,
+                  .node_rank = event.node_rank,
+                  .seq = event.seq,
+                  .kind = static_cast<int>(event.kind),
+                  .line = event.line,
+                  .text = event.text,
+                  .wall_us = event.wall_us,
+                  .mono_ns = event.mono_ns,
+                  .receive_us = event.receive_us,
+                  .finding = finding,
+                  .is_late = event.is_late});
+    }
+    return sealer.Finish();
   }
 
   absl::Status WriteRunEvents(const core::RunEventBatch& batch) {
@@ -288,6 +290,7 @@ class Store::Writer {
     return sql_.delete_dataset.Run(e.dataset);
   }
   absl::Status Touch(const Record&, const core::AgentsLaunched&) { return absl::OkStatus(); }
+  absl::Status Touch(const Record&, const core::DataLossAccepted&) { return absl::OkStatus(); }
 
   absl::Status WriteRequest(const core::RequestKey& key, const std::string& made) {
     return sql_.insert_request.Run(key.standing.role, key.standing.organization, key.principal,
@@ -361,6 +364,7 @@ class Store::Writer {
 
   Statements& sql_;
   const core::State& state_;
+  std::string& chain_;
   std::set<core::SubmissionId> submissions_;
   std::set<core::RunId> runs_;
   std::set<std::pair<core::RunId, int32_t>> nodes_;
@@ -368,19 +372,6 @@ class Store::Writer {
   std::set<core::TokenId> tokens_;
   std::vector<core::ArtifactRecorded> artifacts_;
 };
-
-Store::Store(std::unique_ptr<Statements> statements) : statements_(std::move(statements)) {}
-Store::~Store() = default;
-
-absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path) {
-  auto statements = std::make_unique<Statements>();
-  statements->path = path;
-  RETURN_IF_ERROR(AddPageChecksums(path));
-  ASSIGN_OR_RETURN(statements->db, Db::Open(path, OpenMode::kReadWriteCreate));
-  RETURN_IF_ERROR(Migrate(&statements->db, path, EmbeddedMigrations()));
-  RETURN_IF_ERROR(statements->Prepare());
-  return std::unique_ptr<Store>(new Store(std::move(statements)));
-}
 
 absl::Status Store::SaveCounters(const core::State& state) {
   struct Counter {
@@ -402,77 +393,21 @@ absl::Status Store::SaveCounters(const core::State& state) {
 
 absl::Status Store::Commit(const core::Outcome& outcome, const core::State& state) {
   if (outcome.events.empty()) return absl::OkStatus();
+  std::string chain = head_.chain;
   absl::Status status = statements_->db.Transact([&] {
-    RETURN_IF_ERROR(Writer(statements_.get(), state).Write(outcome));
+    RETURN_IF_ERROR(Writer(statements_.get(), state, &chain).Write(outcome));
     return SaveCounters(state);
   });
   // What was saved is gone with the transaction.
   if (!status.ok()) saved_last_submission_ = saved_last_run_ = saved_last_token_ = -1;
-  return Annotate(status, "commit");
-}
-
-absl::StatusOr<core::Run> Store::LoadRun(core::RunId id) {
-  Stmt& select = statements_->select_run;
-  RETURN_IF_ERROR(select.Bind(id.number));
-  ASSIGN_OR_RETURN(const bool is_row, select.Step());
-  if (!is_row) return absl::NotFoundError(absl::StrCat("there is no run ", id.ToString()));
-  absl::StatusOr<core::Run> run = ReadRun(select, 0, &statements_->select_nodes);
-  select.Rewind();
-  return run;
-}
-
-absl::StatusOr<core::State> Store::Load() {
-  Db* db = &statements_->db;
-  core::State state;
-  ASSIGN_OR_RETURN(state.last_seq, db->QueryInt("SELECT COALESCE(MAX(seq), 0) FROM events"));
-  RETURN_IF_ERROR(ForEachRow(db, kSelectCounters, [&](const Stmt& stmt) {
-    if (stmt.Text(0) == "last_submission") state.last_submission = stmt.Int(1);
-    if (stmt.Text(0) == "last_run") state.last_run = stmt.Int(1);
-    if (stmt.Text(0) == "last_token") state.last_token = stmt.Int(1);
-    return absl::OkStatus();
-  }));
-  RETURN_IF_ERROR(ForEachRow(db, kSelectSubmissions,
-                             [&](const Stmt& stmt) { return DecodeInto(stmt, &state); }));
-  Stmt& select_runs = statements_->select_runs_of;
-  for (const auto& [id, submission] : state.submissions) {
-    RETURN_IF_ERROR(select_runs.Bind(id.number));
-    while (true) {
-      ASSIGN_OR_RETURN(const bool is_row, select_runs.Step());
-      if (!is_row) break;
-      ASSIGN_OR_RETURN(core::Run run, ReadRun(select_runs, 0, &statements_->select_nodes));
-      const core::RunId run_id = run.id;
-      state.runs.emplace(run_id, std::move(run));
-    }
-  }
-  RETURN_IF_ERROR(ForEachRow(db, kSelectWorkers, [&](const Stmt& stmt) {
-    ASSIGN_OR_RETURN(core::Worker worker, DecodeWorker(stmt.Text(0)));
-    state.workers[worker.name] = worker;
-    return absl::OkStatus();
-  }));
-  RETURN_IF_ERROR(ForEachRow(db, kSelectDatasets, [&](const Stmt& stmt) {
-    ASSIGN_OR_RETURN(core::Dataset dataset, DecodeDataset(stmt.Text(0)));
-    state.datasets[dataset.id] = dataset;
-    return absl::OkStatus();
-  }));
-  RETURN_IF_ERROR(ForEachRow(db, kSelectTokens, [&](const Stmt& stmt) {
-    ASSIGN_OR_RETURN(const core::Token token, DecodeToken(stmt.Text(0)));
-    state.tokens[token.id] = token;
-    return absl::OkStatus();
-  }));
-  RETURN_IF_ERROR(ForEachRow(db, kSelectRequests, [&](const Stmt& stmt) {
-    const auto text = [&stmt](int column) { return std::string(stmt.Text(column)); };
-    state.requests[{{text(0), text(1)}, text(2), text(3)}] = text(4);
-    return absl::OkStatus();
-  }));
-  for (const auto& [id, submission] : state.submissions) {
-    for (const core::RunId run : submission.runs) {
-      if (state.runs.count(run) == 0)
-        return absl::DataLossError(
-            absl::StrCat("submission ", id.ToString(), " has no row of run ", run.ToString()));
-    }
-  }
-  core::Index(&state);
-  return state;
+  RETURN_IF_ERROR(Annotate(status, "commit"));
+  head_.seq = outcome.events.back().seq;
+  head_.chain = std::move(chain);
+  head_.last_submission = state.last_submission;
+  head_.last_run = state.last_run;
+  head_.last_token = state.last_token;
+  WriteMark();
+  return absl::OkStatus();
 }
 
 int64_t Store::wal_frames() const {

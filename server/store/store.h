@@ -6,22 +6,40 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "server/core/core.h"
 #include "server/core/types.h"
+#include "server/store/mark.h"
 
 namespace assay::store {
+
+// The high-water mark that belongs to the database at `database_path`: "mark" in its folder.
+std::string MarkPath(const std::string& database_path);
+
+struct OpenOptions {
+  // Something is there that only an older database can have come with: no database is then a loss.
+  bool is_database_expected = false;
+  // Goes on although acknowledged events are missing: says so in the log of events, and gives no
+  // number again that the high-water mark knows of.
+  bool is_loss_accepted = false;
+  int64_t now_us = 0;  // when that was
+};
 
 // Not thread-safe, but may move between threads.
 class Store {
  public:
-  // Opens the database at `path`, creates and migrates it as needed.
-  // FAILED_PRECONDITION if it is newer than this program; DATA_LOSS if it is damaged.
-  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path);
+  // Opens the database at `path`, creates and migrates it as needed, and compares it with the
+  // high-water mark beside it (mark.h).
+  // FAILED_PRECONDITION if it is newer than this program. DATA_LOSS if it is damaged, or if it is
+  // not what was acknowledged; then the message says what is missing and what to do.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
+                                                     const OpenOptions& options = {});
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -39,6 +57,10 @@ class Store {
   // row, INTERNAL if the schema does not allow it: nothing has changed. Any other error leaves it
   // open what is on disk: the process has to start again.
   absl::Status Commit(const core::Outcome& outcome, const core::State& state);
+
+  // Brings the high-water mark to stable storage: it is written at each commit, so that it outlives
+  // the process, but only this makes it outlive a loss of power.
+  absl::Status SyncMark();
 
   // Frames (pages of 4 KiB) in the write-ahead log. Let a Checkpointer work when there are many.
   int64_t wal_frames() const;
@@ -60,8 +82,17 @@ class Store {
   explicit Store(std::unique_ptr<Statements> statements);
 
   absl::Status SaveCounters(const core::State& state);
+  // Both give what is missing or different, a line each.
+  absl::StatusOr<std::vector<std::string>> LoadHead(const std::optional<Mark>& mark);
+  absl::StatusOr<std::vector<std::string>> CompareWith(const Mark& mark);
+  absl::Status RecordLoss(const std::vector<std::string>& losses, const std::optional<Mark>& mark,
+                          int64_t now_us);
+  absl::Status OpenMark(const std::optional<Mark>& previous);
+  void WriteMark();
 
   const std::unique_ptr<Statements> statements_;
+  Mark head_;  // the end of the event log, as last committed
+  std::unique_ptr<MarkFile> mark_;
   // As last committed: counters are written when they change.
   int64_t saved_last_submission_ = -1;
   int64_t saved_last_run_ = -1;

@@ -154,12 +154,12 @@ TEST(DataDirectoryTest, AdmitsOneDaemonAndKeepsItsSecret) {
   {
     auto first = DataDirectory::Open(dir.Path("data"));
     ASSERT_THAT(first, IsOk());
-    secret = first->secret();
+    secret = *first->Secret();
     EXPECT_EQ(secret.size(), 64u);
     EXPECT_THAT(DataDirectory::Open(dir.Path("data")),
                 StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("in use")));
   }
-  EXPECT_EQ(DataDirectory::Open(dir.Path("data"))->secret(), secret);
+  EXPECT_THAT(DataDirectory::Open(dir.Path("data"))->Secret(), IsOkAndHolds(secret));
 }
 
 }  // namespace

@@ -98,6 +98,7 @@ std::vector<Event> OneOfEach() {
       DatasetAdded{core::testing::SomeDataset()},
       DatasetRemoved{"cosmo32"},
       AgentsLaunched{3, "error"},
+      DataLossAccepted{3, 4, 5, 6, 7, "the log was damaged"},
   };
 }
 

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/file.h"
 #include "common/log.h"
 #include "server/store/codec.h"
 #include "server/store/reader.h"
@@ -173,8 +174,11 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
                 "SELECT principal, request_id, made FROM requests; "
                 "DROP TABLE requests; ALTER TABLE first RENAME TO requests"),
         IsOk());
-    ASSERT_THAT(db.Exec("PRAGMA user_version = 1"), IsOk());
+    ASSERT_THAT(db.Exec("DROP TABLE log_identity; ALTER TABLE events DROP COLUMN chain;"
+                        "ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1"),
+                IsOk());
   }
+  ASSERT_THAT(RemoveTree(dir_.Path("mark")), IsOk());
 
   store_ = *Store::Open(path_);
 

@@ -1,0 +1,113 @@
+// Reading back what Commit has written.
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+#include "server/core/apply.h"
+#include "server/store/codec.h"
+#include "server/store/rows.h"
+#include "server/store/store.h"
+#include "server/store/store_statements.h"
+
+namespace assay::store {
+namespace {
+
+constexpr char kSelectCounters[] = "SELECT name, value FROM counters";
+// Submissions that live: those that have not ended, and those of which a worker holds a run.
+constexpr char kSelectSubmissions[] =
+    "SELECT body FROM submissions WHERE state IN ('OPEN', 'RUNNING', 'CHECKING') "
+    "UNION ALL SELECT body FROM submissions WHERE state IN ('VALID', 'INVALID', 'CANCELLED') AND "
+    "id IN (SELECT submission_id FROM runs JOIN workers ON workers.run_id = runs.id)";
+constexpr char kSelectWorkers[] = "SELECT body FROM workers";
+constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
+constexpr char kSelectTokens[] = "SELECT body FROM tokens";
+constexpr char kSelectRequests[] =
+    "SELECT role, organization, principal, request_id, made FROM requests";
+
+absl::Status DecodeInto(const Stmt& stmt, core::State* state) {
+  ASSIGN_OR_RETURN(const core::Submission submission, DecodeSubmission(stmt.Text(0)));
+  state->submissions[submission.id] = submission;
+  return absl::OkStatus();
+}
+
+// Calls `take` for each row.
+template <typename Take>
+absl::Status ForEachRow(Db* db, absl::string_view sql, Take take) {
+  ASSIGN_OR_RETURN(Stmt stmt, db->Prepare(sql));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
+    if (!is_row) return absl::OkStatus();
+    RETURN_IF_ERROR(take(stmt));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<core::Run> Store::LoadRun(core::RunId id) {
+  Stmt& select = statements_->select_run;
+  RETURN_IF_ERROR(select.Bind(id.number));
+  ASSIGN_OR_RETURN(const bool is_row, select.Step());
+  if (!is_row) return absl::NotFoundError(absl::StrCat("there is no run ", id.ToString()));
+  absl::StatusOr<core::Run> run = ReadRun(select, 0, &statements_->select_nodes);
+  select.Rewind();
+  return run;
+}
+
+absl::StatusOr<core::State> Store::Load() {
+  Db* db = &statements_->db;
+  core::State state;
+  ASSIGN_OR_RETURN(state.last_seq, db->QueryInt("SELECT COALESCE(MAX(seq), 0) FROM events"));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectCounters, [&](const Stmt& stmt) {
+    if (stmt.Text(0) == "last_submission") state.last_submission = stmt.Int(1);
+    if (stmt.Text(0) == "last_run") state.last_run = stmt.Int(1);
+    if (stmt.Text(0) == "last_token") state.last_token = stmt.Int(1);
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectSubmissions,
+                             [&](const Stmt& stmt) { return DecodeInto(stmt, &state); }));
+  Stmt& select_runs = statements_->select_runs_of;
+  for (const auto& [id, submission] : state.submissions) {
+    RETURN_IF_ERROR(select_runs.Bind(id.number));
+    while (true) {
+      ASSIGN_OR_RETURN(const bool is_row, select_runs.Step());
+      if (!is_row) break;
+      ASSIGN_OR_RETURN(core::Run run, ReadRun(select_runs, 0, &statements_->select_nodes));
+      const core::RunId run_id = run.id;
+      state.runs.emplace(run_id, std::move(run));
+    }
+  }
+  RETURN_IF_ERROR(ForEachRow(db, kSelectWorkers, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(core::Worker worker, DecodeWorker(stmt.Text(0)));
+    state.workers[worker.name] = worker;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectDatasets, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(core::Dataset dataset, DecodeDataset(stmt.Text(0)));
+    state.datasets[dataset.id] = dataset;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectTokens, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(const core::Token token, DecodeToken(stmt.Text(0)));
+    state.tokens[token.id] = token;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectRequests, [&](const Stmt& stmt) {
+    const auto text = [&stmt](int column) { return std::string(stmt.Text(column)); };
+    state.requests[{{text(0), text(1)}, text(2), text(3)}] = text(4);
+    return absl::OkStatus();
+  }));
+  for (const auto& [id, submission] : state.submissions) {
+    for (const core::RunId run : submission.runs) {
+      if (state.runs.count(run) == 0)
+        return absl::DataLossError(
+            absl::StrCat("submission ", id.ToString(), " has no row of run ", run.ToString()));
+    }
+  }
+  core::Index(&state);
+  return state;
+}
+
+}  // namespace assay::store
