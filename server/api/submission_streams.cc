@@ -16,7 +16,6 @@ namespace {
 
 // Messages of one fetch: what a slow client keeps in memory.
 constexpr int32_t kPageEvents = 100;
-constexpr int64_t kChunkBytes = 64 << 10;
 
 // A stream that is woken by commits.
 template <typename Message>
@@ -205,7 +204,7 @@ class Download final : public PullStream<v1::ArtifactChunk> {
       const absl::Status visible =
           CheckVisible(identity_, kDownload, organization, absl::StrCat("artifacts/", sha256_));
       if (!visible.ok()) return Refuse(visible);
-      Start();
+      Open();
     });
   }
 
@@ -213,22 +212,29 @@ class Download final : public PullStream<v1::ArtifactChunk> {
   absl::Status MayContinue() const override { return backend_->guard->Recheck(identity_); }
   void Fetch(Fetched fetched) override {
     backend_->queries->ReadArtifact(
-        sha256_, offset_, kChunkBytes,
-        [this, fetched = std::move(fetched)](absl::StatusOr<std::string> bytes) mutable {
+        reading_, [fetched = std::move(fetched)](absl::StatusOr<std::string> bytes) mutable {
           if (!bytes.ok()) return fetched(bytes.status());
           Page page;
           page.is_end = bytes->empty();
-          offset_ += std::ssize(*bytes);
           if (!page.is_end) page.messages.emplace_back().set_data(*std::move(bytes));
           fetched(std::move(page));
         });
   }
 
  private:
+  void Open() {
+    backend_->queries->OpenArtifact(
+        sha256_, [this](absl::StatusOr<runtime::Queries::ArtifactReading> reading) {
+          if (!reading.ok()) return Refuse(reading.status());
+          reading_ = *std::move(reading);
+          Start();
+        });
+  }
+
   const Backend* const backend_;
   const auth::Identity identity_;
   const std::string sha256_;
-  int64_t offset_ = 0;  // one fetch at a time touches it
+  runtime::Queries::ArtifactReading reading_;  // one fetch at a time touches it
 };
 
 }  // namespace

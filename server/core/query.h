@@ -82,6 +82,22 @@ struct ArtifactInfo {
   std::string organization;
 };
 
+// One thing of what is kept that is not as it was written.
+struct StoredFault {
+  std::string file;     // below the data directory: assay.db, assay.db-wal, mark, artifacts/ab/...
+  std::string object;   // "page 7 (events)", "event 12 (RunJudged)", "artifact ... of run r-3"
+  std::string problem;  // and what to do, if anything can be done
+};
+
+// What a verification has looked at.
+struct VerifyCounts {
+  int64_t page_count = 0;
+  int64_t frame_count = 0;
+  int64_t event_count = 0;
+  int64_t line_count = 0;
+  int64_t artifact_count = 0;
+};
+
 }  // namespace assay::core
 
 #endif  // SERVER_CORE_QUERY_H_

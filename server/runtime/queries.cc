@@ -158,10 +158,16 @@ void Queries::GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callb
        [this, sha256] { return lookups_.reader->GetArtifact(sha256); });
 }
 
-void Queries::ReadArtifact(std::string sha256, int64_t offset, int64_t size,
-                           Callback<std::string> callback) {
+void Queries::OpenArtifact(std::string sha256, Callback<ArtifactReading> callback) {
+  Post(&bulk_.thread, std::move(callback), [this, sha256]() -> absl::StatusOr<ArtifactReading> {
+    ASSIGN_OR_RETURN(ArtifactReading reading, artifacts_->OpenReader(sha256));
+    return reading;
+  });
+}
+
+void Queries::ReadArtifact(ArtifactReading reading, Callback<std::string> callback) {
   Post(&bulk_.thread, std::move(callback),
-       [this, sha256, offset, size] { return artifacts_->Read(sha256, offset, size); });
+       [reading = std::move(reading)] { return reading->Next(); });
 }
 
 }  // namespace assay::runtime

@@ -21,6 +21,7 @@
 #include "server/runtime/task_thread.h"
 
 namespace assay::store {
+class ArtifactReader;
 class ArtifactStore;
 class Reader;
 }  // namespace assay::store
@@ -88,9 +89,12 @@ class Queries {
 
   // Whose artifact it is, for deciding who may read it. NOT_FOUND.
   void GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback);
-  // At most `size` bytes from `offset`; empty at the end. NOT_FOUND.
-  void ReadArtifact(std::string sha256, int64_t offset, int64_t size,
-                    Callback<std::string> callback);
+  // A reading of an artifact, shared by its reader and the question that is under way. NOT_FOUND.
+  using ArtifactReading = std::shared_ptr<store::ArtifactReader>;
+  void OpenArtifact(std::string sha256, Callback<ArtifactReading> callback);
+  // Its next piece; empty at the end. DATA_LOSS instead of the last piece if the bytes on disk have
+  // changed. One question at a time.
+  void ReadArtifact(ArtifactReading reading, Callback<std::string> callback);
 
   // Answers what is queued, then refuses.
   void Stop();

@@ -18,8 +18,6 @@
 namespace assay::store {
 namespace {
 
-constexpr int64_t kPieceBytes = 256 << 10;
-
 absl::Status CheckDigest(const std::string& sha256) {
   const bool is_hex = std::all_of(sha256.begin(), sha256.end(), [](char c) {
     return absl::ascii_isdigit(static_cast<unsigned char>(c)) || (c >= 'a' && c <= 'f');
@@ -28,6 +26,11 @@ absl::Status CheckDigest(const std::string& sha256) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", absl::string_view(sha256).substr(0, 80),
                    "\" is no artifact: 64 lower-case hexadecimal digits name one"));
+}
+
+absl::StatusOr<std::string> PathOf(const std::string& root, const std::string& sha256) {
+  RETURN_IF_ERROR(CheckDigest(sha256));
+  return JoinPath(JoinPath(root, sha256.substr(0, 2)), sha256);
 }
 
 absl::Status FsyncFolderOf(const std::string& path) {
@@ -82,14 +85,9 @@ absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::st
   return std::unique_ptr<ArtifactStore>(new ArtifactStore(root));
 }
 
-absl::StatusOr<std::string> ArtifactStore::PathOf(const std::string& sha256) const {
-  RETURN_IF_ERROR(CheckDigest(sha256));
-  return JoinPath(JoinPath(root_, sha256.substr(0, 2)), sha256);
-}
-
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactStore::Begin(
     const core::ArtifactRef& announced) {
-  ASSIGN_OR_RETURN(const std::string final_path, PathOf(announced.sha256));
+  ASSIGN_OR_RETURN(const std::string final_path, PathOf(root_, announced.sha256));
   if (announced.file_name.empty() || announced.size_bytes < 0 ||
       announced.size_bytes > kArtifactBytesMax)
     return absl::InvalidArgumentError(
@@ -119,50 +117,69 @@ absl::StatusOr<core::ArtifactRef> ArtifactStore::Put(const std::string& file_nam
 }
 
 bool ArtifactStore::Has(const std::string& sha256) const {
-  const absl::StatusOr<std::string> path = PathOf(sha256);
+  const absl::StatusOr<std::string> path = PathOf(root_, sha256);
   return path.ok() && FileExists(*path);
 }
 
 absl::Status ArtifactStore::Remove(const std::string& sha256) {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));
+  ASSIGN_OR_RETURN(const std::string path, PathOf(root_, sha256));
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return absl::ErrnoToStatus(errno, path);
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ArtifactStore::Read(const std::string& sha256, int64_t offset,
-                                                int64_t size) const {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(sha256));
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open()) {
-    if (errno == ENOENT) return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
-    return absl::ErrnoToStatus(errno, path);
-  }
-  std::string bytes(static_cast<size_t>(std::max<int64_t>(size, 0)), '\0');
-  size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t count = pread(fd.get(), bytes.data() + filled, bytes.size() - filled,
-                                offset + static_cast<off_t>(filled));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return absl::ErrnoToStatus(errno, path);
-    if (count == 0) break;
-    filled += static_cast<size_t>(count);
-  }
-  bytes.resize(filled);
-  return bytes;
+absl::StatusOr<std::unique_ptr<ArtifactReader>> ArtifactStore::OpenReader(
+    const std::string& sha256) const {
+  return ArtifactReader::Open(root_, sha256);
 }
 
 absl::Status ArtifactStore::ReadVerified(const std::string& sha256,
                                          absl::FunctionRef<void(absl::string_view)> take) const {
-  Sha256 digest;
-  for (int64_t offset = 0;;) {
-    ASSIGN_OR_RETURN(const std::string piece, Read(sha256, offset, kPieceBytes));
-    if (piece.empty()) break;
-    digest.Add(piece);
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenReader(sha256));
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string piece, reader->Next());
+    if (piece.empty()) return absl::OkStatus();
     take(piece);
-    offset += static_cast<int64_t>(piece.size());
   }
-  if (digest.HexDigest() == sha256) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the bytes of artifact ", sha256, " have changed"));
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactReader>> ArtifactReader::Open(const std::string& root,
+                                                                     const std::string& sha256) {
+  ASSIGN_OR_RETURN(std::string path, PathOf(root, sha256));
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open() && errno == ENOENT)
+    return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, path);
+  return std::unique_ptr<ArtifactReader>(
+      new ArtifactReader(sha256, std::move(path), std::move(fd)));
+}
+
+absl::StatusOr<std::string> ArtifactReader::ReadPiece() {
+  std::string bytes(kPieceBytes, '\0');
+  while (true) {
+    const ssize_t size = read(fd_.get(), bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return absl::ErrnoToStatus(errno, path_);
+    bytes.resize(static_cast<size_t>(size));
+    digest_.Add(bytes);
+    return bytes;
+  }
+}
+
+absl::StatusOr<std::string> ArtifactReader::Next() {
+  while (!is_at_end_) {
+    ASSIGN_OR_RETURN(std::string piece, ReadPiece());
+    is_at_end_ = piece.empty();
+    if (is_at_end_ && digest_.HexDigest() != sha256_) {
+      // Users read this: nothing of where the data directory is.
+      damage_ = absl::DataLossError(absl::StrCat(
+          "the bytes of artifact ", sha256_, " have changed (artifacts/", sha256_.substr(0, 2), "/",
+          sha256_, "): put the file back, or upload the same bytes again"));
+    }
+    std::swap(piece, held_back_);
+    if (!piece.empty() && damage_.ok()) return piece;
+  }
+  if (!damage_.ok()) return damage_;
+  return std::exchange(held_back_, {});
 }
 
 }  // namespace assay::store

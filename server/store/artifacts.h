@@ -35,8 +35,9 @@ class ArtifactWriter {
   // INVALID_ARGUMENT beyond the announced size; RESOURCE_EXHAUSTED if the disk is full.
   absl::Status Append(absl::string_view bytes);
 
-  // Verifies size and digest, fsyncs, and moves the file to its name. OK also if it is there
-  // already. DATA_LOSS if the bytes are not those announced.
+  // Verifies size and digest, fsyncs, and moves the file to its name; one that is there already is
+  // replaced, which repairs it if its bytes have changed. DATA_LOSS if the bytes are not those
+  // announced.
   absl::StatusOr<core::ArtifactRef> Finish();
 
   const core::ArtifactRef& announced() const { return announced_; }
@@ -52,6 +53,35 @@ class ArtifactWriter {
   UniqueFd fd_;
   Sha256 digest_;
   int64_t written_bytes_ = 0;
+};
+
+// One artifact on its way out, piece by piece, in bounded memory. Not thread-safe, but may move
+// between threads.
+class ArtifactReader {
+ public:
+  // `root` is the folder of all artifacts. NOT_FOUND; INVALID_ARGUMENT if `sha256` is no digest.
+  static absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const std::string& root,
+                                                              const std::string& sha256);
+
+  // The next piece, of at most kPieceBytes; empty at the end. The last piece is held back until the
+  // digest of all is known to be right: DATA_LOSS instead of it if the bytes on disk have changed,
+  // so that nobody takes them for whole.
+  absl::StatusOr<std::string> Next();
+
+  static constexpr size_t kPieceBytes = 64 << 10;
+
+ private:
+  ArtifactReader(std::string sha256, std::string path, UniqueFd fd)
+      : sha256_(std::move(sha256)), path_(std::move(path)), fd_(std::move(fd)) {}
+  absl::StatusOr<std::string> ReadPiece();
+
+  const std::string sha256_;
+  const std::string path_;
+  const UniqueFd fd_;
+  Sha256 digest_;
+  std::string held_back_;
+  bool is_at_end_ = false;
+  absl::Status damage_;  // found at the end
 };
 
 // Thread-safe: holds nothing but the path; the file system does the rest.
@@ -72,18 +102,16 @@ class ArtifactStore {
   // Removes an artifact that nothing refers to. OK if there is none.
   absl::Status Remove(const std::string& sha256);
 
-  // At most `size` bytes from `offset`; empty at the end. NOT_FOUND.
-  absl::StatusOr<std::string> Read(const std::string& sha256, int64_t offset, int64_t size) const;
+  // From the beginning. NOT_FOUND.
+  absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenReader(const std::string& sha256) const;
 
-  // Hands all of it to `take`, in pieces. NOT_FOUND; DATA_LOSS, after the last piece, if the bytes
+  // Hands all of it to `take`, in pieces. NOT_FOUND; DATA_LOSS, before the last piece, if the bytes
   // on disk have changed: then what was taken is worth nothing.
   absl::Status ReadVerified(const std::string& sha256,
                             absl::FunctionRef<void(absl::string_view)> take) const;
 
  private:
   explicit ArtifactStore(std::string root) : root_(std::move(root)) {}
-  absl::StatusOr<std::string> PathOf(const std::string& sha256) const;
-
   const std::string root_;
 };
 

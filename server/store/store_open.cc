@@ -27,7 +27,7 @@ using Losses = std::vector<std::string>;
 constexpr char kSelectHead[] = "SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1";
 constexpr char kSelectChain[] = "SELECT chain FROM events WHERE seq = ?1";
 constexpr char kSelectIdentity[] = "SELECT identity, is_marked FROM log_identity";
-constexpr char kSelectCounters[] = "SELECT name, value FROM counters";
+constexpr char kSelectHeadCounters[] = "SELECT name, value FROM counters";
 constexpr char kCountUnmarked[] = "SELECT COUNT(id) FROM log_identity WHERE is_marked = 0";
 constexpr char kMarkWritten[] = "UPDATE log_identity SET is_marked = 1 WHERE is_marked = 0";
 
@@ -134,7 +134,7 @@ absl::StatusOr<Losses> Store::LoadHead(const std::optional<Mark>& mark) {
     head_.chain = std::string(select_head.Text(1));
     select_head.Rewind();
   }
-  ASSIGN_OR_RETURN(Stmt counters, db->Prepare(kSelectCounters));
+  ASSIGN_OR_RETURN(Stmt counters, db->Prepare(kSelectHeadCounters));
   while (true) {
     ASSIGN_OR_RETURN(is_row, counters.Step());
     if (!is_row) break;

@@ -124,10 +124,16 @@ TEST_F(RuntimeTest, JudgesWhatAWorkerDelivers) {
   EXPECT_EQ(run.state, core::RunState::kSucceeded) << run.state_reason;
   EXPECT_EQ(run.facts.is_compliant, false);
   EXPECT_FALSE(run.facts.findings.empty());
-  EXPECT_THAT(Await<std::string>([&](auto callback) {
-                runtime_->queries().ReadArtifact(artifact.sha256, 3, 5, std::move(callback));
-              }),
-              IsOkAndHolds("MLLOG"));
+  const auto reading = Await<Queries::ArtifactReading>([&](auto callback) {
+    runtime_->queries().OpenArtifact(artifact.sha256, std::move(callback));
+  });
+  ASSERT_THAT(reading, IsOk());
+  for (const std::string& piece : {log, std::string()}) {
+    EXPECT_THAT(Await<std::string>([&](auto callback) {
+                  runtime_->queries().ReadArtifact(*reading, std::move(callback));
+                }),
+                IsOkAndHolds(piece));
+  }
 }
 
 TEST_F(RuntimeTest, FailsARunWithoutItsLog) {

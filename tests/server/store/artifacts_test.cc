@@ -48,8 +48,6 @@ TEST_F(ArtifactsTest, KeepsBytesUnderTheirDigest) {
 
   EXPECT_THAT(writer->Finish(), IsOkAndHolds(announced));
 
-  EXPECT_THAT(store_->Read(announced.sha256, 6, 100), IsOkAndHolds("world"));
-  EXPECT_THAT(store_->Read(announced.sha256, 11, 100), IsOkAndHolds(""));
   EXPECT_THAT(ReadVerified(announced.sha256), IsOkAndHolds("hello world"));
   EXPECT_THAT(store_->Put("again.txt", "hello world"), IsOk()) << "the same bytes once more";
 }
@@ -73,8 +71,8 @@ TEST_F(ArtifactsTest, RefusesNamesThatCouldLeadElsewhere) {
   EXPECT_THAT(store_->Begin({"", Sha256Hex(""), 1}), StatusIs(kInvalid));
   EXPECT_THAT(store_->Begin({"x", Sha256Hex(""), -1}), StatusIs(kInvalid));
   EXPECT_THAT(store_->Begin({"x", Sha256Hex(""), kArtifactBytesMax + 1}), StatusIs(kInvalid));
-  EXPECT_THAT(store_->Read("..", 0, 1), StatusIs(kInvalid));
-  EXPECT_THAT(store_->Read(Sha256Hex("none"), 0, 1), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_THAT(store_->OpenReader(".."), StatusIs(kInvalid));
+  EXPECT_THAT(store_->OpenReader(Sha256Hex("none")), StatusIs(absl::StatusCode::kNotFound));
 }
 
 TEST_F(ArtifactsTest, LeavesNothingOfAnUploadThatEndsEarly) {
@@ -95,6 +93,38 @@ TEST_F(ArtifactsTest, NoticesChangedBytes) {
   ASSERT_THAT(WriteFileAtomic(path, "jello"), IsOk());
 
   EXPECT_THAT(ReadVerified(ref.sha256), StatusIs(absl::StatusCode::kDataLoss));
+}
+
+// Whoever stops at the error has not got all, and whoever gets all has got it right.
+TEST_F(ArtifactsTest, HoldsTheLastPieceBackUntilAllIsRight) {
+  const std::string bytes(3 * ArtifactReader::kPieceBytes + 100, 'x');
+  const core::ArtifactRef ref = *store_->Put("x", bytes);
+  const std::string path = dir_.Path("artifacts/" + ref.sha256.substr(0, 2) + "/" + ref.sha256);
+  const auto read_all = [&](std::string* all) -> absl::Status {
+    const auto reader = *store_->OpenReader(ref.sha256);
+    while (true) {
+      const absl::StatusOr<std::string> piece = reader->Next();
+      if (!piece.ok() || piece->empty()) return piece.status();
+      *all += *piece;
+    }
+  };
+  std::string all;
+  EXPECT_THAT(read_all(&all), IsOk());
+  EXPECT_EQ(all, bytes);
+
+  for (const size_t size : {size_t{0}, size_t{100}, bytes.size() - 1, bytes.size()}) {
+    std::string changed = bytes.substr(0, size);
+    if (size == bytes.size()) changed[70000] = 'y';
+    ASSERT_THAT(WriteFileAtomic(path, changed), IsOk());
+    all.clear();
+    EXPECT_THAT(read_all(&all), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("(artifacts/")));
+    EXPECT_LT(all.size(), std::max(changed.size(), size_t{1}));
+  }
+
+  ASSERT_THAT(store_->Put("x", bytes), IsOk());
+  all.clear();
+  EXPECT_THAT(read_all(&all), IsOk());
+  EXPECT_EQ(all, bytes) << "the upload of the same bytes has repaired it";
 }
 
 mode_t ModeOf(const std::string& path) {
