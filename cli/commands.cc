@@ -27,6 +27,7 @@
 #include "cli/score.h"
 #include "cli/submit.h"
 #include "cli/token.h"
+#include "cli/verify.h"
 #include "cli/version.h"
 
 namespace assay::cli {
@@ -40,7 +41,7 @@ const std::vector<Command>& CommandTable() {
           ImportCommands,     EntryCommands,      ExportCommands,     BorrowCommands,
           SetCommands,        RunCommands,        NodeCommands,       DatasetCommands,
           RulesCommands,      RulesCheckCommands, RulesPackCommands,  TuningCommands,
-          PackageCommands,    InitCommands,       TokenCommands,      QueryCommands,
+          PackageCommands,    InitCommands,       TokenCommands,      VerifyCommands,     QueryCommands,
           DoctorCommands,     ConfigCommands,     CompletionCommands, HelpCommands,
           VersionCommands}) {
       for (Command& command : commands())

@@ -30,6 +30,7 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
                           .uploads = &runtime->uploads(),
                           .silences = &runtime->silences(),
                           .watchers = &runtime->watchers(),
+                          .verifications = &runtime->verifications(),
                           .tokens = &runtime->tokens(),
                           .certificates = &runtime->certificates(),
                           .rules = &runtime->rules(),

@@ -17,12 +17,16 @@
 #include "server/api/services.h"
 #include "server/config.h"
 #include "server/daemon.h"
+#include "server/offline_verify.h"
 
 ABSL_FLAG(std::string, config, "", "path of the configuration, a ServerConfig as text proto");
 ABSL_FLAG(bool, check_config, false, "only read and check the configuration");
 ABSL_FLAG(bool, accept_data_loss, false,
           "start although acknowledged events are missing; the log of events records it, and ids "
           "are not given again");
+ABSL_FLAG(bool, verify, false,
+          "only look for damage in the data directory of a daemon that does not run");
+ABSL_FLAG(bool, json, false, "with --verify: a JSON object a line");
 ABSL_FLAG(bool, version, false, "print the version");
 
 namespace assay {
@@ -50,6 +54,16 @@ void RaiseDescriptorLimit() {
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0) LOG(WARNING) << "cannot raise RLIMIT_NOFILE";
 }
 
+int Verify(const v1::ServerConfig& config) {
+  const absl::StatusOr<int64_t> fault_count =
+      VerifyOffline(config, absl::GetFlag(FLAGS_json), std::cout);
+  if (!fault_count.ok()) {
+    std::cerr << fault_count.status().message() << "\n";
+    return kExitUsage;
+  }
+  return *fault_count == 0 ? 0 : kExitFailure;
+}
+
 int Main() {
   if (absl::GetFlag(FLAGS_version)) {
     std::cout << "assayd " << api::kBackendVersion << "\n";
@@ -68,6 +82,7 @@ int Main() {
     return kExitUsage;
   }
   if (absl::GetFlag(FLAGS_check_config)) return 0;
+  if (absl::GetFlag(FLAGS_verify)) return Verify(*config);
   RaiseDescriptorLimit();
   const absl::Status status = Serve(*config, signals, absl::GetFlag(FLAGS_accept_data_loss));
   if (status.ok()) return 0;

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "server/api/convert.h"
 #include "server/api/convert_worker.h"
+#include "server/api/verify_stream.h"
 
 namespace assay::api {
 namespace {
@@ -29,6 +30,7 @@ constexpr absl::string_view kRemoveDataset = "assay.v1.AdminService/RemoveDatase
 constexpr absl::string_view kListRounds = "assay.v1.AdminService/ListRounds";
 constexpr absl::string_view kGetServerInfo = "assay.v1.AdminService/GetServerInfo";
 constexpr absl::string_view kListAudit = "assay.v1.AdminService/ListAudit";
+constexpr absl::string_view kVerifyStore = "assay.v1.AdminService/VerifyStore";
 
 constexpr absl::Duration kAccessLifetime = absl::Hours(12);  // a working day
 constexpr absl::Duration kEnrolLifetime = absl::Hours(1);    // the time to set up a node
@@ -360,6 +362,11 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(grpc::CallbackServerContext* c
                                   call.Finish(absl::OkStatus());
                                 });
   return call.reactor;
+}
+
+grpc::ServerWriteReactor<v1::VerifyStoreResponse>* AdminService::VerifyStore(
+    grpc::CallbackServerContext* context, const v1::VerifyStoreRequest* request) {
+  return NewVerification(backend_, Admit(*backend_, *context, kVerifyStore, *request).status());
 }
 
 }  // namespace assay::api

@@ -56,6 +56,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ListAudit(grpc::CallbackServerContext* context,
                                       const v1::ListAuditRequest* request,
                                       v1::ListAuditResponse* response) override;
+  grpc::ServerWriteReactor<v1::VerifyStoreResponse>* VerifyStore(
+      grpc::CallbackServerContext* context, const v1::VerifyStoreRequest* request) override;
 
  private:
   // Admits the caller, posts the body that `read(identity)` gives (StatusOr<CommandBody>), and

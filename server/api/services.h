@@ -29,6 +29,7 @@
 #include "server/runtime/silence_watch.h"
 #include "server/runtime/token_table.h"
 #include "server/runtime/uploads.h"
+#include "server/runtime/verifications.h"
 #include "server/runtime/watchers.h"
 
 namespace assay::api {
@@ -41,6 +42,7 @@ struct Backend {
   runtime::Uploads* uploads = nullptr;
   runtime::SilenceWatch* silences = nullptr;
   runtime::Watchers* watchers = nullptr;
+  runtime::Verifications* verifications = nullptr;
   const runtime::TokenTable* tokens = nullptr;
   const runtime::CertificateTable* certificates = nullptr;
   const runtime::RuleBook* rules = nullptr;

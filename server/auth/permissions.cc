@@ -53,6 +53,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.AdminService/ListRounds",             kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/GetServerInfo",          kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/ListAudit",              kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.AdminService/VerifyStore",            kNo,  kNo,   kNo,  kYes, kNo},
     // clang-format on
 });
 

@@ -27,6 +27,7 @@ struct Runtime::Parts {
   std::unique_ptr<Queries> queries;
   std::unique_ptr<Uploads> uploads;
   std::unique_ptr<SilenceWatch> silences;
+  std::unique_ptr<Verifications> verifications;
   std::unique_ptr<Effects> effects;
   std::unique_ptr<CoreThread> core;
 };
@@ -50,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
       std::make_unique<Queries>(std::move(lookups), std::move(bulk), parts->artifacts.get());
   parts->uploads = std::make_unique<Uploads>(parts->artifacts.get());
   parts->silences = std::make_unique<SilenceWatch>(clock);
+  parts->verifications = std::make_unique<Verifications>(options.data_directory);
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
   parts->effects = std::make_unique<Effects>(parts->rules.get(), std::move(effects_reader),
                                              parts->artifacts.get(), std::move(options.launch));
@@ -91,6 +93,7 @@ void Runtime::Stop() {
   parts_->core->Stop();
   parts_->effects->Stop();
   parts_->uploads->Stop();
+  parts_->verifications->Stop();
   parts_->queries->Stop();
 }
 
@@ -105,6 +108,9 @@ Uploads& Runtime::uploads() {
 }
 SilenceWatch& Runtime::silences() {
   return *parts_->silences;
+}
+Verifications& Runtime::verifications() {
+  return *parts_->verifications;
 }
 Watchers& Runtime::watchers() {
   return parts_->watchers;

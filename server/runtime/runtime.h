@@ -19,6 +19,7 @@
 #include "server/runtime/silence_watch.h"
 #include "server/runtime/token_table.h"
 #include "server/runtime/uploads.h"
+#include "server/runtime/verifications.h"
 #include "server/runtime/watchers.h"
 
 namespace assay::runtime {
@@ -48,6 +49,7 @@ class Runtime {
   Uploads& uploads();
   SilenceWatch& silences();
   Watchers& watchers();
+  Verifications& verifications();
   const TokenTable& tokens() const;
   const CertificateTable& certificates() const;
   const RuleBook& rules() const;

@@ -66,8 +66,9 @@ LinesSeal DecodeLinesSeal(absl::string_view bytes) {
 
 void LinesSealer::Add(const ChainedLine& line) {
   if (seal_.count++ == 0) seal_.first_ordinal = line.ordinal;
-  for (const int64_t number : {line.ordinal, line.node_rank, line.seq, line.kind, line.line,
-                               line.wall_us, line.mono_ns, line.receive_us, int64_t{line.is_late}})
+  for (const int64_t number :
+       {line.ordinal, line.node_rank, line.seq, line.kind, line.line, line.wall_us, line.mono_ns,
+        line.receive_us, int64_t{line.is_late}, int64_t{line.is_attributed}})
     PutInt(number, &buffer_);
   PutText(line.text, &buffer_);
   PutText(line.finding, &buffer_);

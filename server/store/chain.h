@@ -54,6 +54,7 @@ struct ChainedLine {
   int64_t receive_us = 0;
   absl::string_view finding;
   bool is_late = false;
+  bool is_attributed = false;
 };
 
 // Which lines an event is about, ordinals first_ordinal to first_ordinal + count - 1 of its run,

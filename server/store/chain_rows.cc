@@ -13,10 +13,11 @@
 namespace assay::store {
 namespace {
 
-// As kSelectChainedLines, before there were late ones.
+// As kSelectChainedLines, with what later migrations make of columns that are not there yet.
 constexpr char kSelectOlderLines[] =
     "SELECT ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, receive_us, "
-    "COALESCE(finding, ''), 0 FROM run_events WHERE run_id = ?1 AND ordinal BETWEEN ?2 AND ?3 "
+    "COALESCE(finding, ''), 0, kind = 1 FROM run_events WHERE run_id = ?1 AND ordinal BETWEEN ?2 "
+    "AND ?3 "
     "ORDER BY ordinal";
 constexpr char kUpdateChain[] = "UPDATE events SET lines = ?2, chain = ?3 WHERE seq = ?1";
 
@@ -66,7 +67,8 @@ absl::StatusOr<LinesSeal> SealStoredLines(Stmt* select_lines, int64_t run, int64
                 .mono_ns = select_lines->Int(7),
                 .receive_us = select_lines->Int(8),
                 .finding = select_lines->Text(9),
-                .is_late = select_lines->Int(10) != 0});
+                .is_late = select_lines->Int(10) != 0,
+                .is_attributed = select_lines->Int(11) != 0});
   }
 }
 

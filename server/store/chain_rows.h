@@ -20,9 +20,8 @@ inline constexpr char kSelectChainedEvents[] =
 // Lines of run ?1 with ordinals ?2 to ?3.
 inline constexpr char kSelectChainedLines[] =
     "SELECT ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, receive_us, "
-    "COALESCE(finding, ''), is_late FROM run_events WHERE run_id = ?1 AND ordinal BETWEEN ?2 AND "
-    "?3 "
-    "ORDER BY ordinal";
+    "COALESCE(finding, ''), is_late, is_attributed FROM run_events "
+    "WHERE run_id = ?1 AND ordinal BETWEEN ?2 AND ?3 ORDER BY ordinal";
 
 // The present row of kSelectChainedEvents; its texts live until the next step.
 ChainedEvent ReadChainedEvent(const Stmt& stmt);

@@ -267,9 +267,11 @@ WalExtent Db::wal_extent() {
 
 absl::Status Db::Checkpoint() {
   int frames = 0;
+  int copied = 0;
   const int code =
-      sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &frames, nullptr);
+      sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
   if (code == SQLITE_OK && frames >= 0) *wal_frames_ = frames;
+  is_wal_copied_ = code == SQLITE_OK && frames == copied;
   return ToStatus(db_.get(), code);
 }
 

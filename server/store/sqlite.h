@@ -131,6 +131,9 @@ class Db {
   // keeping a writer out.
   absl::Status Checkpoint();
 
+  // Whether the last Checkpoint has copied all frames.
+  bool is_wal_copied() const { return is_wal_copied_; }
+
   // Refuses values and rows of more than `bytes` with INVALID_ARGUMENT.
   void LimitRowBytes(int bytes);
 
@@ -141,6 +144,7 @@ class Db {
 
   absl::Status Configure(OpenMode mode);
 
+  bool is_wal_copied_ = false;
   std::string wal_path_;
   UniqueFd wal_;  // opened at need; SQLite has no locks on it that closing it would drop
   std::unique_ptr<int64_t> wal_frames_ = std::make_unique<int64_t>(0);

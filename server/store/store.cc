@@ -172,7 +172,8 @@ class Store::Writer {
                   .mono_ns = event.mono_ns,
                   .receive_us = event.receive_us,
                   .finding = finding,
-                  .is_late = event.is_late});
+                  .is_late = event.is_late,
+                  .is_attributed = event.is_attributed});
     }
     return sealer.Finish();
   }

@@ -81,15 +81,13 @@ std::string MarkPath(const std::string& database_path) {
 
 Store::Store(std::unique_ptr<Statements> statements) : statements_(std::move(statements)) {}
 
-// The last connection copies the log into the database and removes it: then it does not matter.
+// The last connection removes the log. Before that the mark has to say that it does not matter: a
+// kill in between is no loss.
 Store::~Store() {
-  if (mark_ == nullptr) return;
-  Mark mark = head_;
-  const std::string wal_path = statements_->path + "-wal";
-  *statements_ = Statements();
-  if (FileExists(wal_path)) return;
-  mark.wal = {};
-  absl::Status status = mark_->Write(mark);
+  if (mark_ == nullptr || !statements_->db.Checkpoint().ok() || !statements_->db.is_wal_copied())
+    return;
+  head_.wal = {};
+  absl::Status status = mark_->Write(head_);
   if (status.ok()) status = mark_->Sync();
   if (!status.ok()) LOG(ERROR) << "mark status=\"" << status << "\"";
 }

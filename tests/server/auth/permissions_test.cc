@@ -56,6 +56,7 @@ AdminService/RemoveDataset          ---A-
 AdminService/ListRounds             -AAAA
 AdminService/GetServerInfo          -AAAA
 AdminService/ListAudit              ---A-
+AdminService/VerifyStore            ---A-
 )";
 
 constexpr Role kRoles[] = {Role::kAnonymous, Role::kSubmitter, Role::kReviewer, Role::kOperator,

@@ -76,8 +76,8 @@ class RuntimeTest : public ::testing::Test {
   bool IsThere(const core::ArtifactRef& artifact) {
     (void)Await<Uploads::Ticket>(
         [&](auto callback) { runtime_->uploads().Begin({}, std::move(callback)); });
-    return Await<std::string>([&](auto callback) {
-             runtime_->queries().ReadArtifact(artifact.sha256, 0, 1, std::move(callback));
+    return Await<Queries::ArtifactReading>([&](auto callback) {
+             runtime_->queries().OpenArtifact(artifact.sha256, std::move(callback));
            })
         .ok();
   }

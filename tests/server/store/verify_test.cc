@@ -215,9 +215,10 @@ TEST_F(VerifyTest, NamesEditedRemovedAndInsertedLines) {
   EXPECT_THAT(FaultsAfter("DELETE FROM run_events WHERE ordinal = 100"),
               ElementsAre(AllOf(HasSubstr("lines 1 to 100 of run r-1"), HasSubstr("99 of 100"))));
   EXPECT_THAT(
-      FaultsAfter("INSERT INTO run_events SELECT run_id, 2001, node_rank, 2001, kind, line, "
-                  "text, wall_us, mono_ns, receive_us, finding, is_late FROM run_events "
-                  "WHERE ordinal = 2000"),
+      FaultsAfter(
+          "INSERT INTO run_events SELECT run_id, 2001, node_rank, 2001, kind, line, "
+          "text, wall_us, mono_ns, receive_us, finding, is_late, is_attributed FROM run_events "
+          "WHERE ordinal = 2000"),
       ElementsAre(HasSubstr("lines 2001 to 2001 of run r-1: no event is about them")));
 }
 
