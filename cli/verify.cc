@@ -56,9 +56,9 @@ absl::StatusOr<ExitStatus> RunVerify(Context* context, const Arguments&) {
   ASSIGN_OR_RETURN(Report report, Verify(*client));
   const v1::VerifySummary& summary = report.summary;
   ListView view{.schema = "assay.fault/v1",
+                .items = std::move(report.faults),
                 .columns = {{"FILE", "file"}, {"OBJECT", "object"}, {"PROBLEM", "problem"}},
-                .empty_text = "everything is as it was written",
-                .items = std::move(report.faults)};
+                .empty_text = "everything is as it was written"};
   RETURN_IF_ERROR(context->printer().List(view));
   context->Note(absl::StrCat("looked at ", summary.page_count(), " pages, ", summary.frame_count(),
                              " frames of the log, ", summary.event_count(), " events, ",

@@ -55,6 +55,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
   parts->effects = std::make_unique<Effects>(parts->rules.get(), std::move(effects_reader),
                                              parts->artifacts.get(), std::move(options.launch));
+  parts->directory.KeepBallast();
   LOG(INFO) << "recovered submissions=" << state.submissions.size() << " runs=" << state.runs.size()
             << " workers=" << state.workers.size() << " last_seq=" << state.last_seq;
 

@@ -52,26 +52,28 @@ absl::StatusOr<bool> HasArtifacts(const std::string& path) {
                      [](const std::string& name) { return name != kPartialFolder; });
 }
 
-// Room for what a start writes (SQLite's index of the log above all), kept while there is plenty,
-// and given back when the disk is full: a daemon that does not start cannot even say what is wrong.
+// Room for what a start writes (SQLite's index of the log above all), given back when the disk is
+// full: a daemon that does not start cannot even say what is wrong.
 constexpr int64_t kBallastBytes = 1 << 20;
-constexpr int64_t kPlentyBytes = 64 << 20;
+// For what a daemon on a full disk writes while it serves.
+constexpr int64_t kLeftFreeBytes = 64 << 10;
 
-absl::Status KeepBallast(const std::string& directory) {
+absl::StatusOr<int64_t> FreeBytes(const std::string& directory) {
   struct statvfs info = {};
   if (statvfs(directory.c_str(), &info) != 0) return absl::ErrnoToStatus(errno, directory);
-  const auto free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
-  const std::string path = JoinPath(directory, "ballast");
-  if (free_bytes < kBallastBytes) {
-    LOG(WARNING) << "the disk is full path=" << directory << ": starting with the room of " << path;
-    return RemoveTree(path);
-  }
-  if (free_bytes < kPlentyBytes || FileExists(path)) return absl::OkStatus();
-  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
-  if (!fd.is_open()) return absl::ErrnoToStatus(errno, path);
-  if (const int error = posix_fallocate(fd.get(), 0, kBallastBytes); error != 0)
-    return absl::ErrnoToStatus(error, path);
-  return absl::OkStatus();
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+std::string BallastPath(const std::string& directory) {
+  return JoinPath(directory, "ballast");
+}
+
+absl::Status GiveBallastBack(const std::string& directory) {
+  ASSIGN_OR_RETURN(const int64_t free_bytes, FreeBytes(directory));
+  if (free_bytes >= kBallastBytes) return absl::OkStatus();
+  const std::string path = BallastPath(directory);
+  LOG(WARNING) << "the disk is full path=" << directory << ": starting with the room of " << path;
+  return RemoveTree(path);
 }
 
 // What older programs or other people have left open, and what killed ones have left over.
@@ -110,10 +112,21 @@ absl::StatusOr<DataDirectory> DataDirectory::Open(const std::string& path) {
         absl::StrCat("data directory ", path, " is in use by another process; stop that first"));
   }
   RETURN_IF_ERROR(TidyUp(path));
-  RETURN_IF_ERROR(KeepBallast(path));
+  RETURN_IF_ERROR(GiveBallastBack(path));
   ASSIGN_OR_RETURN(const bool has_artifacts, HasArtifacts(directory.artifacts_path()));
   directory.is_database_expected_ = has_artifacts || FileExists(JoinPath(path, kSecretName));
   return directory;
+}
+
+void DataDirectory::KeepBallast() const {
+  const std::string path = BallastPath(path_);
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes(path_);
+  if (!free_bytes.ok() || FileExists(path)) return;
+  const int64_t bytes = std::min(kBallastBytes, *free_bytes - kLeftFreeBytes);
+  if (bytes <= 0) return;
+  const UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
+  if (!fd.is_open() || posix_fallocate(fd.get(), 0, bytes) != 0)
+    LOG(WARNING) << "cannot keep room for the next start path=" << path;
 }
 
 absl::StatusOr<std::string> DataDirectory::Secret() const {

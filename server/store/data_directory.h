@@ -27,6 +27,9 @@ class DataDirectory {
   std::string artifacts_path() const { return JoinPath(path_, "artifacts"); }
   // Whether there is something that only a database can have come with: a secret, or artifacts.
   bool is_database_expected() const { return is_database_expected_; }
+  // Puts by, once the database is open, the room that the next start needs if the disk is full by
+  // then: up to 1 MiB of what is free. Best effort.
+  void KeepBallast() const;
   // Random, drawn at the first call, readable by the owner alone. See core::Policy. To be called
   // when there is a database: a secret is a sign of one.
   absl::StatusOr<std::string> Secret() const;

@@ -42,7 +42,8 @@ class Stmt {
     Rewind();
     int place = 0;
     bool is_good = true;
-    ((is_good = BindOne(++place, values) && is_good), ...);
+    // Nothing after the first that fails: SQLite tells only of the last.
+    ((is_good = is_good && BindOne(++place, values)), ...);
     return is_good ? absl::OkStatus() : Error();
   }
 

@@ -98,10 +98,15 @@ TEST_F(BoundsTest, AWorkerWithALargeLabelIsRefusedAndNobodyElseNotices) {
 
 TEST_F(BoundsTest, NoMessageIsLargerThanABatchOfEvents) {
   v1::GetSubmissionRequest request;
-  request.set_name(std::string(2 << 20, 'x'));
-
+  request.set_name(std::string((1 << 20) + (1 << 18) + 100, 'x'));
   EXPECT_THAT(root_->Call(root_->submission(), &Submissions::GetSubmission, request),
               StatusIs(absl::StatusCode::kResourceExhausted));
+
+  // What is nowhere near is cut off at its announcement, before anybody keeps it.
+  request.set_name(std::string(64 << 20, 'x'));
+  Client other(deployment_.Unix());
+  EXPECT_THAT(other.Call(other.submission(), &Submissions::GetSubmission, request),
+              StatusIs(absl::StatusCode::kUnavailable));
 }
 
 // ---------------------------------------------------------------------------------- other people
@@ -181,7 +186,8 @@ TEST_F(BoundsTest, ARefusedTokenIsInTheLogWithItsPeerAndWithoutItself) {
 
   const std::optional<std::string> line = deployment_.log().WaitFor("refused peer=");
   ASSERT_TRUE(line.has_value());
-  EXPECT_THAT(*line, AllOf(HasSubstr("access-certificate"), Not(HasSubstr("0123456789abcdefghij"))));
+  EXPECT_THAT(*line,
+              AllOf(HasSubstr("access-certificate"), Not(HasSubstr("0123456789abcdefghij"))));
 }
 
 // ----------------------------------------------------------------------------------------- uploads

@@ -53,7 +53,7 @@ class FullDiskTest : public ::testing::Test {
     ASSERT_EQ(statvfs(data_.c_str(), &info), 0);
     const auto bytes = static_cast<off_t>(info.f_bavail * info.f_frsize);
     if (bytes > 0) {
-      ASSERT_EQ(posix_fallocate(fd.get(), 0, bytes), 0);
+      ASSERT_EQ(posix_fallocate(fd.get(), lseek(fd.get(), 0, SEEK_END), bytes), 0);
     }
     ASSERT_EQ(statvfs(data_.c_str(), &info), 0);
     ASSERT_EQ(info.f_bavail, 0u);

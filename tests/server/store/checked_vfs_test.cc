@@ -19,6 +19,8 @@
 namespace assay::store {
 namespace {
 
+constexpr int64_t kFileBytesMax = 1 << 30;
+
 using ::assay::testing::IsOk;
 using ::assay::testing::IsOkAndHolds;
 using ::assay::testing::StatusIs;
@@ -99,7 +101,8 @@ TEST_F(CheckedVfsTest, LogsAreRecovered) {
   for (int i = 0; i < 30; ++i)
     Fill(&db, 7);
   for (const char* suffix : {"", "-wal"})
-    CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix), *ReadFile(path_ + suffix)));
+    CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix),
+                             *ReadFile(path_ + suffix, kFileBytesMax)));
 
   Db recovered = *Db::Open(dir_.Path("b.db"), OpenMode::kReadWriteCreate);
 
@@ -132,7 +135,8 @@ TEST_F(CheckedVfsTest, TransactionsMayOutgrowTheCache) {
 
   EXPECT_THAT(Db::Open(path_, OpenMode::kReadOnly)->QueryInt(kCount), IsOkAndHolds(2001));
   for (const char* suffix : {"", "-wal"})
-    CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix), *ReadFile(path_ + suffix)));
+    CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix),
+                             *ReadFile(path_ + suffix, kFileBytesMax)));
   EXPECT_THAT(Db::Open(dir_.Path("b.db"), OpenMode::kReadWriteCreate)->QueryInt(kCount),
               IsOkAndHolds(2001));
   EXPECT_THAT(db.Checkpoint(), IsOk());
@@ -143,7 +147,8 @@ TEST_F(CheckedVfsTest, OtherProgramsCanReadAndCopyTheLog) {
     Db db = Open();
     Fill(&db, 20);
     for (const char* suffix : {"", "-wal"})
-      CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix), *ReadFile(path_ + suffix)));
+      CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix),
+                               *ReadFile(path_ + suffix, kFileBytesMax)));
   }
   {
     // Recovers, reads, and at its end copies the log into the database, without our VFS.
