@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 #include "common/file.h"
+#include "tests/support/await_writer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -57,7 +58,7 @@ TEST(ProcessTest, StoppingTheGroupKillsAChildThatIgnoresTerm) {
   ASSERT_THAT(child, IsOk());
   while (!FileExists(ready)) {
   }
-  ASSERT_THAT(ReadFile(ready), IsOk());  // the trap is set once the pipe is written
+  testing::AwaitWriter(ready);  // the trap is set once the pipe is written
   ASSERT_TRUE(IsRunning(*child));
 
   EXPECT_THAT(StopGroup(*child, absl::Milliseconds(50)), IsOkAndHolds(128 + SIGKILL));

@@ -80,7 +80,7 @@ TEST_F(TreeReaderTest, RefusesWhatIsNoFile) {
 TEST_F(TreeReaderTest, RefusesFilesBeyondTheLimit) {
   EXPECT_THAT(Open().Read(Path("file"), 5), IsOkAndHolds("12345"));
   EXPECT_THAT(Open().Read(Path("file"), 4),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("5 bytes")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("more than the 4 bytes")));
 }
 
 TEST_F(TreeReaderTest, NeedsAFolder) {

@@ -15,6 +15,7 @@
 
 #include "common/exit_code.h"
 #include "common/process.h"
+#include "tests/support/await_writer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/run_fixture.h"
 #include "worker/agent/rendezvous_listener.h"
@@ -64,7 +65,7 @@ class StepTest : public ::testing::Test {
   }
   // Blocks until the trainer has written to the named pipe.
   void MakePipe() { ASSERT_EQ(system(("mkfifo " + pipe_).c_str()), 0); }
-  void AwaitTrainer() { ASSERT_THAT(ReadFile(pipe_), IsOk()); }
+  void AwaitTrainer() { testing::AwaitWriter(pipe_); }
 
   RunFixture run_;
   const RunDirectory directory_;

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include "common/process.h"
+#include "tests/support/await_writer.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -68,7 +69,7 @@ class TouchMonitorTest : public ::testing::TestWithParam<bool> {
     const absl::StatusOr<ProcessId> child = Spawn({.argv = {"/bin/sh", "-c", Held(script)}});
     ASSERT_THAT(child, IsOk());
     held_ = *child;
-    ASSERT_THAT(ReadFile(done_), IsOk());
+    testing::AwaitWriter(done_);
   }
   std::string Held(const std::string& script) const {
     return script + "; echo > " + done_ + "; read y < " + judged_;
@@ -159,7 +160,7 @@ TEST_P(TouchMonitorTest, AStrangerAccusesNobody) {
   ARM_OR_SKIP(monitor, false);
   MakePipes();
   Run("(" + Held("read x < " + dir_.Path("train/a.bin")) + ") &");  // its parent ends: an orphan
-  ASSERT_THAT(ReadFile(done_), IsOk());
+  testing::AwaitWriter(done_);
 
   const std::optional<Touch> touch = Take(&*monitor);
 
@@ -221,7 +222,7 @@ TEST_P(TouchMonitorTest, AnotherRunOnTheNodeIsNotThisRun) {
   ASSERT_EQ(mkfifo(judged.c_str(), 0600), 0);
   Run("setsid " + shell + " -c 'read x < " + dir_.Path("train/a.bin") + "; echo > " + done +
       "; read y < " + judged + "' &");
-  ASSERT_THAT(ReadFile(done), IsOk());
+  testing::AwaitWriter(done);
 
   EXPECT_EQ(Take(&*monitor), std::nullopt);
   Hold("read x < " + dir_.Path("train/a.bin"));

@@ -110,9 +110,10 @@ class DeviceInputTest : public testing::LoopFixture {
     for (const char* name : {"result_1.txt", "result_1.txt.checkpoint", "progress"})
       EXPECT_THAT(RemoveTree(dir_.Path(name)), IsOk());
     EXPECT_THAT(Train(run), IsOk());
-    Outcome outcome = {.errors = EvalErrorTexts(Log()),
-                       .checkpoint = ReadFile(dir_.Path("result_1.txt.checkpoint")).value_or(""),
-                       .log = Log()};
+    Outcome outcome = {
+        .errors = EvalErrorTexts(Log()),
+        .checkpoint = ReadFile(dir_.Path("result_1.txt.checkpoint"), int64_t{1} << 30).value_or(""),
+        .log = Log()};
     const std::optional<JsonValue> profile = LastProfile();
     EXPECT_TRUE(profile.has_value());
     if (!profile.has_value()) return outcome;
@@ -178,7 +179,8 @@ TEST_F(DeviceInputTest, AResumedRunFillsTheCacheAnew) {
 
   ASSERT_THAT(Train(run, /*is_resumed=*/true), IsOk());
 
-  EXPECT_TRUE(ReadFile(dir_.Path("result_1.txt.checkpoint")).value_or("") == expected.checkpoint);
+  EXPECT_TRUE(ReadFile(dir_.Path("result_1.txt.checkpoint"), int64_t{1} << 30).value_or("") ==
+              expected.checkpoint);
 }
 
 TEST_F(DeviceInputTest, ACacheInTheHostsMemoryIsRefusedBeforeTheRunStarts) {

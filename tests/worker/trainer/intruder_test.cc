@@ -205,7 +205,7 @@ class IntruderRunTest : public ::testing::Test {
     return absl::StrCat(run.log_path(), ".out_", rank);
   }
   static std::string WeightsOf(const v1::RunSpec& run) {
-    return Sha256Hex(ReadFile(run.log_path() + ".checkpoint").value_or(""));
+    return Sha256Hex(ReadFile(run.log_path() + ".checkpoint", int64_t{1} << 30).value_or(""));
   }
   std::string IntruderOutput() const { return ReadFile(dir_.Path("intruder")).value_or(""); }
 
