@@ -35,7 +35,9 @@ std::string AgentConfig(const LaunchRequest& request, const std::string& directo
       "\ndata_directory: ", Quoted(JoinPath(directory, "data")),
       "\nca_certificate_path: ", Quoted(JoinPath(directory, "ca.crt")),
       "\nenrolment_token_path: ", Quoted(JoinPath(directory, "enrolment.token")),
-      "\nrendezvous_host: \"127.0.0.1\"\n");
+      // An agent of the coordinator's own host is for trying things out, in directories that other
+      // accounts need not reach: where it is root, its ranks are too.
+      "\nrendezvous_host: \"127.0.0.1\"\nrun_user: \"root\"\n");
   if (!request.cores.empty()) {
     absl::StrAppend(&text, "core_count: ", request.cores.size(), "\ncores: [",
                     absl::StrJoin(request.cores, ", "), "]\n");

@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,7 @@
 #include "worker/agent/enrolment.h"
 #include "worker/agent/inventory.h"
 #include "worker/agent/rendezvous_listener.h"
+#include "worker/agent/run_user.h"
 #include "worker/agent/step.h"
 #include "worker/agent/step_process.h"
 
@@ -38,6 +41,7 @@ namespace {
 constexpr char kUsage[] =
     R"(Usage: assay-worker --config=FILE [--check_config]   run the agent of this node
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
+       assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
        assay-worker --version | --help
 
 FILE is a text proto (assay.v1.WorkerConfig). --check_config reads and judges it, and ends: 0 if it
@@ -86,7 +90,7 @@ absl::StatusOr<UniqueFd> StopSignals() {
 absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
   RETURN_IF_ERROR(MakeDirectories(directory));
   const std::string path = JoinPath(directory, "lock");
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(
@@ -119,6 +123,9 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
 absl::Status RunAgent(const v1::WorkerConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
   ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
+  ASSIGN_OR_RETURN(const std::optional<RunUser> user, FindRunUser(config));
+  LOG(INFO) << "ranks run as " << (user.has_value() ? user->name : "this process's account");
+  RETURN_IF_ERROR(CloseDataDirectory(config, user));
   const RealClock clock;
   ASSIGN_OR_RETURN(const RendezvousListener listener,
                    RendezvousListener::Open(config.rendezvous_host()));
@@ -135,6 +142,9 @@ absl::Status RunAgent(const v1::WorkerConfig& config) {
 
 int Main(const std::vector<std::string>& arguments) {
   signal(SIGPIPE, SIG_IGN);
+  umask(077);  // what agent and step make is nobody else's
+  if (!arguments.empty() && arguments[0] == kRankMode)
+    return ExecAsRank({arguments.begin() + 1, arguments.end()});
   if (arguments.size() >= 2 && arguments[0] == "step") {
     const RealClock clock;
     const bool has_listener = arguments.size() == 3 && arguments[2] == kListenerFlag;

@@ -80,6 +80,7 @@ v1::RunSpec SpecOfRank(const v1::RunSpec& spec, int local_rank, const RunDirecto
   result.set_log_path(directory.ResultPath(spec.run_number()));
   result.set_progress_path(directory.ProgressPath());
   result.set_is_rank_network_trusted(worker.is_rank_network_trusted());
+  result.set_checkpoint_path(JoinPath(directory.RanksPath(), "checkpoint"));
   result.set_stage_directory(spec.dataset().is_staged() ? StageDirectory(directory, worker) : "");
   return result;
 }
@@ -94,7 +95,7 @@ std::vector<RankCommand> CommandsOf(const v1::RunSpec& spec, const RunDirectory&
         RankCommand{.rank = rank,
                     .argv = {worker.trainer_program(), RankSpecPath(directory, local_rank)},
                     .environment = EnvironmentOfRank(worker, ThreadsPerRank(worker, rank_count)),
-                    .working_directory = directory.path(),
+                    .working_directory = directory.RanksPath(),
                     .output_path = directory.TrainerOutputPath(rank),
                     .cores = CoresOfRank(worker, local_rank, rank_count)});
   }

@@ -14,7 +14,11 @@
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
 //   agent/spool        events, until the run is forgotten            agent
 //
-// JSON files are written atomically and durably.
+//   ranks/             where ranks work and leave checkpoints        trainers
+//
+// JSON files are written atomically and durably. Where ranks have an account of their own they can
+// pass through the directory, but not list or change it; theirs are ranks/, and the content of the
+// log, of progress.jsonl and of the copies of the spec. So they can forge no record of the step.
 
 #ifndef WORKER_AGENT_RUN_DIRECTORY_H_
 #define WORKER_AGENT_RUN_DIRECTORY_H_
@@ -84,6 +88,7 @@ class RunDirectory {
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
   std::string ProgressPath() const { return Path("progress.jsonl"); }
+  std::string RanksPath() const { return Path("ranks"); }
   std::string SpoolDirectory() const { return Path("agent"); }
   std::string SpoolPath() const { return Path("agent/spool"); }
   std::string ResultPath(int run_number) const;

@@ -29,6 +29,7 @@
 #include "common/mllog.h"
 #include "common/status.h"
 #include "worker/agent/rank_command.h"
+#include "worker/agent/run_user.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -190,6 +191,8 @@ class Step {
     const absl::Status loaded = Load();
     if (!loaded.ok()) return ExitFor(ExitCode::kBadSpec, loaded);
     if (FileExists(directory_->StopPath())) return ExitFor(ExitCode::kTerminated, kStopReason);
+    const absl::Status made = MakeRoomForRanks();
+    if (!made.ok()) return ExitFor(ExitCode::kNodeFailed, made);
     const absl::Status staged = MakeStageDirectory();
     if (!staged.ok()) return ExitFor(ExitCode::kDisk, staged);
     const absl::StatusOr<CacheReset> reset =
@@ -211,13 +214,31 @@ class Step {
     return CheckSpec(spec_);
   }
 
+  // All that ranks may write is made before they start, so that the directory itself need not be
+  // theirs.
+  absl::Status MakeRoomForRanks() {
+    ASSIGN_OR_RETURN(user_, FindRunUser(worker_));
+    if (access(worker_.trainer_program().c_str(), X_OK) != 0)
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", worker_.trainer_program()));
+    RETURN_IF_ERROR(GrantPassage(directory_->path(), user_));
+    RETURN_IF_ERROR(MakeDirectories(directory_->RanksPath(), kPrivateDirectory));
+    RETURN_IF_ERROR(GiveTo(user_, directory_->RanksPath()));
+    if (spec_.node_rank() != 0 || !user_.has_value()) return absl::OkStatus();
+    RETURN_IF_ERROR(WriteFileAtomic(directory_->ProgressPath(), "", kPrivateFile));
+    return GiveTo(user_, directory_->ProgressPath());
+  }
+
   absl::Status MakeStageDirectory() const {
     if (!spec_.dataset().is_staged()) return absl::OkStatus();
+    if (!FileExists(worker_.stage_directory())) {
+      RETURN_IF_ERROR(MakeDirectories(worker_.stage_directory()));
+      RETURN_IF_ERROR(GrantPassage(worker_.stage_directory(), user_));
+    }
     const std::string stage = StageDirectory(*directory_, worker_);
     RETURN_IF_ERROR(RemoveTree(stage));
     for (const char* split : {"train", "validation"})
-      RETURN_IF_ERROR(MakeDirectories(JoinPath(stage, split)));
-    return absl::OkStatus();
+      RETURN_IF_ERROR(MakeDirectories(JoinPath(stage, split), kPrivateDirectory));
+    return GiveTo(user_, stage);
   }
 
   void RemoveStageDirectory() const {
@@ -230,8 +251,10 @@ class Step {
     LOG(INFO) << "caches cleared method=" << reset.method << " files=" << reset.file_count;
     if (spec_.node_rank() != 0) return absl::OkStatus();
     const std::string path = directory_->ResultPath(spec_.run_number());
-    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    const UniqueFd file(
+        open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
     if (!file.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+    RETURN_IF_ERROR(GiveTo(user_, path));
     absl::Status status;
     MllogWriter writer([this] { return absl::ToUnixMillis(clock_->Wall()); },
                        [&](absl::string_view line) { status = WriteAll(file.get(), line); });
@@ -288,7 +311,12 @@ class Step {
       if (command.rank == 0) command.inherited_fd = options_->listener_fd;
       v1::RunSpec spec = SpecOfRank(spec_, local_rank, *directory_, worker_);
       if (command.inherited_fd >= 0) spec.set_rendezvous_listener(kInheritedFd);
-      RETURN_IF_ERROR(StoreTextProto(RankSpecPath(*directory_, local_rank), spec, 0600));
+      const std::string spec_path = RankSpecPath(*directory_, local_rank);
+      RETURN_IF_ERROR(StoreTextProto(spec_path, spec, kPrivateFile));
+      RETURN_IF_ERROR(GiveTo(user_, spec_path));
+      command.argv = AsRank(user_, command.argv);
+      if (user_.has_value())
+        command.environment.push_back(absl::StrCat("HOME=", directory_->RanksPath()));
       RETURN_IF_ERROR(group->Start(command));
     }
     return directory_->WriteProcesses(directory_->TrainersPath(), group->processes());
@@ -299,12 +327,14 @@ class Step {
   const Clock* const clock_;
   v1::RunSpec spec_;
   v1::WorkerConfig worker_;
+  std::optional<RunUser> user_;  // of the ranks; none: ours
   std::optional<TouchMonitor> monitor_;
 };
 
 // Locks the directory for this process's life, or returns a closed descriptor if another holds it.
 absl::StatusOr<UniqueFd> TryLock(const RunDirectory& directory) {
-  UniqueFd fd(open(directory.LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(
+      open(directory.LockPath().c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open())
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", directory.LockPath()));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;

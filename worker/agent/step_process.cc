@@ -41,6 +41,15 @@ void KillTrainers(const RunDirectory& directory) {
   if (!status.ok()) LOG(ERROR) << status;
 }
 
+// A step marks the directory after it took the lock and holds that to its end. So if the one that
+// left the mark is dead, whoever holds the lock is none, and nothing is to be waited for.
+bool IsMarkOfADeadStep(const RunDirectory& directory) {
+  const absl::StatusOr<ProcessRecord> record = directory.ReadProcesses(directory.StepPath());
+  if (!record.ok()) return false;
+  return record->boot_id != BootId() || record->processes.empty() ||
+         !IsRunning(record->processes.front());
+}
+
 StepExit ExitOfDeadStep(const RunDirectory& directory) {
   if (!FileExists(directory.StepPath())) {
     if (FileExists(directory.StopPath()))
@@ -94,12 +103,15 @@ absl::Status StopStepProcess(const RunDirectory& directory) {
 
 absl::StatusOr<std::optional<StepExit>> ResolveExit(const RunDirectory& directory,
                                                     const Clock& clock) {
-  const UniqueFd fd(open(directory.LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const UniqueFd fd(
+      open(directory.LockPath().c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open())
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", directory.LockPath()));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return std::optional<StepExit>();
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", directory.LockPath()));
+    if (errno != EWOULDBLOCK)
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot lock ", directory.LockPath()));
+    if (!IsMarkOfADeadStep(directory)) return std::optional<StepExit>();
+    LOG(WARNING) << "another process than the step holds " << directory.LockPath();
   }
   absl::StatusOr<StepExit> exit = directory.ReadExit();
   if (exit.ok()) return std::optional<StepExit>(*std::move(exit));

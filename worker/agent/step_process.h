@@ -41,9 +41,10 @@ std::optional<ProcessId> FindStepProcess(const RunDirectory& directory);
 // Leaves the stop request, and signals the step if it has begun.
 absl::Status StopStepProcess(const RunDirectory& directory);
 
-// How the step ended; nullopt while it holds its lock. If it ended without saying how (it crashed,
-// the node was restarted, it never began), its trainers are killed, and an exit that says so is
-// left for good: such a step can never begin any more. Call it only if no step is being started.
+// How the step ended; nullopt while it holds its lock, or one that left no mark yet does. If it
+// ended without saying how (it crashed, the node was restarted, it never began), its trainers are
+// killed, and an exit that says so is left for good: such a step can never begin any more. Call it
+// only if no step is being started.
 absl::StatusOr<std::optional<StepExit>> ResolveExit(const RunDirectory& directory,
                                                     const Clock& clock);
 

@@ -41,6 +41,7 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
   run.clear_run_timeout_ms();
   run.clear_log_path();
   run.clear_progress_path();
+  run.clear_checkpoint_path();
   run.clear_stage_directory();
   run.mutable_dataset()->clear_path();
   v1::RunSpec kept = run;
@@ -54,6 +55,7 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
 }
 
 std::string CheckpointPath(const TrainerSpec& spec) {
+  if (!spec.run.checkpoint_path().empty()) return spec.run.checkpoint_path();
   return absl::StrCat(spec.run.log_path(), ".checkpoint");
 }
 

@@ -32,6 +32,7 @@ struct RunFixture {
     worker.set_stage_directory(dir.Path("stage"));
     worker.set_trainer_program(dir.Path("trainer.sh"));
     worker.set_core_count(4);
+    worker.set_run_user("root");  // other accounts reach no temporary directory
     spec.set_run(key.run);
     spec.set_generation(key.generation);
     spec.set_run_number(3);

@@ -9,9 +9,12 @@
 #include "common/clock.h"
 #include "common/process.h"
 #include "worker/agent/run_directory.h"
+#include "worker/agent/run_user.h"
 #include "worker/agent/step.h"
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == assay::agent::kRankMode)
+    return assay::agent::ExecAsRank({argv + 2, argv + argc});
   if (argc != 3 && argc != 4) return 2;
   const assay::RealClock clock;
   const char* fanotify = std::getenv("STEP_FANOTIFY");

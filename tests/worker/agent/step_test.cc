@@ -2,8 +2,13 @@
 
 #include "worker/agent/step.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -19,6 +24,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/run_fixture.h"
 #include "worker/agent/rendezvous_listener.h"
+#include "worker/agent/run_user.h"
 #include "worker/agent/step_process.h"
 
 namespace assay::agent {
@@ -77,12 +83,15 @@ TEST_F(StepTest, GivesEveryRankItsSpecEnvironmentAndOutput) {
   run_.spec.set_ranks_per_node(2);
   run_.spec.set_node_rank(0);
   (*run_.worker.mutable_trainer_environment())["GREETING"] = "hello";
-  run_.Trainer("echo rank=$RANK threads=$OMP_NUM_THREADS $GREETING in $(pwd); echo to $LOG >&2");
+  run_.Trainer(
+      "echo rank=$RANK threads=$OMP_NUM_THREADS $GREETING in $(pwd) $(ulimit -c) $(umask); echo to "
+      "$LOG >&2");
 
   EXPECT_EQ(Run(), (StepExit{0, "finished"}));
 
-  EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "rank= threads=2 hello in " + directory_.path() +
-                                                       "\nto " + directory_.ResultPath(3) + "\n");
+  EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "rank= threads=2 hello in " +
+                                                       directory_.RanksPath() + " 0 0077\nto " +
+                                                       directory_.ResultPath(3) + "\n");
   EXPECT_THAT(Read(directory_.TrainerOutputPath(1)), HasSubstr("rank=1 threads=2"));
 }
 
@@ -317,6 +326,58 @@ TEST_F(StepTest, AStepThatNeverBeganCannotBeginOnceItIsResolved) {
   run_.Trainer("touch " + run_.dir.Path("ran"));
   EXPECT_EQ(Run(), **exit);
   EXPECT_FALSE(FileExists(run_.dir.Path("ran")));
+}
+
+// A stranger, or a rank of the same account, can lock any file that it may open.
+TEST_F(StepTest, AStrangerWithTheLockDoesNotDelayTheEndOfADeadStep) {
+  ASSERT_THAT(PrepareRun(directory_, run_.spec, run_.worker, "{}"), IsOk());
+  const absl::StatusOr<ProcessId> gone = Spawn({.argv = {"/bin/true"}});
+  ASSERT_THAT(gone, IsOk());
+  ASSERT_THAT(WaitForExit(*gone, kPatience), IsOk());
+  const UniqueFd lock(open(directory_.LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  EXPECT_THAT(ResolveExit(directory_, clock_), IsOkAndHolds(std::nullopt)) << "it may be starting";
+  ASSERT_THAT(directory_.WriteProcesses(directory_.StepPath(), {*gone}), IsOk());
+
+  const absl::StatusOr<std::optional<StepExit>> exit = ResolveExit(directory_, clock_);
+
+  ASSERT_THAT(exit, IsOk());
+  ASSERT_TRUE(exit->has_value());
+  EXPECT_EQ((*exit)->code, static_cast<int>(ExitCode::kNodeFailed));
+}
+
+// As a hostile trainer: what it can do beyond its own work.
+TEST_F(StepTest, ARankOfAnotherAccountCanDoItsWorkAndNothingElse) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can let ranks have another account";
+  for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
+    ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
+  ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
+  run_.worker.set_run_user("nobody");
+  ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), IsOk());
+  const std::string key = run_.dir.Path("data/worker.key");
+  ASSERT_THAT(WriteFileAtomic(key, "secret", 0600), IsOk());
+  run_.spec.mutable_dataset()->set_is_staged(true);
+  run_.Trainer(absl::StrCat(
+      "id -un; id -Gn; grep -hE '^(CapPrm|CapBnd|CapAmb|NoNewPrivs):' /proc/self/status\n"
+      "try() { \"$@\" > /dev/null 2>&1 && echo \"can: $*\" || echo \"cannot: $*\"; }\n"
+      "echo saved > checkpoint && echo line >> $LOG && echo done >> ../progress.jsonl && "
+      "cp $DATA/train/a.bin $STAGE/train/a.bin && echo worked\n"
+      "try cat ",
+      key,
+      "; try cat ../spec.textproto; try ls ..; try touch ../touch.json\n"
+      "try touch ../exit.json; try rm -f ../step.json; try mv ../result_3.txt ../x\n"
+      "try ln -sf /etc/passwd ../result_3.txt; try touch ../agent/spool; try kill -0 $PPID"));
+
+  EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
+
+  const std::string output = Read(directory_.TrainerOutputPath(0));
+  EXPECT_THAT(output, AllOf(::testing::StartsWith("nobody\nnogroup\n"), HasSubstr("\nworked\n"),
+                            HasSubstr("NoNewPrivs:\t1"), HasSubstr("CapPrm:\t0000000000000000"),
+                            HasSubstr("CapBnd:\t0000000000000000"),
+                            HasSubstr("CapAmb:\t0000000000000000")));
+  EXPECT_THAT(output, Not(HasSubstr("can: ")));
+  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 17) << output;
+  EXPECT_THAT(Read(directory_.ResultPath(3)), ::testing::EndsWith("line\n"));
 }
 
 TEST_F(StepTest, SecretsAreNotInTheFilesOfTheRun) {
