@@ -356,6 +356,12 @@ std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const F
   return {finding};
 }
 
+Finding StoppedRank(std::string found) {
+  Finding finding = LogFinding("R-PAU-001", "paused:rank", 0, std::move(found));
+  finding.severity = Severity::kWarning;
+  return finding;
+}
+
 Finding NoWitness() {
   Finding finding = LogFinding("R-TIM-003", "first_touch:not_witnessed", 0, "none");
   finding.severity = Severity::kWarning;

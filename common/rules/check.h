@@ -124,6 +124,9 @@ struct FirstTouch {
 // R-TIM-006, a warning, in place of both: the touch is not attributed, so it accuses nobody.
 std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const FirstTouch& touch);
 
+// R-PAU-001, a warning: a rank was stopped by a signal; `found` says which, when and for how long.
+Finding StoppedRank(std::string found);
+
 // R-TIM-003, a warning: no node witnessed the first touch, so run_start is only what the log says.
 Finding NoWitness();
 

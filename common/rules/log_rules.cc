@@ -22,6 +22,8 @@ constexpr TextRule kRules[] = {
      "log summaries instead of whole arrays, and end every record with a line feed"},
     {"R-LOG-005", "", "a file that can be read", kLogSection,
      "check the path and its permissions, or fetch the file again"},
+    {"R-PAU-001", "", "ranks that nobody stops while the run goes on", kTimingSection,
+     "find out who sent SIGSTOP: a debugger, a job scheduler or another user"},
     {"R-TIM-001", "run_start", "run_start at or before the witnessed first touch of the data",
      kTimingSection, "log run_start before the first read of the dataset"},
     {"R-TIM-002", "run_start", "run_start before the first touch of the data", kTimingSection,

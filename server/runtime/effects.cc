@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
@@ -20,6 +21,21 @@ constexpr size_t kEffectsMax = 1 << 20;
 
 core::Command FromCoordinator(core::CommandBody body) {
   return core::Command{std::string(core::kCoordinator), std::move(body)};
+}
+
+// What the log cannot show and only the agents saw. It is evidence, by which no run fails.
+void AddPauses(core::RunId run, store::Reader* reader, core::RunFacts* facts) {
+  constexpr int32_t kFindingsMax = 1000;
+  const absl::StatusOr<std::vector<core::Finding>> found = reader->FindingsOf(run, kFindingsMax);
+  if (!found.ok()) {
+    LOG(ERROR) << "run=" << run << " is judged without its pauses: " << found.status();
+    return;
+  }
+  for (core::Finding finding : *found) {
+    if (!absl::StartsWith(finding.rule_id, "R-PAU-")) continue;
+    finding.severity = core::Severity::kWarning;
+    facts->findings.push_back(std::move(finding));
+  }
 }
 
 }  // namespace
@@ -63,6 +79,7 @@ void Effects::Do(const core::CheckLog& effect) {
   absl::StatusOr<core::RunFacts> facts = JudgeResult(*run, *submission, *artifacts_, *rules_);
   if (facts.ok()) {
     checked.facts = *std::move(facts);
+    AddPauses(effect.run, reader_.get(), &checked.facts);
   } else {
     checked.error = absl::StrCat("its log cannot be judged: ", facts.status().message());
   }

@@ -69,6 +69,10 @@ constexpr char kRunEvents[] =
     "(node_rank = ?3 AND "
     "seq > ?2)) ORDER BY ordinal LIMIT ?4";
 
+constexpr char kFindings[] =
+    "SELECT finding FROM run_events WHERE run_id = ?1 AND finding IS NOT NULL AND is_late = 0 "
+    "ORDER BY ordinal LIMIT ?2";
+
 constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
 constexpr char kGetDataset[] = "SELECT body FROM datasets WHERE id = ?1";
 constexpr char kListTokens[] = "SELECT body FROM tokens ORDER BY id LIMIT 100000";
@@ -198,7 +202,7 @@ struct Reader::Statements {
   Stmt get_submission, list_by_nothing, list_by_system, list_by_organization, list_by_round,
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_organization,
       runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
-      events_of_organization, events_of_changes, run_events, list_datasets, get_dataset,
+      events_of_organization, events_of_changes, run_events, findings, list_datasets, get_dataset,
       list_tokens, get_artifact, get_request, organization_of_submission, organization_of_run;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
@@ -222,6 +226,7 @@ struct Reader::Statements {
         {&events_of_organization, kEventsOfOrganization},
         {&events_of_changes, kEventsOfChanges},
         {&run_events, kRunEvents},
+        {&findings, kFindings},
         {&list_datasets, kListDatasets},
         {&get_dataset, kGetDataset},
         {&list_tokens, kListTokens},
@@ -378,6 +383,12 @@ absl::StatusOr<std::vector<core::RunEvent>> Reader::RunEventsAfter(core::RunId r
   Stmt* stmt = &statements_->run_events;
   RETURN_IF_ERROR(stmt->Bind(run.number, after, node_rank, BoundedLimit(limit)));
   return ReadLog<core::RunEvent>(stmt, ReadRunEvent);
+}
+
+absl::StatusOr<std::vector<core::Finding>> Reader::FindingsOf(core::RunId run, int32_t limit) {
+  Stmt* stmt = &statements_->findings;
+  RETURN_IF_ERROR(stmt->Bind(run.number, BoundedLimit(limit)));
+  return ReadAll<core::Finding>(stmt, [](const Stmt& row) { return DecodeFinding(row.Text(0)); });
 }
 
 absl::StatusOr<std::vector<core::Dataset>> Reader::ListDatasets() {

@@ -63,6 +63,9 @@ class Reader {
   absl::StatusOr<std::vector<core::RunEvent>> RunEventsAfter(core::RunId run, int32_t node_rank,
                                                              int64_t after, int32_t limit);
 
+  // Findings that agents reported of a run in time (not late), at most `limit`, in order of commit.
+  absl::StatusOr<std::vector<core::Finding>> FindingsOf(core::RunId run, int32_t limit);
+
   absl::StatusOr<std::vector<core::Dataset>> ListDatasets();
   absl::StatusOr<core::Dataset> GetDataset(const std::string& id);  // NOT_FOUND
   absl::StatusOr<std::vector<core::Token>> ListTokens();

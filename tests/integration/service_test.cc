@@ -318,6 +318,28 @@ TEST_F(ServiceTest, WhatAWorkerSendsOfAJudgedRunIsKeptApart) {
   EXPECT_EQ(after.DebugString(), judged.DebugString());
 }
 
+TEST_F(ServiceTest, APauseThatTheAgentSawStandsWithTheVerdict) {
+  const std::string name = Create(&*root_, TinySpec("Org", 1))->runs(0);
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  v1::RunEvent event;
+  event.set_kind(v1::RunEvent::FINDING);
+  event.set_seq(std::ssize(TinyLog()) + 1);
+  event.mutable_finding()->set_rule("R-PAU-001");
+  event.mutable_finding()->set_severity(v1::Finding::ERROR);
+  ASSERT_THAT(worker.SendLines(TinyLog(), 1), IsOk());
+  ASSERT_THAT(worker.SendEvent(event), IsOk());
+  ASSERT_THAT(worker.WalkOneRun(TinyLog()), IsOk());
+
+  v1::GetRunRequest request;
+  request.set_name(name);
+  v1::Run run;
+  while (run.state() != v1::Run::SUCCEEDED)
+    run = root_->Call(root_->submission(), &Submissions::GetRun, request).value();
+  EXPECT_THAT(run.findings(), Contains(Property(&v1::Finding::rule, "R-PAU-001")));
+  EXPECT_TRUE(run.is_compliant()) << "a stop is evidence, not a violation";
+}
+
 TEST_F(ServiceTest, AnArtifactWithAnotherDigestIsRefused) {
   Create(&*root_, TinySpec("Org", 1)).value();
   FakeWorker worker(deployment_.Worker("w0"), "w0");

@@ -120,8 +120,8 @@ std::optional<MonoTime> AttachedRun::due() const {
 
 bool AttachedRun::IsWatched(absl::string_view file_name) {
   return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
-         file_name == "touch.json" || file_name == "observed.json" || file_name == "exit.json" ||
-         file_name == "step.json";
+         file_name == "touch.json" || file_name == "observed.json" || file_name == "pauses.json" ||
+         file_name == "exit.json" || file_name == "step.json";
 }
 
 }  // namespace assay::agent

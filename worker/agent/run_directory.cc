@@ -137,6 +137,37 @@ absl::Status RunDirectory::WriteTouch(const Touch& touch) const {
   return WriteJson(touch.is_attributed ? TouchPath() : ObservedTouchPath(), ToJson(touch));
 }
 
+absl::StatusOr<std::vector<Pause>> RunDirectory::ReadPauses() const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(PausesPath()));
+  const auto list = json.find("pauses");
+  if (list == json.end() || !list->is_array())
+    return absl::DataLossError(absl::StrCat(PausesPath(), " lists no pauses"));
+  std::vector<Pause> pauses;
+  for (const Json& entry : *list) {
+    Pause pause{.rank = static_cast<int>(Integer(entry, "rank")),
+                .begin = {Integer(entry, "begin_wall_us"), Integer(entry, "begin_mono_ns")}};
+    if (entry.contains("end_mono_ns"))
+      pause.end = Stamp{Integer(entry, "end_wall_us"), Integer(entry, "end_mono_ns")};
+    pauses.push_back(pause);
+  }
+  return pauses;
+}
+
+absl::Status RunDirectory::WritePauses(const std::vector<Pause>& pauses) const {
+  Json list = Json::array();
+  for (const Pause& pause : pauses) {
+    Json entry{{"rank", pause.rank},
+               {"begin_wall_us", pause.begin.wall_us},
+               {"begin_mono_ns", pause.begin.mono_ns}};
+    if (pause.end.has_value()) {
+      entry["end_wall_us"] = pause.end->wall_us;
+      entry["end_mono_ns"] = pause.end->mono_ns;
+    }
+    list.push_back(std::move(entry));
+  }
+  return WriteJson(PausesPath(), Json{{"pauses", std::move(list)}});
+}
+
 absl::StatusOr<ProcessRecord> RunDirectory::ReadProcesses(const std::string& path) const {
   ASSIGN_OR_RETURN(const Json json, ReadJson(path));
   ProcessRecord record{Text(json, "boot_id"), {}};

@@ -9,6 +9,7 @@
 //   trainers.json      the trainers' process ids                     step
 //   touch.json         the run's first touch of the dataset          step
 //   observed.json      the first touch by nobody knows whom          step
+//   pauses.json        when ranks were stopped by a signal           step
 //   exit.json          how it ended                                  step; agent if the step died
 //   result_<n>.txt     the MLLOG file                                step, then rank 0
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
@@ -58,6 +59,14 @@ struct Touch {
   bool operator==(const Touch&) const = default;
 };
 
+// A time during which a rank was stopped by a signal.
+struct Pause {
+  int rank = 0;
+  Stamp begin;
+  std::optional<Stamp> end;  // none: it was never continued
+  bool operator==(const Pause&) const = default;
+};
+
 // Processes of one boot of this node.
 struct ProcessRecord {
   std::string boot_id;
@@ -84,6 +93,7 @@ class RunDirectory {
   std::string TrainersPath() const { return Path("trainers.json"); }
   std::string TouchPath() const { return Path("touch.json"); }
   std::string ObservedTouchPath() const { return Path("observed.json"); }
+  std::string PausesPath() const { return Path("pauses.json"); }
   std::string ExitPath() const { return Path("exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
@@ -100,6 +110,8 @@ class RunDirectory {
   // `path` is TouchPath or ObservedTouchPath; a touch is written to the one that it belongs to.
   absl::StatusOr<Touch> ReadTouch(const std::string& path) const;
   absl::Status WriteTouch(const Touch& touch) const;
+  absl::StatusOr<std::vector<Pause>> ReadPauses() const;
+  absl::Status WritePauses(const std::vector<Pause>& pauses) const;
   absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;
   absl::Status WriteProcesses(const std::string& path,
                               const std::vector<ProcessId>& processes) const;

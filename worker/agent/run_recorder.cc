@@ -90,6 +90,7 @@ absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   ReadTouch(directory_.ObservedTouchPath(), &observed_);
   RETURN_IF_ERROR(ReadLog(is_final));
   RETURN_IF_ERROR(ReadProgress(is_final));
+  ReadPauses(is_final);
   CheckTouch(is_final, &attributed_);
   CheckTouch(is_final, &observed_);
   is_complete_ = is_final;
@@ -157,6 +158,28 @@ void RunRecorder::ReadTouch(const std::string& path, WitnessedTouch* witnessed) 
   event.set_mono_ns(witnessed->touch->stamp.mono_ns);
   event.set_is_attributed(witnessed->touch->is_attributed);
   Append(std::move(event));
+}
+
+// A finding is spooled once, so the file is simply read again.
+void RunRecorder::ReadPauses(bool is_final) {
+  if (!FileExists(directory_.PausesPath())) return;
+  const absl::StatusOr<std::vector<Pause>> pauses = directory_.ReadPauses();
+  if (!pauses.ok()) {
+    LOG(ERROR) << pauses.status();
+    return;
+  }
+  for (const Pause& pause : *pauses) {
+    if (!pause.end.has_value() && !is_final) continue;
+    std::string found =
+        absl::StrCat("rank ", pause.rank, " stopped at ", pause.begin.wall_us / 1000, " ms");
+    if (pause.end.has_value()) {
+      absl::StrAppend(&found, " for ", (pause.end->mono_ns - pause.begin.mono_ns) / 1'000'000,
+                      " ms");
+    } else {
+      absl::StrAppend(&found, " and not continued");
+    }
+    AddFindings({rules::StoppedRank(std::move(found))}, 0);
+  }
 }
 
 void RunRecorder::CheckTouch(bool is_final, WitnessedTouch* witnessed) {

@@ -41,6 +41,7 @@ namespace {
 constexpr absl::Duration kPollMax = absl::Minutes(1);
 constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
 constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
+constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
 constexpr char kStopReason[] = "stopped on request";
 
 StepExit ExitFor(ExitCode code, absl::string_view reason) {
@@ -68,13 +69,14 @@ int CodeOf(const RankExit& exit) {
   return is_ours ? static_cast<int>(ExitCode::kInternal) : exit.code;
 }
 
-// SIGTERM and SIGINT as a descriptor. They stay blocked in this process; Spawn clears the mask for
-// children.
-absl::StatusOr<UniqueFd> BlockStopSignals() {
+// SIGTERM, SIGINT and what children do as a descriptor. They stay blocked in this process; Spawn
+// clears the mask for children.
+absl::StatusOr<UniqueFd> BlockSignals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGCHLD);
   if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return absl::ErrnoToStatus(errno, "sigprocmask");
   UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, "signalfd");
@@ -104,6 +106,7 @@ class Supervisor {
       RETURN_IF_ERROR(RecordTouch());
       if (HasStopSignal()) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
       RETURN_IF_ERROR(group_->Observe());
+      RETURN_IF_ERROR(RecordPauses());
       if (group_->first_failure().has_value()) {
         const RankExit& failure = *group_->first_failure();
         Stop(StepExit{CodeOf(failure), DescribeRankExit(failure)});
@@ -128,8 +131,29 @@ class Supervisor {
   }
 
   bool HasStopSignal() const {
+    bool is_stop = false;
     signalfd_siginfo info{};
-    return read(signal_fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
+    while (read(signal_fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)))
+      is_stop = is_stop || info.ssi_signo != SIGCHLD;
+    return is_stop;
+  }
+
+  // The clock of a run goes on while a rank stands still; what looks like a slow epoch was one.
+  absl::Status RecordPauses() {
+    bool is_changed = false;
+    for (const RankStop& stop : group_->TakeStops()) {
+      const Stamp now = StampNow(*clock_);
+      const auto open = std::find_if(pauses_.begin(), pauses_.end(), [&stop](const Pause& pause) {
+        return pause.rank == stop.rank && !pause.end.has_value();
+      });
+      if (open != pauses_.end()) {
+        if (!stop.is_stopped) open->end = now;
+      } else if (pauses_.size() < kPausesMax) {
+        pauses_.push_back({stop.rank, now, stop.is_stopped ? std::nullopt : std::optional(now)});
+      }
+      is_changed = true;
+    }
+    return is_changed ? directory_->WritePauses(pauses_) : absl::OkStatus();
   }
 
   absl::Status RecordTouch() {
@@ -179,6 +203,7 @@ class Supervisor {
   MonoTime deadline_;
   std::optional<MonoTime> kill_at_;
   std::optional<StepExit> cause_;
+  std::vector<Pause> pauses_;
 };
 
 class Step {
@@ -348,7 +373,7 @@ absl::Status RunLocked(const RunDirectory& directory, const StepOptions& options
   if (!lock.is_open()) return absl::OkStatus();  // another step is at work
   if (FileExists(directory.StepPath()) || FileExists(directory.ExitPath()))
     return absl::OkStatus();  // a run starts at most once
-  ASSIGN_OR_RETURN(const UniqueFd signals, BlockStopSignals());
+  ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
   ASSIGN_OR_RETURN(const ProcessId self, IdentifyProcess(getpid()));
   // What ranks leave behind stays below this process, where a touch is told to be theirs.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "prctl");

@@ -52,9 +52,23 @@ absl::Status TrainerGroup::Start(const RankCommand& command) {
   return absl::OkStatus();
 }
 
+absl::Status TrainerGroup::ObserveStops(const Rank& rank) {
+  for (;;) {
+    siginfo_t info{};
+    if (waitid(P_PIDFD, static_cast<id_t>(rank.exit_fd.get()), &info,
+               WSTOPPED | WCONTINUED | WNOHANG) != 0) {
+      if (errno == ECHILD) return absl::OkStatus();  // it has ended: nothing of the kind can come
+      return absl::ErrnoToStatus(errno, absl::StrCat("cannot wait for rank ", rank.rank));
+    }
+    if (info.si_pid == 0) return absl::OkStatus();
+    stops_.push_back({rank.rank, info.si_code == CLD_STOPPED});
+  }
+}
+
 absl::Status TrainerGroup::Observe() {
   for (Rank& rank : ranks_) {
     if (!rank.exit_fd.is_open()) continue;
+    RETURN_IF_ERROR(ObserveStops(rank));
     siginfo_t info{};
     if (waitid(P_PIDFD, static_cast<id_t>(rank.exit_fd.get()), &info,
                WEXITED | WNOHANG | WNOWAIT) != 0) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,6 +32,12 @@ struct RankExit {
   int code = 0;  // or kSignalBase + signal
 };
 
+// A rank was stopped by a signal (SIGSTOP), or goes on.
+struct RankStop {
+  int rank = 0;
+  bool is_stopped = false;
+};
+
 // Ended ranks stay zombies until End: the group's number cannot be reused meanwhile. Not
 // thread-safe. A group that is destroyed leaves its processes alone.
 class TrainerGroup {
@@ -38,8 +45,12 @@ class TrainerGroup {
   // Starts one more rank. The errors of Spawn, or of the kernel if it cannot be pinned.
   absl::Status Start(const RankCommand& command);
 
-  // Takes note of the ranks that have ended. Does not block.
+  // Takes note of the ranks that have ended, were stopped or go on. Does not block.
   absl::Status Observe();
+
+  // What Observe has seen of stops since the last call, in order for each rank. Where a rank was
+  // stopped and continued in between, only that it goes on.
+  std::vector<RankStop> TakeStops() { return std::exchange(stops_, {}); }
 
   // Sends `signal` to every process of the group, children of the ranks included.
   absl::Status Signal(int signal) const;
@@ -62,8 +73,11 @@ class TrainerGroup {
     UniqueFd exit_fd;  // closed once it is known to have ended
   };
 
+  absl::Status ObserveStops(const Rank& rank);
+
   std::vector<Rank> ranks_;
   std::optional<RankExit> first_failure_;
+  std::vector<RankStop> stops_;
 };
 
 }  // namespace assay::agent

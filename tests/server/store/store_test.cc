@@ -366,6 +366,27 @@ TEST_F(StoreTest, FollowsTheLinesOfOneNodeOrOfAll) {
   EXPECT_THAT(*reader->RunEventsAfter(RunId{1}, -1, 4, 1), SizeIs(1));
 }
 
+TEST_F(StoreTest, TellsWhatAgentsFoundInTime) {
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  core::SubmissionSpec spec = SomeSpec();
+  spec.run_count = 2;
+  world_.Submit(spec);
+  std::vector<core::RunEvent> events = Lines(1, 3);
+  events[1].kind = core::RunEventKind::kFinding;
+  events[1].finding = core::Finding{.rule_id = "R-PAU-001"};
+  ASSERT_THAT(world_.Do(core::AppendRunEvents{RunId{1}, 1, 0, events, "w0"}), IsOk());
+  world_.Succeed(RunId{1});
+  events = {events[1]};
+  events[0].seq = 4;
+  ASSERT_THAT(world_.Do(core::AppendRunEvents{RunId{1}, 1, 0, events, "w0"}), IsOk());
+
+  const auto found = OpenReader()->FindingsOf(RunId{1}, 10);
+
+  ASSERT_THAT(found, IsOk());
+  ASSERT_THAT(*found, SizeIs(1)) << "the late one does not count";
+  EXPECT_EQ((*found)[0].rule_id, "R-PAU-001");
+}
+
 TEST_F(StoreTest, KeepsWhatCameLateApart) {
   ASSERT_THAT(world_.Sync("w0"), IsOk());
   core::SubmissionSpec spec = SomeSpec();

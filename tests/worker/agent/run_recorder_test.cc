@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 const std::optional<StepExit> kRuns = std::nullopt;
 const std::optional<StepExit> kEnded = StepExit{0, "finished"};
@@ -216,6 +217,27 @@ TEST_F(RunRecorderTest, AnObservedTouchWarnsAndTheRunsOwnIsJudgedBesideIt) {
   EXPECT_THAT(Events(), Contains(HasSubstr("finding R-TIM-006")));
   EXPECT_THAT(Events(), Not(Contains(HasSubstr("finding R-TIM-001"))));
   EXPECT_THAT(recorder_->Observation(true, kRuns).artifacts, IsEmpty());
+}
+
+TEST_F(RunRecorderTest, APauseOfARankIsAWarningOnceItsEndIsKnown) {
+  Open();
+  const Pause ended{.rank = 1, .begin = {5'000'000, 1'000'000}, .end = Stamp{0, 2'501'000'000}};
+  ASSERT_THAT(directory_.WritePauses({ended, {.rank = 2, .begin = {6'000'000, 1}}}), IsOk());
+
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+  ASSERT_THAT(Events(), SizeIs(1));
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+
+  const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+  ASSERT_THAT(events, IsOk());
+  ASSERT_THAT(*events, SizeIs(2));
+  EXPECT_EQ((*events)[0].finding().rule(), "R-PAU-001");
+  EXPECT_EQ((*events)[0].finding().severity(), v1::Finding::WARNING);
+  EXPECT_EQ((*events)[0].finding().found(), "rank 1 stopped at 5000 ms for 2500 ms");
+  EXPECT_EQ((*events)[1].finding().found(), "rank 2 stopped at 6000 ms and not continued");
 }
 
 TEST_F(RunRecorderTest, OtherNodesRecordTheirTouchOnly) {

@@ -188,6 +188,34 @@ TEST_F(StepTest, AStopRequestEndsARun) {
   EXPECT_EQ(Finish(step), (StepExit{9, "stopped on request"}));
 }
 
+TEST_F(StepTest, WritesDownWhenARankWasStopped) {
+  MakePipe();
+  run_.Trainer("echo > " + pipe_ +
+               "; until [ -e ../pauses.json ]; do sleep 0.01; done\n"
+               "until grep -q end_mono_ns ../pauses.json; do sleep 0.01; done");
+  const ProcessId step = Start();
+  AwaitTrainer();
+  while (!FileExists(directory_.TrainersPath())) {
+  }
+  const absl::StatusOr<ProcessRecord> trainers =
+      directory_.ReadProcesses(directory_.TrainersPath());
+  ASSERT_THAT(trainers, IsOk());
+  const pid_t rank = trainers->processes.front().pid;
+
+  ASSERT_EQ(kill(rank, SIGSTOP), 0);
+  while (!FileExists(directory_.PausesPath())) {
+  }
+  ASSERT_EQ(kill(rank, SIGCONT), 0);
+
+  EXPECT_EQ(Finish(step).code, 0);
+  const absl::StatusOr<std::vector<Pause>> pauses = directory_.ReadPauses();
+  ASSERT_THAT(pauses, IsOk());
+  ASSERT_EQ(pauses->size(), 1U);
+  EXPECT_EQ((*pauses)[0].rank, 0);
+  ASSERT_TRUE((*pauses)[0].end.has_value());
+  EXPECT_GT((*pauses)[0].end->mono_ns, (*pauses)[0].begin.mono_ns);
+}
+
 TEST_F(StepTest, AStopBeforeTheStartStartsNoTrainer) {
   run_.Trainer("touch " + run_.dir.Path("ran"));
   ASSERT_THAT(PrepareRun(directory_, run_.spec, run_.worker, "{}"), IsOk());
