@@ -36,14 +36,14 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,        SubmitCommands,     LogsCommands,
-          WaitCommands,       ScoreCommands,      CompareCommands,    AnalyzeCommands,
-          ImportCommands,     EntryCommands,      ExportCommands,     BorrowCommands,
-          SetCommands,        RunCommands,        NodeCommands,       DatasetCommands,
-          RulesCommands,      RulesCheckCommands, RulesPackCommands,  TuningCommands,
-          PackageCommands,    InitCommands,       TokenCommands,      VerifyCommands,     QueryCommands,
-          DoctorCommands,     ConfigCommands,     CompletionCommands, HelpCommands,
-          VersionCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands,    LogsCommands,
+          WaitCommands,       ScoreCommands,      CompareCommands,   AnalyzeCommands,
+          ImportCommands,     EntryCommands,      ExportCommands,    BorrowCommands,
+          SetCommands,        RunCommands,        NodeCommands,      DatasetCommands,
+          RulesCommands,      RulesCheckCommands, RulesPackCommands, TuningCommands,
+          PackageCommands,    InitCommands,       TokenCommands,     VerifyCommands,
+          QueryCommands,      DoctorCommands,     ConfigCommands,    CompletionCommands,
+          HelpCommands,       VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

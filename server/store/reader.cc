@@ -70,7 +70,7 @@ constexpr char kRunEvents[] =
     "seq > ?2)) ORDER BY ordinal LIMIT ?4";
 
 constexpr char kFindings[] =
-    "SELECT finding FROM run_events WHERE run_id = ?1 AND finding IS NOT NULL AND is_late = 0 "
+    "SELECT finding FROM run_events WHERE run_id = ?1 AND LENGTH(finding) <= 4096 AND is_late = 0 "
     "ORDER BY ordinal LIMIT ?2";
 
 constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";

@@ -63,7 +63,8 @@ class Reader {
   absl::StatusOr<std::vector<core::RunEvent>> RunEventsAfter(core::RunId run, int32_t node_rank,
                                                              int64_t after, int32_t limit);
 
-  // Findings that agents reported of a run in time (not late), at most `limit`, in order of commit.
+  // Findings that agents reported of a run in time (not late), at most `limit`, in order of commit;
+  // without those that are longer than any of ours (4 KiB as stored).
   absl::StatusOr<std::vector<core::Finding>> FindingsOf(core::RunId run, int32_t limit);
 
   absl::StatusOr<std::vector<core::Dataset>> ListDatasets();

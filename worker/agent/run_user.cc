@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <iostream>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
@@ -176,7 +175,7 @@ int ExecAsRank(const std::vector<std::string>& arguments) {
     execv(argv[0], argv.data());
     status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[1]));
   }
-  std::cerr << "assay-worker rank: " << status.message() << "\n";
+  LOG(ERROR) << "not a rank: " << status;
   return kExitCannotExecute;
 }
 

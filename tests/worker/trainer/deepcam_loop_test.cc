@@ -105,7 +105,7 @@ TEST_F(DeepcamLoopTest, ResumesToTheSameBits) {
   SetHyperparameter(&run, "checkpoint_interval_steps", "3");
   ASSERT_THAT(Train(run), IsOk());
   const std::string checkpoint = dir_.Path("result_1.txt.checkpoint");
-  const std::string expected = ReadFile(checkpoint).value_or("");
+  const std::string expected = ReadFile(checkpoint, 1 << 30).value_or("");
   ASSERT_FALSE(expected.empty());
   ASSERT_THAT(RemoveTree(checkpoint), IsOk());
   ASSERT_THAT(RemoveTree(run.log_path()), IsOk());
@@ -115,7 +115,7 @@ TEST_F(DeepcamLoopTest, ResumesToTheSameBits) {
     ASSERT_THAT(Train(run, /*is_resumed=*/true), IsOk());
   }
 
-  EXPECT_TRUE(ReadFile(checkpoint).value_or("") == expected);
+  EXPECT_TRUE(ReadFile(checkpoint, 1 << 30).value_or("") == expected);
 }
 
 // The order of the reference (specification, section 9), with the model's keys of a facility round.

@@ -241,7 +241,7 @@ TEST_F(TrainingLoopTest, ADamagedSampleEndsTheRunNamingTheFile) {
   const absl::StatusOr<std::vector<std::string>> names = ListDirectory(JoinPath(copy, "train"));
   ASSERT_THAT(names, IsOk());
   const std::string victim = JoinPath(JoinPath(copy, "train"), names->front());
-  std::string bytes = ReadFile(victim).value_or("");
+  std::string bytes = ReadFile(victim, 1 << 30).value_or("");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   ASSERT_THAT(WriteFileAtomic(victim, bytes), IsOk());
   run.mutable_dataset()->set_is_staged(false);
