@@ -46,7 +46,8 @@ std::string EscapeCodePoint(int32_t code_point) {
   if (code_point == '\r') return "\\r";
   if (code_point == '\t') return "\\t";
   if (code_point < 0x80) return absl::StrFormat("\\x%02x", code_point);
-  return absl::StrFormat(code_point < 0x10000 ? "\\u%04x" : "\\U%08x", code_point);
+  if (code_point < 0x10000) return absl::StrFormat("\\u%04x", code_point);
+  return absl::StrFormat("\\U%08x", code_point);
 }
 
 std::string EscapeByte(char byte) {
