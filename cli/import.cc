@@ -124,7 +124,8 @@ absl::StatusOr<v1::Submission> Send(const Client& client, const Import& entry) {
       is_open = writer->Write(message);
     }
   }
-  if (is_open) writer->WritesDone();
+  message.Clear();  // the end: without it a client that was killed would look like one that is done
+  if (is_open && writer->Write(message)) writer->WritesDone();
   const grpc::Status status = writer->Finish();
   if (!status.ok()) return client.Explain(FromGrpc(status));
   return filed;

@@ -61,7 +61,8 @@ void Import::Take(v1::ImportSubmissionRequest* message) {
     case Part::kLog:
       return TakeLog(std::move(*message->mutable_log()));
     case Part::PART_NOT_SET:
-      return End(absl::InvalidArgumentError("a message without a part: send a run or its log"));
+      is_whole_ = true;
+      return Next();
   }
 }
 
@@ -166,6 +167,9 @@ void Import::AddRun(core::ArtifactRef log, core::RunFacts facts) {
 void Import::Complete() {
   if (!header_.has_value())
     return End(absl::InvalidArgumentError("an import without a message: send a header"));
+  // The end of a call looks the same whether its client has finished or was killed.
+  if (!is_whole_)
+    return End(absl::AbortedError("the import stopped half-way: end it with an empty message"));
   CloseRun([this] {
     if (runs_.empty()) return End(absl::InvalidArgumentError("the import has no run"));
     Score();

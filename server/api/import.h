@@ -55,6 +55,7 @@ class Import final : public PieceStream<v1::ImportSubmissionRequest> {
 
   // One step at a time touches these.
   std::optional<v1::ImportHeader> header_;
+  bool is_whole_ = false;  // the client has said that nothing more comes
   bool is_judged_here_ = false;
   int64_t header_bytes_ = 0;  // of all runs
   std::optional<OpenRun> open_;

@@ -227,7 +227,8 @@ class UploadsTest : public ServiceTest {
   // An import of one entry with these logs, announced with the digests of `announced`.
   absl::StatusOr<v1::Submission> Import(const std::string& source,
                                         const std::vector<std::string>& logs,
-                                        const std::vector<std::string>& announced) {
+                                        const std::vector<std::string>& announced,
+                                        bool is_whole = true) {
     grpc::ClientContext context;
     PrepareCall(root_->endpoint(), absl::Seconds(60), &context);
     v1::Submission entry;
@@ -248,12 +249,19 @@ class UploadsTest : public ServiceTest {
         is_open = writer->Write(message);
       }
     }
-    if (is_open) writer->WritesDone();
+    message.Clear();
+    if (is_open && (!is_whole || writer->Write(message))) writer->WritesDone();
     const absl::Status status = FromGrpc(writer->Finish());
     if (!status.ok()) return status;
     return entry;
   }
 };
+
+TEST_F(UploadsTest, AnImportThatStopsHalfWayIsNoEntry) {
+  EXPECT_THAT(Import("x/y", {"log\n"}, {"log\n"}, /*is_whole=*/false),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(Import("x/y", {"log\n"}, {"log\n"}), IsOk());
+}
 
 TEST_F(UploadsTest, OnlyTheWorkerOfARunStoresAnythingOfIt) {
   ASSERT_THAT(Create(&*root_, TinySpec("Org", 1)), IsOk());
