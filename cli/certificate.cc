@@ -1,7 +1,5 @@
 #include "cli/certificate.h"
 
-#include <sys/stat.h>
-
 #include <string>
 #include <utility>
 
@@ -21,7 +19,6 @@ namespace {
 
 // What is left of a certificate that is still used: longer than a command waits for one call.
 constexpr absl::Duration kLifeLeftMin = absl::Minutes(5);
-constexpr absl::string_view kKeyMark = "-----BEGIN PRIVATE KEY-----";
 
 // Where the pair for `endpoint` is kept; empty without a home.
 std::string CachePath(const Environment& env, const Endpoint& endpoint) {
@@ -35,10 +32,7 @@ std::string CachePath(const Environment& env, const Endpoint& endpoint) {
 // The kept pair, if it is whole and lasts a while yet.
 absl::StatusOr<CertificateAndKey> Load(const std::string& path, absl::Time now) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const size_t key_at = text.find(std::string(kKeyMark));
-  if (key_at == std::string::npos) return absl::DataLossError("no key");
-  CertificateAndKey pair{.certificate_pem = text.substr(0, key_at), .key_pem = text.substr(key_at)};
-  RETURN_IF_ERROR(CheckPair(pair));
+  ASSIGN_OR_RETURN(CertificateAndKey pair, ParsePair(text));
   ASSIGN_OR_RETURN(const absl::Time end, NotAfter(pair.certificate_pem));
   if (end - now < kLifeLeftMin) return absl::NotFoundError("about to end");
   return pair;
@@ -60,9 +54,9 @@ absl::StatusOr<CertificateAndKey> Exchange(const Endpoint& endpoint) {
 
 void Keep(const std::string& path, const CertificateAndKey& pair) {
   const std::string directory = path.substr(0, path.rfind('/'));
-  if (!MakeDirectories(directory).ok() || chmod(directory.c_str(), 0700) != 0) return;
+  if (!MakeDirectories(directory, kPrivateDirectory).ok()) return;
   // Best effort: without it the next command asks again.
-  WriteFileAtomic(path, absl::StrCat(pair.certificate_pem, pair.key_pem), 0600).IgnoreError();
+  WriteFileAtomic(path, PairText(pair), kPrivateFile).IgnoreError();
 }
 
 }  // namespace

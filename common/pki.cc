@@ -353,6 +353,20 @@ absl::Status CheckPair(const CertificateAndKey& pair) {
       absl::StrCat("the private key does not belong to the certificate: ", OpenSslText()));
 }
 
+std::string PairText(const CertificateAndKey& pair) {
+  return absl::StrCat(pair.certificate_pem, pair.key_pem);
+}
+
+absl::StatusOr<CertificateAndKey> ParsePair(absl::string_view text) {
+  const size_t key_at = text.find("-----BEGIN PRIVATE KEY-----");
+  if (key_at == absl::string_view::npos)
+    return absl::DataLossError("there is no private key behind the certificate");
+  CertificateAndKey pair{.certificate_pem = std::string(text.substr(0, key_at)),
+                         .key_pem = std::string(text.substr(key_at))};
+  RETURN_IF_ERROR(CheckPair(pair));
+  return pair;
+}
+
 absl::Status CheckSignedBy(absl::string_view certificate_pem, absl::string_view ca_pem) {
   ASSIGN_OR_RETURN(const CertPtr cert, ParseCertificate(certificate_pem));
   ASSIGN_OR_RETURN(const CertPtr ca, ParseCertificate(ca_pem));

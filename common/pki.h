@@ -76,6 +76,13 @@ absl::StatusOr<absl::Time> NotAfter(absl::string_view certificate_pem);
 // OK if `pair.key_pem` is the private key of `pair.certificate_pem`; else FAILED_PRECONDITION.
 absl::Status CheckPair(const CertificateAndKey& pair);
 
+// A certificate and its key as one text, so that no crash parts a new one from an old one.
+std::string PairText(const CertificateAndKey& pair);
+
+// What PairText wrote. DATA_LOSS if there is no key in `text`; FAILED_PRECONDITION or
+// INVALID_ARGUMENT if the two are damaged or do not belong together.
+absl::StatusOr<CertificateAndKey> ParsePair(absl::string_view text);
+
 // OK if `ca_pem` signed `certificate_pem`; else FAILED_PRECONDITION. Looks at no dates.
 absl::Status CheckSignedBy(absl::string_view certificate_pem, absl::string_view ca_pem);
 

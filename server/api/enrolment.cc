@@ -87,16 +87,16 @@ absl::StatusOr<std::string> CertifyPerson(const Backend& backend, const std::str
                                           const std::string& csr_pem) {
   RETURN_IF_ERROR(CheckCanSign(backend));
   const std::string sha256 = TokenHash(token);
-  ASSIGN_OR_RETURN(const auth::Identity identity, backend.guard->FromToken(sha256));
-  const std::optional<core::Token> record = backend.tokens->Find(sha256);
+  ASSIGN_OR_RETURN(const Guard::Bearer bearer, backend.guard->FromToken(sha256));
   const absl::Time now = backend.clock->Wall();
-  const absl::Duration life = absl::FromUnixMicros(record->expires_at_us) - now;
+  const absl::Duration life = bearer.expire_time - now;
+  const std::string& principal = bearer.identity.principal;
   // The name is for people who look at the certificate; the token decides. It may be too long, or
   // in letters that a common name here cannot have.
-  const bool is_name_usable = core::CheckName("principal", identity.principal).ok() &&
-                              identity.principal.size() <= kCommonNameMax;
+  const bool is_name_usable =
+      core::CheckName("principal", principal).ok() && principal.size() <= kCommonNameMax;
   return SignCsr(backend.ca, csr_pem,
-                 {.common_name = is_name_usable ? identity.principal : "bearer of a token",
+                 {.common_name = is_name_usable ? principal : "bearer of a token",
                   .uris = {auth::TokenUri(sha256)},
                   .kind = CertificateKind::kClient,
                   .validity = {.now = now, .lifetime = std::min(life, kPersonLifetimeMax)}});

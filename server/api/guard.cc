@@ -1,6 +1,7 @@
 #include "server/api/guard.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -26,17 +27,23 @@ std::optional<auth::TokenRecord> RecordOf(const std::optional<core::Token>& toke
 
 }  // namespace
 
-absl::StatusOr<auth::Identity> Guard::FromToken(const std::string& token_sha256) const {
-  ASSIGN_OR_RETURN(
-      auth::Identity identity,
-      auth::Authenticator::FromToken(RecordOf(tokens_->Find(token_sha256)), clock_->Wall()));
+absl::StatusOr<Guard::Bearer> Guard::FromToken(const std::string& token_sha256) const {
+  const std::optional<auth::TokenRecord> record = RecordOf(tokens_->Find(token_sha256));
+  ASSIGN_OR_RETURN(auth::Identity identity, auth::Authenticator::FromToken(record, clock_->Wall()));
   identity.token_sha256 = token_sha256;
-  return identity;
+  return Bearer{.identity = std::move(identity), .expire_time = record->expire_time};
+}
+
+std::string Guard::PeerOf(const grpc::ServerContextBase& context) const {
+  const std::optional<auth::Evidence> evidence = connections_->Find(context.peer());
+  return evidence.has_value() ? gate::ConnectionTable::PeerOf(*evidence) : context.peer();
 }
 
 absl::StatusOr<auth::Identity> Guard::FromConnection(const auth::Evidence& evidence) const {
-  if (!evidence.certificate_token_sha256.empty())
-    return FromToken(evidence.certificate_token_sha256);
+  if (!evidence.certificate_token_sha256.empty()) {
+    ASSIGN_OR_RETURN(Bearer bearer, FromToken(evidence.certificate_token_sha256));
+    return std::move(bearer.identity);
+  }
   ASSIGN_OR_RETURN(auth::Identity identity, authenticator_->FromConnection(evidence));
   if (identity.role == auth::Role::kAnonymous)
     return absl::UnauthenticatedError("the connection shows nobody");
@@ -54,11 +61,14 @@ absl::Status Guard::Recheck(const auth::Identity& identity) const {
 absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& context,
                                             absl::string_view method) const {
   ASSIGN_OR_RETURN(const auth::Evidence evidence, EvidenceOf(context, *connections_));
-  absl::StatusOr<auth::Identity> identity = evidence.bearer_token.empty()
-                                                ? FromConnection(evidence)
-                                                : FromToken(TokenHash(evidence.bearer_token));
-  RETURN_IF_ERROR(identity.status());
-  RETURN_IF_ERROR(auth::CheckMethod(*identity, method));
+  auth::Identity identity;
+  if (evidence.bearer_token.empty()) {
+    ASSIGN_OR_RETURN(identity, FromConnection(evidence));
+  } else {
+    ASSIGN_OR_RETURN(Bearer bearer, FromToken(TokenHash(evidence.bearer_token)));
+    identity = std::move(bearer.identity);
+  }
+  RETURN_IF_ERROR(auth::CheckMethod(identity, method));
   return identity;
 }
 

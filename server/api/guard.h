@@ -42,8 +42,15 @@ class Guard {
   // revoked or has expired; PERMISSION_DENIED for a local user who has no role.
   absl::StatusOr<auth::Identity> FromConnection(const auth::Evidence& evidence) const;
 
-  // The bearer of an access token with this hash. UNAUTHENTICATED.
-  absl::StatusOr<auth::Identity> FromToken(const std::string& token_sha256) const;
+  // The bearer of an access token with this hash, and when the token ends. UNAUTHENTICATED.
+  struct Bearer {
+    auth::Identity identity;
+    absl::Time expire_time;
+  };
+  absl::StatusOr<Bearer> FromToken(const std::string& token_sha256) const;
+
+  // Who is behind the connection of a call, for the log: "token 5f3a90b1 of alice", "uid 1000".
+  std::string PeerOf(const grpc::ServerContextBase& context) const;
 
   // OK while what `identity` was once admitted for holds; else why it does not any more. For calls
   // that last.

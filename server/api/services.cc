@@ -11,7 +11,8 @@ namespace assay::api {
 absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
                                      absl::string_view method) {
   absl::StatusOr<auth::Identity> identity = backend.guard->Admit(context, method);
-  if (!identity.ok()) backend.refusals->Note(context.peer(), method, identity.status());
+  if (!identity.ok())
+    backend.refusals->Note(backend.guard->PeerOf(context), method, identity.status());
   return identity;
 }
 

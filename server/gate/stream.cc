@@ -1,5 +1,6 @@
 #include "server/gate/stream.h"
 
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,10 +17,38 @@ Io FromErrno(Io wanted) {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? wanted : Io::kClosed;
 }
 
+int SendWithoutSignal(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  errno = 0;
+  const ssize_t put = send(static_cast<int>(BIO_get_fd(bio, nullptr)), bytes,
+                           static_cast<size_t>(size), MSG_NOSIGNAL);
+  if (put < 0 && BIO_sock_should_retry(-1) != 0) BIO_set_retry_write(bio);
+  return static_cast<int>(put);
+}
+
+// OpenSSL's sockets, but for a write to one whose peer has gone: theirs raises SIGPIPE.
+const BIO_METHOD* SocketMethod() {
+  static const BIO_METHOD* const method = [] {
+    const BIO_METHOD* const socket = BIO_s_socket();
+    BIO_METHOD* const made = BIO_meth_new(BIO_TYPE_SOCKET, "socket without SIGPIPE");
+    CHECK(made != nullptr);
+    BIO_meth_set_write(made, &SendWithoutSignal);
+    BIO_meth_set_read(made, BIO_meth_get_read(socket));
+    BIO_meth_set_ctrl(made, BIO_meth_get_ctrl(socket));
+    BIO_meth_set_create(made, BIO_meth_get_create(socket));
+    BIO_meth_set_destroy(made, BIO_meth_get_destroy(socket));
+    return made;
+  }();
+  return method;
+}
+
 }  // namespace
 
 Stream::Stream(UniqueFd fd, SslPtr ssl) : fd_(std::move(fd)), ssl_(std::move(ssl)) {
-  CHECK(SSL_set_fd(ssl_.get(), fd_.get()) == 1);
+  BIO* const bio = BIO_new(SocketMethod());
+  CHECK(bio != nullptr);
+  BIO_set_fd(bio, fd_.get(), BIO_NOCLOSE);
+  SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_accept_state(ssl_.get());
 }
 

@@ -216,5 +216,17 @@ TEST_F(PkiTest, NoticesAKeyThatBelongsToAnotherCertificate) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST_F(PkiTest, APairIsKeptAsOneText) {
+  const absl::StatusOr<CertificateAndKey> pair = ParsePair(PairText(ca_));
+  ASSERT_THAT(pair, IsOk());
+  EXPECT_EQ(pair->certificate_pem, ca_.certificate_pem);
+  EXPECT_EQ(pair->key_pem, ca_.key_pem);
+
+  EXPECT_THAT(ParsePair(ca_.certificate_pem), StatusIs(absl::StatusCode::kDataLoss));
+  const CertificateAndKey other = *MakeCa("other", {kNow, absl::Hours(1)});
+  EXPECT_THAT(ParsePair(PairText({ca_.certificate_pem, other.key_pem})),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
 }  // namespace
 }  // namespace assay

@@ -34,7 +34,6 @@ std::string IdentityDirectory(const v1::WorkerConfig& config) {
 std::string IdentityPath(const v1::WorkerConfig& config) {
   return JoinPath(IdentityDirectory(config), "identity.pem");
 }
-constexpr absl::string_view kKeyMark = "-----BEGIN PRIVATE KEY-----";
 
 absl::StatusOr<std::string> TokenOf(const v1::WorkerConfig& config) {
   if (config.enrolment_token_path().empty()) return config.enrolment_token();
@@ -47,11 +46,9 @@ absl::StatusOr<std::string> TokenOf(const v1::WorkerConfig& config) {
 // The stored pair, if it is whole and its time has not passed.
 absl::StatusOr<CertificateAndKey> LoadIdentity(const std::string& path, const Clock& clock) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  const size_t key_at = text.find(std::string(kKeyMark));
-  if (key_at == std::string::npos) return absl::DataLossError(absl::StrCat(path, " has no key"));
-  CertificateAndKey pair{.certificate_pem = text.substr(0, key_at), .key_pem = text.substr(key_at)};
-  RETURN_IF_ERROR(Annotate(CheckPair(pair), path));
-  ASSIGN_OR_RETURN(const absl::Time end, NotAfter(pair.certificate_pem));
+  absl::StatusOr<CertificateAndKey> pair = ParsePair(text);
+  RETURN_IF_ERROR(Annotate(pair.status(), path));
+  ASSIGN_OR_RETURN(const absl::Time end, NotAfter(pair->certificate_pem));
   if (end <= clock.Wall()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " ended at ", absl::FormatTime(end)));
   }
@@ -110,8 +107,7 @@ absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const En
   ASSIGN_OR_RETURN(pair.certificate_pem,
                    RequestCertificate(config.name(), endpoint, token, made.csr_pem));
   RETURN_IF_ERROR(CheckPair(pair));
-  RETURN_IF_ERROR(WriteFileAtomic(IdentityPath(config),
-                                  absl::StrCat(pair.certificate_pem, pair.key_pem), 0600));
+  RETURN_IF_ERROR(WriteFileAtomic(IdentityPath(config), PairText(pair), kPrivateFile));
   LOG(INFO) << "enrolled worker=" << config.name();
   return pair;
 }
