@@ -78,9 +78,10 @@ void UniqueFd::Reset() {
   fd_ = -1;
 }
 
-absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path) {
+absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path, Links links) {
   // O_NONBLOCK: a pipe that nobody writes to would hold us in open(2).
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  const int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  UniqueFd fd(open(path.c_str(), links == Links::kRefuse ? flags | O_NOFOLLOW : flags));
   if (!fd.is_open() && errno == ENXIO) return NotRegular(path, S_IFSOCK);
   if (!fd.is_open()) return Fail("cannot open", path);
   struct stat info {};
@@ -89,8 +90,8 @@ absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path) {
   return fd;
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t bytes_max) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t bytes_max, Links links) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path, links));
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return Fail("cannot stat", path);
   if (info.st_size > bytes_max) return TooLarge(path, bytes_max);

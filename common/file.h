@@ -45,16 +45,21 @@ class UniqueFd {
 // 1.5 kB for each processor.
 inline constexpr int64_t kSmallFileBytesMax = int64_t{4} << 20;
 
+// Whether the last part of a path may be a symbolic link. kRefuse where its directory belongs to an
+// account that must not choose what we read.
+enum class Links { kFollow, kRefuse };
+
 // Opens a regular file for reading and never waits for anybody: a pipe without a writer, or a
 // device without an end, is refused. NOT_FOUND or another errno code; INVALID_ARGUMENT for a
 // directory, pipe, socket or device. Messages name the path.
-absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path);
+absl::StatusOr<UniqueFd> OpenRegularFile(const std::string& path, Links links = Links::kFollow);
 
 // The whole content of a regular file. As OpenRegularFile, and INVALID_ARGUMENT for a file of more
 // than `bytes_max` bytes, of which no more than that are ever held. Whoever expects larger files
 // says how large.
 absl::StatusOr<std::string> ReadFile(const std::string& path,
-                                     int64_t bytes_max = kSmallFileBytesMax);
+                                     int64_t bytes_max = kSmallFileBytesMax,
+                                     Links links = Links::kFollow);
 
 // What nobody but the owner may look into, whatever the umask of the process.
 inline constexpr int kPrivateFile = 0600;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/exit_code.h"
 #include "common/json_reader.h"
 #include "common/mllog.h"
 #include "common/rules/config_run.h"
@@ -360,6 +361,14 @@ Finding StoppedRank(std::string found) {
   Finding finding = LogFinding("R-PAU-001", "paused:rank", 0, std::move(found));
   finding.severity = Severity::kWarning;
   return finding;
+}
+
+std::optional<Finding> RankFailure(int exit_code, std::string found) {
+  if (exit_code == static_cast<int>(ExitCode::kDiverged))
+    return LogFinding("R-PAR-001", "ranks:diverged", 0, std::move(found));
+  if (exit_code == static_cast<int>(ExitCode::kIntruder))
+    return LogFinding("R-NET-001", "ranks:intruder", 0, std::move(found));
+  return std::nullopt;
 }
 
 Finding NoWitness() {

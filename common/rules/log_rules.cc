@@ -8,6 +8,8 @@ namespace {
 constexpr char kLogSection[] = "MLLOG format";
 constexpr char kTimingSection[] = "HPC rules, Timing";
 
+constexpr char kRanksSection[] = "Assay, runs that are watched";
+
 constexpr TextRule kRules[] = {
     {"R-CFG-001", "", "a division, benchmark and options that the round has",
      "Divisions and benchmarks",
@@ -22,6 +24,11 @@ constexpr TextRule kRules[] = {
      "log summaries instead of whole arrays, and end every record with a line feed"},
     {"R-LOG-005", "", "a file that can be read", kLogSection,
      "check the path and its permissions, or fetch the file again"},
+    {"R-NET-001", "", "messages between ranks that ranks of the run have sent", kRanksSection,
+     "find out who else sends packets on the network between the nodes"},
+    {"R-PAR-001", "", "ranks whose parameters are the same to the last bit after each epoch",
+     kRanksSection,
+     "look for a defect of memory, processor or network on the nodes; repeat the run on others"},
     {"R-PAU-001", "", "ranks that nobody stops while the run goes on", kTimingSection,
      "find out who sent SIGSTOP: a debugger, a job scheduler or another user"},
     {"R-TIM-001", "run_start", "run_start at or before the witnessed first touch of the data",

@@ -102,8 +102,10 @@ absl::Status Agent::Recover() {
 }
 
 void Agent::Attach(const RunDirectory& directory, const RunKey& key) {
-  const absl::Status watched = watch_->Add(directory.path());
-  if (!watched.ok()) LOG(ERROR) << watched;  // ticks still look at it
+  for (const std::string& path : {directory.path(), directory.WitnessDirectory()}) {
+    const absl::Status watched = watch_->Add(path);
+    if (!watched.ok()) LOG(ERROR) << watched;  // ticks still look at it
+  }
   runs_.try_emplace(key, directory, key, clock_);
 }
 
@@ -159,8 +161,9 @@ void Agent::ObserveChanges() {
     pollfd entry{run.exit_fd(), POLLIN, 0};
     const bool has_ended = run.exit_fd() >= 0 && poll(&entry, 1, 0) == 1;
     const bool is_due = run.due().has_value() && *run.due() <= clock_->Mono();
-    if (is_tick || has_ended || is_due || changed.count(run.directory().path()) > 0)
-      keys.push_back(key);
+    const bool is_changed = changed.count(run.directory().path()) > 0 ||
+                            changed.count(run.directory().WitnessDirectory()) > 0;
+    if (is_tick || has_ended || is_due || is_changed) keys.push_back(key);
   }
   for (const RunKey& key : keys)
     Observe(key);

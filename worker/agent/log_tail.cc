@@ -21,7 +21,7 @@ constexpr int64_t kReadBytes = 64 << 10;
 
 absl::Status LogTail::OpenIfThere() {
   if (fd_.is_open()) return absl::OkStatus();
-  absl::StatusOr<UniqueFd> opened = OpenRegularFile(path_);
+  absl::StatusOr<UniqueFd> opened = OpenRegularFile(path_, Links::kRefuse);
   if (absl::IsNotFound(opened.status())) return absl::OkStatus();
   RETURN_IF_ERROR(opened.status());
   fd_ = *std::move(opened);

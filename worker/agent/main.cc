@@ -26,12 +26,12 @@
 #include "common/process.h"
 #include "common/secret.h"
 #include "common/status.h"
+#include "worker/agent/account.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/config.h"
 #include "worker/agent/enrolment.h"
 #include "worker/agent/inventory.h"
 #include "worker/agent/rendezvous_listener.h"
-#include "worker/agent/run_user.h"
 #include "worker/agent/step.h"
 #include "worker/agent/step_process.h"
 
@@ -123,8 +123,12 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
 absl::Status RunAgent(const v1::WorkerConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
   ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
-  ASSIGN_OR_RETURN(const std::optional<RunUser> user, FindRunUser(config));
-  LOG(INFO) << "ranks run as " << (user.has_value() ? user->name : "this process's account");
+  ASSIGN_OR_RETURN(const std::optional<Account> user, FindRunUser(config));
+  ASSIGN_OR_RETURN(const std::optional<Account> step_user, FindStepUser(config, user));
+  const auto name = [](const std::optional<Account>& account) {
+    return account.has_value() ? account->name : std::string("this process's account");
+  };
+  LOG(INFO) << "ranks run as " << name(user) << ", steps as " << name(step_user);
   RETURN_IF_ERROR(CloseDataDirectory(config, user));
   const RealClock clock;
   ASSIGN_OR_RETURN(const RendezvousListener listener,

@@ -31,7 +31,7 @@ bool IsRunId(absl::string_view id) {
 }
 
 absl::StatusOr<Json> ReadJson(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kSmallFileBytesMax, Links::kRefuse));
   Json json = ParseJsonDocument<Json>(text);
   if (!json.is_object()) return absl::DataLossError(absl::StrCat(path, " is not a JSON object"));
   return json;
@@ -116,6 +116,8 @@ absl::StatusOr<StepExit> RunDirectory::ReadExit() const {
 }
 
 absl::Status RunDirectory::WriteExit(const StepExit& exit, const Stamp& stamp) const {
+  RETURN_IF_ERROR(
+      MakeDirectories(WitnessDirectory(), kPrivateDirectory));  // an earlier version's run
   return WriteJson(ExitPath(), Json{{"exit_code", exit.code},
                                     {"reason", exit.reason},
                                     {"wall_us", stamp.wall_us},

@@ -7,10 +7,11 @@
 //   lock               held (flock) by the step as long as it lives  step
 //   step.json          the step has begun; never begins again        step
 //   trainers.json      the trainers' process ids                     step
-//   touch.json         the run's first touch of the dataset          step
-//   observed.json      the first touch by nobody knows whom          step
-//   pauses.json        when ranks were stopped by a signal           step
-//   exit.json          how it ended                                  step; agent if the step died
+//   witness/           what the step tells of the run:
+//     touch.json       its first touch of the dataset                step
+//     observed.json    the first touch by nobody knows whom          step
+//     pauses.json      when ranks were stopped by a signal           step
+//     exit.json        how it ended                                  step; agent if the step died
 //   result_<n>.txt     the MLLOG file                                step, then rank 0
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
 //   agent/spool        events, until the run is forgotten            agent
@@ -19,7 +20,8 @@
 //
 // JSON files are written atomically and durably. Where ranks have an account of their own they can
 // pass through the directory, but not list or change it; theirs are ranks/, and the content of the
-// log, of progress.jsonl and of the copies of the spec. So they can forge no record of the step.
+// log, of progress.jsonl and of the copies of the spec. So they can forge no record of the step. A
+// step that has given root up owns witness/, and its names may lead anywhere: no link is followed.
 
 #ifndef WORKER_AGENT_RUN_DIRECTORY_H_
 #define WORKER_AGENT_RUN_DIRECTORY_H_
@@ -91,10 +93,11 @@ class RunDirectory {
   std::string LockPath() const { return Path("lock"); }
   std::string StepPath() const { return Path("step.json"); }
   std::string TrainersPath() const { return Path("trainers.json"); }
-  std::string TouchPath() const { return Path("touch.json"); }
-  std::string ObservedTouchPath() const { return Path("observed.json"); }
-  std::string PausesPath() const { return Path("pauses.json"); }
-  std::string ExitPath() const { return Path("exit.json"); }
+  std::string WitnessDirectory() const { return Path("witness"); }
+  std::string TouchPath() const { return Path("witness/touch.json"); }
+  std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
+  std::string PausesPath() const { return Path("witness/pauses.json"); }
+  std::string ExitPath() const { return Path("witness/exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
   std::string ProgressPath() const { return Path("progress.jsonl"); }

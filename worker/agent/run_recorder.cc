@@ -93,6 +93,10 @@ absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   ReadPauses(is_final);
   CheckTouch(is_final, &attributed_);
   CheckTouch(is_final, &observed_);
+  if (is_final) {
+    std::optional<rules::Finding> failure = rules::RankFailure(exit->code, exit->reason);
+    if (failure.has_value()) AddFindings({*std::move(failure)}, 0);
+  }
   is_complete_ = is_final;
   return absl::OkStatus();
 }

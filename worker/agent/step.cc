@@ -28,8 +28,8 @@
 #include "common/log.h"
 #include "common/mllog.h"
 #include "common/status.h"
+#include "worker/agent/account.h"
 #include "worker/agent/rank_command.h"
-#include "worker/agent/run_user.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -42,6 +42,7 @@ constexpr absl::Duration kPollMax = absl::Minutes(1);
 constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
 constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
 constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
+constexpr const char* kSplits[] = {"train", "validation"};
 constexpr char kStopReason[] = "stopped on request";
 
 StepExit ExitFor(ExitCode code, absl::string_view reason) {
@@ -228,7 +229,7 @@ class Step {
     const absl::Status armed = ArmMonitor();
     if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
     const StepExit exit = Train(signal_fd);
-    RemoveStageDirectory();
+    EmptyStageDirectory();
     return exit;
   }
 
@@ -243,9 +244,11 @@ class Step {
   // theirs.
   absl::Status MakeRoomForRanks() {
     ASSIGN_OR_RETURN(user_, FindRunUser(worker_));
+    ASSIGN_OR_RETURN(step_user_, FindStepUser(worker_, user_));
     if (access(worker_.trainer_program().c_str(), X_OK) != 0)
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", worker_.trainer_program()));
     RETURN_IF_ERROR(GrantPassage(directory_->path(), user_));
+    RETURN_IF_ERROR(GiveTo(step_user_, directory_->WitnessDirectory()));
     RETURN_IF_ERROR(MakeDirectories(directory_->RanksPath(), kPrivateDirectory));
     RETURN_IF_ERROR(GiveTo(user_, directory_->RanksPath()));
     if (spec_.node_rank() != 0 || !user_.has_value()) return absl::OkStatus();
@@ -261,15 +264,23 @@ class Step {
     }
     const std::string stage = StageDirectory(*directory_, worker_);
     RETURN_IF_ERROR(RemoveTree(stage));
-    for (const char* split : {"train", "validation"})
+    for (const char* split : kSplits) {
       RETURN_IF_ERROR(MakeDirectories(JoinPath(stage, split), kPrivateDirectory));
-    return GiveTo(user_, stage);
+      RETURN_IF_ERROR(ShareBetween(step_user_, user_, JoinPath(stage, split)));
+    }
+    return ShareBetween(step_user_, user_, stage);
   }
 
-  void RemoveStageDirectory() const {
+  // The next run may need the room before this one is forgotten. What is left by then, such as the
+  // directory itself where that is not the step's to remove, the agent removes.
+  void EmptyStageDirectory() const {
     if (!spec_.dataset().is_staged()) return;
-    const absl::Status status = RemoveTree(StageDirectory(*directory_, worker_));
-    if (!status.ok()) LOG(WARNING) << status;
+    const std::string stage = StageDirectory(*directory_, worker_);
+    for (const char* split : kSplits) {
+      const absl::Status status = RemoveTree(JoinPath(stage, split));
+      if (!status.ok()) LOG(WARNING) << status;
+    }
+    rmdir(stage.c_str());
   }
 
   absl::Status LogCacheClear(const CacheReset& reset) const {
@@ -296,7 +307,7 @@ class Step {
     const std::string root =
         is_copy_watched ? StageDirectory(*directory_, worker_) : spec_.dataset().path();
     absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
-        TouchMonitorOptions{.directories = {JoinPath(root, "train"), JoinPath(root, "validation")},
+        TouchMonitorOptions{.directories = {JoinPath(root, kSplits[0]), JoinPath(root, kSplits[1])},
                             .is_read_only = is_copy_watched,
                             .is_fanotify_allowed = options_->is_fanotify_allowed},
         clock_);
@@ -318,6 +329,7 @@ class Step {
   StepExit Train(int signal_fd) {
     TrainerGroup group;
     absl::Status status = Start(&group);
+    if (status.ok() && step_user_.has_value()) status = BecomeStep(*step_user_, *user_);
     StepExit exit = ExitFor(ExitCode::kNodeFailed, status);
     if (status.ok()) {
       Supervisor supervisor(&group, &monitor_, signal_fd, directory_, clock_);
@@ -352,7 +364,8 @@ class Step {
   const Clock* const clock_;
   v1::RunSpec spec_;
   v1::WorkerConfig worker_;
-  std::optional<RunUser> user_;  // of the ranks; none: ours
+  std::optional<Account> user_;       // of the ranks; none: ours
+  std::optional<Account> step_user_;  // of this process once they have started; none: as before
   std::optional<TouchMonitor> monitor_;
 };
 

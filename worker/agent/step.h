@@ -27,7 +27,8 @@ struct StepOptions {
 // nothing is done); 1 if the directory cannot be used. SIGTERM and SIGINT stop the trainers.
 //
 // In order: take the lock; leave step.json; clear caches and, on node rank 0, log cache_clear; arm
-// the touch monitor; start the ranks; wait for all. The first rank that fails ends the others, as
+// the touch monitor; start the ranks; give root up, where the agent is root (account.h); wait for
+// all. The first rank that fails ends the others, as
 // do a stop and the run's time limit: TERM, and KILL after `grace`.
 int RunStep(const RunDirectory& directory, const StepOptions& options, const Clock* clock);
 

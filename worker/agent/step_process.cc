@@ -69,6 +69,7 @@ absl::Status PrepareRun(const RunDirectory& directory, const v1::RunSpec& spec,
                         const std::string& system_description_json) {
   RETURN_IF_ERROR(MakeDirectories(directory.path()));
   RETURN_IF_ERROR(SyncParent(directory.path()));
+  RETURN_IF_ERROR(MakeDirectories(directory.WitnessDirectory(), kPrivateDirectory));
   v1::WorkerConfig shown = worker;  // secrets stay where they were
   shown.clear_enrolment_token();
   RETURN_IF_ERROR(StoreTextProto(directory.WorkerPath(), shown));

@@ -28,7 +28,7 @@ using Writer = grpc::ClientWriterInterface<v1::UploadArtifactRequest>;
 // False if the coordinator stopped listening: Finish then says why.
 absl::StatusOr<bool> WritePieces(const std::string& path, int64_t byte_count,
                                  v1::UploadArtifactRequest request, Writer* writer) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegularFile(path, Links::kRefuse));
   std::string buffer(kChunkBytes, '\0');
   bool is_first = true;
   for (int64_t left = byte_count; left > 0 || is_first; is_first = false) {

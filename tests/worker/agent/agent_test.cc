@@ -115,7 +115,7 @@ TEST_F(AgentTest, CarriesARunFromOrderToForgetting) {
   run_.Trainer(
       "for i in 1 2 3; do echo line $i >> $LOG; done; "
       "read x < $DATA/train/a.bin; printf %s $x >> $LOG; "
-      "until [ -e ../touch.json -o -e ../observed.json ]; do sleep 0.01; done");
+      "until [ -e ../witness/touch.json -o -e ../witness/observed.json ]; do sleep 0.01; done");
   StartAgent();
   ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::IDLE));
   Order(v1::DesiredState::EXECUTE);

@@ -67,6 +67,7 @@ TEST(RunDirectoryTest, RecordsReadBackAsWritten) {
 TEST(RunDirectoryTest, ADamagedRecordIsNotAnAbsentOne) {
   const TempDir dir;
   const RunDirectory directory(dir.path());
+  ASSERT_THAT(MakeDirectories(directory.WitnessDirectory()), IsOk());
   ASSERT_THAT(WriteFileAtomic(directory.ExitPath(), "{\"exit_code\": "), IsOk());
   EXPECT_THAT(directory.ReadExit(), StatusIs(absl::StatusCode::kDataLoss));
 }

@@ -11,6 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/exit_code.h"
+#include "common/rules/check.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/run_fixture.h"
@@ -238,6 +240,23 @@ TEST_F(RunRecorderTest, APauseOfARankIsAWarningOnceItsEndIsKnown) {
   EXPECT_EQ((*events)[0].finding().severity(), v1::Finding::WARNING);
   EXPECT_EQ((*events)[0].finding().found(), "rank 1 stopped at 5000 ms for 2500 ms");
   EXPECT_EQ((*events)[1].finding().found(), "rank 2 stopped at 6000 ms and not continued");
+}
+
+TEST_F(RunRecorderTest, RanksThatDivergedOrWereAttackedAreFindings) {
+  Open();
+  ASSERT_THAT(
+      recorder_->Observe(StepExit{static_cast<int>(ExitCode::kDiverged), "rank 1: differs"}),
+      IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+  ASSERT_THAT(events, IsOk());
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ((*events)[0].finding().rule(), "R-PAR-001");
+  EXPECT_EQ((*events)[0].finding().severity(), v1::Finding::ERROR);
+  EXPECT_EQ((*events)[0].finding().found(), "rank 1: differs");
+
+  EXPECT_EQ(rules::RankFailure(static_cast<int>(ExitCode::kIntruder), "x")->rule_id, "R-NET-001");
+  EXPECT_EQ(rules::RankFailure(static_cast<int>(ExitCode::kCommLost), "x"), std::nullopt);
 }
 
 TEST_F(RunRecorderTest, OtherNodesRecordTheirTouchOnly) {

@@ -8,8 +8,8 @@
 
 #include "common/clock.h"
 #include "common/process.h"
+#include "worker/agent/account.h"
 #include "worker/agent/run_directory.h"
-#include "worker/agent/run_user.h"
 #include "worker/agent/step.h"
 
 int main(int argc, char** argv) {

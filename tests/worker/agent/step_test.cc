@@ -10,11 +10,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,8 +26,8 @@
 #include "tests/support/await_writer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/account.h"
 #include "worker/agent/rendezvous_listener.h"
-#include "worker/agent/run_user.h"
 #include "worker/agent/step_process.h"
 
 namespace assay::agent {
@@ -191,8 +194,8 @@ TEST_F(StepTest, AStopRequestEndsARun) {
 TEST_F(StepTest, WritesDownWhenARankWasStopped) {
   MakePipe();
   run_.Trainer("echo > " + pipe_ +
-               "; until [ -e ../pauses.json ]; do sleep 0.01; done\n"
-               "until grep -q end_mono_ns ../pauses.json; do sleep 0.01; done");
+               "; until [ -e ../witness/pauses.json ]; do sleep 0.01; done\n"
+               "until grep -q end_mono_ns ../witness/pauses.json; do sleep 0.01; done");
   const ProcessId step = Start();
   AwaitTrainer();
   while (!FileExists(directory_.TrainersPath())) {
@@ -374,14 +377,26 @@ TEST_F(StepTest, AStrangerWithTheLockDoesNotDelayTheEndOfADeadStep) {
   EXPECT_EQ((*exit)->code, static_cast<int>(ExitCode::kNodeFailed));
 }
 
+// Of runs whose ranks have an account, and whose step has another.
+class AccountsTest : public StepTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can choose accounts";
+    for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
+      ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
+    ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
+    run_.worker.set_run_user("nobody");
+    run_.worker.set_step_user("daemon");
+    ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), IsOk());
+  }
+
+  // What a trainer says first: by then its step is not root.
+  static constexpr char kAwaitStep[] =
+      "while grep -q '^Uid:.0' /proc/$PPID/status; do sleep 0.01; done\n";
+};
+
 // As a hostile trainer: what it can do beyond its own work.
-TEST_F(StepTest, ARankOfAnotherAccountCanDoItsWorkAndNothingElse) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can let ranks have another account";
-  for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
-    ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
-  ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
-  run_.worker.set_run_user("nobody");
-  ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), IsOk());
+TEST_F(AccountsTest, ARankCanDoItsWorkAndNothingElse) {
   const std::string key = run_.dir.Path("data/worker.key");
   ASSERT_THAT(WriteFileAtomic(key, "secret", 0600), IsOk());
   run_.spec.mutable_dataset()->set_is_staged(true);
@@ -392,8 +407,8 @@ TEST_F(StepTest, ARankOfAnotherAccountCanDoItsWorkAndNothingElse) {
       "cp $DATA/train/a.bin $STAGE/train/a.bin && echo worked\n"
       "try cat ",
       key,
-      "; try cat ../spec.textproto; try ls ..; try touch ../touch.json\n"
-      "try touch ../exit.json; try rm -f ../step.json; try mv ../result_3.txt ../x\n"
+      "; try cat ../spec.textproto; try ls ..; try ls ../witness\n"
+      "try touch ../witness/exit.json; try rm -f ../step.json; try mv ../result_3.txt ../x\n"
       "try ln -sf /etc/passwd ../result_3.txt; try touch ../agent/spool; try kill -0 $PPID"));
 
   EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
@@ -406,6 +421,70 @@ TEST_F(StepTest, ARankOfAnotherAccountCanDoItsWorkAndNothingElse) {
   EXPECT_THAT(output, Not(HasSubstr("can: ")));
   EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 17) << output;
   EXPECT_THAT(Read(directory_.ResultPath(3)), ::testing::EndsWith("line\n"));
+}
+
+TEST_F(AccountsTest, AStepIsNotRootWhileItsRanksExecute) {
+  MakePipe();
+  ASSERT_EQ(chmod(pipe_.c_str(), 0666), 0);
+  run_.Trainer(absl::StrCat(kAwaitStep,
+                            "grep -E '^(Uid|Gid|Cap...|NoNewPrivs):' /proc/$PPID/status\n"
+                            "read x < $DATA/train/a.bin; read x < ",
+                            pipe_));
+  const ProcessId step = Start();
+  while (!ReadTouch().ok()) {
+  }
+  const UniqueFd seen(open(pipe_.c_str(), O_WRONLY | O_CLOEXEC));  // lets the trainer end
+  ASSERT_EQ(write(seen.get(), "\n", 1), 1);
+
+  EXPECT_EQ(Finish(step).code, 0) << Read(directory_.TrainerOutputPath(0));
+
+  const std::string status = Read(directory_.TrainerOutputPath(0));
+  const auto daemon = *FindStepUser(run_.worker, *FindRunUser(run_.worker));
+  const auto four_times = [](const char* name, unsigned id) {
+    return absl::StrFormat("%s:\t%d\t%d\t%d\t%d\n", name, id, id, id, id);
+  };
+  EXPECT_THAT(
+      status,
+      AllOf(HasSubstr(four_times("Uid", daemon->uid)), HasSubstr(four_times("Gid", daemon->gid)),
+            HasSubstr("CapPrm:\t0000000000000020\n"),  // KILL
+            HasSubstr("CapBnd:\t0000000000000000\n"), HasSubstr("CapAmb:\t0000000000000000\n"),
+            HasSubstr("NoNewPrivs:\t1\n")));
+  const absl::StatusOr<Touch> touch = ReadTouch();
+  ASSERT_THAT(touch, IsOk());
+  EXPECT_EQ(touch->path, run_.dir.Path("dataset/train/a.bin"));
+  EXPECT_EQ(touch->is_attributed, touch->mechanism == "fanotify") << "as a step that is root";
+}
+
+TEST_F(AccountsTest, AStepThatIsNotRootStillEndsItsRanks) {
+  MakePipe();
+  ASSERT_EQ(chmod(pipe_.c_str(), 0666), 0);
+  run_.Trainer(
+      absl::StrCat(kAwaitStep, "trap '' TERM; echo x > ", pipe_, "; while :; do sleep 0.05; done"));
+  const ProcessId step = Start();
+  AwaitTrainer();
+
+  ASSERT_THAT(StopStepProcess(directory_), IsOk());
+
+  EXPECT_EQ(Finish(step).code, static_cast<int>(ExitCode::kTerminated));
+}
+
+TEST_F(AccountsTest, StagedSamplesAreGoneWithTheRun) {
+  run_.spec.mutable_dataset()->set_is_staged(true);
+  run_.Trainer(absl::StrCat(kAwaitStep, "cp $DATA/train/a.bin $STAGE/train/a.bin; echo $STAGE"));
+
+  EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
+
+  const std::string stage(absl::StripAsciiWhitespace(Read(directory_.TrainerOutputPath(0))));
+  EXPECT_TRUE(!FileExists(stage) || std::filesystem::is_empty(stage)) << stage;
+}
+
+// The agent, which is root, sends what it finds there to whoever may read the run.
+TEST_F(AccountsTest, ALinkInPlaceOfARecordIsNotFollowed) {
+  EXPECT_EQ(Run().code, 0);
+  const std::string secret = run_.dir.Path("secret.json");
+  ASSERT_THAT(WriteFileAtomic(secret, "{\"path\": \"x\"}"), IsOk());
+  ASSERT_EQ(symlink(secret.c_str(), directory_.TouchPath().c_str()), 0);
+  EXPECT_THAT(directory_.ReadTouch(directory_.TouchPath()), Not(IsOk()));
 }
 
 TEST_F(StepTest, SecretsAreNotInTheFilesOfTheRun) {

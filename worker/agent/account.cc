@@ -1,4 +1,4 @@
-#include "worker/agent/run_user.h"
+#include "worker/agent/account.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -7,11 +7,13 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <span>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
@@ -27,17 +29,49 @@ namespace {
 constexpr char kOwnAccount[] = "-";      // in place of the numbers of an account
 constexpr int kExitCannotExecute = 126;  // as a shell says it
 constexpr mode_t kPassage = 0710;
+constexpr mode_t kShared = 0770;
 constexpr mode_t kPrivateMask = 077;
 
 // nullopt if there is no such account.
-absl::StatusOr<std::optional<RunUser>> FindAccount(const std::string& name) {
+absl::StatusOr<std::optional<Account>> FindAccount(const std::string& name) {
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 16 << 10> buffer{};
   const int error = getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) return std::optional<RunUser>({name, found->pw_uid, found->pw_gid});
-  if (error == 0 || error == ENOENT || error == ESRCH) return std::optional<RunUser>();
+  if (found != nullptr) return std::optional<Account>({name, found->pw_uid, found->pw_gid});
+  if (error == 0 || error == ENOENT || error == ESRCH) return std::optional<Account>();
   return absl::ErrnoToStatus(error, absl::StrCat("cannot look up the account ", name));
+}
+
+// Who executes what, as the configuration and its messages call it.
+struct Role {
+  const char* field;
+  const char* processes;
+  const char* preferred;
+  const char* fallback;
+};
+constexpr Role kRanks = {"run_user", "ranks", "assay-run", "nobody"};
+constexpr Role kSteps = {"step_user", "steps", "assay-step", "daemon"};
+
+absl::StatusOr<Account> Choose(const Role& role, const std::string& name) {
+  ASSIGN_OR_RETURN(std::optional<Account> account,
+                   FindAccount(name.empty() ? role.preferred : name));
+  if (!account.has_value() && name.empty()) {
+    ASSIGN_OR_RETURN(account, FindAccount(role.fallback));
+    LOG(WARNING) << "there is no account " << role.preferred << ": " << role.processes << " run as "
+                 << role.fallback << ", which other services may use too; make the account "
+                 << "(useradd --system " << role.preferred << "), or name another as "
+                 << role.field;
+  }
+  if (!account.has_value())
+    return absl::NotFoundError(absl::StrCat(
+        role.field, ": there is no account ", name.empty() ? role.fallback : name,
+        "; make it, or say \"root\" to let ", role.processes, " keep the agent's account"));
+  if (account->uid == 0 || account->gid == 0)
+    return absl::InvalidArgumentError(absl::StrCat(role.field, ": ", account->name,
+                                                   " is root, or of its group; say \"root\" if "
+                                                   "that is meant"));
+  return *std::move(account);
 }
 
 absl::Status Failed(const char* what) {
@@ -45,11 +79,11 @@ absl::Status Failed(const char* what) {
 }
 
 // Of root's powers only those to take another account are needed, and not for long.
-absl::Status TakeAccount(uid_t uid, gid_t gid) {
+absl::Status TakeAccount(uid_t uid, gid_t gid, std::span<const gid_t> groups) {
   for (int capability = 0; capability <= CAP_LAST_CAP; ++capability)
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno != EINVAL)
       return Failed("PR_CAPBSET_DROP");
-  if (setgroups(0, nullptr) != 0) return Failed("setgroups");
+  if (setgroups(groups.size(), groups.data()) != 0) return Failed("setgroups");
   if (setresgid(gid, gid, gid) != 0) return Failed("setresgid");
   if (setresuid(uid, uid, uid) != 0) return Failed("setresuid");
   if (setresuid(0, 0, 0) == 0 || setresgid(0, 0, 0) == 0)
@@ -70,36 +104,40 @@ absl::Status GiveUpPrivileges(const std::string& account) {
     if (colon == std::string::npos || !absl::SimpleAtoi(account.substr(0, colon), &uid) ||
         !absl::SimpleAtoi(account.substr(colon + 1), &gid) || uid == 0 || gid == 0)
       return absl::InvalidArgumentError(absl::StrCat("no account: ", account));
-    RETURN_IF_ERROR(TakeAccount(uid, gid));
+    RETURN_IF_ERROR(TakeAccount(uid, gid, {}));
   }
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::optional<RunUser>> FindRunUser(const v1::WorkerConfig& worker) {
-  const std::string& name = worker.run_user();
-  if (geteuid() != 0 || name == "root") return std::optional<RunUser>();
-  ASSIGN_OR_RETURN(std::optional<RunUser> user, FindAccount(name.empty() ? kRunUserDefault : name));
-  if (!user.has_value() && name.empty()) {
-    ASSIGN_OR_RETURN(user, FindAccount(kRunUserFallback));
-    LOG(WARNING) << "there is no account " << kRunUserDefault << ": ranks run as "
-                 << kRunUserFallback << ", which other services may use too; make the account "
-                 << "(useradd --system " << kRunUserDefault << "), or name another as run_user";
-  }
-  if (!user.has_value())
-    return absl::NotFoundError(
-        absl::StrCat("run_user: there is no account ", name.empty() ? kRunUserFallback : name,
-                     "; make it, or say \"root\" to let ranks keep the agent's account"));
-  if (user->uid == 0 || user->gid == 0)
-    return absl::InvalidArgumentError(absl::StrCat("run_user: ", user->name,
-                                                   " is root, or of its "
-                                                   "group; say \"root\" if that is meant"));
-  return user;
+// What a process that is not root may still do; nothing else can come back.
+absl::Status KeepOnly(int capability) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  sets[CAP_TO_INDEX(capability)].permitted = CAP_TO_MASK(capability);
+  sets[CAP_TO_INDEX(capability)].effective = CAP_TO_MASK(capability);
+  return syscall(SYS_capset, &header, sets.data()) == 0 ? absl::OkStatus() : Failed("capset");
 }
 
-absl::Status GrantPassage(const std::string& path, const std::optional<RunUser>& user) {
+}  // namespace
+
+absl::StatusOr<std::optional<Account>> FindRunUser(const v1::WorkerConfig& worker) {
+  if (geteuid() != 0 || worker.run_user() == "root") return std::optional<Account>();
+  return Choose(kRanks, worker.run_user());
+}
+
+absl::StatusOr<std::optional<Account>> FindStepUser(const v1::WorkerConfig& worker,
+                                                    const std::optional<Account>& run_user) {
+  if (!run_user.has_value() || worker.step_user() == "root") return std::optional<Account>();
+  ASSIGN_OR_RETURN(Account account, Choose(kSteps, worker.step_user()));
+  if (account.uid == run_user->uid)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "step_user: ", account.name,
+        " is the account of ranks too, who could change what the step has seen; name another"));
+  return std::optional<Account>(std::move(account));
+}
+
+absl::Status GrantPassage(const std::string& path, const std::optional<Account>& user) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   if (user.has_value() && fchown(fd.get(), static_cast<uid_t>(-1), user->gid) != 0)
@@ -109,7 +147,17 @@ absl::Status GrantPassage(const std::string& path, const std::optional<RunUser>&
   return absl::OkStatus();
 }
 
-absl::Status GiveTo(const std::optional<RunUser>& user, const std::string& path) {
+absl::Status ShareBetween(const std::optional<Account>& step, const std::optional<Account>& ranks,
+                          const std::string& path) {
+  if (!ranks.has_value()) return absl::OkStatus();
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const uid_t owner = step.has_value() ? step->uid : static_cast<uid_t>(-1);
+  if (!fd.is_open() || fchown(fd.get(), owner, ranks->gid) != 0 || fchmod(fd.get(), kShared) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot share ", path));
+  return absl::OkStatus();
+}
+
+absl::Status GiveTo(const std::optional<Account>& user, const std::string& path) {
   if (!user.has_value()) return absl::OkStatus();
   const auto give = [&user](const std::string& one) {
     if (lchown(one.c_str(), user->uid, user->gid) == 0) return absl::OkStatus();
@@ -128,7 +176,7 @@ absl::Status GiveTo(const std::optional<RunUser>& user, const std::string& path)
 }
 
 absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
-                                const std::optional<RunUser>& user) {
+                                const std::optional<Account>& user) {
   const std::string& root = worker.data_directory();
   const std::string runs = JoinPath(root, "runs");
   const std::string stage = JoinPath(root, "stage");
@@ -136,7 +184,8 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
     RETURN_IF_ERROR(MakeDirectories(path, kPrivateDirectory));
     RETURN_IF_ERROR(GrantPassage(path, user));
   }
-  std::vector<std::string> directories = {root, stage};
+  // What is below the stage directory belongs to ranks and their steps, and nobody else gets there.
+  std::vector<std::string> directories = {root};
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(runs));
   for (const std::string& name : names) {
     directories.push_back(JoinPath(runs, name));
@@ -155,7 +204,7 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
   return absl::OkStatus();
 }
 
-std::vector<std::string> AsRank(const std::optional<RunUser>& user,
+std::vector<std::string> AsRank(const std::optional<Account>& user,
                                 const std::vector<std::string>& command) {
   std::vector<std::string> arguments = {
       "/proc/self/exe", kRankMode,
@@ -177,6 +226,18 @@ int ExecAsRank(const std::vector<std::string>& arguments) {
   }
   LOG(ERROR) << "not a rank: " << status;
   return kExitCannotExecute;
+}
+
+absl::Status BecomeStep(const Account& step, const Account& ranks) {
+  const rlimit none{0, 0};
+  if (setrlimit(RLIMIT_CORE, &none) != 0) return Failed("setrlimit");
+  if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return Failed("PR_SET_KEEPCAPS");
+  RETURN_IF_ERROR(TakeAccount(step.uid, step.gid, std::array{ranks.gid}));
+  RETURN_IF_ERROR(KeepOnly(CAP_KILL));  // the ranks' end
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Failed("PR_SET_NO_NEW_PRIVS");
+  // The steps of other runs tell by its program that a process is one (touch_monitor.h).
+  if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) return Failed("PR_SET_DUMPABLE");
+  return absl::OkStatus();
 }
 
 }  // namespace assay::agent

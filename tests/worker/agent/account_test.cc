@@ -1,4 +1,4 @@
-#include "worker/agent/run_user.h"
+#include "worker/agent/account.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,7 +32,7 @@ v1::WorkerConfig Config(const std::string& run_user) {
   return config;
 }
 
-TEST(RunUserTest, IsNeverRootUnlessThatIsSaid) {
+TEST(AccountTest, IsNeverRootUnlessThatIsSaid) {
   EXPECT_EQ(*FindRunUser(Config("root")), std::nullopt);
   if (geteuid() != 0) {
     EXPECT_EQ(*FindRunUser(Config("")), std::nullopt) << "only root can choose";
@@ -46,15 +46,31 @@ TEST(RunUserTest, IsNeverRootUnlessThatIsSaid) {
   EXPECT_THAT(FindRunUser(Config("no-such-account")), StatusIs(absl::StatusCode::kNotFound));
 }
 
-TEST(RunUserTest, ARankIsStartedThroughItsAccount) {
-  EXPECT_THAT(AsRank(RunUser{"x", 7, 8}, {"/bin/true", "a"}),
+TEST(AccountTest, AStepSharesNoAccountWithItsRanks) {
+  v1::WorkerConfig config = Config("root");
+  EXPECT_EQ(*FindStepUser(config, std::nullopt), std::nullopt) << "as its ranks";
+  const Account ranks{"nobody", 65534, 65534};
+  const auto user = FindStepUser(config, ranks);
+  ASSERT_THAT(user, IsOk());
+  ASSERT_TRUE(user->has_value());
+  EXPECT_NE((*user)->uid, 0u);
+  config.set_step_user("root");
+  EXPECT_EQ(*FindStepUser(config, ranks), std::nullopt);
+  config.set_step_user("no-such-account");
+  EXPECT_THAT(FindStepUser(config, ranks), StatusIs(absl::StatusCode::kNotFound));
+  config.set_step_user("nobody");
+  EXPECT_THAT(FindStepUser(config, ranks), StatusIs(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(AccountTest, ARankIsStartedThroughItsAccount) {
+  EXPECT_THAT(AsRank(Account{"x", 7, 8}, {"/bin/true", "a"}),
               ElementsAre("/proc/self/exe", "rank", "7:8", "/bin/true", "a"));
   EXPECT_THAT(AsRank(std::nullopt, {"/bin/true"}),
               ElementsAre("/proc/self/exe", "rank", "-", "/bin/true"));
 }
 
 // What an earlier version, a wide umask or a restored copy left open.
-TEST(RunUserTest, TheDataDirectoryIsClosedAtStart) {
+TEST(AccountTest, TheDataDirectoryIsClosedAtStart) {
   const TempDir dir;
   v1::WorkerConfig config = Config("root");
   config.set_data_directory(dir.Path("data"));
@@ -80,7 +96,7 @@ TEST(RunUserTest, TheDataDirectoryIsClosedAtStart) {
     EXPECT_EQ(ModeOf(path), 0700) << path;
 }
 
-TEST(RunUserTest, RanksOfAnotherAccountPassWithoutLooking) {
+TEST(AccountTest, RanksOfAnotherAccountPassWithoutLooking) {
   if (geteuid() != 0) GTEST_SKIP() << "this needs root";
   const TempDir dir;
   v1::WorkerConfig config = Config("nobody");
