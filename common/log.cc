@@ -50,6 +50,19 @@ LogMessage::~LogMessage() {
   if (severity_ == LogSeverity::FATAL) std::abort();
 }
 
+std::string Quoted(absl::string_view value) {
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string Quoted(const absl::Status& status) {
+  return Quoted(status.ToString());
+}
+
 void SetMinLogSeverity(LogSeverity severity) {
   min_severity.store(severity, std::memory_order_relaxed);
 }

@@ -5,7 +5,9 @@
 //   CHECK(x > 0) << "x=" << x;   CHECK_OK(status);
 //
 // A record stays one line whatever it is told: control characters, line ends among them, are
-// written as \n or \x1b.
+// written as \n or \x1b. A value that may have spaces, or that others have chosen, is Quoted:
+//
+//   LOG(WARNING) << "refused peer=" << Quoted(peer) << " status=" << Quoted(status);
 //
 // CHECK is for what only we can do wrong; input never reaches one. Thread-safe: a record is written
 // with a single write(2).
@@ -15,8 +17,10 @@
 
 #include <ostream>
 #include <sstream>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace assay {
 
@@ -36,6 +40,11 @@ class LogMessage {
   std::ostringstream stream_;
 };
 
+// `value` between quotation marks, with a backslash before each of its own and before each
+// backslash: nothing that follows one can pass for another field of the record.
+std::string Quoted(absl::string_view value);
+std::string Quoted(const absl::Status& status);
+
 // Records below `severity` are dropped from now on. INFO at start.
 void SetMinLogSeverity(LogSeverity severity);
 
@@ -51,10 +60,10 @@ struct LogVoidify {
 #define CHECK(condition)                              \
   static_cast<bool>(condition) ? static_cast<void>(0) \
                                : ::assay::LogVoidify() & LOG(FATAL) << "check=\"" #condition "\" "
-#define CHECK_OK(expr)                                                     \
-  do {                                                                     \
-    const ::absl::Status check_ok_status = (expr);                         \
-    CHECK(check_ok_status.ok()) << "status=\"" << check_ok_status << "\""; \
+#define CHECK_OK(expr)                                                            \
+  do {                                                                            \
+    const ::absl::Status check_ok_status = (expr);                                \
+    CHECK(check_ok_status.ok()) << "status=" << ::assay::Quoted(check_ok_status); \
   } while (false)
 
 #endif  // COMMON_LOG_H_

@@ -53,7 +53,7 @@ absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& ser
     return absl::OkStatus();
   const absl::Status status = WriteFileAtomic(path, text, kPrivateFile);
   if (!absl::IsResourceExhausted(status)) return status;
-  LOG(WARNING) << "not written file=address status=\"" << status << "\"";
+  LOG(WARNING) << "not written file=address status=" << Quoted(status);
   return RemoveTree(path);
 }
 

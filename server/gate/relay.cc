@@ -71,8 +71,8 @@ bool Relay::Move(End* source, End* sink, Direction* direction, FrameGuard* guard
     if (guard != nullptr) {
       const absl::Status checked = guard->Check(bytes);
       if (!checked.ok()) {
-        LOG(WARNING) << "gate: connection ended peer=\"" << peer_ << "\" reason=\""
-                     << checked.message() << "\"";
+        LOG(WARNING) << "gate: connection ended peer=" << Quoted(peer_)
+                     << " reason=" << Quoted(checked.message());
         return false;
       }
     }

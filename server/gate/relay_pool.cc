@@ -103,8 +103,8 @@ class RelayPool::Thread {
       }
       const absl::Status status = (*admit_)(entry.evidence);
       if (status.ok()) continue;
-      LOG(INFO) << "gate: connection ended peer=\"" << entry.peer << "\" reason=\""
-                << status.message() << "\"";
+      LOG(INFO) << "gate: connection ended peer=" << Quoted(entry.peer)
+                << " reason=" << Quoted(status.message());
       entry.relay->Close();
     }
     entries_.remove_if([](const Entry& entry) { return entry.is_over; });

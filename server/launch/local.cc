@@ -23,18 +23,18 @@
 namespace assay::launch {
 namespace {
 
-std::string Quoted(absl::string_view text) {
+std::string ProtoText(absl::string_view text) {
   return absl::StrCat("\"", absl::CEscape(text), "\"");
 }
 
 // WorkerConfig of proto/assay/v1/config.proto as text.
 std::string AgentConfig(const LaunchRequest& request, const std::string& directory) {
   std::string text = absl::StrCat(
-      "# Written by the coordinator at each start.\n", "name: ", Quoted(request.worker),
-      "\nserver_address: ", Quoted(request.server_address),
-      "\ndata_directory: ", Quoted(JoinPath(directory, "data")),
-      "\nca_certificate_path: ", Quoted(JoinPath(directory, "ca.crt")),
-      "\nenrolment_token_path: ", Quoted(JoinPath(directory, "enrolment.token")),
+      "# Written by the coordinator at each start.\n", "name: ", ProtoText(request.worker),
+      "\nserver_address: ", ProtoText(request.server_address),
+      "\ndata_directory: ", ProtoText(JoinPath(directory, "data")),
+      "\nca_certificate_path: ", ProtoText(JoinPath(directory, "ca.crt")),
+      "\nenrolment_token_path: ", ProtoText(JoinPath(directory, "enrolment.token")),
       // An agent of the coordinator's own host is for trying things out, in directories that other
       // accounts need not reach: where it is root, its ranks are too.
       "\nrendezvous_host: \"127.0.0.1\"\nrun_user: \"root\"\n");
@@ -213,8 +213,8 @@ class LocalLauncher::Agent {
     info_.last_end = end;
     info_.state = is_stopping_ ? AgentState::kStopped : AgentState::kWaiting;
     if (is_stopping_) return false;
-    LOG(WARNING) << "agent ended worker=" << worker_ << " end=\"" << end
-                 << "\" next_start_in=" << absl::FormatDuration(pause)
+    LOG(WARNING) << "agent ended worker=" << worker_ << " end=" << Quoted(end)
+                 << " next_start_in=" << absl::FormatDuration(pause)
                  << " log=" << JoinPath(directory_, "agent.log");
     const absl::Time deadline = absl::Now() + pause;
     while (!is_stopping_ && absl::Now() < deadline)

@@ -9,7 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
@@ -210,7 +209,7 @@ void CoreThread::Restore(const core::Command& command) {
   if (run.ok()) {
     core_.Restore(*std::move(run));
   } else if (!absl::IsNotFound(run.status())) {
-    LOG(ERROR) << "cannot load run=" << *missing << " status=\"" << run.status() << "\"";
+    LOG(ERROR) << "cannot load run=" << *missing << " status=" << Quoted(run.status());
   }
 }
 
@@ -241,8 +240,8 @@ void CoreThread::Refuse(Item item, const absl::Status& status) {
     if (TryBatch(&one).ok()) return;
     item = std::move(one[0]);
   }
-  LOG(ERROR) << "command refused principal=\"" << absl::CHexEscape(item.command.principal)
-             << "\" kind=" << item.command.body.index() << " status=\"" << status << "\"";
+  LOG(ERROR) << "command refused principal=" << Quoted(item.command.principal)
+             << " kind=" << item.command.body.index() << " status=" << Quoted(status);
   item.callback(
       absl::Status(status.code(), absl::StrCat("the coordinator cannot store what this comes to (",
                                                status.message(), "); nothing of it has happened")));
@@ -290,9 +289,8 @@ absl::Status CoreThread::Commit(const core::Outcome& outcome) {
   if (status.ok()) return status;
   // Memory is ahead of the disk. A full disk, and what a row cannot hold, have rolled back, so what
   // is on the disk can be read again; after anything else only a new start can tell what is true.
-  CHECK(absl::IsResourceExhausted(status) || IsOfOneCommand(status))
-      << "status=\"" << status << "\"";
-  LOG(ERROR) << "commit refused status=\"" << status << "\"";
+  CHECK(absl::IsResourceExhausted(status) || IsOfOneCommand(status)) << "status=" << Quoted(status);
+  LOG(ERROR) << "commit refused status=" << Quoted(status);
   absl::StatusOr<core::State> state = parts_.store->Load();
   CHECK_OK(state.status());
   core_.Reset(*std::move(state));
@@ -380,7 +378,7 @@ void CoreThread::SyncMarkIfDue() {
   if (last_now_us_ - mark_synced_at_us_ < kMarkSyncUs) return;
   mark_synced_at_us_ = last_now_us_;
   if (const absl::Status status = parts_.store->SyncMark(); !status.ok())
-    LOG(ERROR) << "high-water mark not synced status=\"" << status << "\"";
+    LOG(ERROR) << "high-water mark not synced status=" << Quoted(status);
 }
 
 void CoreThread::CheckpointIfDue() {
@@ -389,7 +387,7 @@ void CoreThread::CheckpointIfDue() {
   const auto report = [](const absl::Status& status) {
     // Unavailable: another connection is at it.
     if (!status.ok() && !absl::IsUnavailable(status))
-      LOG(WARNING) << "checkpoint status=\"" << status << "\"";
+      LOG(WARNING) << "checkpoint status=" << Quoted(status);
   };
   if (frames >= kCheckpointInlineFrames) {
     report(parts_.store->Checkpoint());

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
       thread_options);
   parts->effects->SetPost([core = parts->core.get()](core::Command command) {
     core->Post(std::move(command), [](const absl::StatusOr<core::Reply>& reply) {
-      if (!reply.ok()) LOG(WARNING) << "own command refused status=\"" << reply.status() << "\"";
+      if (!reply.ok()) LOG(WARNING) << "own command refused status=" << Quoted(reply.status());
     });
   });
   parts->core->Start();

@@ -113,7 +113,7 @@ void Uploads::End(Ticket ticket, bool is_kept) {
   if (--filed->second.upload_count > 0) return;
   if (filed->second.is_ours)
     if (const absl::Status status = artifacts_->Remove(sha256); !status.ok())
-      LOG(ERROR) << "cannot remove artifact=" << sha256 << " status=\"" << status << "\"";
+      LOG(ERROR) << "cannot remove artifact=" << sha256 << " status=" << Quoted(status);
   filed_.erase(filed);
 }
 

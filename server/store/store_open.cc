@@ -89,7 +89,7 @@ Store::~Store() {
   head_.wal = {};
   absl::Status status = mark_->Write(head_);
   if (status.ok()) status = mark_->Sync();
-  if (!status.ok()) LOG(ERROR) << "mark status=\"" << status << "\"";
+  if (!status.ok()) LOG(ERROR) << "mark status=" << Quoted(status);
 }
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
@@ -186,7 +186,7 @@ absl::Status Store::RecordLoss(const Losses& losses, const std::optional<Mark>& 
                             .principal = std::string(core::kCoordinator),
                             .event = event});
   core::Apply(outcome.events.back(), &state);
-  LOG(WARNING) << "data loss accepted reason=\"" << event.reason << "\"";
+  LOG(WARNING) << "data loss accepted reason=" << Quoted(event.reason);
   return Commit(outcome, state);
 }
 
@@ -207,7 +207,7 @@ void Store::WriteMark() {
   head_.wal = statements_->db.wal_extent();
   // What was committed is committed: without a mark only its loss would not be noticed.
   if (const absl::Status status = mark_->Write(head_); !status.ok())
-    LOG(ERROR) << "high-water mark not written seq=" << head_.seq << " status=\"" << status << "\"";
+    LOG(ERROR) << "high-water mark not written seq=" << head_.seq << " status=" << Quoted(status);
 }
 
 absl::Status Store::SyncMark() {

@@ -70,5 +70,12 @@ TEST(LogTest, ARecordStaysOneLineWhateverItIsTold) {
   EXPECT_EQ(text.find('\n'), text.size() - 1);
 }
 
+TEST(LogTest, AQuotedValueCannotPassForAnotherField) {
+  EXPECT_EQ(Quoted("no such token"), "\"no such token\"");
+  EXPECT_EQ(Quoted("x\" level=\"info"), "\"x\\\" level=\\\"info\"");
+  EXPECT_EQ(Quoted("ends in \\"), "\"ends in \\\\\"");
+  EXPECT_EQ(Quoted(absl::NotFoundError("no run r-1")), "\"NOT_FOUND: no run r-1\"");
+}
+
 }  // namespace
 }  // namespace assay

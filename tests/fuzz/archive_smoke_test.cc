@@ -1,20 +1,15 @@
 // Mutates small files of datasets and power logs in a fixed number of reproducible ways; a broken
 // property aborts. The libFuzzer targets (preset fuzz) search further from the same corpora.
 
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 
 #include "tests/fuzz/archive_properties.h"
-#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/smoke.h"
 
 namespace assay::testing {
 namespace {
-
-constexpr uint64_t kSeed = 20261124;
-constexpr int kMutants = 3000;
 
 constexpr absl::string_view kPieces[] = {"{",
                                          "}",
@@ -38,35 +33,25 @@ constexpr absl::string_view kPieces[] = {"{",
                                          "\x80\x80\x80\x80\x80\x80\x80\x80\x01",
                                          "9223372036854775807"};
 
-void MutateAll(const std::string& corpus_name, void (*check)(absl::string_view)) {
-  const std::vector<std::string> corpus = ReadCorpus(corpus_name);
-  ASSERT_FALSE(corpus.empty());
-  for (const std::string& bytes : corpus)
-    check(bytes);
-  std::cout << "seed " << kSeed << "\n";
-  Mutator mutator(kSeed, kPieces);
-  for (int i = 0; i < kMutants; ++i) {
-    const std::string& bytes = mutator.Pick(corpus);
-    check(mutator.Mutate(bytes, mutator.Pick(corpus)));
-  }
-}
+constexpr Smoke kSmoke{.seed = 20261124, .pieces = kPieces, .mutant_count = 3000};
 
 TEST(ArchiveSmokeTest, RecordsHold) {
-  MutateAll("record", CheckRecords);
+  MutateAll(kSmoke, "record", CheckRecords);
 }
 
 // Behind good checksums as well: a mutant is framed anew.
 TEST(ArchiveSmokeTest, ExamplesHold) {
-  MutateAll("example", CheckExample);
-  MutateAll("example", [](absl::string_view bytes) { CheckRecords(dataset::FrameRecord(bytes)); });
+  MutateAll(kSmoke, "example", CheckExample);
+  MutateAll(kSmoke, "example",
+            [](absl::string_view bytes) { CheckRecords(dataset::FrameRecord(bytes)); });
 }
 
 TEST(ArchiveSmokeTest, ManifestsHold) {
-  MutateAll("manifest", CheckManifest);
+  MutateAll(kSmoke, "manifest", CheckManifest);
 }
 
 TEST(ArchiveSmokeTest, PowerLogsHold) {
-  MutateAll("power", CheckPowerLog);
+  MutateAll(kSmoke, "power", CheckPowerLog);
 }
 
 }  // namespace

@@ -2,19 +2,15 @@
 // number of reproducible ways; a broken property aborts. The libFuzzer targets (preset fuzz) search
 // further from the same corpora.
 
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 
 #include "tests/fuzz/gate_properties.h"
-#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/smoke.h"
 
 namespace assay::testing {
 namespace {
-
-constexpr uint64_t kSeed = 20261125;
 
 constexpr absl::string_view kPieces[] = {"\r\n",
                                          "\r\n\r\n",
@@ -38,30 +34,21 @@ constexpr absl::string_view kPieces[] = {"\r\n",
                                          {"\0\0\x08\x01\0\0\0\0\x01", 9},
                                          "-----BEGIN CERTIFICATE REQUEST-----\n"};
 
-void MutateAll(const std::string& corpus_name, int mutant_count, void (*check)(absl::string_view)) {
-  const std::vector<std::string> corpus = ReadCorpus(corpus_name);
-  ASSERT_FALSE(corpus.empty());
-  for (const std::string& bytes : corpus)
-    check(bytes);
-  std::cout << "seed " << kSeed << "\n";
-  Mutator mutator(kSeed, kPieces);
-  for (int i = 0; i < mutant_count; ++i) {
-    const std::string& bytes = mutator.Pick(corpus);
-    check(mutator.Mutate(bytes, mutator.Pick(corpus)));
-  }
+constexpr Smoke Mutants(int count) {
+  return {.seed = 20261125, .pieces = kPieces, .mutant_count = count};
 }
 
 TEST(GateSmokeTest, FramesHold) {
-  MutateAll("frames", 20'000, CheckFrames);
+  MutateAll(Mutants(20'000), "frames", CheckFrames);
 }
 
 // Each visit has a handshake.
 TEST(GateSmokeTest, VisitsHold) {
-  MutateAll("visit", 500, CheckVisit);
+  MutateAll(Mutants(500), "visit", CheckVisit);
 }
 
 TEST(GateSmokeTest, CertificateRequestsHold) {
-  MutateAll("csr", 500, CheckCertificateRequest);
+  MutateAll(Mutants(500), "csr", CheckCertificateRequest);
 }
 
 TEST(GateSmokeTest, LongVisitsHold) {

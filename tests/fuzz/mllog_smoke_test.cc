@@ -1,15 +1,13 @@
 // Mutates the kept corpus in a fixed number of reproducible ways; a broken property aborts. The
 // libFuzzer target (preset fuzz) searches further from the same corpus.
 
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 #include "tests/fuzz/mllog_properties.h"
-#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/smoke.h"
 
 namespace assay::testing {
 namespace {
@@ -23,20 +21,9 @@ constexpr absl::string_view kPieces[] = {
     "NaN",       "null", "-",       "1e999",  "\r",   "\n",   "\x85", "\x1c",    "true", "0.1",
     "\"key\":",  "[[",   "{\"a\":", "\"\\\"", "9999", "\xa0", "e",    "time_ms", "\t",   "\x01"};
 
-TEST(MllogSmokeTest, TheCorpusItselfHolds) {
-  for (const std::string& text : ReadCorpus("mllog"))
-    CheckMllogProperties(text);
-}
-
-TEST(MllogSmokeTest, MutantsOfTheCorpusHold) {
-  const std::vector<std::string> corpus = ReadCorpus("mllog");
-  ASSERT_FALSE(corpus.empty());
-  std::cout << "seed " << kSeed << "\n";
-  Mutator mutator(kSeed, kPieces);
-  for (int i = 0; i < kMutants; ++i) {
-    const std::string& text = mutator.Pick(corpus);
-    CheckMllogProperties(mutator.Mutate(text, mutator.Pick(corpus)));
-  }
+TEST(MllogSmokeTest, TheCorpusAndItsMutantsHold) {
+  MutateAll({.seed = kSeed, .pieces = kPieces, .mutant_count = kMutants}, "mllog",
+            CheckMllogProperties);
 }
 
 TEST(MllogSmokeTest, DeepNestingHolds) {

@@ -1,15 +1,13 @@
 // Mutates the kept packs in a fixed number of reproducible ways; a broken property aborts. The
 // libFuzzer target (preset fuzz) searches further from the same corpus.
 
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 
 #include "common/rules/registry.h"
-#include "tests/fuzz/mutator.h"
 #include "tests/fuzz/pack_properties.h"
+#include "tests/fuzz/smoke.h"
 
 namespace assay::testing {
 namespace {
@@ -43,15 +41,9 @@ TEST(PackSmokeTest, BuiltInRoundsHold) {
     CheckPackProperties(rules::WritePack(rules->data(), ""));
 }
 
-TEST(PackSmokeTest, MutantsOfTheCorpusHold) {
-  const std::vector<std::string> corpus = ReadCorpus("pack");
-  ASSERT_FALSE(corpus.empty());
-  std::cout << "seed " << kSeed << "\n";
-  Mutator mutator(kSeed, kPieces);
-  for (int i = 0; i < kMutants; ++i) {
-    const std::string& text = mutator.Pick(corpus);
-    CheckPackProperties(mutator.Mutate(text, text));
-  }
+TEST(PackSmokeTest, TheCorpusAndItsMutantsHold) {
+  MutateAll({.seed = kSeed, .pieces = kPieces, .mutant_count = kMutants}, "pack",
+            CheckPackProperties);
 }
 
 }  // namespace

@@ -1,20 +1,15 @@
 // Mutates the kept corpora of a package's small files in a fixed number of reproducible ways; a
 // broken property aborts. The libFuzzer targets (preset fuzz) search further from the same corpora.
 
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 
-#include "tests/fuzz/mutator.h"
 #include "tests/fuzz/package_properties.h"
+#include "tests/fuzz/smoke.h"
 
 namespace assay::testing {
 namespace {
-
-constexpr uint64_t kSeed = 20231108;
-constexpr int kMutants = 3000;
 
 constexpr absl::string_view kPieces[] = {"rcp-bypass",
                                          "seed-checker-bypass",
@@ -45,25 +40,14 @@ constexpr absl::string_view kPieces[] = {"rcp-bypass",
                                          "99999999999",
                                          "\\\\"};
 
-void MutateAll(const std::string& corpus_name, void (*check)(absl::string_view)) {
-  const std::vector<std::string> corpus = ReadCorpus(corpus_name);
-  ASSERT_FALSE(corpus.empty());
-  for (const std::string& text : corpus)
-    check(text);
-  std::cout << "seed " << kSeed << "\n";
-  Mutator mutator(kSeed, kPieces);
-  for (int i = 0; i < kMutants; ++i) {
-    const std::string& text = mutator.Pick(corpus);
-    check(mutator.Mutate(text, mutator.Pick(corpus)));
-  }
-}
+constexpr Smoke kSmoke{.seed = 20231108, .pieces = kPieces, .mutant_count = 3000};
 
 TEST(PackageSmokeTest, ParametersHold) {
-  MutateAll("package_params", CheckParamsProperties);
+  MutateAll(kSmoke, "package_params", CheckParamsProperties);
 }
 
 TEST(PackageSmokeTest, DescriptionsHold) {
-  MutateAll("package_description", CheckDescriptionProperties);
+  MutateAll(kSmoke, "package_description", CheckDescriptionProperties);
 }
 
 TEST(PackageSmokeTest, DeepNestingHolds) {

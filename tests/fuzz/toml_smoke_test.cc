@@ -2,21 +2,16 @@
 // or many; a broken property aborts. The libFuzzer targets (preset fuzz) search further from the
 // same corpora.
 
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/smoke.h"
 #include "tests/fuzz/toml_properties.h"
 
 namespace assay::testing {
 namespace {
-
-constexpr uint64_t kSeed = 20261123;
-constexpr int kMutants = 2000;
 
 constexpr absl::string_view kPieces[] = {"[",
                                          "]",
@@ -52,29 +47,18 @@ constexpr absl::string_view kPieces[] = {"[",
                                          "[contexts.a]\n",
                                          "a.b.c = 1\n"};
 
-void MutateAll(const std::string& corpus_name, void (*check)(absl::string_view)) {
-  const std::vector<std::string> corpus = ReadCorpus(corpus_name);
-  ASSERT_FALSE(corpus.empty());
-  for (const std::string& text : corpus)
-    check(text);
-  std::cout << "seed " << kSeed << "\n";
-  Mutator mutator(kSeed, kPieces);
-  for (int i = 0; i < kMutants; ++i) {
-    const std::string& text = mutator.Pick(corpus);
-    check(mutator.Mutate(text, mutator.Pick(corpus)));
-  }
-}
+constexpr Smoke kSmoke{.seed = 20261123, .pieces = kPieces, .mutant_count = 2000};
 
 TEST(TomlSmokeTest, SubmissionFilesHold) {
-  MutateAll("toml_submission", CheckSubmissionFile);
+  MutateAll(kSmoke, "toml_submission", CheckSubmissionFile);
 }
 
 TEST(TomlSmokeTest, FacilityRoundsHold) {
-  MutateAll("toml_round", CheckFacilityRound);
+  MutateAll(kSmoke, "toml_round", CheckFacilityRound);
 }
 
 TEST(TomlSmokeTest, SettingsHold) {
-  MutateAll("toml_config", CheckCliConfig);
+  MutateAll(kSmoke, "toml_config", CheckCliConfig);
 }
 
 // Depth and number cost a reader that follows them stack or quadratic time: such files are refused.

@@ -169,7 +169,7 @@ class Supervisor {
   // The first reason counts.
   void Stop(StepExit cause) {
     if (cause_.has_value()) return;
-    LOG(INFO) << "stopping trainers reason=\"" << cause.reason << '"';
+    LOG(INFO) << "stopping trainers reason=" << Quoted(cause.reason);
     cause_ = std::move(cause);
     kill_at_ = clock_->Mono() + limits_.grace;
     const absl::Status status = group_->Signal(SIGTERM);
@@ -392,7 +392,7 @@ absl::Status RunLocked(const RunDirectory& directory, const StepOptions& options
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "prctl");
   RETURN_IF_ERROR(directory.WriteProcesses(directory.StepPath(), {self}));
   const StepExit exit = Step(&directory, &options, clock).Run(signals.get());
-  LOG(INFO) << "step ended code=" << exit.code << " reason=\"" << exit.reason << '"';
+  LOG(INFO) << "step ended code=" << exit.code << " reason=" << Quoted(exit.reason);
   return directory.WriteExit(exit, StampNow(*clock));
 }
 

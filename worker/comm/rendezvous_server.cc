@@ -195,8 +195,8 @@ class TcpServer final : public RendezvousServer {
     while (!connection->is_closing) {
       absl::StatusOr<std::optional<Frame>> frame = connection->reader.Next();
       if (!frame.ok()) {
-        LOG(WARNING) << "rendezvous: dropped address=" << connection->address << " status=\""
-                     << frame.status() << "\"";
+        LOG(WARNING) << "rendezvous: dropped address=" << connection->address
+                     << " status=" << Quoted(frame.status());
         connection->end = std::string(frame.status().message());
         connection->is_closing = true;
         return;
@@ -228,8 +228,8 @@ class TcpServer final : public RendezvousServer {
     const absl::Status verdict = connection->handshake.has_value() ? HandleAnswer(connection, frame)
                                                                    : HandleHello(connection, frame);
     if (verdict.ok()) return;
-    LOG(WARNING) << "rendezvous: refused address=" << connection->address << " status=\"" << verdict
-                 << "\"";
+    LOG(WARNING) << "rendezvous: refused address=" << connection->address
+                 << " status=" << Quoted(verdict);
     Reply(connection, Frame{.type = FrameType::kRefuse,
                             .id = static_cast<uint32_t>(verdict.code()),
                             .value = std::string(verdict.message())});

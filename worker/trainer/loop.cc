@@ -133,8 +133,7 @@ absl::Status TrainingLoop::MeetRanks() {
   ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(is_alone ? "single" : "ucx", options,
                                                             clock_, clock_->Mono() + kMeetTimeout),
                                        ExitCode::kCommLost));
-  if (!is_alone)
-    LOG(INFO) << "rank_messages=\"" << comm::ProtectionName(comm_->protection()) << "\"";
+  if (!is_alone) LOG(INFO) << "rank_messages=" << Quoted(comm::ProtectionName(comm_->protection()));
   comm_ = profile_.Watch(std::move(comm_));
   if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });
   if (workload_->normalisation_group() > 1) {

@@ -55,7 +55,7 @@ void PrintUsage(std::ostream& out) {
 // Ends without running destructors: with a peer gone, an orderly end of the communicator would wait
 // for it.
 [[noreturn]] void Leave(const absl::Status& status) {
-  LOG(ERROR) << "exit=" << static_cast<int>(ExitCodeOf(status)) << " status=\"" << status << '"';
+  LOG(ERROR) << "exit=" << static_cast<int>(ExitCodeOf(status)) << " status=" << Quoted(status);
   _exit(static_cast<int>(ExitCodeOf(status)));
 }
 

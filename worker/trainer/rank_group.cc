@@ -46,7 +46,7 @@ void RankGroup::Average(const Tensor& values) {
   if (device_ != nullptr) return device_->Average(values, RankScope::kGroup);
   const absl::Status status = AverageOverGroup(comm_, size_, values.Span<float>(), deadline_());
   if (status.ok()) return;
-  LOG(ERROR) << "normalisation group: status=\"" << status << "\"";
+  LOG(ERROR) << "normalisation group: status=" << Quoted(status);
   std::_Exit(static_cast<int>(ExitCodeOf(WithExitCode(status, ExitCode::kCommLost))));
 }
 

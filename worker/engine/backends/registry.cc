@@ -28,7 +28,7 @@ struct Entry {
 template <cuda::Precision precision>
 Made MakeCuda(absl::string_view name, const BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, cuda::OpenDevice(options.device));
-  LOG(INFO) << "backend=" << name << " device=\"" << device->Describe() << "\"";
+  LOG(INFO) << "backend=" << name << " device=" << Quoted(device->Describe());
   return cuda::CudaBackend::Make(std::move(device),
                                  {.name = std::string(name), .precision = precision});
 }

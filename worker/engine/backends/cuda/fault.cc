@@ -28,7 +28,7 @@ absl::Status ToStatus(absl::string_view what, const Fault& fault) {
 
 void Must(absl::string_view what, const Fault& fault) {
   if (fault.ok()) return;
-  LOG(ERROR) << "backend=cuda status=\"" << ToStatus(what, fault) << "\"";
+  LOG(ERROR) << "backend=cuda status=" << Quoted(ToStatus(what, fault));
   std::_Exit(static_cast<int>(ExitCode::kBackend));
 }
 

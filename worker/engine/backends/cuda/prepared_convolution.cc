@@ -50,7 +50,7 @@ absl::Status PreparedConvolution::Choose() {
     }
     if (status.code() != absl::StatusCode::kInvalidArgument) return status;
     LOG(WARNING) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
-                 << " precision=" << static_cast<int>(candidate) << " refused=\"" << status << "\"";
+                 << " precision=" << static_cast<int>(candidate) << " refused=" << Quoted(status);
   }
   LOG(WARNING) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
                << ": no library implementation; using slow loops";
@@ -197,7 +197,7 @@ ConvolutionPlan* PreparedConvolution::Fused(bool relu) {
     fused.plan.reset();
     LOG(INFO) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
               << " precision=" << static_cast<int>(precision_)
-              << ": normalised in a pass of its own, refused=\"" << fault.text << "\"";
+              << ": normalised in a pass of its own, refused=" << Quoted(fault.text);
   }
   return fused.plan.get();
 }

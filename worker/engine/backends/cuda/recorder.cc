@@ -87,8 +87,8 @@ Fault Recorder::IssuePending() {
 // Nothing of it has run yet. What failed for another reason fails again.
 Fault Recorder::GiveUp(const Fault& fault) {
   LOG(WARNING) << "backend=cuda: work cannot be recorded and runs call by call, which is slower "
-                  "where maps are small, refused=\""
-               << fault.text << "\"";
+                  "where maps are small, refused="
+               << Quoted(fault.text);
   if (mode_ == Mode::kRecording) {
     std::unique_ptr<Graph> discarded;
     static_cast<void>(device_->EndGraph(&discarded));

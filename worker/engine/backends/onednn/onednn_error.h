@@ -36,7 +36,7 @@ template <typename Body>
 void MustOnednn(absl::string_view what, Body body) {
   const absl::Status status = CatchOnednn(what, body);
   if (status.ok()) return;
-  LOG(ERROR) << "backend=onednn status=\"" << status << "\"";
+  LOG(ERROR) << "backend=onednn status=" << Quoted(status);
   std::_Exit(static_cast<int>(ExitCode::kBackend));
 }
 
