@@ -2,7 +2,10 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <set>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -63,11 +66,18 @@ std::string MakeUuid() {
                       hex.substr(16, 4), "-", hex.substr(20));
 }
 
-int64_t MakeSeed() {
-  int64_t seed = 0;
-  for (const char c : RandomBytes(4))
-    seed = (seed << 8) | static_cast<unsigned char>(c);
-  return seed & 0x7fffffff;
+std::vector<int64_t> MakeSeeds(int count) {
+  std::set<int64_t> seeds;
+  while (seeds.size() < static_cast<size_t>(count)) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, RandomBytes(sizeof(bits)).data(), sizeof(bits));
+    const auto seed = static_cast<int64_t>(bits >> 33);
+    if (seed > 0) seeds.insert(seed);
+  }
+  std::vector<int64_t> drawn(seeds.begin(), seeds.end());
+  // A set is sorted; what was drawn must not look ordered.
+  std::rotate(drawn.begin(), drawn.begin() + count / 2, drawn.end());
+  return drawn;
 }
 
 }  // namespace assay

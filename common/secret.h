@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace assay {
 
@@ -24,8 +25,9 @@ std::string TokenHash(const std::string& token);
 // A random UUID (RFC 9562, version 4), for request_id and incarnation.
 std::string MakeUuid();
 
-// A seed in [0, 2^31), which every framework of the reference implementations accepts.
-int64_t MakeSeed();
+// `count` distinct seeds above 0 and below 2^31, which trainers and the logs of others hold in an
+// int; in no order.
+std::vector<int64_t> MakeSeeds(int count);
 
 }  // namespace assay
 

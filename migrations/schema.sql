@@ -54,6 +54,11 @@ CREATE TABLE "requests" (
   PRIMARY KEY (role, organization, principal, request_id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE rule_packs (
+  digest TEXT NOT NULL PRIMARY KEY,
+  pack TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE run_events (
   run_id INTEGER NOT NULL,
   ordinal INTEGER NOT NULL,

@@ -136,7 +136,10 @@ void Import::CloseRun(absl::AnyInvocable<void()> next) {
       return next();
     }
     // Judged on the upload thread: a bulk import must not hold up reactions.
-    const std::shared_ptr<runtime::LogJudge> judge = backend_->rules->JudgeLog(submission_);
+    absl::StatusOr<std::unique_ptr<runtime::LogJudge>> made =
+        backend_->rules->JudgeLog(submission_);
+    if (!made.ok()) return End(made.status());
+    const std::shared_ptr<runtime::LogJudge> judge = *std::move(made);
     backend_->uploads->Read(
         open_->ticket, [judge](absl::string_view bytes) { judge->Add(bytes); },
         [this, judge, log = *std::move(filed),
@@ -172,16 +175,16 @@ void Import::Complete() {
     return End(absl::AbortedError("the import stopped half-way: end it with an empty message"));
   CloseRun([this] {
     if (runs_.empty()) return End(absl::InvalidArgumentError("the import has no run"));
-    Score();
+    if (const absl::Status scored = Score(); !scored.ok()) return End(scored);
     Post();
   });
 }
 
-void Import::Score() {
+absl::Status Import::Score() {
   command_.spec.run_count = static_cast<int32_t>(runs_.size());
   submission_.spec.run_count = command_.spec.run_count;
   if (is_judged_here_) {
-    runtime::Verdict verdict = backend_->rules->Score(submission_, runs_);
+    ASSIGN_OR_RETURN(runtime::Verdict verdict, backend_->rules->Score(submission_, runs_));
     command_.score_minutes = verdict.score_minutes;
     command_.throughput = verdict.throughput;
     command_.convergence = std::move(verdict.convergence);
@@ -193,6 +196,7 @@ void Import::Score() {
     command_.score_minutes = header_->score_minutes();
     command_.reason = "scored by the importer: this coordinator has no rules for the round";
   }
+  return absl::OkStatus();
 }
 
 void Import::Post() {

@@ -46,7 +46,7 @@ class Import final : public PieceStream<v1::ImportSubmissionRequest> {
   // Files and judges the log that is open, if one is; then calls `next`.
   void CloseRun(absl::AnyInvocable<void()> next);
   void AddRun(core::ArtifactRef log, core::RunFacts facts);
-  void Score();
+  absl::Status Score();
   void Post();
 
   const Backend* const backend_;

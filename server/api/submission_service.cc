@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/rpc/finding_proto.h"
+#include "common/secret.h"
 #include "common/status.h"
 #include "server/api/borrowing.h"
 #include "server/api/convert.h"
@@ -57,7 +58,7 @@ core::Command ToCommand(const auth::Identity& identity, const std::string& reque
                                                     .spec = std::move(plan.spec),
                                                     .rules = std::move(plan.rules),
                                                     .findings = std::move(plan.findings),
-                                                    .seeds = runtime::DrawSeeds(seed_count),
+                                                    .seeds = MakeSeeds(seed_count),
                                                     .borrowing = std::move(plan.borrowing)});
 }
 

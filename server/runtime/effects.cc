@@ -94,12 +94,18 @@ void Effects::Do(const core::ScoreSubmission& effect) {
   std::vector<core::Run> succeeded;
   for (const core::Run& run : *runs)
     if (run.state == core::RunState::kSucceeded) succeeded.push_back(run);
-  Verdict verdict = rules_->Score(*submission, succeeded);
+  absl::StatusOr<Verdict> verdict = rules_->Score(*submission, succeeded);
+  if (!verdict.ok()) {
+    // No other rules may end it; the effect comes back at the next start.
+    LOG(ERROR) << "submission=" << effect.submission
+               << " is not scored status=" << Quoted(verdict.status());
+    return;
+  }
   post_(FromCoordinator(core::SetScored{.submission = effect.submission,
-                                        .score_minutes = verdict.score_minutes,
-                                        .findings = std::move(verdict.findings),
-                                        .reason = std::move(verdict.reason),
-                                        .convergence = std::move(verdict.convergence)}));
+                                        .score_minutes = verdict->score_minutes,
+                                        .findings = std::move(verdict->findings),
+                                        .reason = std::move(verdict->reason),
+                                        .convergence = std::move(verdict->convergence)}));
 }
 
 void Effects::Do(const core::LaunchAgents& effect) {

@@ -29,7 +29,7 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
     return absl::InvalidArgumentError(
         absl::StrCat(log.file_name, " has ", log.size_bytes, " bytes; at most ", kMllogFileBytesMax,
                      " are judged: log summaries, and no output of the program"));
-  const std::unique_ptr<LogJudge> judge = rules.JudgeLog(submission);
+  ASSIGN_OR_RETURN(const std::unique_ptr<LogJudge> judge, rules.JudgeLog(submission));
   RETURN_IF_ERROR(
       artifacts.ReadVerified(log.sha256, [&judge](absl::string_view piece) { judge->Add(piece); }));
   return judge->Finish(run);

@@ -1,16 +1,11 @@
 #include "server/runtime/rule_book.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
-#include <set>
 #include <span>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -22,6 +17,7 @@
 #include "common/rules/check.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/hyperparameters.h"
+#include "common/rules/pack.h"
 #include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 #include "common/rules/score.h"
@@ -250,6 +246,26 @@ class RoundBook final : public RuleBook {
     return infos;
   }
 
+  // Leaves out what does not hold the rules that it is kept as.
+  void AddKept(const std::string& digest, const std::string& text) {
+    absl::StatusOr<rules::Pack> pack =
+        rules::ReadPack(text, absl::StrCat("the kept rules ", digest));
+    if (pack.ok() && pack->digest != digest)
+      pack = absl::DataLossError(absl::StrCat("they have the digest ", pack->digest));
+    if (pack.ok()) {
+      kept_.emplace(digest, std::make_unique<rules::RuleSet>(std::move(pack->data)));
+    } else {
+      LOG(ERROR) << "kept rules left out digest=" << digest << " status=" << Quoted(pack.status());
+    }
+  }
+
+  std::map<std::string, std::string> Packs() const override {
+    std::map<std::string, std::string> packs;
+    for (const rules::RuleSet* round : All())
+      packs.emplace(round->digest(), rules::WritePack(round->data(), /*signature=*/""));
+    return packs;
+  }
+
   absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const override {
     const rules::RuleSet* round = Find(spec.round);
     if (round == nullptr)
@@ -290,13 +306,15 @@ class RoundBook final : public RuleBook {
     return verdict;
   }
 
-  std::unique_ptr<LogJudge> JudgeLog(const core::Submission& submission) const override {
-    return std::make_unique<RoundLogJudge>(JudgeOf(submission));
+  absl::StatusOr<std::unique_ptr<LogJudge>> JudgeLog(
+      const core::Submission& submission) const override {
+    ASSIGN_OR_RETURN(Judge judge, JudgeOf(submission));
+    return std::make_unique<RoundLogJudge>(std::move(judge));
   }
 
-  Verdict Score(const core::Submission& submission,
-                const std::vector<core::Run>& runs) const override {
-    const Judge judge = JudgeOf(submission);
+  absl::StatusOr<Verdict> Score(const core::Submission& submission,
+                                const std::vector<core::Run>& runs) const override {
+    ASSIGN_OR_RETURN(const Judge judge, JudgeOf(submission));
     return submission.scaling == "weak" ? WeakVerdict(submission, runs, *judge.round)
                                         : StrongVerdict(submission, runs, *judge.round);
   }
@@ -414,41 +432,40 @@ class RoundBook final : public RuleBook {
     return facts;
   }
 
-  // The rules by which the submission was accepted, also if the facility has changed its file
-  // since.
-  Judge JudgeOf(const core::Submission& submission) const {
+  // The rules that accepted the submission, whatever its round has come to since. An import of a
+  // round that was not known has no digest of ours.
+  absl::StatusOr<Judge> JudgeOf(const core::Submission& submission) const {
+    const std::string& digest = submission.rules.digest;
     const rules::RuleSet* round = Find(submission.spec.round);
-    const bool is_same = round != nullptr && round->digest() == submission.rules.digest;
-    if (!is_same && !submission.rules.rule_set_toml.empty()) {
-      absl::StatusOr<std::unique_ptr<const rules::RuleSet>> kept =
+    if (round != nullptr && (digest.empty() || round->digest() == digest))
+      return Judge{round, nullptr};
+    const auto kept = kept_.find(digest);
+    if (kept != kept_.end()) return Judge{kept->second.get(), nullptr};
+    if (!submission.rules.rule_set_toml.empty()) {
+      absl::StatusOr<std::unique_ptr<const rules::RuleSet>> own =
           rules::ParseFacilityRound(submission.rules.rule_set_toml, submission.spec.round);
-      if (kept.ok()) {
-        const rules::RuleSet* rules = kept->get();
-        return Judge{rules, *std::move(kept)};
+      if (own.ok() && (*own)->digest() == digest) {
+        const rules::RuleSet* rules = own->get();
+        return Judge{rules, *std::move(own)};
       }
     }
-    if (round == nullptr) round = rules::BuiltInRuleSets().back();
-    return Judge{round, nullptr};
+    return absl::FailedPreconditionError(absl::StrCat(
+        submission.id.ToString(), " is judged by the rules of ", submission.spec.round,
+        " with digest ", digest, ", which are not kept here; ",
+        round == nullptr ? "there is no round of that name"
+                         : absl::StrCat("the round's digest is ", round->digest(), " now"),
+        "; restore the database with its table rule_packs, or the round's file as it was"));
   }
 
   std::map<std::string, Round> facility_rounds_;
+  std::map<std::string, std::unique_ptr<const rules::RuleSet>> kept_;  // by digest
 };
-
-std::string DrawBytes(size_t count) {
-  std::string bytes(count, '\0');
-  size_t filled = 0;
-  while (filled < count) {
-    const ssize_t got = getrandom(bytes.data() + filled, count - filled, 0);
-    CHECK(got > 0 || errno == EINTR) << "getrandom errno=" << errno;
-    if (got > 0) filled += static_cast<size_t>(got);
-  }
-  return bytes;
-}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RuleBook>> LoadRuleBook(
-    const std::vector<std::string>& round_paths) {
+    const std::vector<std::string>& round_paths,
+    const std::map<std::string, std::string>& kept_packs) {
   auto book = std::make_unique<RoundBook>();
   std::vector<std::string> problems;
   for (const std::string& path : round_paths) {
@@ -457,26 +474,9 @@ absl::StatusOr<std::unique_ptr<RuleBook>> LoadRuleBook(
     if (!status.ok()) problems.emplace_back(status.message());
   }
   if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  for (const auto& [digest, pack] : kept_packs)
+    book->AddKept(digest, pack);
   return std::unique_ptr<RuleBook>(std::move(book));
-}
-
-std::vector<int64_t> DrawSeeds(int count) {
-  std::set<int64_t> seeds;
-  while (seeds.size() < static_cast<size_t>(count)) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, DrawBytes(sizeof(bits)).data(), sizeof(bits));
-    // 31 bits: trainers and the logs of others hold seeds in an int.
-    const auto seed = static_cast<int64_t>(bits >> 33);
-    if (seed > 0) seeds.insert(seed);
-  }
-  std::vector<int64_t> drawn(seeds.begin(), seeds.end());
-  // A set is sorted; what was drawn must not look ordered.
-  std::rotate(drawn.begin(), drawn.begin() + count / 2, drawn.end());
-  return drawn;
-}
-
-std::string DrawSecretHex(int byte_count) {
-  return absl::BytesToHexString(DrawBytes(static_cast<size_t>(byte_count)));
 }
 
 }  // namespace assay::runtime

@@ -5,6 +5,7 @@
 #define SERVER_RUNTIME_RULE_BOOK_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,12 +62,17 @@ class LogJudge {
   virtual core::RunFacts Finish(const core::Run& run) = 0;
 };
 
-// Immutable after construction; thread-safe.
+// Immutable after construction; thread-safe. A submission is judged by the rules that accepted it,
+// told by their digest, and by no others: by the round of its name where that still has the digest,
+// else by a kept pack. FAILED_PRECONDITION, with both digests, if neither has it.
 class RuleBook {
  public:
   virtual ~RuleBook() = default;
 
   virtual std::vector<RoundInfo> Rounds() const = 0;
+
+  // The rules of these rounds as packs (common/rules/pack.h), by digest: to be kept.
+  virtual std::map<std::string, std::string> Packs() const = 0;
 
   // Fills in defaults and checks the spec. NOT_FOUND for an unknown round, with the known ones;
   // INVALID_ARGUMENT for a benchmark that the round does not have. What the rules refuse is in
@@ -81,32 +87,31 @@ class RuleBook {
                                           core::SubmissionId borrower) const = 0;
 
   // For one log of a run of `submission`, which must outlive the judge as this book must.
-  virtual std::unique_ptr<LogJudge> JudgeLog(const core::Submission& submission) const = 0;
+  virtual absl::StatusOr<std::unique_ptr<LogJudge>> JudgeLog(
+      const core::Submission& submission) const = 0;
 
   // Judges a log that is in memory already.
-  core::RunFacts CheckLog(absl::string_view log, const core::Submission& submission,
-                          const core::Run& run) const {
-    const std::unique_ptr<LogJudge> judge = JudgeLog(submission);
-    judge->Add(log);
-    return judge->Finish(run);
+  absl::StatusOr<core::RunFacts> CheckLog(absl::string_view log, const core::Submission& submission,
+                                          const core::Run& run) const {
+    absl::StatusOr<std::unique_ptr<LogJudge>> judge = JudgeLog(submission);
+    if (!judge.ok()) return judge.status();
+    (*judge)->Add(log);
+    return (*judge)->Finish(run);
   }
 
   // Judges the succeeded runs of a submission, in order of their numbers: a time to solution, or
   // for one whose scaling is weak a throughput. Of more runs than the round demands those count
   // that ScoreWindows chooses, unless it is imported: history is scored as it was.
-  virtual Verdict Score(const core::Submission& submission,
-                        const std::vector<core::Run>& runs) const = 0;
+  virtual absl::StatusOr<Verdict> Score(const core::Submission& submission,
+                                        const std::vector<core::Run>& runs) const = 0;
 };
 
 // The rounds built into common/rules and those read from `round_paths` (TOML). INVALID_ARGUMENT
-// with all problems if a file does not define a round, ALREADY_EXISTS if two have one name.
-absl::StatusOr<std::unique_ptr<RuleBook>> LoadRuleBook(const std::vector<std::string>& round_paths);
-
-// `count` distinct seeds above 0 from the kernel's random source.
-std::vector<int64_t> DrawSeeds(int count);
-
-// 2 * `byte_count` hexadecimal digits from the kernel's random source, for secrets.
-std::string DrawSecretHex(int byte_count);
+// with all problems if a file does not define a round, ALREADY_EXISTS if two have one name. Of
+// `kept_packs`, by digest, those that do not hold what they are kept as are left out, and logged.
+absl::StatusOr<std::unique_ptr<RuleBook>> LoadRuleBook(
+    const std::vector<std::string>& round_paths,
+    const std::map<std::string, std::string>& kept_packs = {});
 
 }  // namespace assay::runtime
 

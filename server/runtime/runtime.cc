@@ -35,7 +35,6 @@ struct Runtime::Parts {
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, RuntimeOptions options) {
   auto parts = std::make_unique<Parts>();
   ASSIGN_OR_RETURN(parts->directory, store::DataDirectory::Open(options.data_directory));
-  ASSIGN_OR_RETURN(parts->rules, LoadRuleBook(options.round_paths));
   ASSIGN_OR_RETURN(parts->artifacts, store::ArtifactStore::Open(parts->directory.artifacts_path()));
   const std::string database = parts->directory.database_path();
   ASSIGN_OR_RETURN(
@@ -43,6 +42,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
       store::Store::Open(database, {.is_database_expected = parts->directory.is_database_expected(),
                                     .is_loss_accepted = options.is_loss_accepted,
                                     .now_us = absl::ToUnixMicros(clock->Wall())}));
+  // Kept before anything can be accepted by them.
+  ASSIGN_OR_RETURN(const store::Store::RulePacks kept, parts->store->LoadRulePacks());
+  ASSIGN_OR_RETURN(parts->rules, LoadRuleBook(options.round_paths, kept));
+  RETURN_IF_ERROR(parts->store->KeepRulePacks(parts->rules->Packs()));
   ASSIGN_OR_RETURN(parts->checkpointer, store::Checkpointer::Open(database));
   ASSIGN_OR_RETURN(core::State state, parts->store->Load());
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> lookups, store::Reader::Open(database));

@@ -5,6 +5,7 @@
 #define SERVER_STORE_STORE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +51,12 @@ class Store {
 
   // A run whatever its age, for Core::Restore. NOT_FOUND.
   absl::StatusOr<core::Run> LoadRun(core::RunId id);
+
+  // Rule packs (common/rules/pack.h) by the digest of their rules.
+  using RulePacks = std::map<std::string, std::string>;
+  absl::StatusOr<RulePacks> LoadRulePacks();
+  // Keeps `packs` for ever; what is kept already stays as it is. Durable when it returns OK.
+  absl::Status KeepRulePacks(const RulePacks& packs);
 
   // Makes an outcome durable: its events, its run events, and the rows of all that the events
   // touched as they are in `state`. All or nothing; when it returns OK the bytes are on stable

@@ -26,6 +26,8 @@ constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
 constexpr char kSelectTokens[] = "SELECT body FROM tokens";
 constexpr char kSelectRequests[] =
     "SELECT role, organization, principal, request_id, made FROM requests";
+constexpr char kSelectPacks[] = "SELECT digest, pack FROM rule_packs";
+constexpr char kInsertPack[] = "INSERT OR IGNORE INTO rule_packs (digest, pack) VALUES (?1, ?2)";
 
 absl::Status DecodeInto(const Stmt& stmt, core::State* state) {
   ASSIGN_OR_RETURN(const core::Submission submission, DecodeSubmission(stmt.Text(0)));
@@ -108,6 +110,23 @@ absl::StatusOr<core::State> Store::Load() {
   }
   core::Index(&state);
   return state;
+}
+
+absl::StatusOr<Store::RulePacks> Store::LoadRulePacks() {
+  RulePacks packs;
+  RETURN_IF_ERROR(ForEachRow(&statements_->db, kSelectPacks, [&packs](const Stmt& stmt) {
+    packs.emplace(stmt.Text(0), stmt.Text(1));
+    return absl::OkStatus();
+  }));
+  return packs;
+}
+
+absl::Status Store::KeepRulePacks(const RulePacks& packs) {
+  ASSIGN_OR_RETURN(const RulePacks kept, LoadRulePacks());
+  ASSIGN_OR_RETURN(Stmt insert, statements_->db.Prepare(kInsertPack));
+  for (const auto& [digest, pack] : packs)
+    if (kept.count(digest) == 0) RETURN_IF_ERROR(insert.Run(digest, pack));
+  return absl::OkStatus();
 }
 
 }  // namespace assay::store

@@ -30,10 +30,11 @@ TEST(SecretTest, UuidsSayTheirVersionAndVariant) {
   EXPECT_NE(MakeUuid(), MakeUuid());
 }
 
-TEST(SecretTest, SeedsFitInto31Bits) {
-  for (int i = 0; i < 1000; ++i) {
-    const int64_t seed = MakeSeed();
-    EXPECT_GE(seed, 0);
+TEST(SecretTest, SeedsAreDistinctAndFitInto31Bits) {
+  const std::vector<int64_t> seeds = MakeSeeds(1000);
+  EXPECT_EQ(std::set<int64_t>(seeds.begin(), seeds.end()).size(), 1000u);
+  for (const int64_t seed : seeds) {
+    EXPECT_GT(seed, 0);
     EXPECT_LT(seed, int64_t{1} << 31);
   }
 }

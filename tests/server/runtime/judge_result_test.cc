@@ -74,7 +74,7 @@ TEST_F(JudgeResultTest, PiecesAreJudgedAsTheWhole) {
 
   const absl::StatusOr<core::RunFacts> facts = Judge();
   ASSERT_THAT(facts, IsOk());
-  const core::RunFacts whole = rules_->CheckLog(log, submission_, run_);
+  const core::RunFacts whole = *rules_->CheckLog(log, submission_, run_);
   EXPECT_EQ(facts->run_start_ms, 1000);
   EXPECT_EQ(facts->findings, whole.findings);
   EXPECT_EQ(facts->is_compliant, whole.is_compliant);

@@ -1,5 +1,6 @@
 #include "server/runtime/rule_book.h"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/rules/pack.h"
+#include "common/rules/registry.h"
 #include "tests/support/status_matchers.h"
 
 namespace assay::runtime {
@@ -14,8 +17,10 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::Field;
+using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::Not;
+using testing::StatusIs;
 
 constexpr int64_t kRunStartMs = 1'700'000'000'000;
 
@@ -44,7 +49,7 @@ core::RunFacts Judge(const std::string& round, bool is_staging_first,
   run.nodes.resize(1);
   if (touch_us.has_value())
     (is_attributed ? run.first_touch : run.observed_touch) = core::GangTouch{.at_us = *touch_us};
-  return (*book)->CheckLog(Log(is_staging_first), submission, run);
+  return *(*book)->CheckLog(Log(is_staging_first), submission, run);
 }
 
 auto HasRule(const std::string& rule) {
@@ -106,7 +111,7 @@ TEST(RuleBookTest, AWeakScalingSetGetsAThroughputAndNoOlympicMean) {
   for (int64_t i = 0; i < 6; ++i)
     runs.push_back(Trained(i, i + 5));
 
-  const Verdict verdict = (*book)->Score(submission, runs);
+  const Verdict verdict = *(*book)->Score(submission, runs);
 
   EXPECT_EQ(verdict.score_minutes, std::nullopt);
   ASSERT_TRUE(verdict.throughput);
@@ -115,7 +120,7 @@ TEST(RuleBookTest, AWeakScalingSetGetsAThroughputAndNoOlympicMean) {
   EXPECT_EQ(verdict.throughput->time_to_all_minutes, 10);
 
   runs.resize(4);
-  EXPECT_FALSE((*book)->Score(submission, runs).throughput) << "five models are demanded";
+  EXPECT_FALSE((*book)->Score(submission, runs)->throughput) << "five models are demanded";
 }
 
 TEST(RuleBookTest, OfMoreRunsThanDemandedAWindowCounts) {
@@ -124,14 +129,14 @@ TEST(RuleBookTest, OfMoreRunsThanDemandedAWindowCounts) {
   for (const int64_t minutes : {1, 20, 21, 22, 23, 24, 80})
     runs.push_back(Trained(0, minutes));
 
-  EXPECT_EQ((*book)->Score(DeepcamEntry(), runs).score_minutes, 22);
+  EXPECT_EQ((*book)->Score(DeepcamEntry(), runs)->score_minutes, 22);
 
   core::Submission history = DeepcamEntry();
   history.is_imported = true;
-  EXPECT_EQ((*book)->Score(history, runs).score_minutes, 22)
+  EXPECT_EQ((*book)->Score(history, runs)->score_minutes, 22)
       << "all seven, without the fastest and the slowest";
   runs.push_back(Trained(0, 90));
-  EXPECT_NE((*book)->Score(history, runs).score_minutes, 22);
+  EXPECT_NE((*book)->Score(history, runs)->score_minutes, 22);
 }
 
 core::Submission Borrower(const std::string& organization, const std::string& rate) {
@@ -181,7 +186,7 @@ core::Run DeepcamRun(int64_t minutes, int64_t epochs) {
 TEST(RuleBookTest, TheScoreIsComparedWithTheReferencePoints) {
   const auto book = LoadRuleBook({});
   const Verdict verdict =
-      (*book)->Score(DeepcamEntry(), std::vector<core::Run>(5, DeepcamRun(20, 22)));
+      *(*book)->Score(DeepcamEntry(), std::vector<core::Run>(5, DeepcamRun(20, 22)));
 
   ASSERT_TRUE(verdict.convergence);
   EXPECT_EQ(verdict.convergence->verdict, "Pass");
@@ -190,13 +195,54 @@ TEST(RuleBookTest, TheScoreIsComparedWithTheReferencePoints) {
   EXPECT_EQ(verdict.convergence->normalized_minutes, 20 * verdict.convergence->normalization);
 
   const Verdict fast =
-      (*book)->Score(DeepcamEntry(), std::vector<core::Run>(5, DeepcamRun(20, 12)));
+      *(*book)->Score(DeepcamEntry(), std::vector<core::Run>(5, DeepcamRun(20, 12)));
   EXPECT_FALSE(fast.convergence->is_passed);
   EXPECT_EQ(fast.convergence->normalized_minutes, std::nullopt);
 
   core::Submission open = DeepcamEntry();
   open.spec.division = "open";
-  EXPECT_FALSE((*book)->Score(open, std::vector<core::Run>(5, DeepcamRun(20, 12))).convergence);
+  EXPECT_FALSE((*book)->Score(open, std::vector<core::Run>(5, DeepcamRun(20, 12)))->convergence);
+}
+
+// As a facility's round that was changed, and a built-in one of another version.
+TEST(RuleBookTest, ASubmissionIsJudgedByTheRulesThatAcceptedItOnly) {
+  rules::RuleSetData data = rules::FindRuleSet("hpc-3.0.0")->data();
+  for (rules::Benchmark& benchmark : data.benchmarks)
+    benchmark.runs_required = 3;
+  const rules::RuleSet former(data);
+  core::Submission submission = DeepcamEntry();
+  submission.id = {7};
+  submission.rules.digest = former.digest();
+  std::vector<core::Run> runs;
+  for (const int64_t minutes : {20, 21, 22})
+    runs.push_back(Trained(0, minutes));
+
+  const auto without = LoadRuleBook({});
+  const absl::Status refused = (*without)->Score(submission, runs).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(refused.message(), HasSubstr(former.digest()));
+  EXPECT_THAT(refused.message(), HasSubstr(rules::FindRuleSet("hpc-3.0.0")->digest()));
+  EXPECT_THAT((*without)->JudgeLog(submission).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+
+  const std::string pack = rules::WritePack(data, "");
+  const auto with = LoadRuleBook({}, {{former.digest(), pack}});
+  EXPECT_EQ((*with)->Score(submission, runs)->score_minutes, 21) << "three runs are enough";
+  EXPECT_THAT((*with)->JudgeLog(submission), IsOk());
+
+  const auto damaged = LoadRuleBook({}, {{former.digest(), pack.substr(0, pack.size() / 2)}});
+  EXPECT_THAT((*damaged)->Score(submission, runs).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(RuleBookTest, GivesTheRulesOfAllItsRoundsToBeKept) {
+  const auto book = *LoadRuleBook({"deploy/rounds/cosmoflow-mini.toml"});
+  const std::map<std::string, std::string> packs = book->Packs();
+  EXPECT_EQ(packs.size(), book->Rounds().size());
+  for (const RoundInfo& round : book->Rounds()) {
+    ASSERT_EQ(packs.count(round.digest), 1u) << round.name;
+    EXPECT_EQ(rules::ReadPack(packs.at(round.digest), round.name)->data.name, round.name);
+  }
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ namespace assay::store {
 namespace {
 
 using ::assay::testing::IsOk;
+using ::assay::testing::IsOkAndHolds;
 using ::assay::testing::StatusIs;
 using ::assay::testing::TempDir;
 using core::RunId;
@@ -30,7 +31,10 @@ using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 // A world that commits every outcome.
 class StoreTest : public ::testing::Test {
@@ -174,9 +178,11 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
                 "SELECT principal, request_id, made FROM requests; "
                 "DROP TABLE requests; ALTER TABLE first RENAME TO requests"),
         IsOk());
-    ASSERT_THAT(db.Exec("DROP TABLE log_identity; ALTER TABLE events DROP COLUMN chain;"
-                        "ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1"),
-                IsOk());
+    ASSERT_THAT(
+        db.Exec(
+            "DROP TABLE log_identity; DROP TABLE rule_packs; ALTER TABLE events DROP COLUMN chain;"
+            "ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1"),
+        IsOk());
   }
   ASSERT_THAT(RemoveTree(dir_.Path("mark")), IsOk());
 
@@ -186,6 +192,16 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
   expected.requests = {{{{"operator", ""}, "alice", "request-1"}, "e-1"},
                        {{{"submitter", "lab"}, "alice", "request-1"}, "e-1"}};
   EXPECT_EQ(Load(), expected);
+}
+
+TEST_F(StoreTest, KeepsRulePacksAsTheyWereFirst) {
+  EXPECT_THAT(store_->LoadRulePacks(), IsOkAndHolds(IsEmpty()));
+  ASSERT_THAT(store_->KeepRulePacks({{"a", "rules a"}, {"b", "rules b"}}), IsOk());
+  ASSERT_THAT(store_->KeepRulePacks({{"b", "others"}, {"c", "rules c"}}), IsOk());
+  Restart();
+  EXPECT_THAT(store_->LoadRulePacks(),
+              IsOkAndHolds(UnorderedElementsAre(Pair("a", "rules a"), Pair("b", "rules b"),
+                                                Pair("c", "rules c"))));
 }
 
 TEST_F(StoreTest, EventsInTheLogDecodeToThoseThatHappened) {
