@@ -153,7 +153,7 @@ void CheckQuestion(const gate::Question& question) {
 
 void CheckFrames(absl::string_view bytes) {
   const absl::Status whole = Judge(bytes, std::max<size_t>(bytes.size(), 1));
-  for (const size_t piece_bytes : {1, 7, 10})
+  for (const size_t piece_bytes : {size_t{1}, size_t{7}, size_t{10}})
     CHECK(Judge(bytes, piece_bytes).code() == whole.code());
   if (whole.ok()) CheckBlocks(bytes);
   CheckRefusal(bytes);
