@@ -85,19 +85,19 @@ class Contender {
 void Compare(benchmark::State& state, const ModelSpec& spec) {
   if (const auto backend = MakeBackend("onednn-bf16"); !backend.ok())
     return state.SkipWithError(backend.status().ToString().c_str());
-  Contender floats(spec, "onednn"), shorts(spec, "onednn-bf16");
+  Contender floats(spec, "onednn"), bf16(spec, "onednn-bf16");
   floats.WarmUp();
-  shorts.WarmUp();
+  bf16.WarmUp();
   for (auto _ : state) {
     floats.Step();
-    shorts.Step();
+    bf16.Step();
   }
   state.counters["float_ms"] = floats.median();
-  state.counters["short_ms"] = shorts.median();
-  state.counters["speedup"] = floats.median() / shorts.median();
+  state.counters["bf16_ms"] = bf16.median();
+  state.counters["speedup"] = floats.median() / bf16.median();
   state.counters["float_best_ms"] = floats.fastest();
-  state.counters["short_best_ms"] = shorts.fastest();
-  state.counters["speedup_best"] = floats.fastest() / shorts.fastest();
+  state.counters["bf16_best_ms"] = bf16.fastest();
+  state.counters["speedup_best"] = floats.fastest() / bf16.fastest();
 }
 
 void Cosmoflow(benchmark::State& state) {

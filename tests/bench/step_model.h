@@ -26,8 +26,8 @@ class StepModel {
   static absl::StatusOr<std::unique_ptr<StepModel>> Make(const ModelSpec& spec,
                                                          const std::string& backend);
 
-  // The input copied in (on a device: taken over, because it travelled during the step before),
-  // both passes, the optimizer, the loss read back. Errors of TrainStep.
+  // The input copied in (on a device: taken over, because it was prefetched during the step
+  // before), both passes, the optimizer, the loss read back. Errors of TrainStep.
   absl::Status Train();
   // The input copied in, forward, the quality. Errors of EvalBatch.
   absl::Status Evaluate();

@@ -19,7 +19,7 @@ struct AdaptiveStep {
   double epsilon = 1e-6;
   double weight_decay = 0;
   int64_t step = 1;       // t, from 1
-  double max_length = 0;  // of LAMB: longer gradients are shortened to it; 0: none are
+  double max_length = 0;  // of LAMB: longer gradients are clipped to it; 0: none are
 
   double correction1() const { return 1 - std::pow(beta1, static_cast<double>(step)); }
   double correction2() const { return 1 - std::pow(beta2, static_cast<double>(step)); }
@@ -46,7 +46,7 @@ class AdaptiveOperations {
   // Loshchilov and Hutter, "Decoupled weight decay regularization", 2019.
   virtual void AdamW(const AdaptiveStep& step, const Tensor& parameters, const Tensor& gradients,
                      const Tensor& m, const Tensor& v) = 0;
-  // Over several tensors that lie side by side: all of g is first shortened to max_length, then
+  // Over several tensors that lie side by side: all of g is first clipped to max_length, then
   //   u = (m / c1) / (sqrt(v / c2) + epsilon) + weight_decay p
   // and in each tensor p <- p - lr |p| / |u| u; the ratio is 1 where one of the lengths is 0, and
   // everywhere if there is no weight decay.

@@ -2,7 +2,8 @@
 //
 // Two phases: everybody reserves, then one Commit allocates and fills in every reserved Tensor.
 // Nothing is allocated after the first step, so what a model needs is known before it starts.
-// Tensors that say when they are needed share memory with those that are needed at other times.
+// Tensors that say when they are needed share memory with those whose lifetimes do not overlap
+// theirs (activation memory reuse by liveness).
 
 #ifndef WORKER_ENGINE_ARENA_H_
 #define WORKER_ENGINE_ARENA_H_
@@ -19,8 +20,8 @@
 
 namespace assay {
 
-// From the first to the last of the numbered moments at which a tensor is written or read, both
-// included. What the moments are is the caller's affair.
+// From the first to the last of the numbered time steps at which a tensor is written or read, both
+// included. The caller says what a time step is.
 struct Lifetime {
   static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 

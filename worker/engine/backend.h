@@ -146,7 +146,7 @@ struct SgdStep {
 class RankAverage;         // worker/engine/rank_average.h
 class AdaptiveOperations;  // worker/engine/adaptive.h
 class MapOperations;       // worker/engine/maps.h
-class SideCopies;          // worker/engine/side_copies.h
+class AsyncCopier;         // worker/engine/async_copier.h
 
 class Backend {
  public:
@@ -191,8 +191,8 @@ class Backend {
   // Averages over ranks and messages between them in the backend's own memory, or null where the
   // host has them.
   virtual RankAverage* rank_average() { return nullptr; }
-  // Copies from the host beside the work, or null where there is nothing to copy them to.
-  virtual SideCopies* side_copies() { return nullptr; }
+  // Copies from the host on a copy stream, or null where there is nothing to copy them to.
+  virtual AsyncCopier* async_copier() { return nullptr; }
 
   // --- Operations; all tensors real unless said otherwise ---
 

@@ -52,16 +52,16 @@ absl::StatusOr<std::unique_ptr<BatchFeed>> BatchFeed::Make(Backend* backend, con
 
 BatchFeed::BatchFeed(Backend* backend, const Tensor& input, const Tensor& targets)
     : backend_(backend),
-      copies_(backend->side_copies()),
+      copier_(backend->async_copier()),
       columns_{{{input, {}}, {targets, {}}}},
-      staging_(backend, kAlignment) {}
+      prefetch_memory_(backend, kAlignment) {}
 
 absl::Status BatchFeed::Commit() {
-  if (copies_ == nullptr) return absl::OkStatus();
+  if (copier_ == nullptr) return absl::OkStatus();
   for (Column& column : columns_)
-    staging_.Reserve(column.taken.shape, column.taken.dtype, &column.staged);
-  RETURN_IF_ERROR(staging_.Commit());
-  copies_->Hold();  // the memory is being cleared
+    prefetch_memory_.Reserve(column.taken.shape, column.taken.dtype, &column.prefetched);
+  RETURN_IF_ERROR(prefetch_memory_.Commit());
+  copier_->MakeCopiesWaitForWork();  // the memory is being cleared
   return absl::OkStatus();
 }
 
@@ -82,7 +82,7 @@ int64_t BatchFeed::SamplesOf(const Batch& batch) const {
 std::vector<BatchFeed::Run> BatchFeed::RunsOf(const Batch& batch, Which which) const {
   const auto is_wanted = [which](const CachePlace& place) {
     switch (which) {
-      case Which::kTravelling:
+      case Which::kFromHost:
         return !place.is_there;
       case Which::kToKeep:
         return place.is_to_keep();
@@ -99,7 +99,7 @@ std::vector<BatchFeed::Run> BatchFeed::RunsOf(const Batch& batch, Which which) c
     if (!is_wanted(place)) continue;
     const bool goes_on =
         !runs.empty() && runs.back().first + runs.back().count == i &&
-        (which == Which::kTravelling || runs.back().slot + runs.back().count == place.slot);
+        (which == Which::kFromHost || runs.back().slot + runs.back().count == place.slot);
     if (goes_on) {
       ++runs.back().count;
     } else {
@@ -109,30 +109,30 @@ std::vector<BatchFeed::Run> BatchFeed::RunsOf(const Batch& batch, Which which) c
   return runs;
 }
 
-bool BatchFeed::IsStaged(const Batch& batch) const {
-  return !staged_.input.empty() && staged_.input.data() == batch.input.data() &&
-         staged_.targets.data() == batch.targets.data() &&
-         staged_.targets.size() == batch.targets.size();
+bool BatchFeed::IsPrefetched(const Batch& batch) const {
+  return !prefetched_.input.empty() && prefetched_.input.data() == batch.input.data() &&
+         prefetched_.targets.data() == batch.targets.data() &&
+         prefetched_.targets.size() == batch.targets.size();
 }
 
 void BatchFeed::Take(const Batch& batch) {
-  const bool is_staged = IsStaged(batch);
-  is_leaving_ = !staged_.input.empty();
-  if (is_leaving_) copies_->Receive();
-  TakeTravelling(batch, is_staged);
-  if (is_leaving_) copies_->Hold();
-  staged_ = {};
+  const bool is_prefetched = IsPrefetched(batch);
+  is_copying_ = !prefetched_.input.empty();
+  if (is_copying_) copier_->MakeWorkWaitForCopies();
+  TakeFromHost(batch, is_prefetched);
+  if (is_copying_) copier_->MakeCopiesWaitForWork();
+  prefetched_ = {};
   Keep(batch);
 }
 
-void BatchFeed::TakeTravelling(const Batch& batch, bool is_staged) {
+void BatchFeed::TakeFromHost(const Batch& batch, bool is_prefetched) {
   const std::span<const std::byte> host[] = {batch.input, batch.targets};
-  for (const Run& run : RunsOf(batch, Which::kTravelling))
+  for (const Run& run : RunsOf(batch, Which::kFromHost))
     for (size_t i = 0; i < columns_.size(); ++i) {
       const Column& column = columns_[i];
       const Tensor taken = Rows(column.taken, run.first, run.count);
-      if (is_staged) {
-        backend_->Copy(Rows(column.staged, run.first, run.count), taken);
+      if (is_prefetched) {
+        backend_->Copy(Rows(column.prefetched, run.first, run.count), taken);
       } else {
         backend_->CopyIn(host[i].data() + run.first * column.bytes_per_sample(), taken);
       }
@@ -159,29 +159,29 @@ Tensor BatchFeed::Kept(size_t column, const Run& run) const {
 }
 
 void BatchFeed::Await() {
-  if (std::exchange(is_leaving_, false)) copies_->Await();
+  if (std::exchange(is_copying_, false)) copier_->Await();
 }
 
-void BatchFeed::Stage(const Batch& next) {
-  if (copies_ == nullptr) return;
-  CHECK(staged_.input.empty()) << "a batch is under way already";
-  const absl::Status status = Send(next);
+void BatchFeed::Prefetch(const Batch& next) {
+  if (copier_ == nullptr) return;
+  CHECK(prefetched_.input.empty()) << "a batch is under way already";
+  const absl::Status status = StartCopies(next);
   if (status.ok()) {
-    staged_ = next;
+    prefetched_ = next;
     return;
   }
-  LOG(WARNING) << "batches are no longer sent while a step computes: " << status;
-  copies_->Await();
-  copies_ = nullptr;
+  LOG(WARNING) << "batches are no longer prefetched: " << status;
+  copier_->Await();
+  copier_ = nullptr;
 }
 
-absl::Status BatchFeed::Send(const Batch& next) {
+absl::Status BatchFeed::StartCopies(const Batch& next) {
   const std::span<const std::byte> host[] = {next.input, next.targets};
-  for (const Run& run : RunsOf(next, Which::kTravelling))
+  for (const Run& run : RunsOf(next, Which::kFromHost))
     for (size_t i = 0; i < columns_.size(); ++i) {
       const Column& column = columns_[i];
-      RETURN_IF_ERROR(copies_->Send(host[i].data() + run.first * column.bytes_per_sample(),
-                                    Rows(column.staged, run.first, run.count)));
+      RETURN_IF_ERROR(copier_->CopyAsync(host[i].data() + run.first * column.bytes_per_sample(),
+                                         Rows(column.prefetched, run.first, run.count)));
     }
   return absl::OkStatus();
 }

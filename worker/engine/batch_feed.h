@@ -1,9 +1,9 @@
 // How batches get from the host into the tensors that a model reads.
 //
 // A backend in the host's memory copies them. One with memory of its own has a second set of
-// tensors, into which the next batch is sent while a step computes (SideCopies); the step after it
-// takes it over by a copy on the device, because a recorded step reads at fixed addresses. Samples
-// that the device keeps (CachePlace) do not travel again.
+// tensors, into which the next batch is prefetched on a copy stream while a step computes
+// (AsyncCopier); the step after it takes it over by a copy on the device, because a recorded step
+// reads at fixed addresses. Samples that the device keeps (CachePlace) are not copied again.
 
 #ifndef WORKER_ENGINE_BATCH_FEED_H_
 #define WORKER_ENGINE_BATCH_FEED_H_
@@ -18,9 +18,9 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/arena.h"
+#include "worker/engine/async_copier.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/batch.h"
-#include "worker/engine/side_copies.h"
 #include "worker/engine/tensor.h"
 
 namespace assay {
@@ -58,14 +58,15 @@ class BatchFeed {
   // Puts a batch of up to as many samples into the tensors; those that a short batch lacks keep
   // older values. It must stay as it is until Await.
   void Take(const Batch& batch);
-  // Waits until the batch that was taken has left the host, and one that was staged in vain too.
+  // Waits until the host's memory of the batch that was taken, and of one that was prefetched in
+  // vain, is no longer read.
   void Await();
-  // Begins to send what comes after the work under way, where the backend can; else does nothing.
+  // Begins to copy the next batch while work goes on, where the backend can; else does nothing.
   // `next` must stay as it is until the Await after the next Take, which takes it over if it is
   // given the same.
-  void Stage(const Batch& next);
+  void Prefetch(const Batch& next);
 
-  // Samples taken so far that did not travel, because they were kept.
+  // Samples taken so far that were not copied from the host, because the device had kept them.
   int64_t kept_samples() const { return kept_samples_; }
 
  private:
@@ -75,11 +76,11 @@ class BatchFeed {
     int64_t count;
     int64_t slot;
   };
-  enum class Which { kTravelling, kToKeep, kKept };
+  enum class Which { kFromHost, kToKeep, kKept };
   // The input or the targets of a batch.
   struct Column {
-    Tensor taken;   // what the model reads
-    Tensor staged;  // the same shape; empty where nothing is sent ahead
+    Tensor taken;       // what the model reads
+    Tensor prefetched;  // the same shape; empty where nothing is prefetched
 
     int64_t bytes_per_sample() const;
   };
@@ -88,19 +89,19 @@ class BatchFeed {
   absl::Status Commit();
   int64_t SamplesOf(const Batch& batch) const;
   std::vector<Run> RunsOf(const Batch& batch, Which which) const;
-  bool IsStaged(const Batch& batch) const;
-  void TakeTravelling(const Batch& batch, bool is_staged);
+  bool IsPrefetched(const Batch& batch) const;
+  void TakeFromHost(const Batch& batch, bool is_prefetched);
   void Keep(const Batch& batch);
   Tensor Kept(size_t column, const Run& run) const;
-  absl::Status Send(const Batch& next);
+  absl::Status StartCopies(const Batch& next);
 
   Backend* const backend_;
-  SideCopies* copies_;  // null: nothing is sent ahead
+  AsyncCopier* copier_;  // null: nothing is prefetched
   const SampleCache* cache_ = nullptr;
   std::array<Column, 2> columns_;
-  Arena staging_;
-  Batch staged_;             // empty: nothing is under way
-  bool is_leaving_ = false;  // the host's memory may still be read
+  Arena prefetch_memory_;
+  Batch prefetched_;         // empty: nothing is under way
+  bool is_copying_ = false;  // the host's memory may still be read
   int64_t kept_samples_ = 0;
 };
 

@@ -50,10 +50,10 @@ std::vector<Buffer*> SequenceLayer::buffers() {
   return all;
 }
 
-int64_t SequenceLayer::moments() const {
+int64_t SequenceLayer::time_steps() const {
   int64_t sum = 0;
   for (const std::unique_ptr<Layer>& layer : layers_)
-    sum += layer->moments();
+    sum += layer->time_steps();
   return sum;
 }
 
@@ -141,18 +141,18 @@ std::vector<Buffer*> BranchLayer::buffers() {
   return all;
 }
 
-// Each branch has a moment before it, in which Backward gives it its part of dy, and one behind it,
-// in which its result or gradient is joined with the others'.
-int64_t BranchLayer::moments() const {
-  return JoinMoments().back() + 1;
+// Each branch has a time step before it, in which Backward gives it its part of dy, and one behind
+// it, in which its result or gradient is joined with the others'.
+int64_t BranchLayer::time_steps() const {
+  return JoinTimeSteps().back() + 1;
 }
 
-// When the branches are joined, from the first moment of either pass on.
-std::vector<int64_t> BranchLayer::JoinMoments() const {
+// When the branches are joined, counted from the first time step of either pass.
+std::vector<int64_t> BranchLayer::JoinTimeSteps() const {
   std::vector<int64_t> joins;
   int64_t next = 0;
   for (const std::unique_ptr<SequenceLayer>& branch : branches_) {
-    next += branch->moments() + 2;
+    next += branch->time_steps() + 2;
     joins.push_back(next - 1);
   }
   return joins;
@@ -171,14 +171,14 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
     return absl::InvalidArgumentError(absl::StrCat(
         "backend ", backend_->name(), " has no operations on maps; use cuda, onednn or reference"));
   const LayerTimes own = memory.times;
-  const std::vector<int64_t> joins = JoinMoments();
+  const std::vector<int64_t> joins = JoinTimeSteps();
   // The first summand waits for the second.
   const int64_t first_sum = joins[std::min(size_t{1}, joins.size() - 1)];
   const bool is_sum = join_ == Join::kSum;
   const DType type = backend_->map_type();
   Arena* const arena = memory.activations;
   for (size_t i = 0; i < branches_.size(); ++i) {
-    const int64_t start = joins[i] - branches_[i]->moments();
+    const int64_t start = joins[i] - branches_[i]->time_steps();
     const int64_t summed = std::max(joins[i], first_sum);
     memory.times = {.forward = own.forward + start,
                     .backward = own.backward + start,

@@ -32,7 +32,7 @@ class SequenceLayer : public Layer {
   Shape output() const override { return layers_.empty() ? input_ : layers_.back()->output(); }
   std::vector<Parameter*> parameters() override;
   std::vector<Buffer*> buffers() override;
-  int64_t moments() const override;
+  int64_t time_steps() const override;
   InPlace in_place() const override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
@@ -69,7 +69,7 @@ class BranchLayer : public Layer {
   Shape output() const override { return output_; }
   std::vector<Parameter*> parameters() override;
   std::vector<Buffer*> buffers() override;
-  int64_t moments() const override;
+  int64_t time_steps() const override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   LayerFlops flops() const override;
   LayerTraffic Traffic(const Shape& input, bool wants_dx) override;
@@ -79,7 +79,7 @@ class BranchLayer : public Layer {
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
 
  private:
-  std::vector<int64_t> JoinMoments() const;
+  std::vector<int64_t> JoinTimeSteps() const;
   std::optional<size_t> FindAdding() const;
   void TakeSummand(size_t branch, const Tensor& summand, bool relu, const Tensor& sum);
   Tensor PartOf(const Tensor& dy, size_t branch, int64_t first_channel);

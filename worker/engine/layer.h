@@ -45,13 +45,14 @@ struct Buffer {
 // feedforward neural networks", 2010. For a convolution a fan is receptive field times channels.
 double GlorotLimit(int64_t fan_in, int64_t fan_out);
 
-// When a layer works and until when others use what it leaves, in numbered moments: each layer that
-// is not made of layers has one for Forward and one for Backward, in the order in which they run.
+// When a layer works and until when others use what it leaves, in numbered time steps: each layer
+// that is not made of layers has one for Forward and one for Backward, in the order in which they
+// run. Activations share memory by these lifetimes.
 struct LayerTimes {
   static constexpr int64_t kFirstBackward = int64_t{1} << 40;  // behind every Forward
 
-  int64_t forward = 0;                          // the first moment of Forward
-  int64_t backward = kFirstBackward;            // the first moment of Backward
+  int64_t forward = 0;                          // the first time step of Forward
+  int64_t backward = kFirstBackward;            // the first time step of Backward
   int64_t result_until = Lifetime::kForever;    // others read Forward's result, in either pass
   int64_t gradient_until = Lifetime::kForever;  // others use Backward's
 };
@@ -67,7 +68,7 @@ struct LayerMemory {
 
   // Asks for memory that is this layer's own only during each call of Forward or Backward.
   void WantScratch(size_t bytes) { *scratch_bytes = std::max(*scratch_bytes, bytes); }
-  // Reserves the result of a layer with one moment, which needs it for its own Backward too if
+  // Reserves the result of a layer with one time step, which needs it for its own Backward too if
   // `is_read_backward`.
   void ReserveResult(const Shape& shape, DType dtype, bool is_read_backward, Tensor* result) {
     if (!has_result) return;
@@ -75,7 +76,7 @@ struct LayerMemory {
     activations->ReserveShared(shape, dtype, {times.forward, std::max(own, times.result_until)},
                                result);
   }
-  // Reserves what Backward of a layer with one moment returns.
+  // Reserves what Backward of a layer with one time step returns.
   void ReserveGradient(const Shape& shape, DType dtype, Tensor* gradient) {
     activations->ReserveShared(shape, dtype, {times.backward, times.gradient_until}, gradient);
   }
@@ -174,8 +175,8 @@ class Layer {
   virtual std::vector<Parameter*> parameters() { return {}; }
   // As for parameters.
   virtual std::vector<Buffer*> buffers() { return {}; }
-  // How many moments (LayerTimes) Forward takes, and Backward.
-  virtual int64_t moments() const { return 1; }
+  // How many time steps (LayerTimes) Forward takes, and Backward.
+  virtual int64_t time_steps() const { return 1; }
   // Whether Forward's result is `x`, and Backward's `dy`, overwritten.
   virtual InPlace in_place() const { return {}; }
   // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx.

@@ -25,17 +25,17 @@ std::vector<LayerTimes> TimesOfSequence(std::span<const std::unique_ptr<Layer>> 
   std::vector<LayerTimes> times(layers.size(), outer);
   const size_t last = layers.size() - 1;  // unused where there is none
   for (size_t i = 1; i < layers.size(); ++i) {
-    times[i].forward = times[i - 1].forward + layers[i - 1]->moments();
-    times[last - i].backward = times[last - i + 1].backward + layers[last - i + 1]->moments();
+    times[i].forward = times[i - 1].forward + layers[i - 1]->time_steps();
+    times[last - i].backward = times[last - i + 1].backward + layers[last - i + 1]->time_steps();
   }
   for (size_t i = layers.size(); i-- > 1;) {  // the reader of each result is known before it
     const int64_t start = has_backward ? times[i].backward : times[i].forward;
-    const int64_t until = start + layers[i]->moments() - 1;
+    const int64_t until = start + layers[i]->time_steps() - 1;
     const bool passes_on = layers[i]->in_place().forward;
     times[i - 1].result_until = passes_on ? std::max(until, times[i].result_until) : until;
   }
   for (size_t i = 1; i < layers.size(); ++i) {
-    const int64_t until = times[i - 1].backward + layers[i - 1]->moments() - 1;
+    const int64_t until = times[i - 1].backward + layers[i - 1]->time_steps() - 1;
     const bool passes_on = layers[i - 1]->in_place().backward;
     times[i].gradient_until = passes_on ? std::max(until, times[i - 1].gradient_until) : until;
   }

@@ -275,7 +275,7 @@ ConvNormLayer::ConvNormLayer(const Shape& input, std::unique_ptr<MapConvolutionL
 
 absl::Status ConvNormLayer::Plan(LayerMemory memory, bool wants_dx) {
   if (memory.has_backward) return SequenceLayer::Plan(memory, wants_dx);
-  // Both of the moments are the normalisation's: its result is there from the first one on.
+  // Both of the time steps are the normalisation's: its result is there from the first one on.
   RETURN_IF_ERROR(norm_->Plan(memory, wants_dx));
   memory.has_result = false;
   return convolution_->Plan(memory, wants_dx);

@@ -9,8 +9,8 @@
 #include "common/random.h"
 #include "common/status.h"
 #include "worker/engine/adaptive.h"
+#include "worker/engine/async_copier.h"
 #include "worker/engine/rank_average.h"
-#include "worker/engine/side_copies.h"
 
 namespace assay {
 namespace {
@@ -102,7 +102,7 @@ absl::Status Trainable::ReserveCache(int64_t samples) {
 }
 
 std::shared_ptr<void> Trainable::Pin(std::span<std::byte> host) {
-  SideCopies* const copies = backend_->side_copies();
+  AsyncCopier* const copies = backend_->async_copier();
   return copies == nullptr ? nullptr : copies->Pin(host);
 }
 
@@ -134,7 +134,7 @@ void Trainable::Copying(absl::FunctionRef<void()> copy) {
 void Trainable::AwaitAndStage(BatchFeed* feed, const Batch* next) {
   Copying([feed, next] {
     feed->Await();
-    if (next != nullptr) feed->Stage(*next);
+    if (next != nullptr) feed->Prefetch(*next);
   });
 }
 

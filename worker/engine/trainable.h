@@ -173,7 +173,7 @@ class Trainable {
   int64_t cached_samples() const {
     return train_feed_->kept_samples() + eval_feed_->kept_samples();
   }
-  // Makes copies of batches that lie in `host` cheaper (SideCopies::Pin); null where that is
+  // Makes copies of batches that lie in `host` cheaper (AsyncCopier::Pin); null where that is
   // nothing. The result must end before this and `host` do.
   std::shared_ptr<void> Pin(std::span<std::byte> host);
 

@@ -63,7 +63,7 @@ TEST(ArenaTest, TensorsOfDifferentTimesShareMemory) {
   EXPECT_EQ(arena.bytes(), 48 * sizeof(float));
 }
 
-// Many lifetimes at random: whatever two tensors are needed at one moment lie apart.
+// Many lifetimes at random: two tensors that are needed at the same time step lie apart.
 TEST(ArenaTest, TensorsOfOneTimeLieApart) {
   ReferenceBackend<float> backend;
   Arena arena(&backend, 64);

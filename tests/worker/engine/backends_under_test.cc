@@ -15,18 +15,18 @@ namespace {
 
 constexpr char kOnHost[] = "cuda-on-host";
 constexpr char kOnHostDirect[] = "cuda-on-host-direct";
-// With maps in bfloat16: by the library, by loops, and by a library that has only longer numbers.
-constexpr char kOnHostShort[] = "cuda-on-host-bf16";
-constexpr char kOnHostShortDirect[] = "cuda-on-host-direct-bf16";
-constexpr char kOnHostShortLong[] = "cuda-on-host-long-bf16";
+// With maps in bfloat16: by the library, by loops, and by a library that offers no more than TF32.
+constexpr char kOnHostBf16[] = "cuda-on-host-bf16";
+constexpr char kOnHostBf16Direct[] = "cuda-on-host-direct-bf16";
+constexpr char kOnHostBf16Tf32[] = "cuda-on-host-tf32-bf16";
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const std::string& name) {
   if (name.find(kOnHost) == std::string::npos) return MakeBackend(name);
   auto device = std::make_unique<cuda::HostDevice>();
-  device->set_refuses_convolutions(name == kOnHostDirect || name == kOnHostShortDirect);
-  if (name == kOnHostShortLong) device->set_most_precision(cuda::Precision::kTf32);
+  device->set_refuses_convolutions(name == kOnHostDirect || name == kOnHostBf16Direct);
+  if (name == kOnHostBf16Tf32) device->set_most_precision(cuda::Precision::kTf32);
   const auto precision =
-      HasShortFactors(name) ? cuda::Precision::kBfloat16 : cuda::Precision::kFloat32;
+      HasBf16Factors(name) ? cuda::Precision::kBfloat16 : cuda::Precision::kFloat32;
   return cuda::CudaBackend::Make(std::move(device), {.name = name, .precision = precision});
 }
 
@@ -44,7 +44,7 @@ std::vector<std::string> BackendsUnderTest() {
 
 std::vector<std::string> MapBackendsUnderTest() {
   std::vector<std::string> names = BackendsUnderTest();
-  names.insert(names.end(), {kOnHostShort, kOnHostShortDirect, kOnHostShortLong, "cuda-bf16"});
+  names.insert(names.end(), {kOnHostBf16, kOnHostBf16Direct, kOnHostBf16Tf32, "cuda-bf16"});
   return names;
 }
 
@@ -54,24 +54,24 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string&
   return StageThroughHost(std::move(backend));
 }
 
-bool HasShortFactors(const std::string& name) {
+bool HasBf16Factors(const std::string& name) {
   return name.ends_with("-bf16");
 }
 
-bool HasShortMaps(const std::string& name) {
-  return HasShortFactors(name) && name.starts_with("cuda");
+bool HasBf16Maps(const std::string& name) {
+  return HasBf16Factors(name) && name.starts_with("cuda");
 }
 
 HostTensor<float> DrawMap(const std::string& backend, Shape shape, uint32_t salt, float offset) {
   HostTensor<float> map = HostTensor<float>::Random(shape, salt);
   for (float& value : map.values)
-    value = HasShortMaps(backend) ? float(Bfloat16(value + offset)) : value + offset;
+    value = HasBf16Maps(backend) ? float(Bfloat16(value + offset)) : value + offset;
   return map;
 }
 
 HostTensor<float> DrawFactors(const std::string& backend, Shape shape, uint32_t salt) {
   HostTensor<float> factors = HostTensor<float>::Random(shape, salt);
-  if (HasShortFactors(backend))
+  if (HasBf16Factors(backend))
     for (float& value : factors.values)
       value = float(Bfloat16(value));
   return factors;

@@ -30,14 +30,14 @@ std::vector<std::string> MapBackendsUnderTest();
 absl::StatusOr<std::unique_ptr<Backend>> MakeBackendUnderTest(const std::string& name);
 
 // Whether the backend rounds the factors of its products to bfloat16.
-bool HasShortFactors(const std::string& name);
+bool HasBf16Factors(const std::string& name);
 
-// HostTensor<float>::Random, but for backends with short factors rounded to bfloat16: of such
+// HostTensor<float>::Random, but for backends with bfloat16 factors rounded to bfloat16: of such
 // numbers the products are exact, so that the tolerances of float32 hold.
 HostTensor<float> DrawFactors(const std::string& backend, Shape shape, uint32_t salt);
 
 // Whether the backend's maps are bfloat16.
-bool HasShortMaps(const std::string& name);
+bool HasBf16Maps(const std::string& name);
 
 // HostTensor<float>::Random plus `offset`, rounded to what the backend's maps hold.
 HostTensor<float> DrawMap(const std::string& backend, Shape shape, uint32_t salt, float offset = 0);

@@ -1,7 +1,7 @@
 // Every backend against the reference, operation by operation, on random input.
 //
 // Tolerance: ExpectClose. Backends that round factors to bfloat16 get factors that are so already,
-// and must keep the same tolerance but where said; what rounding costs is in short_factors_test.cc.
+// and must keep the same tolerance but where said; what rounding costs is in bf16_factors_test.cc.
 
 #include "tests/worker/engine/conformance.h"
 
@@ -168,7 +168,7 @@ TEST_P(ConformanceTest, FusedBlocksAgree) {
     const ConvShape& conv = row.shape.conv;
     const int64_t taps = conv.kernel * conv.kernel * conv.kernel;
     // A gradient times the slope is a new factor, and rounded: by at most 2^-9 of it.
-    const double rounding = HasShortFactors(GetParam()) ? std::ldexp(1, -9) : 0;
+    const double rounding = HasBf16Factors(GetParam()) ? std::ldexp(1, -9) : 0;
     EXPECT_EQ(actual.code.values, expected.code.values);
     ExpectClose(actual.y, expected.y, taps * conv.in_channels);
     ExpectClose(actual.dw, expected.dw, conv.y().elements() / conv.out_channels, rounding);

@@ -32,7 +32,7 @@ class MapConformanceTest : public BackendTest {
 
   // By how much of the largest one a map's numbers may be off because they are stored: bfloat16's
   // half unit in the last place is 2^-9 of a number.
-  static double Rounding(double times = 1) { return HasShortMaps(GetParam()) ? times / 256 : 0; }
+  static double Rounding(double times = 1) { return HasBf16Maps(GetParam()) ? times / 256 : 0; }
   static void ExpectCloseMap(const Floats& actual, const Floats& expected, int64_t terms,
                              double times = 1) {
     ExpectClose(actual, expected, terms, Rounding(times));
@@ -222,7 +222,7 @@ TEST_P(MapConformanceTest, NormalisedSumsAgree) {
 // Far from zero beside its spread: what squares of the numbers themselves would not tell.
 TEST_P(MapConformanceTest, MomentsOfNumbersFarFromZeroKeepTheirDigits) {
   const Shape shape = {2, 30, 40, 24};
-  Floats x = DrawMap(GetParam(), shape, 1, HasShortMaps(GetParam()) ? 100 : 10'000);
+  Floats x = DrawMap(GetParam(), shape, 1, HasBf16Maps(GetParam()) ? 100 : 10'000);
   Floats mean({24}), variance({24}), expected_mean({24}), expected_variance({24});
 
   backend_->maps()->ChannelMoments(x.view(), mean.view(), variance.view());
@@ -278,7 +278,7 @@ TEST_P(MapConformanceTest, JoinsAndSpatialOperationsAgree) {
 TEST_P(MapConformanceTest, ElementwiseOperationsAgree) {
   const Shape shape = {40'000};
   const auto stored = [this](Backend* backend, float value) {
-    const bool is_rounded = backend == backend_.get() && HasShortMaps(GetParam());
+    const bool is_rounded = backend == backend_.get() && HasBf16Maps(GetParam());
     return is_rounded ? float(Bfloat16(value)) : value;
   };
   for (Backend* backend : {backend_.get(), static_cast<Backend*>(&reference_)}) {
@@ -323,7 +323,7 @@ TEST_P(MapConformanceTest, BiasAgrees) {
       backend->Synchronize();
       results.insert(results.end(), {y, dy, dbias});
     }
-    if (HasShortMaps(GetParam())) {
+    if (HasBf16Maps(GetParam())) {
       ExpectCloseMap(results[0], results[3], 1);
       ExpectCloseMap(results[1], results[4], 1);
     } else {

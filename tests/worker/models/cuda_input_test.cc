@@ -1,5 +1,5 @@
-// How batches reach the CUDA backend: sent while a step computes, or kept on the device. On a fake
-// whose streams are as late as they may be, results are those of plain copies, bit by bit.
+// How batches reach the CUDA backend: prefetched while a step computes, or kept on the device. On a
+// fake whose streams are as late as they may be, results are those of plain copies, bit by bit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -88,14 +88,14 @@ class Reader {
 struct Case {
   const char* name;
   bool tells_next = true;
-  bool calls_late = false, sends_late = false;
+  bool calls_late = false, copies_late = false;
   bool refuses = false;
   int64_t slots = 0;
 };
 
 struct Outcome {
   std::vector<float> numbers;  // losses, predictions, parameters
-  int copies_in = 0, sends = 0;
+  int copies_in = 0, async_copies = 0;
   int64_t cached = 0;
 };
 
@@ -139,7 +139,7 @@ void Evaluate(Trainable* model, const HostBatch& batch, const HostBatch* next, O
   Append(model->predictions().first(kCosmoflowOutputs), outcome);
 }
 
-// `watched`: what counts the batches that travel, if the device is the fake.
+// `watched`: what counts the copies of batches, if the device is the fake.
 Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostDevice* watched) {
   std::vector<Epoch> epochs = ReadEpochs(c.slots);
   auto made = MakeTrainable(Spec(), std::move(backend));
@@ -167,7 +167,7 @@ Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostD
   outcome.cached = model->cached_samples();
   if (watched != nullptr) {
     outcome.copies_in = watched->copies_in() - copies_before;
-    outcome.sends = watched->sends();
+    outcome.async_copies = watched->async_copies();
   }
   return outcome;
 }
@@ -175,8 +175,8 @@ Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostD
 Outcome Train(const Case& c) {
   auto device = std::make_unique<cuda::HostDevice>();
   const cuda::HostDevice* const watched = device.get();
-  device->set_late(c.calls_late, c.sends_late);
-  device->set_refuses_sends(c.refuses);
+  device->set_late(c.calls_late, c.copies_late);
+  device->set_refuses_async_copies(c.refuses);
   auto backend = cuda::CudaBackend::Make(std::move(device), {});
   EXPECT_THAT(backend, IsOk());
   return Train(c, *std::move(backend), watched);
@@ -195,25 +195,25 @@ TEST_P(CudaInputTest, GivesTheBitsOfPlainCopies) {
 
   EXPECT_TRUE(actual.numbers == expected.numbers);
   EXPECT_EQ(expected.copies_in, 16);  // eight batches, each with targets
-  EXPECT_EQ(expected.sends, 0);
+  EXPECT_EQ(expected.async_copies, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Timings, CudaInputTest,
     ::testing::Values(Case{.name = "AtOnce"}, Case{.name = "CallsLate", .calls_late = true},
-                      Case{.name = "SendsLate", .sends_late = true},
-                      Case{.name = "BothLate", .calls_late = true, .sends_late = true},
+                      Case{.name = "CopiesLate", .copies_late = true},
+                      Case{.name = "BothLate", .calls_late = true, .copies_late = true},
                       Case{.name = "Refused", .refuses = true},
                       Case{.name = "AllKept", .calls_late = true, .slots = 4},
-                      Case{.name = "SomeKept", .sends_late = true, .slots = 2},
-                      Case{.name = "KeptWithoutSending", .tells_next = false, .slots = 3}),
+                      Case{.name = "SomeKept", .copies_late = true, .slots = 2},
+                      Case{.name = "KeptWithoutPrefetch", .tells_next = false, .slots = 3}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// What a GPU makes of the orders by events: the same bits, whatever travels when.
+// What a GPU makes of the orders by events: the same bits, whatever is copied when.
 TEST(CudaInputGpuTest, OnAGpuItGivesTheBitsOfPlainCopies) {
   std::vector<std::vector<float>> numbers;
   for (const Case& c :
-       {Case{.name = "Plain", .tells_next = false}, Case{.name = "Sent"},
+       {Case{.name = "Plain", .tells_next = false}, Case{.name = "Prefetched"},
         Case{.name = "AllKept", .slots = 4}, Case{.name = "SomeKept", .slots = 2}}) {
     auto backend = MakeBackend("cuda");
     if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
@@ -223,21 +223,21 @@ TEST(CudaInputGpuTest, OnAGpuItGivesTheBitsOfPlainCopies) {
   }
 }
 
-TEST(CudaInputCountTest, ABatchTravelsOnceAndAKeptSampleNeverAgain) {
-  const Outcome sent = Train({.name = "Sent"});
-  EXPECT_EQ(sent.copies_in, 2 * 3);  // the first of training, the first of each evaluation
-  EXPECT_EQ(sent.sends, 2 * 5);
-  EXPECT_EQ(sent.cached, 0);
+TEST(CudaInputCountTest, ABatchIsCopiedOnceAndAKeptSampleNeverAgain) {
+  const Outcome prefetched = Train({.name = "Prefetched"});
+  EXPECT_EQ(prefetched.copies_in, 2 * 3);  // the first of training, the first of each evaluation
+  EXPECT_EQ(prefetched.async_copies, 2 * 5);
+  EXPECT_EQ(prefetched.cached, 0);
 
   const Outcome kept = Train({.name = "Kept", .slots = 4});
-  EXPECT_EQ(kept.copies_in, 2);  // samples 0 and 1
-  EXPECT_EQ(kept.sends, 2);      // samples 2 and 3
-  EXPECT_EQ(kept.cached, 10);    // training's second epoch, and all six that were evaluated
+  EXPECT_EQ(kept.copies_in, 2);     // samples 0 and 1
+  EXPECT_EQ(kept.async_copies, 2);  // samples 2 and 3
+  EXPECT_EQ(kept.cached, 10);       // training's second epoch, and all six that were evaluated
 }
 
-TEST(CudaInputFaultTest, ARefusedSendIsTriedOnceAndCopiedInstead) {
+TEST(CudaInputFaultTest, ARefusedPrefetchIsTriedOnceAndCopiedInstead) {
   const Outcome refused = Train({.name = "Refused", .refuses = true});
-  EXPECT_EQ(refused.sends, 0);
+  EXPECT_EQ(refused.async_copies, 0);
   EXPECT_EQ(refused.copies_in, 16);
 }
 
@@ -252,7 +252,7 @@ std::unique_ptr<Trainable> Make(cuda::HostDevice** device) {
 }
 
 // Another batch than the one announced comes: it is the one that counts.
-TEST(CudaInputFaultTest, WhatWasSentInVainIsForgotten) {
+TEST(CudaInputFaultTest, WhatWasPrefetchedInVainIsForgotten) {
   const auto keep = [](std::span<float>) { return absl::OkStatus(); };
   Reader reader(0);
   const HostBatch first = reader.Read({0, 1}), second = reader.Read({2, 3});
@@ -262,7 +262,7 @@ TEST(CudaInputFaultTest, WhatWasSentInVainIsForgotten) {
   for (const bool announces : {false, true}) {
     cuda::HostDevice* device = nullptr;
     const auto model = Make(&device);
-    device->set_late(/*calls=*/true, /*sends=*/true);
+    device->set_late(/*calls=*/true, /*copies=*/true);
     for (const HostBatch* batch : {&first, &second, &first}) {
       const auto loss =
           model->TrainStep(batch->view(), {}, 0.01, keep, announces ? &vain_view : nullptr);

@@ -219,7 +219,7 @@ ModelSpec SmallDeepcam() {
           .options = {.seed = 5, .optimizer = {.kind = OptimizerOptions::Kind::kAdam}}};
 }
 
-std::unique_ptr<Backend> MakeShort(cuda::Precision most) {
+std::unique_ptr<Backend> MakeBf16(cuda::Precision most) {
   auto device = std::make_unique<cuda::HostDevice>();
   device->set_most_precision(most);
   auto backend = cuda::CudaBackend::Make(
@@ -243,10 +243,10 @@ std::vector<float> Losses(std::unique_ptr<Backend> backend, uint64_t steps) {
   return losses;
 }
 
-// As ShortTrainingTest demands of the CPU's bfloat16, though here also what lies between layers is
+// As Bf16TrainingTest demands of the CPU's bfloat16, though here also what lies between layers is
 // rounded.
-TEST(CudaShortMapsTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
-  const std::vector<float> actual = Losses(MakeShort(cuda::Precision::kBfloat16), 20);
+TEST(CudaBf16MapsTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
+  const std::vector<float> actual = Losses(MakeBf16(cuda::Precision::kBfloat16), 20);
   const std::vector<float> expected = Losses(std::make_unique<ReferenceBackend<float>>(), 20);
 
   EXPECT_NEAR(actual.front(), expected.front(), 0.02 * double{expected.front()});
@@ -254,16 +254,16 @@ TEST(CudaShortMapsTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
   EXPECT_NEAR(actual.back(), expected.back(), 0.1 * double{expected.front()});
 }
 
-TEST(CudaShortMapsTest, ALibraryWithoutShortNumbersTrainsWithLongerOnes) {
-  const std::vector<float> actual = Losses(MakeShort(cuda::Precision::kTf32), 2);
+TEST(CudaBf16MapsTest, ALibraryWithoutBf16TrainsInTf32) {
+  const std::vector<float> actual = Losses(MakeBf16(cuda::Precision::kTf32), 2);
   const std::vector<float> expected = Losses(std::make_unique<ReferenceBackend<float>>(), 2);
 
   EXPECT_THAT(actual, Pointwise(FloatNear(0.03F * expected.front()), expected));
 }
 
-TEST(CudaShortMapsTest, StepsRepeatBitByBit) {
-  EXPECT_EQ(Losses(MakeShort(cuda::Precision::kBfloat16), 3),
-            Losses(MakeShort(cuda::Precision::kBfloat16), 3));
+TEST(CudaBf16MapsTest, StepsRepeatBitByBit) {
+  EXPECT_EQ(Losses(MakeBf16(cuda::Precision::kBfloat16), 3),
+            Losses(MakeBf16(cuda::Precision::kBfloat16), 3));
 }
 
 // What a GPU and its libraries make of each precision, with the bounds of the above.
@@ -309,10 +309,10 @@ INSTANTIATE_TEST_SUITE_P(Precisions, OnAGpuTest,
                            return name;
                          });
 
-TEST(CudaShortMapsTest, MapsTakeHalfOfTheMemory) {
+TEST(CudaBf16MapsTest, MapsTakeHalfOfTheMemory) {
   auto floats = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
   ASSERT_THAT(floats, IsOk());
-  auto model = MakeTrainable(SmallDeepcam(), MakeShort(cuda::Precision::kBfloat16));
+  auto model = MakeTrainable(SmallDeepcam(), MakeBf16(cuda::Precision::kBfloat16));
   auto wide = MakeTrainable(SmallDeepcam(), *std::move(floats));
   ASSERT_THAT(model, IsOk());
   ASSERT_THAT(wide, IsOk());

@@ -1,5 +1,5 @@
-// Whole runs on a device faked on the CPU, which comes as a plug-in: batches that travel while a
-// step computes, and samples that the device keeps.
+// Whole runs on a device faked on the CPU, which comes as a plug-in: batches that are prefetched
+// while a step computes, and samples that the device keeps.
 
 #include <cstdint>
 #include <cstdlib>
@@ -158,7 +158,7 @@ TEST_F(DeviceInputTest, TheCacheChangesNoBitAndSavesReading) {
 
 TEST_F(DeviceInputTest, LateStreamsChangeNoBit) {
   const Outcome expected = TrainWith(Run(), 0);
-  for (const char* late : {"calls", "sends", "calls sends"}) {
+  for (const char* late : {"calls", "copies", "calls copies"}) {
     SCOPED_TRACE(late);
     ASSERT_EQ(setenv("ASSAY_FAKE_LATE", late, 1), 0);
     const Outcome actual = TrainWith(Run(), 1);

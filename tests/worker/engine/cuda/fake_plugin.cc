@@ -1,5 +1,5 @@
 // The fake as a plug-in, for tests of whole runs: ASSAY_CUDA_PLUGIN names it, ASSAY_FAKE_LATE which
-// of its streams are late ("calls", "sends", "calls sends").
+// of its streams are late ("calls", "copies", "calls copies").
 
 #include <cstdlib>
 #include <memory>
@@ -19,7 +19,7 @@ assay::cuda::Device* AssayOpenCudaDevice(int, assay::cuda::Fault*) {
   const char* const named = std::getenv("ASSAY_FAKE_LATE");
   const std::string late = named == nullptr ? "" : named;
   device->set_late(late.find("calls") != std::string::npos,
-                   late.find("sends") != std::string::npos);
+                   late.find("copies") != std::string::npos);
   return device.release();
 }
 

@@ -30,7 +30,7 @@ using Index = std::array<int64_t, 5>;
 struct View {
   void* data;
   const Index& strides;
-  bool is_short;
+  bool is_bf16;
 
   int64_t Offset(const Index& at) const {
     int64_t offset = 0;
@@ -39,12 +39,12 @@ struct View {
     return offset;
   }
   double Get(int64_t offset) const {
-    if (!is_short) return static_cast<float*>(data)[offset];
+    if (!is_bf16) return static_cast<float*>(data)[offset];
     return double{float(static_cast<Bfloat16*>(data)[offset])};
   }
   void Set(int64_t offset, double value) const {
     const auto rounded = static_cast<float>(value);
-    if (is_short) {
+    if (is_bf16) {
       static_cast<Bfloat16*>(data)[offset] = Bfloat16(rounded);
     } else {
       static_cast<float*>(data)[offset] = rounded;
@@ -67,8 +67,8 @@ class HostConvolution {
         problem_(p),
         x_{call.x, p.x_strides, p.precision == Precision::kBfloat16},
         w_{call.w, p.w_strides,
-           x_.is_short && !(p.long_result && p.direction == Direction::kBackwardWeights)},
-        y_{call.y, p.y_strides, x_.is_short} {
+           x_.is_bf16 && !(p.float32_result && p.direction == Direction::kBackwardWeights)},
+        y_{call.y, p.y_strides, x_.is_bf16} {
     const Index& result = p.direction == Direction::kForward        ? p.y
                           : p.direction == Direction::kBackwardData ? p.x
                                                                     : p.w;
@@ -134,14 +134,14 @@ class HostConvolution {
 };
 
 // Element `i` of a matrix or vector.
-double Get(const void* data, bool is_short, int64_t i) {
-  if (is_short) return double{float(static_cast<const Bfloat16*>(data)[i])};
+double Get(const void* data, bool is_bf16, int64_t i) {
+  if (is_bf16) return double{float(static_cast<const Bfloat16*>(data)[i])};
   return double{static_cast<const float*>(data)[i]};
 }
 
 void RunMatmul(const MatmulCall& call) {
-  const bool is_short = call.numbers == ProductNumbers::kBfloat16;
-  const bool has_short_factors = is_short || call.numbers == ProductNumbers::kShortFactors;
+  const bool is_bf16 = call.numbers == ProductNumbers::kBfloat16;
+  const bool has_bf16_factors = is_bf16 || call.numbers == ProductNumbers::kBfloat16Factors;
   for (int64_t column = 0; column < call.n; ++column)
     for (int64_t row = 0; row < call.m; ++row) {
       double sum = 0;
@@ -149,12 +149,12 @@ void RunMatmul(const MatmulCall& call) {
         const int64_t a = call.transpose_a ? row * call.a_leading + i : i * call.a_leading + row;
         const int64_t b =
             call.transpose_b ? i * call.b_leading + column : column * call.b_leading + i;
-        sum += Get(call.a, has_short_factors, a) * Get(call.b, has_short_factors, b);
+        sum += Get(call.a, has_bf16_factors, a) * Get(call.b, has_bf16_factors, b);
       }
-      if (call.bias != nullptr) sum += Get(call.bias, is_short, row);
+      if (call.bias != nullptr) sum += Get(call.bias, is_bf16, row);
       if (call.relu) sum = std::max(sum, 0.0);
       const int64_t at = column * call.c_leading + row;
-      if (is_short) {
+      if (is_bf16) {
         static_cast<Bfloat16*>(call.c)[at] = Bfloat16(static_cast<float>(sum));
       } else {
         static_cast<float*>(call.c)[at] = static_cast<float>(sum);
@@ -226,7 +226,7 @@ Fault HostDevice::Allocate(size_t bytes, void** memory) {
 
 void HostDevice::Free(void* memory) {
   static_cast<void>(calls_.Finish());
-  static_cast<void>(sends_.Finish());
+  static_cast<void>(copy_stream_.Finish());
   ::operator delete(memory, kAlignment);
 }
 
@@ -253,28 +253,28 @@ Fault HostDevice::Wait() {
   return calls_.Finish();
 }
 
-Fault HostDevice::Send(const void* host, void* memory, size_t bytes) {
-  if (is_recording_) return Failed("send while recording");
-  if (refuses_sends_) return Failed("told to refuse");
-  ++sends_begun_;
-  return sends_.Add([host, memory, bytes] {
+Fault HostDevice::CopyAsync(const void* host, void* memory, size_t bytes) {
+  if (is_recording_) return Failed("asynchronous copy while recording");
+  if (refuses_async_copies_) return Failed("told to refuse");
+  ++async_copies_;
+  return copy_stream_.Add([host, memory, bytes] {
     std::memcpy(memory, host, bytes);
     return Fault{};
   });
 }
 
-Fault HostDevice::ReceiveSent() {
-  if (is_recording_) return Failed("receive while recording");
-  return calls_.Follow(&sends_);
+Fault HostDevice::MakeCallsWaitForCopies() {
+  if (is_recording_) return Failed("make calls wait while recording");
+  return calls_.Follow(&copy_stream_);
 }
 
-Fault HostDevice::HoldSends() {
-  if (is_recording_) return Failed("hold while recording");
-  return sends_.Follow(&calls_);
+Fault HostDevice::MakeCopiesWaitForCalls() {
+  if (is_recording_) return Failed("make copies wait while recording");
+  return copy_stream_.Follow(&calls_);
 }
 
-Fault HostDevice::WaitForSent() {
-  return sends_.Finish();
+Fault HostDevice::WaitForCopies() {
+  return copy_stream_.Finish();
 }
 
 Fault HostDevice::Pin(void* host, size_t) {

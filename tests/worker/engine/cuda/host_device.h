@@ -23,15 +23,15 @@ class HostDevice : public Device {
   void set_refuses_convolutions(bool refuses) { refuses_convolutions_ = refuses; }
   // As if it had none with an epilogue.
   void set_refuses_epilogues(bool refuses) { refuses_epilogues_ = refuses; }
-  // As if it had none in shorter numbers.
+  // As if it had none in a lower precision than `most`.
   void set_most_precision(Precision most) { most_precision_ = most; }
-  // As if no memory could be pinned, or nothing could be sent.
+  // As if no memory could be pinned, or no asynchronous copy begun.
   void set_refuses_pins(bool refuses) { refuses_pins_ = refuses; }
-  void set_refuses_sends(bool refuses) { refuses_sends_ = refuses; }
+  void set_refuses_async_copies(bool refuses) { refuses_async_copies_ = refuses; }
   // Which of the streams is slow: what it is given happens when something waits for it.
-  void set_late(bool calls, bool sends) {
+  void set_late(bool calls, bool copies) {
     calls_.set_is_late(calls);
-    sends_.set_is_late(sends);
+    copy_stream_.set_is_late(copies);
   }
 
   // As if no call could be recorded from this one of a recording on, or no recording be ended;
@@ -45,10 +45,10 @@ class HostDevice : public Device {
   Fault CopyIn(const void* host, void* memory, size_t bytes) override;
   Fault CopyOut(const void* memory, void* host, size_t bytes) override;
   Fault Wait() override;
-  Fault Send(const void* host, void* memory, size_t bytes) override;
-  Fault ReceiveSent() override;
-  Fault HoldSends() override;
-  Fault WaitForSent() override;
+  Fault CopyAsync(const void* host, void* memory, size_t bytes) override;
+  Fault MakeCallsWaitForCopies() override;
+  Fault MakeCopiesWaitForCalls() override;
+  Fault WaitForCopies() override;
   Fault Pin(void* host, size_t bytes) override;
   Fault Unpin(void* host) override;
   Fault PlanConvolution(const ConvolutionProblem& problem,
@@ -68,7 +68,7 @@ class HostDevice : public Device {
   int averages() const { return averages_; }   // run, in recordings or not
   int exchanges() const { return exchanges_; }
   int copies_in() const { return copies_in_; }
-  int sends() const { return sends_begun_; }
+  int async_copies() const { return async_copies_; }
   size_t pins() const { return pinned_.size(); }  // now
 
   // Runs calls behind those under way; for recordings.
@@ -86,15 +86,15 @@ class HostDevice : public Device {
   Fault Join();
 
   bool refuses_convolutions_ = false, refuses_epilogues_ = false;
-  bool refuses_pins_ = false, refuses_sends_ = false;
+  bool refuses_pins_ = false, refuses_async_copies_ = false;
   Precision most_precision_ = Precision::kBfloat16;
-  HostStream calls_, sends_;
+  HostStream calls_, copy_stream_;
   std::set<void*> pinned_;
   int first_unrecordable_ = -1;
   bool refuses_graphs_ = false;
   bool is_recording_ = false;
   std::vector<Call> recording_;
-  int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, sends_begun_ = 0;
+  int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, async_copies_ = 0;
   std::unique_ptr<HostRanks> ranks_;  // null: alone
   std::vector<Aside> aside_;
   // Shared with the recordings.

@@ -14,7 +14,9 @@ class HostDeviceStreamsTest : public ::testing::Test {
     ASSERT_TRUE(
         device_.Issue(CopyCall{.from = &staging_, .to = &taken_, .bytes = sizeof(int)}).ok());
   }
-  void Send(const int& number) { ASSERT_TRUE(device_.Send(&number, &staging_, sizeof(int)).ok()); }
+  void StartCopy(const int& number) {
+    ASSERT_TRUE(device_.CopyAsync(&number, &staging_, sizeof(int)).ok());
+  }
   int Taken() {
     int number = 0;
     EXPECT_TRUE(device_.CopyOut(&taken_, &number, sizeof(int)).ok());
@@ -26,37 +28,37 @@ class HostDeviceStreamsTest : public ::testing::Test {
   const int first_ = 1, second_ = 2;
 };
 
-TEST_F(HostDeviceStreamsTest, WhatIsSentIsThereOnlyForWhoReceivesIt) {
-  device_.set_late(/*calls=*/false, /*sends=*/true);
-  Send(first_);
+TEST_F(HostDeviceStreamsTest, CallsSeeACopyOnlyIfTheyWaitForIt) {
+  device_.set_late(/*calls=*/false, /*copies=*/true);
+  StartCopy(first_);
   Take();
   EXPECT_EQ(Taken(), 0);
 
-  ASSERT_TRUE(device_.ReceiveSent().ok());
+  ASSERT_TRUE(device_.MakeCallsWaitForCopies().ok());
   Take();
   EXPECT_EQ(Taken(), 1);
 }
 
-TEST_F(HostDeviceStreamsTest, WhatIsNotHeldBackOverwritesWhatIsStillToBeTaken) {
-  device_.set_late(/*calls=*/true, /*sends=*/false);
-  Send(first_);
-  ASSERT_TRUE(device_.ReceiveSent().ok());
+TEST_F(HostDeviceStreamsTest, ACopyThatDoesNotWaitOverwritesWhatCallsStillRead) {
+  device_.set_late(/*calls=*/true, /*copies=*/false);
+  StartCopy(first_);
+  ASSERT_TRUE(device_.MakeCallsWaitForCopies().ok());
   Take();
-  Send(second_);
+  StartCopy(second_);
   EXPECT_EQ(Taken(), 2);
 
-  Send(first_);
+  StartCopy(first_);
   Take();
-  ASSERT_TRUE(device_.HoldSends().ok());
-  Send(second_);
+  ASSERT_TRUE(device_.MakeCopiesWaitForCalls().ok());
+  StartCopy(second_);
   EXPECT_EQ(Taken(), 1);
 }
 
 TEST_F(HostDeviceStreamsTest, TheHostMayWaitForBothStreams) {
-  device_.set_late(/*calls=*/true, /*sends=*/true);
-  Send(first_);
+  device_.set_late(/*calls=*/true, /*copies=*/true);
+  StartCopy(first_);
   EXPECT_EQ(staging_, 0);
-  ASSERT_TRUE(device_.WaitForSent().ok());
+  ASSERT_TRUE(device_.WaitForCopies().ok());
   EXPECT_EQ(staging_, 1);
   Take();
   EXPECT_EQ(taken_, 0);

@@ -92,7 +92,7 @@ Block RunBlock(Backend* backend, const ConvPoolShape& shape) {
   return result;
 }
 
-TEST(KernelsTest, BlocksInShortNumbersAgreeWhereTheseAreExact) {
+TEST(KernelsTest, BlocksInBf16AgreeWhereTheseAreExact) {
   absl::StatusOr<std::unique_ptr<CudaBackend>> made = CudaBackend::Make(
       std::make_unique<HostDevice>(), {.name = "cuda-bf16", .precision = Precision::kBfloat16});
   ASSERT_THAT(made, IsOk());

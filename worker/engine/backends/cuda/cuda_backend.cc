@@ -67,7 +67,7 @@ CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& opti
       options_(options),
       recorder_(device_.get()),
       ranks_(device_.get(), &recorder_),
-      copies_(device_.get(), &recorder_),
+      copier_(device_.get(), &recorder_),
       maps_(this),
       adaptive_(this) {}
 

@@ -19,7 +19,7 @@
 #include "common/log.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/backends/cuda/cuda_adaptive.h"
-#include "worker/engine/backends/cuda/cuda_copies.h"
+#include "worker/engine/backends/cuda/cuda_copier.h"
 #include "worker/engine/backends/cuda/cuda_maps.h"
 #include "worker/engine/backends/cuda/cuda_ranks.h"
 #include "worker/engine/backends/cuda/device.h"
@@ -59,7 +59,7 @@ class CudaBackend : public Backend {
   void BeginSection(int key) override;
   void EndSection() override;
   RankAverage* rank_average() override { return &ranks_; }
-  SideCopies* side_copies() override { return &copies_; }
+  AsyncCopier* async_copier() override { return &copier_; }
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
 
@@ -106,10 +106,10 @@ class CudaBackend : public Backend {
   void FoldRows(absl::string_view what, const Source& source, const Finish& finish, int64_t rows,
                 int64_t columns);
   // The same for two sums over a map, of which `source` can read kFoldWidth channels at once if
-  // `is_packed`.
+  // `is_vectorised`.
   template <typename Source, typename Finish>
   void FoldMap(absl::string_view what, const Source& source, const Finish& finish, int64_t rows,
-               int64_t columns, bool is_packed);
+               int64_t columns, bool is_vectorised);
   // Makes scratch() at least this large. RESOURCE_EXHAUSTED: no memory.
   absl::Status ReserveScratch(size_t bytes);
   // Memory for any operation while it runs. May move when more is reserved.
@@ -141,7 +141,7 @@ class CudaBackend : public Backend {
   const CudaOptions options_;
   Recorder recorder_;
   CudaRanks ranks_;
-  CudaCopies copies_;
+  CudaCopier copier_;
   CudaMaps maps_;
   CudaAdaptive adaptive_;
   void* log_table_ = nullptr;  // 65,536 floats
@@ -170,20 +170,20 @@ void CudaBackend::FoldRows(absl::string_view what, const Source& source, const F
 
 template <typename Source, typename Finish>
 void CudaBackend::FoldMap(absl::string_view what, const Source& source, const Finish& finish,
-                          int64_t rows, int64_t columns, bool is_packed) {
+                          int64_t rows, int64_t columns, bool is_vectorised) {
   const std::vector<int64_t> stages = FoldStages(rows, columns, kFoldWidth);
-  if (!is_packed || stages.size() == 1) {
+  if (!is_vectorised || stages.size() == 1) {
     FoldRows(what, source, finish, rows, columns);
     return;
   }
   CHECK(columns <= kMaxColumns && FoldSums(rows, columns, kFoldWidth) <= kMaxFoldSums)
       << "rows=" << rows << " columns=" << columns;
-  Run(what, PackedFold<Source, kFoldWidth>{.source = source,
-                                           .sums = static_cast<Pair*>(partials_),
-                                           .rows = rows,
-                                           .results = stages[0],
-                                           .columns = columns,
-                                           .count = stages[0] * (columns / kFoldWidth)});
+  Run(what, VecFold<Source, kFoldWidth>{.source = source,
+                                        .sums = static_cast<Pair*>(partials_),
+                                        .rows = rows,
+                                        .results = stages[0],
+                                        .columns = columns,
+                                        .count = stages[0] * (columns / kFoldWidth)});
   FoldPartials<Pair>(what, finish, stages, columns);
 }
 

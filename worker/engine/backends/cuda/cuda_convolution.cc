@@ -62,7 +62,7 @@ class CudaConvPool : public ConvPool {
   CudaConvPool(CudaBackend* backend, const ConvPoolShape& shape,
                std::unique_ptr<PreparedConvolution> convolution)
       : backend_(backend), shape_(shape), convolution_(std::move(convolution)) {
-    const size_t number = convolution_->is_short() ? sizeof(Bfloat16) : sizeof(float);
+    const size_t number = convolution_->is_bf16() ? sizeof(Bfloat16) : sizeof(float);
     unpooled_offset_ = scratch_.Add(static_cast<size_t>(shape.conv.y().elements()) * number);
     convolution_offset_ = scratch_.Add(convolution_->scratch_bytes());
   }
@@ -73,7 +73,7 @@ class CudaConvPool : public ConvPool {
   void Forward(const ConvPoolTensors& t) override {
     CHECK(t.x.shape == shape_.conv.x() && t.y.shape == shape_.y() && t.code.shape == shape_.y());
     convolution_->Forward(t.x.As<float>(), t.w.As<float>(), Unpooled(t), Scratch(t));
-    if (convolution_->is_short()) {
+    if (convolution_->is_bf16()) {
       backend_->Run("pool", Pooling<Bfloat16>(t));
     } else {
       backend_->Run("pool", Pooling<float>(t));
@@ -82,7 +82,7 @@ class CudaConvPool : public ConvPool {
 
   void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
     CHECK(dy.shape == shape_.y());
-    if (convolution_->is_short()) {
+    if (convolution_->is_bf16()) {
       backend_->Run("pool backward", Unpooling<Bfloat16>(t, dy));
     } else {
       backend_->Run("pool backward", Unpooling<float>(t, dy));
@@ -139,13 +139,13 @@ class CudaConvPool : public ConvPool {
 absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* backend,
                                                                  const ConvolutionLayout& layout,
                                                                  DType maps) {
-  const bool is_short = maps == DType::kBfloat16;
-  const Precision most = is_short ? Precision::kBfloat16 : Precision::kTf32;
+  const bool is_bf16 = maps == DType::kBfloat16;
+  const Precision most = is_bf16 ? Precision::kBfloat16 : Precision::kTf32;
   ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
                    PreparedConvolution::Make(backend, layout,
                                              {.precision = std::min(backend->precision(), most),
                                               .wants_dx = true,
-                                              .short_maps = is_short}));
+                                              .bf16_maps = is_bf16}));
   RETURN_IF_ERROR(backend->ReserveScratch(convolution->scratch_bytes()));
   return std::make_unique<CudaConvolution>(backend, maps, std::move(convolution));
 }

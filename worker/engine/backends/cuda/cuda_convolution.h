@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* ba
                                                                  const ConvolutionLayout& layout,
                                                                  DType maps);
 
-// In the backend's precision: the unpooled tensor, the largest of a model, is in short numbers if
+// In the backend's precision: the unpooled tensor, the largest of a model, is in bfloat16 if
 // that is bfloat16. Otherwise as above.
 absl::StatusOr<std::unique_ptr<ConvPool>> MakeCudaConvPool(CudaBackend* backend,
                                                            const ConvPoolShape& shape);

@@ -78,7 +78,7 @@ class DepthwiseConvolution : public Convolution {
   const ConvolutionLayout layout_;
   const int64_t packs_;       // of channels
   const int64_t sum_strip_;   // places that one thread sums
-  const int64_t sum_strips_;  // threads for each pack
+  const int64_t sum_strips_;  // threads for each vector
 };
 
 template <typename T, int kWidth>
@@ -91,8 +91,9 @@ absl::StatusOr<std::unique_ptr<Convolution>> Prepare(CudaBackend* backend,
 
 template <typename T>
 absl::StatusOr<std::unique_ptr<Convolution>> Make(CudaBackend* backend, const Conv2dShape& shape) {
-  const bool is_packed = shape.out_channels % kDepthwiseWidth == 0;
-  return is_packed ? Prepare<T, kDepthwiseWidth>(backend, shape) : Prepare<T, 1>(backend, shape);
+  const bool is_vectorised = shape.out_channels % kDepthwiseWidth == 0;
+  return is_vectorised ? Prepare<T, kDepthwiseWidth>(backend, shape)
+                       : Prepare<T, 1>(backend, shape);
 }
 
 }  // namespace

@@ -28,16 +28,16 @@ template <int kWidth>
 using Width = std::integral_constant<int, kWidth>;
 
 // Calls visit(T(), Width(), RowStrides) for a kernel that goes through `maps`, of the shape of
-// `map`, by packs of channels.
+// `map`, vectorised over channels.
 template <typename Visit>
 void WithRows(const Tensor& map, std::initializer_list<const void*> maps, const Visit& visit) {
   const MapExtents e = ExtentsOf(map);
   WithType(map, [&]<typename T>(T type) {
-    constexpr int kMost = kPackWidth<T>;
-    const bool is_packed = IsPacked(e.columns, kMost, maps);
-    const int64_t packs = is_packed ? e.columns / kMost : e.columns;
-    const RowStrides rows = {e.rows, e.columns, RowStride(e.rows, packs)};
-    if (is_packed) {
+    constexpr int kMost = kVecWidth<T>;
+    const bool is_vectorised = IsVectorisable(e.columns, kMost, maps);
+    const int64_t vectors = is_vectorised ? e.columns / kMost : e.columns;
+    const RowStrides rows = {e.rows, e.columns, RowStride(e.rows, vectors)};
+    if (is_vectorised) {
       visit(type, Width<kMost>(), rows);
     } else {
       visit(type, Width<1>(), rows);
@@ -69,7 +69,7 @@ void CudaMaps::ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor&
                                 .variance = variance.As<float>(),
                                 .share = 1 / static_cast<double>(e.rows)};
     backend_->FoldMap("channel moments", Offsets<T>{x.As<T>()}, moments, e.rows, e.columns,
-                      IsPacked(e.columns, kFoldWidth, {x.data}));
+                      IsVectorisable(e.columns, kFoldWidth, {x.data}));
   });
 }
 
@@ -103,7 +103,7 @@ void CudaMaps::NormaliseSums(const Normalisation& n, const Tensor& x, const Tens
     backend_->FoldMap("scale and shift gradients",
                       NormalProducts<T>{x.As<T>(), dy.As<T>(), TermsOf(n, x)},
                       Both{scale_gradient.As<float>(), shift_gradient.As<float>()}, e.rows,
-                      e.columns, IsPacked(e.columns, kFoldWidth, {x.data, dy.data}));
+                      e.columns, IsVectorisable(e.columns, kFoldWidth, {x.data, dy.data}));
   });
 }
 
@@ -161,7 +161,7 @@ void CudaMaps::Sum(const Tensor& a, const Tensor& b, bool relu, const Tensor& y)
                                                 .relu = relu,
                                                 .count = y.elements() / kWidth});
     };
-    WithWidth<kPackWidth<T>>(y.elements(), {a.data, b.data, y.data}, add);
+    WithWidth<kVecWidth<T>>(y.elements(), {a.data, b.data, y.data}, add);
   });
 }
 
@@ -171,7 +171,7 @@ void CudaMaps::ReluBackward(const Tensor& y, const Tensor& dy) {
     const auto keep = [&]<int kWidth>(Width<kWidth>) {
       backend_->Run("relu", KeepPositive<T, kWidth>{y.As<T>(), dy.As<T>(), y.elements() / kWidth});
     };
-    WithWidth<kPackWidth<T>>(y.elements(), {y.data, dy.data}, keep);
+    WithWidth<kVecWidth<T>>(y.elements(), {y.data, dy.data}, keep);
   });
 }
 
@@ -179,10 +179,10 @@ void CudaMaps::Convert(const Tensor& x, const Tensor& y) {
   CHECK(x.shape == y.shape && x.dtype != y.dtype) << "x=" << x.shape.ToString();
   const int64_t count = x.elements();
   if (y.dtype == DType::kBfloat16) {
-    backend_->Run("shorten",
+    backend_->Run("cast to bfloat16",
                   cuda::Convert<float, Bfloat16>{x.As<float>(), y.As<Bfloat16>(), count});
   } else {
-    backend_->Run("lengthen",
+    backend_->Run("cast to float32",
                   cuda::Convert<Bfloat16, float>{x.As<Bfloat16>(), y.As<float>(), count});
   }
 }

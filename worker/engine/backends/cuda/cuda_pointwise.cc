@@ -16,18 +16,18 @@ namespace {
 template <typename T>
 class PointwiseConvolution : public Convolution {
  public:
-  PointwiseConvolution(CudaBackend* backend, const Conv2dShape& shape, void* short_weights)
-      : backend_(backend), shape_(shape), short_weights_(short_weights) {
+  PointwiseConvolution(CudaBackend* backend, const Conv2dShape& shape, void* bf16_weights)
+      : backend_(backend), shape_(shape), bf16_weights_(bf16_weights) {
     const auto weights = static_cast<size_t>(shape.w().elements());
     folded_offset_ = scratch_.Add(weights * sizeof(T));
     addend_offset_ = scratch_.Add(static_cast<size_t>(shape.out_channels) * sizeof(T));
   }
-  ~PointwiseConvolution() override { backend_->Free(short_weights_); }
+  ~PointwiseConvolution() override { backend_->Free(bf16_weights_); }
   PointwiseConvolution(const PointwiseConvolution&) = delete;
   PointwiseConvolution& operator=(const PointwiseConvolution&) = delete;
 
   size_t scratch_bytes() const { return scratch_.bytes(); }
-  void WeightsChanged() override { is_shortened_ = false; }
+  void WeightsChanged() override { is_cast_ = false; }
 
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     CheckShapes(x, w, y);
@@ -63,16 +63,16 @@ class PointwiseConvolution : public Convolution {
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     CheckShapes(x, dw, dy);
     const Tensor gradient = dw.Reshaped({shape_.in_channels, shape_.out_channels});
-    const ProductNumbers numbers = kIsShort ? ProductNumbers::kShortFactors : Numbers();
+    const ProductNumbers numbers = kIsBf16 ? ProductNumbers::kBfloat16Factors : Numbers();
     backend_->Issue("convolution",
                     backend_->Product(true, false, AsMatrix(x), AsMatrix(dy), gradient, numbers));
   }
 
  private:
-  static constexpr bool kIsShort = std::is_same_v<T, Bfloat16>;
+  static constexpr bool kIsBf16 = std::is_same_v<T, Bfloat16>;
 
   ProductNumbers Numbers() const {
-    return kIsShort ? ProductNumbers::kBfloat16 : backend_->numbers();
+    return kIsBf16 ? ProductNumbers::kBfloat16 : backend_->numbers();
   }
   T* InScratch(size_t offset) const {
     return reinterpret_cast<T*>(static_cast<std::byte*>(backend_->scratch()) + offset);
@@ -81,14 +81,14 @@ class PointwiseConvolution : public Convolution {
     return {data, {shape_.in_channels, shape_.out_channels}, DTypeOf<T>()};
   }
 
-  // Shortened once after each change.
+  // Weights are cast to bfloat16 once per update.
   Tensor Weights(const Tensor& w) {
-    if constexpr (kIsShort) {
-      if (!std::exchange(is_shortened_, true))
-        backend_->Run("shorten",
-                      Convert<float, Bfloat16>{
-                          w.As<float>(), static_cast<Bfloat16*>(short_weights_), w.elements()});
-      return AsWeights(short_weights_);
+    if constexpr (kIsBf16) {
+      if (!std::exchange(is_cast_, true))
+        backend_->Run("cast to bfloat16",
+                      Convert<float, Bfloat16>{w.As<float>(), static_cast<Bfloat16*>(bf16_weights_),
+                                               w.elements()});
+      return AsWeights(bf16_weights_);
     } else {
       return AsWeights(w.As<float>());
     }
@@ -101,20 +101,20 @@ class PointwiseConvolution : public Convolution {
 
   CudaBackend* const backend_;
   const Conv2dShape shape_;
-  void* const short_weights_;  // null where T is float
-  bool is_shortened_ = false;
+  void* const bf16_weights_;  // null where T is float
+  bool is_cast_ = false;
   ScratchPlan scratch_;
   size_t folded_offset_ = 0, addend_offset_ = 0;
 };
 
 template <typename T>
 absl::StatusOr<std::unique_ptr<Convolution>> Make(CudaBackend* backend, const Conv2dShape& shape) {
-  void* short_weights = nullptr;
+  void* bf16_weights = nullptr;
   if constexpr (std::is_same_v<T, Bfloat16>) {
     const auto weights = static_cast<size_t>(shape.w().elements());
-    ASSIGN_OR_RETURN(short_weights, backend->Allocate(weights * sizeof(Bfloat16)));
+    ASSIGN_OR_RETURN(bf16_weights, backend->Allocate(weights * sizeof(Bfloat16)));
   }
-  auto convolution = std::make_unique<PointwiseConvolution<T>>(backend, shape, short_weights);
+  auto convolution = std::make_unique<PointwiseConvolution<T>>(backend, shape, bf16_weights);
   RETURN_IF_ERROR(backend->ReserveScratch(convolution->scratch_bytes()));
   return convolution;
 }

@@ -10,8 +10,8 @@
 
 #include "worker/engine/backends/cuda/convolution_kernels.h"
 #include "worker/engine/backends/cuda/map_kernels.h"
-#include "worker/engine/backends/cuda/pack.h"
 #include "worker/engine/backends/cuda/position.h"
+#include "worker/engine/backends/cuda/vec.h"
 
 namespace assay::cuda {
 
@@ -46,7 +46,7 @@ struct Depthwise {
   ChannelTerms channels;  // as DirectForward's
   int64_t rows;           // places of `to`
   int64_t strip;          // of them, those of a thread
-  int64_t count;          // strips * packs of channels
+  int64_t count;          // strips * vectors of channels
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Cell cell = CellOf(i, count, s.out_channels / kWidth);
@@ -71,17 +71,17 @@ struct Depthwise {
       const int64_t h = Across(s.height, at.h, tap / 3), x = Across(s.width, at.w, tap % 3);
       if (h < 0 || x < 0) continue;
       const int64_t row = (at.batch * height + h) * width + x;
-      const Pack<T, kWidth> pack = PackAt<kWidth>(from + row * s.out_channels + c);
+      const Vec<T, kWidth> vec = VecAt<kWidth>(from + row * s.out_channels + c);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j)
-        sums[j] += float(pack.values[j]) * weights[tap][j];
+        sums[j] += float(vec.values[j]) * weights[tap][j];
     }
-    Pack<T, kWidth> pack;
+    Vec<T, kWidth> vec;
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
-      pack.values[j] =
+      vec.values[j] =
           T(channels.mean == nullptr ? sums[j] : Normalised(channels.At(c + j), sums[j]));
-    PackAt<kWidth>(result) = pack;
+    VecAt<kWidth>(result) = vec;
   }
 
   ASSAY_DEVICE static int64_t Across(const DirectAxis& axis, int64_t at, int32_t tap) {
@@ -98,7 +98,7 @@ struct DepthwiseTaps {
   float* sums;  // (strips, 3, 3, 1, channels)
   DirectShape s;
   int64_t strip;
-  int64_t count;  // strips * packs of channels
+  int64_t count;  // strips * vectors of channels
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Cell cell = CellOf(i, count, s.out_channels / kWidth);
@@ -106,24 +106,24 @@ struct DepthwiseTaps {
     float gradients[kTaps][kWidth] = {};
     Places at = Places::From(first, s.rows, s.height.out, s.width.out);
     for (int64_t row = first; row < first + strip && row < s.rows; ++row, at.Next())
-      AddPlace(at, PackAt<kWidth>(dy + row * s.out_channels + c), c, gradients);
+      AddPlace(at, VecAt<kWidth>(dy + row * s.out_channels + c), c, gradients);
     ASSAY_UNROLL
     for (int k = 0; k < kTaps * kWidth; ++k)
       sums[(cell.row * kTaps + k / kWidth) * s.out_channels + c + k % kWidth] =
           gradients[k / kWidth][k % kWidth];
   }
 
-  ASSAY_DEVICE void AddPlace(const Places& at, const Pack<T, kWidth>& gradient, int64_t c,
+  ASSAY_DEVICE void AddPlace(const Places& at, const Vec<T, kWidth>& gradient, int64_t c,
                              float (&gradients)[kTaps][kWidth]) const {
     ASSAY_UNROLL
     for (int tap = 0; tap < kTaps; ++tap) {
       const int64_t h = s.height.InputOf(at.h, tap / 3), w = s.width.InputOf(at.w, tap % 3);
       if (h < 0 || w < 0) continue;
       const int64_t row = (at.batch * s.height.in + h) * s.width.in + w;
-      const Pack<T, kWidth> pack = PackAt<kWidth>(x + row * s.out_channels + c);
+      const Vec<T, kWidth> vec = VecAt<kWidth>(x + row * s.out_channels + c);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j)
-        gradients[tap][j] += float(pack.values[j]) * float(gradient.values[j]);
+        gradients[tap][j] += float(vec.values[j]) * float(gradient.values[j]);
     }
   }
   friend bool operator==(const DepthwiseTaps&, const DepthwiseTaps&) = default;

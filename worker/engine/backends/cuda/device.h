@@ -51,12 +51,12 @@ enum class Epilogue : int32_t { kNone, kAffine, kAffineRelu };
 // A convolution as cuDNN wants it: tensors by extents and strides in elements, padding equal on
 // both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW). In two
 // dimensions there is no D: its extents are 1. All are in the precision's number, but for results
-// that are `long_result`, in float32.
+// that are `float32_result`, in float32.
 struct ConvolutionProblem {
   int dimensions = 3;
   Direction direction = Direction::kForward;
   Precision precision = Precision::kFloat32;
-  bool long_result = false;
+  bool float32_result = false;
   Epilogue epilogue = Epilogue::kNone;     // of kForward only
   size_t max_workspace = size_t{4} << 30;  // an engine that wants more is not worth it
   std::array<int64_t, 5> x = {}, x_strides = {};
@@ -89,9 +89,9 @@ struct ConvolutionCall {
 // What a product reads and writes; it adds up in float32 always.
 enum class ProductNumbers : int32_t {
   kFloat32,
-  kTf32,          // float32, but factors may be rounded to TF32
-  kBfloat16,      // all three
-  kShortFactors,  // a and b bfloat16, c float32
+  kTf32,             // float32, but factors may be rounded to TF32
+  kBfloat16,         // all three
+  kBfloat16Factors,  // a and b bfloat16, c float32
 };
 
 // c = op(a) op(b), column-major as BLAS has it: c is (m, n), op(a) is (m, k), op(b) is (k, n); a
@@ -192,14 +192,14 @@ class Device {
   virtual Fault CopyOut(const void* memory, void* host, size_t bytes) = 0;
   virtual Fault Wait() = 0;
 
-  // Copies on a stream of their own, in order, beside the calls. `host` must stay as it is until
-  // WaitForSent; nothing but ReceiveSent and HoldSends orders them and the calls.
-  virtual Fault Send(const void* host, void* memory, size_t bytes) = 0;
-  // Calls and copies of the first stream from now on come after all that was sent.
-  virtual Fault ReceiveSent() = 0;
-  // What is sent from now on comes after all of the first stream so far.
-  virtual Fault HoldSends() = 0;
-  virtual Fault WaitForSent() = 0;
+  // Copies on a stream of their own, in order. `host` must stay as it is until WaitForCopies;
+  // nothing but MakeCallsWaitForCopies and MakeCopiesWaitForCalls orders them and the calls.
+  virtual Fault CopyAsync(const void* host, void* memory, size_t bytes) = 0;
+  // Calls and copies of the first stream from now on come after all copies begun.
+  virtual Fault MakeCallsWaitForCopies() = 0;
+  // Copies begun from now on come after all of the first stream so far.
+  virtual Fault MakeCopiesWaitForCalls() = 0;
+  virtual Fault WaitForCopies() = 0;
   // From Pin to Unpin the GPU copies from `host` by itself. A refusal changes nothing.
   virtual Fault Pin(void* host, size_t bytes) = 0;
   virtual Fault Unpin(void* host) = 0;

@@ -35,9 +35,9 @@ using Kernel = std::variant<
     Fold<TapProducts<Bfloat16>, Scaled<float>>, Fold<Partials<double>, Scaled<float>>,
     Fold<Partials<double>, Scaled<Bfloat16>>, Fold<Offsets<float>, Moments<float>>,
     Fold<Offsets<Bfloat16>, Moments<Bfloat16>>, Fold<Partials<Pair>, Moments<float>>,
-    Fold<Partials<Pair>, Moments<Bfloat16>>, PackedFold<Offsets<float>, 4>,
-    PackedFold<Offsets<Bfloat16>, 4>, PackedFold<NormalProducts<float>, 4>,
-    PackedFold<NormalProducts<Bfloat16>, 4>, Fold<NormalProducts<float>, Both>,
+    Fold<Partials<Pair>, Moments<Bfloat16>>, VecFold<Offsets<float>, 4>,
+    VecFold<Offsets<Bfloat16>, 4>, VecFold<NormalProducts<float>, 4>,
+    VecFold<NormalProducts<Bfloat16>, 4>, Fold<NormalProducts<float>, Both>,
     Fold<NormalProducts<Bfloat16>, Both>, Fold<Partials<Pair>, Both>,
     // Convolutions
     DirectForward<float>, DirectForward<Bfloat16>, DirectData<float>, DirectData<Bfloat16>,

@@ -44,7 +44,7 @@ inline ChannelTerms TermsOf(const Normalisation& n, const Tensor& map) {
 }
 
 // Whether kernels may take `width` elements at once of tensors whose rows have `columns`.
-inline bool IsPacked(int64_t columns, int width, std::initializer_list<const void*> tensors) {
+inline bool IsVectorisable(int64_t columns, int width, std::initializer_list<const void*> tensors) {
   constexpr uintptr_t kBytes = 16;
   return columns % width == 0 && std::ranges::all_of(tensors, [](const void* data) {
            return reinterpret_cast<uintptr_t>(data) % kBytes == 0;
@@ -54,7 +54,7 @@ inline bool IsPacked(int64_t columns, int width, std::initializer_list<const voi
 // Calls visit(std::integral_constant<int, width>), where width is `kMost` if that may be, else 1.
 template <int kMost, typename Visit>
 void WithWidth(int64_t columns, std::initializer_list<const void*> tensors, const Visit& visit) {
-  if (IsPacked(columns, kMost, tensors)) {
+  if (IsVectorisable(columns, kMost, tensors)) {
     visit(std::integral_constant<int, kMost>());
   } else {
     visit(std::integral_constant<int, 1>());

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "worker/engine/backends/cuda/pack.h"
 #include "worker/engine/backends/cuda/position.h"
 #include "worker/engine/backends/cuda/sum_kernels.h"
+#include "worker/engine/backends/cuda/vec.h"
 
 namespace assay::cuda {
 
@@ -51,12 +51,12 @@ struct ChannelTerms {
   friend bool operator==(const ChannelTerms&, const ChannelTerms&) = default;
 };
 
-// Which rows and columns a thread takes: kWidth columns side by side, whose terms it then has at
-// hand, of every stride-th row.
+// Which rows and columns a thread takes: kWidth columns side by side, whose terms stay in
+// registers, of every stride-th row.
 struct RowStrides {
   int64_t rows, columns, stride;
 
-  // Calls visit(first element of a pack) for those of thread `cell`.
+  // Calls visit(first element of a Vec) for those of thread `cell`.
   template <typename Visit>
   ASSAY_DEVICE void ForEach(const Cell& cell, int64_t first_column, const Visit& visit) const {
     for (int64_t row = cell.row; row < rows; row += stride)
@@ -80,17 +80,17 @@ struct Offsets {
     return {offset, offset * offset};
   }
 
-  // For PackedFold: first numbers, and what a row adds.
+  // For VecFold: first numbers, and what a row adds.
   template <int kWidth>
-  ASSAY_DEVICE Pack<T, kWidth> At(int64_t column) const {
-    return PackAt<kWidth>(x + column);
+  ASSAY_DEVICE Vec<T, kWidth> At(int64_t column) const {
+    return VecAt<kWidth>(x + column);
   }
   template <int kWidth>
-  ASSAY_DEVICE void Add(int64_t index, const Pack<T, kWidth>& firsts, Pair (&sums)[kWidth]) const {
-    const Pack<T, kWidth> pack = PackAt<kWidth>(x + index);
+  ASSAY_DEVICE void Add(int64_t index, const Vec<T, kWidth>& firsts, Pair (&sums)[kWidth]) const {
+    const Vec<T, kWidth> vec = VecAt<kWidth>(x + index);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
-      sums[j] += Of(float(pack.values[j]), float(firsts.values[j]));
+      sums[j] += Of(float(vec.values[j]), float(firsts.values[j]));
   }
   friend bool operator==(const Offsets&, const Offsets&) = default;
 };
@@ -129,7 +129,7 @@ struct NormalProducts {
     return {gradient * double{normal}, gradient};
   }
 
-  // For PackedFold.
+  // For VecFold.
   template <int kWidth>
   struct Terms {
     ChannelTerm of[kWidth];
@@ -144,7 +144,7 @@ struct NormalProducts {
   }
   template <int kWidth>
   ASSAY_DEVICE void Add(int64_t index, const Terms<kWidth>& terms, Pair (&sums)[kWidth]) const {
-    const Pack<T, kWidth> values = PackAt<kWidth>(x + index), dys = PackAt<kWidth>(dy + index);
+    const Vec<T, kWidth> values = VecAt<kWidth>(x + index), dys = VecAt<kWidth>(dy + index);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
       sums[j] += Of(terms.of[j], float(values.values[j]), float(dys.values[j]));
@@ -169,13 +169,13 @@ struct Normalise {
     for (int j = 0; j < kWidth; ++j)
       terms[j] = channels.At(cell.column * kWidth + j);
     rows.ForEach(cell, cell.column * kWidth, [&](int64_t at) {
-      Pack<T, kWidth> pack = PackAt<kWidth>(x + at), added = {};
-      if (other != nullptr) added = PackAt<kWidth>(other + at);
+      Vec<T, kWidth> vec = VecAt<kWidth>(x + at), added = {};
+      if (other != nullptr) added = VecAt<kWidth>(other + at);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j)
-        pack.values[j] =
-            T(terms[j].Scaled(terms[j].Normal(float(pack.values[j])), float(added.values[j])));
-      PackAt<kWidth>(y + at) = pack;
+        vec.values[j] =
+            T(terms[j].Scaled(terms[j].Normal(float(vec.values[j])), float(added.values[j])));
+      VecAt<kWidth>(y + at) = vec;
     });
   }
   friend bool operator==(const Normalise&, const Normalise&) = default;
@@ -205,8 +205,8 @@ struct NormaliseBackward {
       shift_means[j] = share * shift_sum[column];
     }
     rows.ForEach(cell, cell.column * kWidth, [&](int64_t at) {
-      const Pack<T, kWidth> from = PackAt<kWidth>(x + at);
-      Pack<T, kWidth> gradient = PackAt<kWidth>(dy + at);
+      const Vec<T, kWidth> from = VecAt<kWidth>(x + at);
+      Vec<T, kWidth> gradient = VecAt<kWidth>(dy + at);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j) {
         const float normal = terms[j].Normal(float(from.values[j]));
@@ -214,7 +214,7 @@ struct NormaliseBackward {
         const float rest = cut - shift_means[j] - scale_means[j] * normal;
         gradient.values[j] = T(terms[j].Factor() * rest);
       }
-      PackAt<kWidth>(dy + at) = gradient;
+      VecAt<kWidth>(dy + at) = gradient;
     });
   }
   friend bool operator==(const NormaliseBackward&, const NormaliseBackward&) = default;
@@ -291,17 +291,17 @@ struct Add {
   const T* b;
   T* y;
   bool relu;
-  int64_t count;  // packs
+  int64_t count;  // vectors
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    Pack<T, kWidth> pack = PackAt<kWidth>(a + i * kWidth);
-    const Pack<T, kWidth> other = PackAt<kWidth>(b + i * kWidth);
+    Vec<T, kWidth> vec = VecAt<kWidth>(a + i * kWidth);
+    const Vec<T, kWidth> other = VecAt<kWidth>(b + i * kWidth);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j) {
-      const float sum = float(pack.values[j]) + float(other.values[j]);
-      pack.values[j] = T(relu && sum < 0 ? 0 : sum);
+      const float sum = float(vec.values[j]) + float(other.values[j]);
+      vec.values[j] = T(relu && sum < 0 ? 0 : sum);
     }
-    PackAt<kWidth>(y + i * kWidth) = pack;
+    VecAt<kWidth>(y + i * kWidth) = vec;
   }
   friend bool operator==(const Add&, const Add&) = default;
 };
@@ -311,15 +311,15 @@ template <typename T, int kWidth>
 struct KeepPositive {
   const T* sign;
   T* x;
-  int64_t count;  // packs
+  int64_t count;  // vectors
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Pack<T, kWidth> signs = PackAt<kWidth>(sign + i * kWidth);
-    Pack<T, kWidth> pack = PackAt<kWidth>(x + i * kWidth);
+    const Vec<T, kWidth> signs = VecAt<kWidth>(sign + i * kWidth);
+    Vec<T, kWidth> vec = VecAt<kWidth>(x + i * kWidth);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
-      pack.values[j] = float(signs.values[j]) > 0 ? pack.values[j] : T(0.0F);
-    PackAt<kWidth>(x + i * kWidth) = pack;
+      vec.values[j] = float(signs.values[j]) > 0 ? vec.values[j] : T(0.0F);
+    VecAt<kWidth>(x + i * kWidth) = vec;
   }
   friend bool operator==(const KeepPositive&, const KeepPositive&) = default;
 };

@@ -34,7 +34,7 @@ struct AdaptiveUpdate {
   float* g;
   float* m;
   float* v;
-  const float* squares;  // (1): of all gradients; null: they are not shortened
+  const float* squares;  // (1): of all gradients; null: they are not clipped
   float max_length;
   float gradient_decay;  // g <- g + gradient_decay * p
   float beta1, rest1;    // rest = 1 - beta
@@ -46,7 +46,7 @@ struct AdaptiveUpdate {
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const float gradient = Shortening() * g[i] + gradient_decay * p[i];
+    const float gradient = ClippingFactor() * g[i] + gradient_decay * p[i];
     m[i] = beta1 * m[i] + rest1 * gradient;
     v[i] = beta2 * v[i] + rest2 * gradient * gradient;
     const float direction =
@@ -57,7 +57,7 @@ struct AdaptiveUpdate {
       g[i] = direction;
     }
   }
-  ASSAY_DEVICE float Shortening() const {
+  ASSAY_DEVICE float ClippingFactor() const {
     if (squares == nullptr) return 1;
     const float length = sqrtf(*squares);
     return length > max_length ? max_length / length : 1;

@@ -121,12 +121,12 @@ size_t FoldSums(int64_t rows, int64_t columns, int64_t width) {
   return static_cast<size_t>((stages[0] + second) * columns);
 }
 
-int64_t RowStride(int64_t rows, int64_t packs) {
-  return CeilDiv(rows, std::clamp<int64_t>(rows * packs / kMapThreads, 1, kMostRows));
+int64_t RowStride(int64_t rows, int64_t vectors) {
+  return CeilDiv(rows, std::clamp<int64_t>(rows * vectors / kMapThreads, 1, kMostRows));
 }
 
-int64_t SumStrip(int64_t rows, int64_t packs) {
-  return std::clamp<int64_t>(rows * packs / kSumThreads, kLeastStrip, kMostStrip);
+int64_t SumStrip(int64_t rows, int64_t vectors) {
+  return std::clamp<int64_t>(rows * vectors / kSumThreads, kLeastStrip, kMostStrip);
 }
 
 int64_t ConvolutionLayout::padded_elements() const {

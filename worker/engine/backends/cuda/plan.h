@@ -30,18 +30,18 @@ inline constexpr size_t kMaxFoldSums = size_t{5} * kMaxColumns;
 std::vector<int64_t> FoldStages(int64_t rows, int64_t columns, int64_t width = 1);
 // Sums that the stages leave for each other, two buffers taking turns.
 size_t FoldSums(int64_t rows, int64_t columns, int64_t width = 1);
-// The width of a PackedFold.
+// The width of a VecFold.
 inline constexpr int kFoldWidth = 4;
 
 // --- Loops over maps ---
 
-// Every how many rows a thread takes one, of which a kernel with `packs` threads for each then
-// starts stride * packs: enough to fill a GPU, but each with several rows where there are many.
-int64_t RowStride(int64_t rows, int64_t packs);
+// Every how many rows a thread takes one, of which a kernel with `vectors` threads for each then
+// starts stride * vectors: enough to fill a GPU, but each with several rows where there are many.
+int64_t RowStride(int64_t rows, int64_t vectors);
 // Of how many places one after the other a thread of a depthwise convolution computes the result,
 // and of how many it sums the weights' gradients.
 inline constexpr int64_t kDepthwiseStrip = 8;
-int64_t SumStrip(int64_t rows, int64_t packs);
+int64_t SumStrip(int64_t rows, int64_t vectors);
 
 // --- Convolutions ---
 

@@ -27,7 +27,7 @@ void ConvertAll(CudaBackend* backend, absl::string_view what, void* x, void* y, 
 
 absl::StatusOr<std::unique_ptr<PreparedConvolution>> PreparedConvolution::Make(
     CudaBackend* backend, const ConvolutionLayout& layout, const Options& options) {
-  CHECK(!options.short_maps || !layout.is_padded_by_copy) << "x=" << layout.x.ToString();
+  CHECK(!options.bf16_maps || !layout.is_padded_by_copy) << "x=" << layout.x.ToString();
   std::unique_ptr<PreparedConvolution> result(new PreparedConvolution(backend, layout, options));
   RETURN_IF_ERROR(result->Choose());
   RETURN_IF_ERROR(result->PlanMemory());
@@ -68,10 +68,10 @@ absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) c
   if (options_.wants_dx)
     RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kBackwardData, precision), &plans->data));
   ConvolutionProblem weights = ProblemOf(layout_, Direction::kBackwardWeights, precision);
-  weights.long_result = precision == Precision::kBfloat16;
-  plans->long_gradient = weights.long_result && plan(weights, &plans->weights).ok();
-  if (plans->long_gradient) return absl::OkStatus();
-  weights.long_result = false;
+  weights.float32_result = precision == Precision::kBfloat16;
+  plans->float32_gradient = weights.float32_result && plan(weights, &plans->weights).ok();
+  if (plans->float32_gradient) return absl::OkStatus();
+  weights.float32_result = false;
   return plan(weights, &plans->weights);
 }
 
@@ -79,7 +79,7 @@ absl::Status PreparedConvolution::PlanMemory() {
   if (is_direct_) return absl::OkStatus();
   const size_t number = BytesOf(precision_);
   const size_t weights = static_cast<size_t>(layout_.w.elements());
-  if (is_short() != options_.short_maps || layout_.is_padded_by_copy)
+  if (is_bf16() != options_.bf16_maps || layout_.is_padded_by_copy)
     input_offset_ = scratch_.Add(static_cast<size_t>(layout_.padded_elements()) * number);
   if (converts_y())
     result_offset_ = scratch_.Add(static_cast<size_t>(layout_.y.elements()) * number);
@@ -100,7 +100,7 @@ absl::Status PreparedConvolution::PlanMemory() {
 void PreparedConvolution::Pack(float* w) {
   if (std::exchange(is_packed_, true)) return;
   const int64_t columns = layout_.direct.out_channels, rows = layout_.direct.weights / columns;
-  if (is_short()) {
+  if (is_bf16()) {
     backend_->Run("pack", Transpose<float, Bfloat16>{w, static_cast<Bfloat16*>(packed_), rows,
                                                      columns, rows * columns});
   } else {
@@ -115,7 +115,7 @@ void* PreparedConvolution::Input(void* x, void* scratch) {
   const int64_t count = layout_.padded_elements();
   if (layout_.is_padded_by_copy) {
     auto* const from = static_cast<float*>(x);
-    if (is_short()) {
+    if (is_bf16()) {
       backend_->Run(
           "pad", Pad<float, Bfloat16>{from, static_cast<Bfloat16*>(input), layout_.inset, count});
     } else {
@@ -124,11 +124,11 @@ void* PreparedConvolution::Input(void* x, void* scratch) {
     }
     return input;
   }
-  if (is_short() == options_.short_maps) return x;
-  if (is_short()) {
-    ConvertAll<float, Bfloat16>(backend_, "shorten", x, input, count);
+  if (is_bf16() == options_.bf16_maps) return x;
+  if (is_bf16()) {
+    ConvertAll<float, Bfloat16>(backend_, "cast to bfloat16", x, input, count);
   } else {
-    ConvertAll<Bfloat16, float>(backend_, "lengthen", x, input, count);
+    ConvertAll<Bfloat16, float>(backend_, "cast to float32", x, input, count);
   }
   return input;
 }
@@ -141,10 +141,10 @@ void* PreparedConvolution::OwnResult(void* y, void* scratch) const {
 // From there to y.
 void PreparedConvolution::Unload(void* own, void* y) {
   if (!converts_y()) return;
-  if (is_short()) {
-    ConvertAll<Bfloat16, float>(backend_, "lengthen", own, y, layout_.y.elements());
+  if (is_bf16()) {
+    ConvertAll<Bfloat16, float>(backend_, "cast to float32", own, y, layout_.y.elements());
   } else {
-    ConvertAll<float, Bfloat16>(backend_, "shorten", own, y, layout_.y.elements());
+    ConvertAll<float, Bfloat16>(backend_, "cast to bfloat16", own, y, layout_.y.elements());
   }
 }
 
@@ -152,10 +152,10 @@ void PreparedConvolution::Unload(void* own, void* y) {
 void* PreparedConvolution::OwnGradient(void* dy, void* scratch) {
   if (!converts_y()) return dy;
   void* const own = At(scratch, result_offset_);
-  if (is_short()) {
-    ConvertAll<float, Bfloat16>(backend_, "shorten", dy, own, layout_.y.elements());
+  if (is_bf16()) {
+    ConvertAll<float, Bfloat16>(backend_, "cast to bfloat16", dy, own, layout_.y.elements());
   } else {
-    ConvertAll<Bfloat16, float>(backend_, "lengthen", dy, own, layout_.y.elements());
+    ConvertAll<Bfloat16, float>(backend_, "cast to float32", dy, own, layout_.y.elements());
   }
   return own;
 }
@@ -178,7 +178,7 @@ void PreparedConvolution::RunDirect(void* x, float* w, const ChannelTerms& chann
 
 void PreparedConvolution::Forward(void* x, float* w, void* y, void* scratch) {
   if (is_direct_) {
-    options_.short_maps ? RunDirect<Bfloat16>(x, w, {}, y) : RunDirect<float>(x, w, {}, y);
+    options_.bf16_maps ? RunDirect<Bfloat16>(x, w, {}, y) : RunDirect<float>(x, w, {}, y);
     return;
   }
   Pack(w);
@@ -205,8 +205,8 @@ ConvolutionPlan* PreparedConvolution::Fused(bool relu) {
 bool PreparedConvolution::ForwardNormalised(void* x, float* w, const ChannelTerms& channels,
                                             void* y, void* scratch) {
   if (is_direct_) {
-    options_.short_maps ? RunDirect<Bfloat16>(x, w, channels, y)
-                        : RunDirect<float>(x, w, channels, y);
+    options_.bf16_maps ? RunDirect<Bfloat16>(x, w, channels, y)
+                       : RunDirect<float>(x, w, channels, y);
     return true;
   }
   ConvolutionPlan* const plan = Fused(channels.relu);
@@ -237,19 +237,19 @@ void PreparedConvolution::BackwardData(void* dy, float* w, void* dx, void* scrat
     backend_->Run("convolution", DirectData<T>{typed_dy, w, typed_dx, layout_.direct, count});
   };
   if (is_direct_) {
-    options_.short_maps ? direct(static_cast<Bfloat16*>(dy), static_cast<Bfloat16*>(dx))
-                        : direct(static_cast<float*>(dy), static_cast<float*>(dx));
+    options_.bf16_maps ? direct(static_cast<Bfloat16*>(dy), static_cast<Bfloat16*>(dx))
+                       : direct(static_cast<float*>(dy), static_cast<float*>(dx));
     return;
   }
   Pack(w);
   void* const own_dy = OwnGradient(dy, scratch);
-  const bool is_plain = is_short() == options_.short_maps && !layout_.is_padded_by_copy;
+  const bool is_plain = is_bf16() == options_.bf16_maps && !layout_.is_padded_by_copy;
   void* const own = is_plain ? dx : At(scratch, input_offset_);
   Call({.plan = plans_.data.get(), .x = own, .w = packed_, .y = own_dy}, scratch);
   if (is_plain) return;
-  if (options_.short_maps) {
-    ConvertAll<float, Bfloat16>(backend_, "shorten", own, dx, count);
-  } else if (is_short()) {
+  if (options_.bf16_maps) {
+    ConvertAll<float, Bfloat16>(backend_, "cast to bfloat16", own, dx, count);
+  } else if (is_bf16()) {
     backend_->Run("crop", Crop<Bfloat16, float>{static_cast<Bfloat16*>(own),
                                                 static_cast<float*>(dx), layout_.inset, count});
   } else {
@@ -272,7 +272,7 @@ void PreparedConvolution::SumTaps(void* x, void* dy, float* dw) {
 
 void PreparedConvolution::BackwardWeights(void* x, void* dy, float* dw, void* scratch) {
   if (is_direct_) {
-    options_.short_maps ? SumTaps<Bfloat16>(x, dy, dw) : SumTaps<float>(x, dy, dw);
+    options_.bf16_maps ? SumTaps<Bfloat16>(x, dy, dw) : SumTaps<float>(x, dy, dw);
     return;
   }
   const int64_t count = layout_.direct.weights;
@@ -280,7 +280,7 @@ void PreparedConvolution::BackwardWeights(void* x, void* dy, float* dw, void* sc
   void* const own_dy = OwnGradient(dy, scratch);
   Call({.plan = plans_.weights.get(), .x = Input(x, scratch), .w = gradient, .y = own_dy}, scratch);
   const int64_t rows = layout_.direct.out_channels, columns = count / rows;
-  if (is_short() && !plans_.long_gradient) {
+  if (is_bf16() && !plans_.float32_gradient) {
     backend_->Run("unpack", Transpose<Bfloat16, float>{static_cast<Bfloat16*>(gradient), dw, rows,
                                                        columns, count});
   } else {

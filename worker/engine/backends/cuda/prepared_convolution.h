@@ -1,7 +1,7 @@
 // One convolution made ready for a Device: plans, packed weights, and the conversions around them.
 //
 // w and dw are float32 in the engine's layouts. x, dx, y and dy are in the number that the caller
-// says; a fused block takes y and dy in the convolution's own, so that they stay short.
+// says; a fused block takes y and dy in the convolution's own, so that they stay bfloat16.
 
 #ifndef WORKER_ENGINE_BACKENDS_CUDA_PREPARED_CONVOLUTION_H_
 #define WORKER_ENGINE_BACKENDS_CUDA_PREPARED_CONVOLUTION_H_
@@ -23,8 +23,8 @@ class PreparedConvolution {
   struct Options {
     Precision precision = Precision::kFloat32;  // tried first
     bool wants_dx = true;
-    bool short_maps = false;  // x, dx, y and dy are Bfloat16; else float
-    bool own_y = false;       // but y and dy are in the convolution's own number (is_short)
+    bool bf16_maps = false;  // x, dx, y and dy are Bfloat16; else float
+    bool own_y = false;      // but y and dy are in the convolution's own number (is_bf16)
   };
 
   // Tries the precision, then more exact ones, then loops of ours, which those in groups have
@@ -38,15 +38,15 @@ class PreparedConvolution {
 
   const ConvolutionLayout& layout() const { return layout_; }
   // Whether the convolution's own number is Bfloat16; else float.
-  bool is_short() const {
-    return is_direct_ ? options_.short_maps : precision_ == Precision::kBfloat16;
+  bool is_bf16() const {
+    return is_direct_ ? options_.bf16_maps : precision_ == Precision::kBfloat16;
   }
   // Of the memory that each of the passes needs while it runs.
   size_t scratch_bytes() const { return scratch_.bytes(); }
 
   void WeightsChanged() { is_packed_ = false; }
   void Forward(void* x, float* w, void* y, void* scratch);
-  // y normalised, in the store of the convolution. False: not offered, y is as it was.
+  // y with batch norm and ReLU in the convolution's epilogue. False: not offered, y is as it was.
   bool ForwardNormalised(void* x, float* w, const ChannelTerms& channels, void* y, void* scratch);
   void BackwardData(void* dy, float* w, void* dx, void* scratch);
   void BackwardWeights(void* x, void* dy, float* dw, void* scratch);
@@ -54,7 +54,7 @@ class PreparedConvolution {
  private:
   struct Plans {
     std::unique_ptr<ConvolutionPlan> forward, data, weights;
-    bool long_gradient = false;  // `weights` leaves float32 whatever the precision
+    bool float32_gradient = false;  // `weights` leaves float32 whatever the precision
   };
   // The forward pass with an epilogue, planned when it is first asked for.
   struct FusedPlan {
@@ -73,7 +73,7 @@ class PreparedConvolution {
   template <typename T>
   void SumTaps(void* x, void* dy, float* dw);
   void Pack(float* w);
-  bool converts_y() const { return !options_.own_y && options_.short_maps != is_short(); }
+  bool converts_y() const { return !options_.own_y && options_.bf16_maps != is_bf16(); }
   void* Input(void* x, void* scratch);
   void* OwnGradient(void* dy, void* scratch);
   void* OwnResult(void* y, void* scratch) const;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "worker/engine/backends/cuda/pack.h"
+#include "worker/engine/backends/cuda/vec.h"
 #include "worker/engine/bfloat16.h"
 
 namespace assay::cuda {
@@ -83,14 +83,14 @@ struct Fold {
 // The first Fold of two sums over a map: each thread takes kWidth columns side by side, which
 // `Source` reads at once. A Fold of Partials goes on with what it leaves.
 template <typename Source, int kWidth>
-struct PackedFold {
+struct VecFold {
   Source source;
   Pair* sums;  // (results, columns)
   int64_t rows, results, columns;
   int64_t count;  // results * columns / kWidth
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const int64_t packs = columns / kWidth, result = i / packs, first = i % packs * kWidth;
+    const int64_t vectors = columns / kWidth, result = i / vectors, first = i % vectors * kWidth;
     const auto terms = source.template At<kWidth>(first);
     Pair pairs[kWidth] = {};
 #ifdef __CUDA_ARCH__
@@ -102,7 +102,7 @@ struct PackedFold {
     for (int j = 0; j < kWidth; ++j)
       sums[result * columns + first + j] = pairs[j];
   }
-  friend bool operator==(const PackedFold&, const PackedFold&) = default;
+  friend bool operator==(const VecFold&, const VecFold&) = default;
 };
 
 // --- What becomes of sums, by columns ---

@@ -76,15 +76,15 @@ ASSAY_AVX512 void ConvolveRow(const Taps& taps, const float* x, const float* w, 
 }
 
 // The same with two inputs of each output in a word.
-ASSAY_SHORT void ConvolveRow(const Taps& taps, const ShortPair* x, const ShortPair* w, int64_t out,
-                             float (*result)[kRowLanes]) {
+ASSAY_AVX512_BF16 void ConvolveRow(const Taps& taps, const Bf16Pair* x, const Bf16Pair* w,
+                                   int64_t out, float (*result)[kRowLanes]) {
   __m512 low[kGroup], high[kGroup];
 #pragma GCC unroll 8
   for (int64_t g = 0; g < kGroup; ++g)
     low[g] = high[g] = _mm512_setzero_ps();
   const int64_t* offset = taps.offset.data();
   for (int64_t i = 0; i < taps.count; ++i, w += out) {
-    const ShortPair* input = x + offset[i];
+    const Bf16Pair* input = x + offset[i];
     const auto first = reinterpret_cast<__m512bh>(_mm512_loadu_si512(input));
     const auto second = reinterpret_cast<__m512bh>(_mm512_loadu_si512(input + kLanes));
 #pragma GCC unroll 8
@@ -173,6 +173,6 @@ void RunFusedForward(const PaddedInput& planes, const FusedForward<Word>& argume
 }
 
 template void RunFusedForward(const PaddedInput&, const FusedForward<float>&);
-template void RunFusedForward(const PaddedInput&, const FusedForward<ShortPair>&);
+template void RunFusedForward(const PaddedInput&, const FusedForward<Bf16Pair>&);
 
 }  // namespace assay

@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include "worker/engine/backend.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
 #include "worker/engine/backends/onednn/padded_input.h"
-#include "worker/engine/backends/onednn/short_numbers.h"
 
 namespace assay {
 
@@ -20,8 +20,8 @@ namespace assay {
 bool CanFuseForward(const ConvShape& conv);
 
 // y and code from a planar padded input. w: (k, k, k, planes, out)   bias: (out)
-// `Word` is float, where a plane is a channel, or ShortPair, where it is two (needs
-// NeedShortNumbers).
+// `Word` is float, where a plane is a channel, or Bf16Pair, where it is two (needs
+// RequireAvx512Bf16).
 template <typename Word>
 struct FusedForward {
   const Word* planar;
@@ -36,7 +36,7 @@ template <typename Word>
 void RunFusedForward(const PaddedInput& planes, const FusedForward<Word>& arguments);
 
 extern template void RunFusedForward(const PaddedInput&, const FusedForward<float>&);
-extern template void RunFusedForward(const PaddedInput&, const FusedForward<ShortPair>&);
+extern template void RunFusedForward(const PaddedInput&, const FusedForward<Bf16Pair>&);
 
 }  // namespace assay
 

@@ -14,15 +14,15 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
+#include "worker/engine/backends/onednn/bf16_conv_pool.h"
+#include "worker/engine/backends/onednn/bf16_gemm.h"
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
 #include "worker/engine/backends/onednn/onednn_maps.h"
 #include "worker/engine/backends/onednn/optimizer_kernels.h"
-#include "worker/engine/backends/onednn/short_conv_pool.h"
-#include "worker/engine/backends/onednn/short_gemm.h"
-#include "worker/engine/backends/onednn/short_numbers.h"
 #include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include <oneapi/dnnl/dnnl.hpp>
@@ -62,14 +62,14 @@ class OnednnBackend : public ReferenceBackend<float> {
   explicit OnednnBackend(OnednnFactors factors)
       : engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_),
-        short_products_(factors == OnednnFactors::kBfloat16
-                            ? std::make_unique<ShortProducts>(engine_, stream_)
-                            : nullptr),
+        bf16_products_(factors == OnednnFactors::kBfloat16
+                           ? std::make_unique<Bf16Products>(engine_, stream_)
+                           : nullptr),
         log_table_(LogTable()),
-        maps_(engine_, stream_, short_products_.get()) {}
+        maps_(engine_, stream_, bf16_products_.get()) {}
 
   absl::string_view name() const override {
-    return short_products_ == nullptr ? "onednn" : "onednn-bf16";
+    return bf16_products_ == nullptr ? "onednn" : "onednn-bf16";
   }
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
@@ -108,12 +108,12 @@ class OnednnBackend : public ReferenceBackend<float> {
   }
 
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
-    if (short_products_ != nullptr && ShortConvPool::CanDo(shape)) {
-      ASSIGN_OR_RETURN(std::unique_ptr<ShortConvPool> block,
-                       ShortConvPool::Make(shape, engine_, stream_, staging()));
+    if (bf16_products_ != nullptr && Bf16ConvPool::CanDo(shape)) {
+      ASSIGN_OR_RETURN(std::unique_ptr<Bf16ConvPool> block,
+                       Bf16ConvPool::Make(shape, engine_, stream_, staging()));
       return block;
     }
-    if (short_products_ != nullptr || !SparseConvPool::CanDo(shape))
+    if (bf16_products_ != nullptr || !SparseConvPool::CanDo(shape))
       return Backend::MakeConvPool(shape);
     ASSIGN_OR_RETURN(std::unique_ptr<SparseConvPool> block,
                      SparseConvPool::Make(shape, engine_, stream_));
@@ -139,19 +139,19 @@ class OnednnBackend : public ReferenceBackend<float> {
   void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     const int64_t rows = x.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(x.shape == Shape({rows, in}) && y.shape == Shape({rows, out}));
-    RunProduct({false, false, rows, out, in}, short_products_.get(), x, w, y);
+    RunProduct({false, false, rows, out, in}, bf16_products_.get(), x, w, y);
   }
 
   void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     const int64_t rows = dy.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(dx.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    RunProduct({false, true, rows, in, out}, short_products_.get(), dy, w, dx);
+    RunProduct({false, true, rows, in, out}, bf16_products_.get(), dy, w, dx);
   }
 
   void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     const int64_t rows = dy.shape[0], in = dw.shape[0], out = dw.shape[1];
     CHECK(x.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    RunProduct({true, false, in, out, rows}, short_products_.get(), x, dy, dw);
+    RunProduct({true, false, in, out, rows}, bf16_products_.get(), x, dy, dw);
   }
 
   void ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) override {
@@ -183,11 +183,11 @@ class OnednnBackend : public ReferenceBackend<float> {
   }
 
  private:
-  ShortStaging* staging() { return StagingOf(short_products_.get()); }
+  Bf16Staging* staging() { return StagingOf(bf16_products_.get()); }
 
   dnnl::engine engine_;
   dnnl::stream stream_;
-  const std::unique_ptr<ShortProducts> short_products_;  // null: float32
+  const std::unique_ptr<Bf16Products> bf16_products_;  // null: float32
   const std::vector<float> log_table_;
   OnednnMaps maps_;
   OnednnAdaptive adaptive_;
@@ -196,7 +196,7 @@ class OnednnBackend : public ReferenceBackend<float> {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeOnednnBackend(OnednnFactors factors) {
-  if (factors == OnednnFactors::kBfloat16) RETURN_IF_ERROR(NeedShortNumbers());
+  if (factors == OnednnFactors::kBfloat16) RETURN_IF_ERROR(RequireAvx512Bf16());
   std::unique_ptr<Backend> backend;
   const absl::Status status =
       CatchOnednn("engine", [&] { backend = std::make_unique<OnednnBackend>(factors); });

@@ -8,9 +8,9 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/onednn/bf16_pack.h"
 #include "worker/engine/backends/onednn/fixed_scale.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
-#include "worker/engine/backends/onednn/short_pack.h"
 
 namespace assay {
 namespace {
@@ -82,7 +82,7 @@ OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape, Type factor) {
           .after = {shape.pad(), shape.pad()}};
 }
 
-Type FactorType(const ShortStaging* staging) {
+Type FactorType(const Bf16Staging* staging) {
   return staging == nullptr ? Type::f32 : Type::bf16;
 }
 
@@ -90,19 +90,19 @@ Type FactorType(const ShortStaging* staging) {
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
     const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream,
-    ShortStaging* staging) {
+    Bf16Staging* staging) {
   return Make(GeometryOf(shape, FactorType(staging)), engine, stream, staging);
 }
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
     const Conv2dShape& shape, const dnnl::engine& engine, const dnnl::stream& stream,
-    ShortStaging* staging) {
+    Bf16Staging* staging) {
   return Make(GeometryOf(shape, FactorType(staging)), engine, stream, staging);
 }
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
     const Geometry& geometry, const dnnl::engine& engine, const dnnl::stream& stream,
-    ShortStaging* staging) {
+    Bf16Staging* staging) {
   std::unique_ptr<OnednnConvolution> convolution;
   RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
     convolution.reset(new OnednnConvolution(geometry, engine, stream, staging));
@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
 }
 
 OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
-                                     const dnnl::stream& stream, ShortStaging* staging)
+                                     const dnnl::stream& stream, Bf16Staging* staging)
     : shape_(geometry), stream_(stream), staging_(staging) {
   const Geometry& g = geometry;
   const dnnl::convolution_forward::primitive_desc forward(

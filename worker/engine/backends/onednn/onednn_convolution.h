@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/backend.h"
-#include "worker/engine/backends/onednn/short_staging.h"
+#include "worker/engine/backends/onednn/bf16_staging.h"
 #include "worker/engine/maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -29,11 +29,11 @@ class OnednnConvolution : public Convolution {
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const ConvShape& shape,
                                                                  const dnnl::engine& engine,
                                                                  const dnnl::stream& stream,
-                                                                 ShortStaging* staging = nullptr);
+                                                                 Bf16Staging* staging = nullptr);
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Conv2dShape& shape,
                                                                  const dnnl::engine& engine,
                                                                  const dnnl::stream& stream,
-                                                                 ShortStaging* staging = nullptr);
+                                                                 Bf16Staging* staging = nullptr);
 
   // What the library is told: descriptions of the three tensors, and the geometry. A factor is x, w
   // or the gradient of y; w_factor is in any order.
@@ -77,11 +77,11 @@ class OnednnConvolution : public Convolution {
   };
 
   OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
-                    const dnnl::stream& stream, ShortStaging* staging);
+                    const dnnl::stream& stream, Bf16Staging* staging);
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Geometry& geometry,
                                                                  const dnnl::engine& engine,
                                                                  const dnnl::stream& stream,
-                                                                 ShortStaging* staging);
+                                                                 Bf16Staging* staging);
   void PlanMirrored();
   void PlanNormalised(bool has_relu);
   void Pack(const Tensor& w, PackedWeights* packed);
@@ -92,7 +92,7 @@ class OnednnConvolution : public Convolution {
 
   const Geometry shape_;
   dnnl::stream stream_;
-  ShortStaging* const staging_;
+  Bf16Staging* const staging_;
   // Views whose addresses change with every call.
   dnnl::memory x_factor_, y_factor_, x_, w_, y_;
   dnnl::convolution_forward forward_;

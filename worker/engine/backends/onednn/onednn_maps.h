@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "worker/engine/backends/onednn/short_gemm.h"
+#include "worker/engine/backends/onednn/bf16_gemm.h"
 #include "worker/engine/backends/onednn/winograd_convolution.h"
 #include "worker/engine/backends/reference/reference_maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
@@ -18,12 +18,9 @@ namespace assay {
 
 class OnednnMaps : public ReferenceMaps<float> {
  public:
-  // `short_products`: null for float32; must outlive it.
-  OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream, ShortProducts* short_products)
-      : engine_(engine),
-        stream_(stream),
-        short_products_(short_products),
-        winograd_memory_(engine) {}
+  // `bf16_products`: null for float32; must outlive it.
+  OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream, Bf16Products* bf16_products)
+      : engine_(engine), stream_(stream), bf16_products_(bf16_products), winograd_memory_(engine) {}
 
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(const Conv2dShape& shape) override;
   void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override;
@@ -46,7 +43,7 @@ class OnednnMaps : public ReferenceMaps<float> {
  private:
   dnnl::engine engine_;
   dnnl::stream stream_;
-  ShortProducts* const short_products_;
+  Bf16Products* const bf16_products_;
   WinogradMemory winograd_memory_;
 };
 

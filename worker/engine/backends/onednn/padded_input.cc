@@ -45,7 +45,7 @@ void SplitFour(const float* line, int64_t width, int64_t stride, float* planes) 
 
 // Pairs the channels of a line; `stride` from one pair's plane to the next.
 void SplitPairs(const float* line, int64_t width, int64_t channels, int64_t stride,
-                ShortPair* planes) {
+                Bf16Pair* planes) {
   for (int64_t c = 0; c < channels; c += 2)
     for (int64_t w = 0; w < width; ++w) {
       const float* voxel = line + w * channels + c;
@@ -55,9 +55,9 @@ void SplitPairs(const float* line, int64_t width, int64_t channels, int64_t stri
 }
 
 // The same for four channels, which needs no shuffles: a voxel is two pairs.
-void SplitTwoPairs(const float* line, int64_t width, int64_t stride, ShortPair* planes) {
-  ShortPair* __restrict first = planes;
-  ShortPair* __restrict second = planes + stride;
+void SplitTwoPairs(const float* line, int64_t width, int64_t stride, Bf16Pair* planes) {
+  Bf16Pair* __restrict first = planes;
+  Bf16Pair* __restrict second = planes + stride;
   for (int64_t w = 0; w < width; ++w) {
     const float* voxel = line + 4 * w;
     first[w] = {Bfloat16(voxel[0]), Bfloat16(voxel[1])};
@@ -82,13 +82,13 @@ size_t PaddedInput::bytes() const {
   return static_cast<size_t>(conv.batch * sample_stride()) * sizeof(float);
 }
 
-int64_t PaddedInput::short_sample_stride() const {
+int64_t PaddedInput::bf16_sample_stride() const {
   const int64_t elements = depth * height * width * conv.in_channels;
   return (elements + 3 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
 }
 
-size_t PaddedInput::short_bytes() const {
-  return static_cast<size_t>(conv.batch * short_sample_stride()) * sizeof(Bfloat16);
+size_t PaddedInput::bf16_bytes() const {
+  return static_cast<size_t>(conv.batch * bf16_sample_stride()) * sizeof(Bfloat16);
 }
 
 void PadPlanar(const PaddedInput& input, const float* x, float* planar) {
@@ -126,12 +126,12 @@ void PadInterleaved(const PaddedInput& input, const float* x, float* interleaved
                 0.0F);
 }
 
-void PadInterleavedShort(const PaddedInput& input, const float* x, Bfloat16* interleaved) {
+void PadInterleavedBf16(const PaddedInput& input, const float* x, Bfloat16* interleaved) {
   const int64_t channels = input.conv.in_channels, line_size = input.width * channels;
   const int64_t before = input.conv.pad_before[2] * channels;
   const int64_t count = input.conv.input[2] * channels;
   const int64_t used = input.depth * input.height * line_size;
-  const int64_t stride = input.short_sample_stride();
+  const int64_t stride = input.bf16_sample_stride();
   const Bfloat16 zero(0.0F);
   ForEachLine(input, channels, [&](int64_t sample, int64_t line, int64_t source) {
     Bfloat16* target = interleaved + sample * stride + line * line_size;
@@ -140,19 +140,19 @@ void PadInterleavedShort(const PaddedInput& input, const float* x, Bfloat16* int
       return;
     }
     std::fill_n(target, before, zero);
-    Shorten({x + source, static_cast<size_t>(count)}, target + before);
+    CastToBf16({x + source, static_cast<size_t>(count)}, target + before);
     std::fill_n(target + before + count, line_size - before - count, zero);
   });
   for (int64_t sample = 0; sample < input.conv.batch; ++sample)
     std::fill_n(interleaved + sample * stride + used, stride - used, zero);
 }
 
-void PadPairs(const PaddedInput& planes, int64_t channels, const float* x, ShortPair* planar) {
+void PadPairs(const PaddedInput& planes, int64_t channels, const float* x, Bf16Pair* planar) {
   const int64_t before = planes.conv.pad_before[2], width = planes.conv.input[2];
   const int64_t volume = planes.depth * planes.height * planes.width;
-  const ShortPair zero = {Bfloat16(0.0F), Bfloat16(0.0F)};
+  const Bf16Pair zero = {Bfloat16(0.0F), Bfloat16(0.0F)};
   ForEachLine(planes, channels, [&](int64_t sample, int64_t line, int64_t source) {
-    ShortPair* target = planar + sample * planes.sample_stride() + line * planes.width;
+    Bf16Pair* target = planar + sample * planes.sample_stride() + line * planes.width;
     for (int64_t pair = 0; pair < planes.conv.in_channels; ++pair)
       std::fill_n(target + pair * volume, planes.width, zero);
     if (source < 0) return;

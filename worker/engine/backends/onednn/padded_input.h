@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "worker/engine/backend.h"
-#include "worker/engine/backends/onednn/short_numbers.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
 #include "worker/engine/bfloat16.h"
 
 namespace assay {
@@ -23,8 +23,8 @@ struct PaddedInput {
   // Of the whole batch, planar or interleaved.
   size_t bytes() const;
   // The same for bfloat16: samples begin at cache lines.
-  int64_t short_sample_stride() const;
-  size_t short_bytes() const;
+  int64_t bf16_sample_stride() const;
+  size_t bf16_bytes() const;
 
   ConvShape conv;
   int64_t depth, height, width;  // padded
@@ -34,11 +34,11 @@ struct PaddedInput {
 void PadPlanar(const PaddedInput& input, const float* x, float* planar);
 // x (B, D, H, W, C) -> (B, padded D, H, W, C).
 void PadInterleaved(const PaddedInput& input, const float* x, float* interleaved);
-// The same rounded, with samples short_sample_stride() apart.
-void PadInterleavedShort(const PaddedInput& input, const float* x, Bfloat16* interleaved);
+// The same rounded, with samples bf16_sample_stride() apart.
+void PadInterleavedBf16(const PaddedInput& input, const float* x, Bfloat16* interleaved);
 // x (B, D, H, W, channels) rounded -> (B, pairs, padded D, H, W), where `planes` has one channel
 // per pair; beside the last of an odd number of channels is 0.
-void PadPairs(const PaddedInput& planes, int64_t channels, const float* x, ShortPair* planar);
+void PadPairs(const PaddedInput& planes, int64_t channels, const float* x, Bf16Pair* planar);
 // The reverse of PadInterleaved; values in the padding are dropped.
 void CropInterleaved(const PaddedInput& input, const float* interleaved, float* x);
 

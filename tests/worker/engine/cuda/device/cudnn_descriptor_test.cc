@@ -23,7 +23,7 @@ void ExpectAccepted(const ConvolutionLayout& layout, Precision precision) {
        {Direction::kForward, Direction::kBackwardData, Direction::kBackwardWeights}) {
     ConvolutionProblem problem = ProblemOf(layout, direction, precision);
     ExpectAccepted(problem);
-    problem.long_result = true;
+    problem.float32_result = true;
     ExpectAccepted(problem);
   }
 }

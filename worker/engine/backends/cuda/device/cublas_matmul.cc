@@ -30,9 +30,9 @@ cublasStatus_t Prefer(uint32_t alignment, cublasLtMatmulPreference_t preference)
 
 // What a, b and c hold.
 cudaDataType_t FactorsOf(ProductNumbers numbers) {
-  const bool is_short =
-      numbers == ProductNumbers::kBfloat16 || numbers == ProductNumbers::kShortFactors;
-  return is_short ? CUDA_R_16BF : CUDA_R_32F;
+  const bool is_bf16 =
+      numbers == ProductNumbers::kBfloat16 || numbers == ProductNumbers::kBfloat16Factors;
+  return is_bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 cudaDataType_t ResultOf(ProductNumbers numbers) {
   return numbers == ProductNumbers::kBfloat16 ? CUDA_R_16BF : CUDA_R_32F;

@@ -103,7 +103,7 @@ Fault CudaDevice::Prepare(int index) {
   RETURN_IF_FAULT("take the GPU", cudaSetDevice(index));
   RETURN_IF_FAULT("make a stream", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   RETURN_IF_FAULT("make a stream", cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking));
-  for (cudaEvent_t* event : {&are_sent_, &may_send_})
+  for (cudaEvent_t* event : {&copies_done_, &calls_done_})
     RETURN_IF_FAULT("an event", cudaEventCreateWithFlags(event, cudaEventDisableTiming));
   RETURN_IF_FAULT("open cuDNN", cudnnCreate(&cudnn_));
   RETURN_IF_FAULT("open cuDNN", cudnnSetStream(cudnn_, stream_));
@@ -121,7 +121,7 @@ CudaDevice::~CudaDevice() {
   if (stream_ != nullptr) static_cast<void>(Wait());
   if (copies_ != nullptr) cudaStreamSynchronize(copies_);
   ranks_.reset();
-  for (cudaEvent_t event : {is_ready_, is_done_, are_sent_, may_send_})
+  for (cudaEvent_t event : {is_ready_, is_done_, copies_done_, calls_done_})
     if (event != nullptr) cudaEventDestroy(event);
   if (aside_ != nullptr) cudaStreamDestroy(aside_);
   for (const Pinned& pinned : pinned_) {
@@ -198,23 +198,26 @@ Fault CudaDevice::WaitFor(const std::function<cudaError_t()>& query) {
   return FaultOf("wait", error);
 }
 
-Fault CudaDevice::Send(const void* host, void* memory, size_t bytes) {
-  return Tolerable("send", cudaMemcpyAsync(memory, host, bytes, cudaMemcpyHostToDevice, copies_));
+Fault CudaDevice::CopyAsync(const void* host, void* memory, size_t bytes) {
+  return Tolerable("copy asynchronously",
+                   cudaMemcpyAsync(memory, host, bytes, cudaMemcpyHostToDevice, copies_));
 }
 
-Fault CudaDevice::ReceiveSent() {
-  RETURN_IF_FAULT("receive", cudaEventRecord(are_sent_, copies_));
-  return FaultOf("receive", cudaStreamWaitEvent(stream_, are_sent_, cudaEventWaitDefault));
+Fault CudaDevice::MakeCallsWaitForCopies() {
+  RETURN_IF_FAULT("make calls wait for copies", cudaEventRecord(copies_done_, copies_));
+  return FaultOf("make calls wait for copies",
+                 cudaStreamWaitEvent(stream_, copies_done_, cudaEventWaitDefault));
 }
 
-Fault CudaDevice::HoldSends() {
-  RETURN_IF_FAULT("hold copies back", cudaEventRecord(may_send_, stream_));
-  return FaultOf("hold copies back", cudaStreamWaitEvent(copies_, may_send_, cudaEventWaitDefault));
+Fault CudaDevice::MakeCopiesWaitForCalls() {
+  RETURN_IF_FAULT("make copies wait for calls", cudaEventRecord(calls_done_, stream_));
+  return FaultOf("make copies wait for calls",
+                 cudaStreamWaitEvent(copies_, calls_done_, cudaEventWaitDefault));
 }
 
-// What the copies were held back for may be behind an average over the ranks: that of the step
+// What the copies wait for may be behind an average over the ranks: that of the step
 // before, where gradients are not averaged in buckets.
-Fault CudaDevice::WaitForSent() {
+Fault CudaDevice::WaitForCopies() {
   if (ranks_ == nullptr) return FaultOf("wait for copies", cudaStreamSynchronize(copies_));
   return WaitFor([this] { return cudaStreamQuery(copies_); });
 }

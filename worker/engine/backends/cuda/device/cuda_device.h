@@ -32,10 +32,10 @@ class CudaDevice : public Device {
   Fault CopyIn(const void* host, void* memory, size_t bytes) override;
   Fault CopyOut(const void* memory, void* host, size_t bytes) override;
   Fault Wait() override;
-  Fault Send(const void* host, void* memory, size_t bytes) override;
-  Fault ReceiveSent() override;
-  Fault HoldSends() override;
-  Fault WaitForSent() override;
+  Fault CopyAsync(const void* host, void* memory, size_t bytes) override;
+  Fault MakeCallsWaitForCopies() override;
+  Fault MakeCopiesWaitForCalls() override;
+  Fault WaitForCopies() override;
   Fault Pin(void* host, size_t bytes) override;
   Fault Unpin(void* host) override;
   Fault PlanConvolution(const ConvolutionProblem& problem,
@@ -67,9 +67,9 @@ class CudaDevice : public Device {
   std::string description_;
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
-  cudaStream_t copies_ = nullptr;   // of batches from the host
-  cudaEvent_t are_sent_ = nullptr;  // passed when the last that was sent is there
-  cudaEvent_t may_send_ = nullptr;  // passed when what is sent may be overwritten
+  cudaStream_t copies_ = nullptr;      // of batches from the host
+  cudaEvent_t copies_done_ = nullptr;  // recorded behind the latest copy
+  cudaEvent_t calls_done_ = nullptr;   // recorded behind the latest call
   cudnnHandle_t cudnn_ = nullptr;
   CublasMatmul cublas_;
   void* workspace_ = nullptr;         // of cuBLAS

@@ -103,12 +103,12 @@ class ConvolutionGraph {
         type_(problem.precision == Precision::kBfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT) {}
 
   Fault AddConvolution() {
-    const bool has_long_w =
-        problem_.long_result && problem_.direction == Direction::kBackwardWeights;
+    const bool has_float32_w =
+        problem_.float32_result && problem_.direction == Direction::kBackwardWeights;
     Descriptor x, w, convolution;
     Fault fault = Tensor({kTensorX, type_}, problem_.x, problem_.x_strides, &x);
     if (fault.ok())
-      fault = Tensor({kTensorW, has_long_w ? CUDNN_DATA_FLOAT : type_}, problem_.w,
+      fault = Tensor({kTensorW, has_float32_w ? CUDNN_DATA_FLOAT : type_}, problem_.w,
                      problem_.w_strides, &w);
     if (fault.ok()) fault = Result(problem_.epilogue == Epilogue::kNone, &last_);
     if (fault.ok()) fault = MakeConvolutionDescriptor(problem_, &convolution);

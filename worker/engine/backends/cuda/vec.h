@@ -1,7 +1,7 @@
-// Several numbers that a kernel reads or writes at once.
+// A short vector of numbers that a thread of a kernel loads or stores with one instruction.
 
-#ifndef WORKER_ENGINE_BACKENDS_CUDA_PACK_H_
-#define WORKER_ENGINE_BACKENDS_CUDA_PACK_H_
+#ifndef WORKER_ENGINE_BACKENDS_CUDA_VEC_H_
+#define WORKER_ENGINE_BACKENDS_CUDA_VEC_H_
 
 #include "worker/engine/bfloat16.h"
 
@@ -17,23 +17,23 @@ namespace assay::cuda {
 // The GPU moves up to 16 bytes for a thread with one instruction, if they lie at a multiple of
 // them.
 template <typename T, int kWidth>
-struct alignas(sizeof(T) * kWidth) Pack {
+struct alignas(sizeof(T) * kWidth) Vec {
   T values[kWidth];
 };
 
 // How many numbers that is.
 template <typename T>
-inline constexpr int kPackWidth = 16 / static_cast<int>(sizeof(T));
+inline constexpr int kVecWidth = 16 / static_cast<int>(sizeof(T));
 
 template <int kWidth, typename T>
-ASSAY_DEVICE Pack<T, kWidth>& PackAt(T* first) {
-  return *reinterpret_cast<Pack<T, kWidth>*>(first);
+ASSAY_DEVICE Vec<T, kWidth>& VecAt(T* first) {
+  return *reinterpret_cast<Vec<T, kWidth>*>(first);
 }
 template <int kWidth, typename T>
-ASSAY_DEVICE const Pack<T, kWidth>& PackAt(const T* first) {
-  return *reinterpret_cast<const Pack<T, kWidth>*>(first);
+ASSAY_DEVICE const Vec<T, kWidth>& VecAt(const T* first) {
+  return *reinterpret_cast<const Vec<T, kWidth>*>(first);
 }
 
 }  // namespace assay::cuda
 
-#endif  // WORKER_ENGINE_BACKENDS_CUDA_PACK_H_
+#endif  // WORKER_ENGINE_BACKENDS_CUDA_VEC_H_

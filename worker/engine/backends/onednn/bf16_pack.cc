@@ -1,10 +1,10 @@
-#include "worker/engine/backends/onednn/short_pack.h"
+#include "worker/engine/backends/onednn/bf16_pack.h"
 
 #include <immintrin.h>
 
 #include <algorithm>
 
-#include "worker/engine/backends/onednn/short_numbers.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
 
 namespace assay {
 namespace {
@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kLanes = 16;
 
 // Sixteen pairs: of `low` in the lower halves, of `high` in the upper ones.
-ASSAY_SHORT __attribute__((always_inline)) inline __m512i PairsOf(const float* low,
-                                                                  const float* high) {
+ASSAY_AVX512_BF16 __attribute__((always_inline)) inline __m512i PairsOf(const float* low,
+                                                                        const float* high) {
   const __m256bh first = _mm512_cvtneps_pbh(_mm512_loadu_ps(low));
   const __m256bh second = _mm512_cvtneps_pbh(_mm512_loadu_ps(high));
   return _mm512_or_si512(
@@ -22,7 +22,7 @@ ASSAY_SHORT __attribute__((always_inline)) inline __m512i PairsOf(const float* l
 }
 
 // One tap of `p.block` output channels.
-ASSAY_SHORT void PackBlock(const BlockedPacking& p, const float* w, Bfloat16* packed) {
+ASSAY_AVX512_BF16 void PackBlock(const BlockedPacking& p, const float* w, Bfloat16* packed) {
   for (int64_t c = 0; c < p.in; c += 2, w += 2 * p.out)
     for (int64_t o = 0; o < p.block; o += kLanes, packed += 2 * kLanes)
       _mm512_storeu_si512(packed, PairsOf(w + o, w + p.out + o));
@@ -37,14 +37,14 @@ int64_t ShuffledColumn(int64_t column, int64_t stride) {
 }
 
 // The two channels that lie in a quarter of `pairs`, each four columns, `size` apart.
-ASSAY_SHORT __attribute__((always_inline)) inline void StoreTwo(__m128i pairs, int64_t size,
-                                                                Bfloat16* packed) {
+ASSAY_AVX512_BF16 __attribute__((always_inline)) inline void StoreTwo(__m128i pairs, int64_t size,
+                                                                      Bfloat16* packed) {
   _mm_storel_epi64(reinterpret_cast<__m128i*>(packed), pairs);
   _mm_storeh_pd(reinterpret_cast<double*>(packed + size), _mm_castsi128_pd(pairs));
 }
 
 // Four columns of sixteen channels, which are `size` apart in `packed` and `out` apart in `w`.
-ASSAY_SHORT void PackFour(const float* w, int64_t out, int64_t size, Bfloat16* packed) {
+ASSAY_AVX512_BF16 void PackFour(const float* w, int64_t out, int64_t size, Bfloat16* packed) {
   const __m512i front = PairsOf(w, w + out), back = PairsOf(w + 2 * out, w + 3 * out);
   // Of each four channels, the first two and the last two.
   const __m512i low = _mm512_unpacklo_epi32(front, back);

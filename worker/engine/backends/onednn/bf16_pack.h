@@ -1,7 +1,7 @@
 // Weights rounded to bfloat16 in the orders that products of pairs want.
 
-#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_PACK_H_
-#define WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_PACK_H_
+#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_BF16_PACK_H_
+#define WORKER_ENGINE_BACKENDS_ONEDNN_BF16_PACK_H_
 
 #include <cstdint>
 
@@ -30,4 +30,4 @@ struct ShuffledPacking {
 
 }  // namespace assay
 
-#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_PACK_H_
+#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_BF16_PACK_H_

@@ -16,7 +16,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/worker/engine/host_tensor.h"
 #include "worker/engine/backend.h"
-#include "worker/engine/backends/onednn/short_numbers.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
 #include "worker/engine/backends/reference/reference_backend.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/bfloat16.h"
@@ -58,7 +58,7 @@ struct Results {
   Numbers<T> y, dx, dw;
 };
 
-class ShortFactorsTest : public ::testing::Test {
+class Bf16FactorsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     absl::StatusOr<std::unique_ptr<Backend>> backend = MakeBackend("onednn-bf16");
@@ -93,14 +93,14 @@ class ShortFactorsTest : public ::testing::Test {
   ReferenceBackend<double> reference_;
 };
 
-TEST_F(ShortFactorsTest, ConvolutionsAreOffByTheRoundingOfTheirFactors) {
+TEST_F(Bf16FactorsTest, ConvolutionsAreOffByTheRoundingOfTheirFactors) {
   for (const ConvShape& shape :
        {SameConv(2, {8, 8, 8}, 4, 32, 3), SameConv(1, {8, 8, 8}, 32, 64, 3),
         SameConv(1, {8, 8, 8}, 32, 64, 2), SameConv(1, {6, 4, 5}, 3, 5, 3)})
     ExpectConvolution(backend_->MakeConvolution(shape), reference_.MakeConvolution(shape), shape);
 }
 
-TEST_F(ShortFactorsTest, ConvolutionsOfMapsAreOffByTheRoundingOfTheirFactors) {
+TEST_F(Bf16FactorsTest, ConvolutionsOfMapsAreOffByTheRoundingOfTheirFactors) {
   const Conv2dShape shapes[] = {
       {2, 16, 24, 16, 32, 3, 2}, {2, 6, 9, 91, 128, 1}, {1, 6, 9, 64, 32, 3, 1, 6}};
   for (const Conv2dShape& shape : shapes)
@@ -119,7 +119,7 @@ Results<T> RunDense(Backend* backend, const Shape& x_shape, const Shape& w_shape
   return r;
 }
 
-TEST_F(ShortFactorsTest, DenseLayersAreOffByTheRoundingOfTheirFactors) {
+TEST_F(Bf16FactorsTest, DenseLayersAreOffByTheRoundingOfTheirFactors) {
   const auto actual = RunDense<float>(backend_.get(), {8, 512}, {512, 128});
   const auto expected = RunDense<double>(&reference_, {8, 512}, {512, 128});
   ExpectRounded(actual.y, expected.y);
@@ -153,7 +153,7 @@ BlockResults<T> RunBlock(Backend* backend, const ConvPoolShape& shape) {
 
 // Rounding changes which of a window's outputs is the largest where two are about as large: there
 // the gradient goes to another position, which single elements show and the whole hardly.
-TEST_F(ShortFactorsTest, FusedBlocksChooseOtherMaximaInFewWindows) {
+TEST_F(Bf16FactorsTest, FusedBlocksChooseOtherMaximaInFewWindows) {
   const ConvPoolShape shape = {SameConv(2, {16, 16, 16}, 16, 32, 3), 0.3, true};
   const auto actual = RunBlock<float>(backend_.get(), shape);
   const auto expected = RunBlock<double>(&reference_, shape);
@@ -175,7 +175,7 @@ TEST_F(ShortFactorsTest, FusedBlocksChooseOtherMaximaInFewWindows) {
   EXPECT_LE(relative_error(actual.dbias, expected.dbias), 0.05);
 }
 
-TEST_F(ShortFactorsTest, ShortensAsTheTypeRounds) {
+TEST_F(Bf16FactorsTest, CastsAsTheTypeRounds) {
   std::vector<float> values = {
       0.0F,        -0.0F,     1.0F,    1.00390625F,
       1.01171875F, -3.14159F, 3.4e38F, std::numeric_limits<float>::infinity(),
@@ -184,7 +184,7 @@ TEST_F(ShortFactorsTest, ShortensAsTheTypeRounds) {
     values.push_back(std::sin(static_cast<float>(i)));
   std::vector<Bfloat16> rounded(values.size());
 
-  Shorten(values, rounded.data());
+  CastToBf16(values, rounded.data());
 
   for (size_t i = 0; i < values.size(); ++i)
     EXPECT_EQ(rounded[i].bits, Bfloat16(values[i]).bits) << values[i];

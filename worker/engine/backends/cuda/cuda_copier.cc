@@ -1,4 +1,4 @@
-#include "worker/engine/backends/cuda/cuda_copies.h"
+#include "worker/engine/backends/cuda/cuda_copier.h"
 
 #include <utility>
 
@@ -13,25 +13,25 @@ constexpr size_t kLeastPinned = size_t{64} << 10;
 
 }  // namespace
 
-absl::Status CudaCopies::Send(const void* host, const Tensor& dst) {
-  return ToStatus("send a batch", device_->Send(host, dst.data, dst.bytes()));
+absl::Status CudaCopier::CopyAsync(const void* host, const Tensor& dst) {
+  return ToStatus("prefetch a batch", device_->CopyAsync(host, dst.data, dst.bytes()));
 }
 
-void CudaCopies::Receive() {
+void CudaCopier::MakeWorkWaitForCopies() {
   Must("flush", recorder_->Flush());
-  Must("receive a batch", device_->ReceiveSent());
+  Must("make calls wait for copies", device_->MakeCallsWaitForCopies());
 }
 
-void CudaCopies::Hold() {
+void CudaCopier::MakeCopiesWaitForWork() {
   Must("flush", recorder_->Flush());
-  Must("hold batches back", device_->HoldSends());
+  Must("make copies wait for calls", device_->MakeCopiesWaitForCalls());
 }
 
-void CudaCopies::Await() {
-  Must("wait for a batch", device_->WaitForSent());
+void CudaCopier::Await() {
+  Must("wait for a batch", device_->WaitForCopies());
 }
 
-std::shared_ptr<void> CudaCopies::Pin(std::span<std::byte> host) {
+std::shared_ptr<void> CudaCopier::Pin(std::span<std::byte> host) {
   if (host.size() < kLeastPinned) return nullptr;
   const Fault fault = device_->Pin(host.data(), host.size());
   if (!fault.ok()) {
@@ -42,7 +42,7 @@ std::shared_ptr<void> CudaCopies::Pin(std::span<std::byte> host) {
   }
   // Shared by nobody: it is the deleter that counts.
   return {host.data(), [device = device_](void* memory) {
-            Must("wait for a batch", device->WaitForSent());
+            Must("wait for a batch", device->WaitForCopies());
             Must("unpin memory", device->Unpin(memory));
           }};
 }

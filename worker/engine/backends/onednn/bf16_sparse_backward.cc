@@ -1,4 +1,4 @@
-#include "worker/engine/backends/onednn/short_sparse_backward.h"
+#include "worker/engine/backends/onednn/bf16_sparse_backward.h"
 
 #include <immintrin.h>
 
@@ -9,11 +9,11 @@
 #include <limits>
 
 #include "common/log.h"
-#include "worker/engine/backends/onednn/short_numbers.h"
-#include "worker/engine/backends/onednn/short_pack.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
+#include "worker/engine/backends/onednn/bf16_pack.h"
 #include "worker/engine/backends/onednn/sparse_windows.h"
 
-#define ASSAY_SHORT_INLINE ASSAY_SHORT __attribute__((always_inline)) inline
+#define ASSAY_AVX512_BF16_INLINE ASSAY_AVX512_BF16 __attribute__((always_inline)) inline
 
 namespace assay {
 namespace {
@@ -70,15 +70,15 @@ std::array<int32_t, kPositions> PositionOffsets(const PaddedInput& in) {
   return offsets;
 }
 
-ASSAY_SHORT_INLINE void StorePairs(__m128i first, __m128i second, int32_t* pairs) {
+ASSAY_AVX512_BF16_INLINE void StorePairs(__m128i first, __m128i second, int32_t* pairs) {
   _mm_store_si128(reinterpret_cast<__m128i*>(pairs), _mm_unpacklo_epi16(first, second));
   _mm_store_si128(reinterpret_cast<__m128i*>(pairs + 4), _mm_unpackhi_epi16(first, second));
 }
 
 // Adds the gradients to `bias_sums` (kGroup).
-ASSAY_SHORT void Unpack(const PaddedInput& in, const PooledGradient& pooled,
-                        const Windows<kWindows>& windows, int64_t channel, Group* group,
-                        double* bias_sums) {
+ASSAY_AVX512_BF16 void Unpack(const PaddedInput& in, const PooledGradient& pooled,
+                              const Windows<kWindows>& windows, int64_t channel, Group* group,
+                              double* bias_sums) {
   const std::array<int32_t, kPositions> positions = PositionOffsets(in);
   const __m256i table = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(positions.data()));
   const __m256 slope = _mm256_set1_ps(pooled.slope);
@@ -107,8 +107,8 @@ ASSAY_SHORT void Unpack(const PaddedInput& in, const PooledGradient& pooled,
 }
 
 // Sorts the gradients of one window by position. `size`: packed weights of a channel.
-ASSAY_SHORT void Sort(const PooledGradient& pooled, int64_t window_start, const Channels& channels,
-                      int64_t size, Lists* lists) {
+ASSAY_AVX512_BF16 void Sort(const PooledGradient& pooled, int64_t window_start,
+                            const Channels& channels, int64_t size, Lists* lists) {
   alignas(64) int32_t gradient[kBlock];
   alignas(64) uint8_t position[kBlock];
   const __m512 slope = _mm512_set1_ps(pooled.slope);
@@ -153,7 +153,7 @@ ASSAY_SHORT void Sort(const PooledGradient& pooled, int64_t window_start, const 
 }
 
 // Undoes, in one channel's weight gradients, the order that Passes::AddPair leaves columns in.
-ASSAY_SHORT void Straighten(int64_t segments, int64_t segment_vectors, float* dw) {
+ASSAY_AVX512_BF16 void Straighten(int64_t segments, int64_t segment_vectors, float* dw) {
   const __m512i front = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
   const __m512i back = _mm512_add_epi32(front, _mm512_set1_epi32(8));
   for (int64_t segment = 0; segment < segments; ++segment, dw += segment_vectors * kLanes)
@@ -192,8 +192,9 @@ struct Passes {
   // sum += first * the gradients' lower half + second * their upper half. Of two vectors of sums,
   // the first gets columns 0-3, 8-11, 16-19 and 24-27, the second the others; an odd last one is in
   // order.
-  ASSAY_SHORT_INLINE static void AddPair(const SegmentSteps& steps, const Bfloat16* first,
-                                         const Bfloat16* second, __m512bh gradients, __m512* sum) {
+  ASSAY_AVX512_BF16_INLINE static void AddPair(const SegmentSteps& steps, const Bfloat16* first,
+                                               const Bfloat16* second, __m512bh gradients,
+                                               __m512* sum) {
     constexpr int64_t kLoads = (kVectors + 1) / 2;
     const __m512i odd = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40,
                                          8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
@@ -218,8 +219,9 @@ struct Passes {
   }
 
   // dw += sum of g * x over the pairs of windows, for channel `c` of the group.
-  ASSAY_SHORT static void AddWeights(const SegmentSteps& steps, const Bfloat16* x,
-                                     const Group& group, int64_t c, int64_t pairs, float* dw) {
+  ASSAY_AVX512_BF16 static void AddWeights(const SegmentSteps& steps, const Bfloat16* x,
+                                           const Group& group, int64_t c, int64_t pairs,
+                                           float* dw) {
     __m512 sum[kCount];
 #pragma GCC unroll 32
     for (int64_t i = 0; i < kCount; ++i)
@@ -233,8 +235,8 @@ struct Passes {
   }
 
   // dx += sum of g * w over the channels of a window with a gradient at `position`.
-  ASSAY_SHORT static void AddData(const SegmentSteps& steps, const Bfloat16* w, const Lists& lists,
-                                  int64_t position, float* dx) {
+  ASSAY_AVX512_BF16 static void AddData(const SegmentSteps& steps, const Bfloat16* w,
+                                        const Lists& lists, int64_t position, float* dx) {
     __m512 sum[kCount];
 #pragma GCC unroll 32
     for (int64_t i = 0; i < kCount; ++i)
@@ -251,7 +253,7 @@ struct Passes {
   }
 
   // dw and dbias of some channels.
-  static void WeightsOfChannels(const ShortSparseBackward& plan, const Bfloat16* x,
+  static void WeightsOfChannels(const Bf16SparseBackward& plan, const Bfloat16* x,
                                 const PooledGradient& pooled, Channels channels, float* dw,
                                 float* dbias) {
     const PaddedInput& in = plan.input();
@@ -262,7 +264,7 @@ struct Passes {
     double bias_sums[kSlice] = {};
     std::fill(dw + channels.first * size, dw + channels.last * size, 0.0F);
     for (int64_t window = 0; window < end; window += kWindows) {
-      const Windows<kWindows> windows(in, in.short_sample_stride(), window, end);
+      const Windows<kWindows> windows(in, in.bf16_sample_stride(), window, end);
       const int64_t pairs = (windows.count + 1) / 2;
       for (int64_t channel = channels.first; channel < channels.last; channel += kGroup) {
         Group group;
@@ -281,7 +283,7 @@ struct Passes {
   }
 
   // Adds some windows, sorted, to dx.
-  static void AddListed(const ShortSparseBackward& plan, const Bfloat16* w,
+  static void AddListed(const Bf16SparseBackward& plan, const Bfloat16* w,
                         const Windows<kListed>& windows, const Lists* lists, float* dx) {
     const SegmentSteps steps = StepsOf(plan.input());
     const std::array<int32_t, kPositions> positions = PositionOffsets(plan.input());
@@ -295,7 +297,7 @@ struct Passes {
   }
 
   // Adds the windows [first, end) to dx.
-  static void DataOfWindows(const ShortSparseBackward& plan, const Bfloat16* w,
+  static void DataOfWindows(const Bf16SparseBackward& plan, const Bfloat16* w,
                             const PooledGradient& pooled, int64_t first, int64_t end, float* dx) {
     const PaddedInput& in = plan.input();
     const int64_t out = in.conv.out_channels;
@@ -323,7 +325,7 @@ int64_t UnitsOfSample(const ConvShape& conv) {
 
 }  // namespace
 
-struct ShortSparseBackward::Loops {
+struct Bf16SparseBackward::Loops {
   decltype(&Passes<3, 9, 1>::WeightsOfChannels) weights;
   decltype(&Passes<3, 9, 1>::DataOfWindows) data;
 
@@ -334,28 +336,28 @@ struct ShortSparseBackward::Loops {
   }
 };
 
-bool ShortSparseBackward::CanDo(const ConvShape& conv) {
+bool Bf16SparseBackward::CanDo(const ConvShape& conv) {
   const PaddedInput input(conv);
   const int64_t weights =
       conv.out_channels * conv.kernel * conv.kernel * (conv.kernel * conv.in_channels + kLanes);
   return SparseBackward::CanDo(conv) && LoopsFor<Loops>(conv) != nullptr &&
          weights <= std::numeric_limits<int32_t>::max() &&
-         input.short_bytes() / sizeof(Bfloat16) <= std::numeric_limits<int32_t>::max();
+         input.bf16_bytes() / sizeof(Bfloat16) <= std::numeric_limits<int32_t>::max();
 }
 
-ShortSparseBackward::ShortSparseBackward(const ConvShape& conv)
+Bf16SparseBackward::Bf16SparseBackward(const ConvShape& conv)
     : input_(conv),
       segment_vectors_((conv.kernel * conv.in_channels + kLanes - 1) / kLanes),
       loops_(LoopsFor<Loops>(conv)) {
   CHECK(CanDo(conv));
 }
 
-size_t ShortSparseBackward::weight_count() const {
+size_t Bf16SparseBackward::weight_count() const {
   const ConvShape& conv = input_.conv;
   return static_cast<size_t>(conv.out_channels * conv.kernel * conv.kernel * segment_stride());
 }
 
-void ShortSparseBackward::Pack(const float* w, Bfloat16* packed) const {
+void Bf16SparseBackward::Pack(const float* w, Bfloat16* packed) const {
   const ConvShape& conv = input_.conv;
   ShuffledPacking{.segments = conv.kernel * conv.kernel,
                   .columns = conv.kernel * conv.in_channels,
@@ -364,16 +366,16 @@ void ShortSparseBackward::Pack(const float* w, Bfloat16* packed) const {
       .Run(w, packed);
 }
 
-void ShortSparseBackward::Weights(const Bfloat16* x, const PooledGradient& gradient, float* dw,
-                                  float* dbias) const {
+void Bf16SparseBackward::Weights(const Bfloat16* x, const PooledGradient& gradient, float* dw,
+                                 float* dbias) const {
   const int64_t out = input_.conv.out_channels;
 #pragma omp parallel for schedule(static)
   for (int64_t first = 0; first < out; first += kSlice)
     loops_->weights(*this, x, gradient, {first, std::min(out, first + kSlice)}, dw, dbias);
 }
 
-void ShortSparseBackward::Data(const Bfloat16* packed, const PooledGradient& gradient,
-                               float* dx) const {
+void Bf16SparseBackward::Data(const Bfloat16* packed, const PooledGradient& gradient,
+                              float* dx) const {
   const ConvShape& conv = input_.conv;
   const int64_t size = conv.batch * input_.sample_stride(), units = UnitsOfSample(conv);
   const int64_t windows = WindowsPerSample(conv) / units;

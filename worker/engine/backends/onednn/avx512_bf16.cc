@@ -1,4 +1,4 @@
-#include "worker/engine/backends/onednn/short_numbers.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
 
 #include <immintrin.h>
 
@@ -16,7 +16,7 @@ bool HasInstructions() {
 #endif
 }
 
-ASSAY_SHORT void ShortenVectors(const float* from, size_t count, Bfloat16* to) {
+ASSAY_AVX512_BF16 void CastVectors(const float* from, size_t count, Bfloat16* to) {
   for (size_t i = 0; i < count; i += 16) {
     const __m256bh rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(from + i));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), reinterpret_cast<__m256i>(rounded));
@@ -25,7 +25,7 @@ ASSAY_SHORT void ShortenVectors(const float* from, size_t count, Bfloat16* to) {
 
 }  // namespace
 
-absl::Status NeedShortNumbers() {
+absl::Status RequireAvx512Bf16() {
   if (!HasInstructions())
     return absl::UnavailableError(
         "backend onednn-bf16 needs a CPU that multiplies bfloat16 (AVX512_BF16), and this one "
@@ -39,9 +39,9 @@ absl::Status NeedShortNumbers() {
   return absl::OkStatus();
 }
 
-void Shorten(std::span<const float> from, Bfloat16* to) {
+void CastToBf16(std::span<const float> from, Bfloat16* to) {
   const size_t whole = from.size() / 16 * 16;
-  ShortenVectors(from.data(), whole, to);
+  CastVectors(from.data(), whole, to);
   for (size_t i = whole; i < from.size(); ++i)
     to[i] = Bfloat16(from[i]);
 }

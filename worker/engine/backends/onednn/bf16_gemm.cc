@@ -1,4 +1,4 @@
-#include "worker/engine/backends/onednn/short_gemm.h"
+#include "worker/engine/backends/onednn/bf16_gemm.h"
 
 #include <span>
 #include <utility>
@@ -24,7 +24,7 @@ std::span<const float> Numbers(const float* data, int64_t count) {
 
 }  // namespace
 
-ShortGemm::Plan* ShortGemm::PlanOf(const Gemm& g) {
+Bf16Gemm::Plan* Bf16Gemm::PlanOf(const Gemm& g) {
   const Key key = {g.transpose_a, g.transpose_b, g.m, g.n, g.k};
   const auto found = plans_.find(key);
   if (found != plans_.end()) return &found->second;
@@ -37,7 +37,7 @@ ShortGemm::Plan* ShortGemm::PlanOf(const Gemm& g) {
   return &plans_.emplace(key, std::move(plan)).first->second;
 }
 
-void ShortGemm::Run(const Gemm& product, const float* a, const float* b, float* c) {
+void Bf16Gemm::Run(const Gemm& product, const float* a, const float* b, float* c) {
   MustOnednn("matrix product in bfloat16", [&] {
     Plan* const plan = PlanOf(product);
     plan->a.set_data_handle(staging_->Rounded(0, Numbers(a, product.m * product.k)));
@@ -48,7 +48,7 @@ void ShortGemm::Run(const Gemm& product, const float* a, const float* b, float* 
   });
 }
 
-void RunProduct(const Gemm& product, ShortProducts* products, const Tensor& a, const Tensor& b,
+void RunProduct(const Gemm& product, Bf16Products* products, const Tensor& a, const Tensor& b,
                 const Tensor& c) {
   if (products == nullptr)
     product.Run(a.As<float>(), b.As<float>(), c.As<float>());

@@ -1,4 +1,4 @@
-#include "worker/engine/backends/onednn/short_conv_pool.h"
+#include "worker/engine/backends/onednn/bf16_conv_pool.h"
 
 #include <algorithm>
 #include <span>
@@ -27,10 +27,10 @@ ConvShape Paired(ConvShape conv) {
 }
 
 // w: (taps, in, out) -> (taps, pairs, out)
-std::vector<ShortPair> PairWeights(const ConvShape& conv, std::span<const float> w) {
+std::vector<Bf16Pair> PairWeights(const ConvShape& conv, std::span<const float> w) {
   const int64_t in = conv.in_channels, out = conv.out_channels;
   const int64_t taps = conv.kernel * conv.kernel * conv.kernel;
-  std::vector<ShortPair> pairs;
+  std::vector<Bf16Pair> pairs;
   pairs.reserve(static_cast<size_t>(taps * ((in + 1) / 2) * out));
   for (int64_t tap = 0; tap < taps; ++tap)
     for (int64_t c = 0; c < in; c += 2)
@@ -43,25 +43,25 @@ std::vector<ShortPair> PairWeights(const ConvShape& conv, std::span<const float>
 
 }  // namespace
 
-bool ShortConvPool::CanDo(const ConvPoolShape& shape) {
-  return ShortSparseBackward::CanDo(shape.conv);
+bool Bf16ConvPool::CanDo(const ConvPoolShape& shape) {
+  return Bf16SparseBackward::CanDo(shape.conv);
 }
 
-absl::StatusOr<std::unique_ptr<ShortConvPool>> ShortConvPool::Make(const ConvPoolShape& shape,
-                                                                   const dnnl::engine& engine,
-                                                                   const dnnl::stream& stream,
-                                                                   ShortStaging* staging) {
-  std::unique_ptr<ShortConvPool> block;
+absl::StatusOr<std::unique_ptr<Bf16ConvPool>> Bf16ConvPool::Make(const ConvPoolShape& shape,
+                                                                 const dnnl::engine& engine,
+                                                                 const dnnl::stream& stream,
+                                                                 Bf16Staging* staging) {
+  std::unique_ptr<Bf16ConvPool> block;
   RETURN_IF_ERROR(CatchOnednn("sparse convolution in bfloat16",
-                              [&] { block.reset(new ShortConvPool(shape, engine, stream)); }));
+                              [&] { block.reset(new Bf16ConvPool(shape, engine, stream)); }));
   if (!CanFuseForward(shape.conv)) {
     ASSIGN_OR_RETURN(block->forward_, OnednnConvolution::Make(shape.conv, engine, stream, staging));
   }
   return block;
 }
 
-ShortConvPool::ShortConvPool(const ConvPoolShape& shape, const dnnl::engine& engine,
-                             const dnnl::stream& stream)
+Bf16ConvPool::Bf16ConvPool(const ConvPoolShape& shape, const dnnl::engine& engine,
+                           const dnnl::stream& stream)
     : shape_(shape),
       stream_(stream),
       backward_(shape.conv),
@@ -79,23 +79,23 @@ ShortConvPool::ShortConvPool(const ConvPoolShape& shape, const dnnl::engine& eng
   unpack_ = dnnl::reorder({engine, packed, engine, plain});
 }
 
-size_t ShortConvPool::short_input_bytes() const {
-  return (backward_.input().short_bytes() + kCacheLine - 1) / kCacheLine * kCacheLine;
+size_t Bf16ConvPool::bf16_input_bytes() const {
+  return (backward_.input().bf16_bytes() + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
 
-size_t ShortConvPool::scratch_bytes() const {
+size_t Bf16ConvPool::scratch_bytes() const {
   const size_t unpooled = static_cast<size_t>(shape_.conv.y().elements()) * sizeof(float);
   const size_t forward = forward_ == nullptr ? planes_.bytes() : unpooled;
   const size_t dx = shape_.wants_dx ? backward_.input().bytes() : 0;
-  return std::max(forward, short_input_bytes() + dx);
+  return std::max(forward, bf16_input_bytes() + dx);
 }
 
-void ShortConvPool::WeightsChanged() {
+void Bf16ConvPool::WeightsChanged() {
   is_packed_ = is_paired_ = false;
   if (forward_ != nullptr) forward_->WeightsChanged();
 }
 
-void ShortConvPool::Forward(const ConvPoolTensors& t) {
+void Bf16ConvPool::Forward(const ConvPoolTensors& t) {
   CHECK(t.x.shape == shape_.conv.x() && t.w.shape == shape_.conv.w() && t.y.shape == shape_.y());
   if (forward_ == nullptr) return ForwardFused(t);
   const Tensor unpooled = {t.scratch, shape_.conv.y(), DType::kFloat32};
@@ -104,27 +104,27 @@ void ShortConvPool::Forward(const ConvPoolTensors& t) {
                     static_cast<float>(shape_.slope), t.y.As<float>(), t.code.As<uint8_t>());
 }
 
-void ShortConvPool::ForwardFused(const ConvPoolTensors& t) {
+void Bf16ConvPool::ForwardFused(const ConvPoolTensors& t) {
   if (!is_paired_) pairs_ = PairWeights(shape_.conv, t.w.Span<float>());
   is_paired_ = true;
-  auto* const planar = static_cast<ShortPair*>(t.scratch);
+  auto* const planar = static_cast<Bf16Pair*>(t.scratch);
   PadPairs(planes_, shape_.conv.in_channels, t.x.As<float>(), planar);
-  RunFusedForward(planes_, FusedForward<ShortPair>{.planar = planar,
-                                                   .w = pairs_.data(),
-                                                   .bias = t.bias.As<float>(),
-                                                   .slope = static_cast<float>(shape_.slope),
-                                                   .y = t.y.As<float>(),
-                                                   .code = t.code.As<uint8_t>()});
+  RunFusedForward(planes_, FusedForward<Bf16Pair>{.planar = planar,
+                                                  .w = pairs_.data(),
+                                                  .bias = t.bias.As<float>(),
+                                                  .slope = static_cast<float>(shape_.slope),
+                                                  .y = t.y.As<float>(),
+                                                  .code = t.code.As<uint8_t>()});
 }
 
-void ShortConvPool::Backward(const ConvPoolTensors& t, const Tensor& dy,
-                             const ConvPoolGradients& gradients) {
+void Bf16ConvPool::Backward(const ConvPoolTensors& t, const Tensor& dy,
+                            const ConvPoolGradients& gradients) {
   CHECK(dy.shape == shape_.y() && gradients.dw.shape == shape_.conv.w());
   const PaddedInput& input = backward_.input();
   const PooledGradient pooled = {dy.As<float>(), t.code.As<uint8_t>(),
                                  static_cast<float>(shape_.slope)};
   auto* const x = static_cast<Bfloat16*>(t.scratch);
-  PadInterleavedShort(input, t.x.As<float>(), x);
+  PadInterleavedBf16(input, t.x.As<float>(), x);
   backward_.Weights(x, pooled, gradients_.data(), gradients.dbias.As<float>());
   MustOnednn("unpack weight gradients", [&] {
     plain_.set_data_handle(gradients.dw.As<float>());
@@ -136,7 +136,7 @@ void ShortConvPool::Backward(const ConvPoolTensors& t, const Tensor& dy,
   if (!is_packed_) backward_.Pack(t.w.As<float>(), packed);
   is_packed_ = true;
   auto* const dx =
-      reinterpret_cast<float*>(static_cast<std::byte*>(t.scratch) + short_input_bytes());
+      reinterpret_cast<float*>(static_cast<std::byte*>(t.scratch) + bf16_input_bytes());
   backward_.Data(packed, pooled, dx);
   CropInterleaved(input, dx, gradients.dx.As<float>());
 }

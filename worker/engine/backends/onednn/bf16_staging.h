@@ -1,7 +1,7 @@
 // Rounded copies of tensors that oneDNN multiplies in bfloat16.
 
-#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_STAGING_H_
-#define WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_STAGING_H_
+#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_BF16_STAGING_H_
+#define WORKER_ENGINE_BACKENDS_ONEDNN_BF16_STAGING_H_
 
 #include <array>
 #include <cstddef>
@@ -15,9 +15,9 @@ namespace assay {
 
 // Memory for the rounded copies of what one operation reads. Grows when asked for more; holds
 // nothing between operations, so all of a backend's share one. Not thread-safe.
-class ShortStaging {
+class Bf16Staging {
  public:
-  explicit ShortStaging(const dnnl::engine& engine) : engine_(engine) {}
+  explicit Bf16Staging(const dnnl::engine& engine) : engine_(engine) {}
 
   // Makes room for `count` numbers at each of the places. Throws dnnl::error without memory.
   void Reserve(size_t place, int64_t count);
@@ -36,4 +36,4 @@ class ShortStaging {
 
 }  // namespace assay
 
-#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_STAGING_H_
+#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_BF16_STAGING_H_

@@ -22,7 +22,7 @@ namespace {
 using testing::IsOk;
 
 constexpr char kFloat[] = "onednn";
-constexpr char kShort[] = "onednn-bf16";
+constexpr char kBf16[] = "onednn-bf16";
 constexpr int64_t kBatch = 4;
 
 struct HostBatch {
@@ -61,10 +61,10 @@ HostBatch DrawBatch(uint32_t salt) {
   return batch;
 }
 
-class ShortTrainingTest : public ::testing::Test {
+class Bf16TrainingTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto backend = MakeBackend(kShort);
+    const auto backend = MakeBackend(kBf16);
     if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
     for (uint32_t i = 0; i < 12; ++i)
       batches_.push_back(DrawBatch(i));
@@ -133,12 +133,12 @@ void ExpectSameDirection(const Model& model, const FirstStep& actual, const Firs
 // another way: in sums of terms of either sign, sqrt(2 * 0.01) = 14 % of the norm, most in the
 // first layers, which five poolings precede on the way back. Blocks by themselves are held to far
 // closer tolerances in engine/conformance_test.cc.
-TEST_F(ShortTrainingTest, CosmoflowsGradientsAreThoseOfFloatWithinAQuarter) {
+TEST_F(Bf16TrainingTest, CosmoflowsGradientsAreThoseOfFloatWithinAQuarter) {
   for (const int64_t kernel : {2, 3}) {
     SCOPED_TRACE(kernel);
     ModelSpec spec = Cosmoflow(1);
     spec.cosmoflow.kernel = kernel;
-    const auto model = Make(kShort, spec), oracle = Make("reference", spec);
+    const auto model = Make(kBf16, spec), oracle = Make("reference", spec);
 
     const FirstStep actual = RunFirstStep(model.get(), batches_[0].view());
     const FirstStep expected = RunFirstStep(oracle.get(), batches_[0].view());
@@ -148,17 +148,17 @@ TEST_F(ShortTrainingTest, CosmoflowsGradientsAreThoseOfFloatWithinAQuarter) {
   }
 }
 
-TEST_F(ShortTrainingTest, RepeatsItselfBitByBitWithTheSameSeed) {
-  const auto first = Make(kShort, Cosmoflow(5)), second = Make(kShort, Cosmoflow(5));
+TEST_F(Bf16TrainingTest, RepeatsItselfBitByBitWithTheSameSeed) {
+  const auto first = Make(kBf16, Cosmoflow(5)), second = Make(kBf16, Cosmoflow(5));
 
   EXPECT_EQ(Train(first.get(), 5), Train(second.get(), 5));
   EXPECT_TRUE(std::ranges::equal(first->parameters(), second->parameters()));
 }
 
-TEST_F(ShortTrainingTest, ReachesTheQualityOfFloatWithinTheSpreadOfSeeds) {
-  std::vector<double> floats, shorts;
+TEST_F(Bf16TrainingTest, ReachesTheQualityOfFloatWithinTheSpreadOfSeeds) {
+  std::vector<double> float_errors, bf16_errors;
   for (const uint64_t seed : {1U, 2U, 3U}) {
-    for (const char* backend : {kFloat, kShort}) {
+    for (const char* backend : {kFloat, kBf16}) {
       const auto model = Make(backend, Cosmoflow(seed));
       const double before = Error(model.get());
       const std::vector<float> losses = Train(model.get(), 160);
@@ -167,15 +167,15 @@ TEST_F(ShortTrainingTest, ReachesTheQualityOfFloatWithinTheSpreadOfSeeds) {
       EXPECT_TRUE(std::ranges::all_of(losses, [](float loss) { return std::isfinite(loss); }));
       EXPECT_TRUE(std::ranges::all_of(model->parameters(),
                                       [](float value) { return std::isfinite(value); }));
-      (backend == kFloat ? floats : shorts).push_back(error);
+      (backend == kFloat ? float_errors : bf16_errors).push_back(error);
     }
   }
-  const auto [best, worst] = std::ranges::minmax(floats);
-  const double mean = (shorts[0] + shorts[1] + shorts[2]) / 3;
+  const auto [best, worst] = std::ranges::minmax(float_errors);
+  const double mean = (bf16_errors[0] + bf16_errors[1] + bf16_errors[2]) / 3;
   EXPECT_LE(mean, worst + (worst - best));
 }
 
-TEST_F(ShortTrainingTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
+TEST_F(Bf16TrainingTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
   const DeepcamSpec deepcam = {
       .batch = 2, .height = 32, .width = 48, .base_filters = 4, .middle_blocks = 1};
   const Stream stream(3, Purpose::kTest);
@@ -190,7 +190,7 @@ TEST_F(ShortTrainingTest, DeepcamsLossIsThatOfFloatAndFallsAsFast) {
   std::vector<float> losses[2];
   for (size_t i = 0; i < 2; ++i) {
     const auto model =
-        Make(i == 0 ? kFloat : kShort,
+        Make(i == 0 ? kFloat : kBf16,
              {.name = "deepcam",
               .deepcam = deepcam,
               .options = {.seed = 5, .optimizer = {.kind = OptimizerOptions::Kind::kAdam}}});

@@ -4,8 +4,8 @@
 // loops want, so rounding costs no pass over memory of its own except before oneDNN's forward
 // kernels. Bias, activation and pooling see the float32 sums.
 
-#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_CONV_POOL_H_
-#define WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_CONV_POOL_H_
+#ifndef WORKER_ENGINE_BACKENDS_ONEDNN_BF16_CONV_POOL_H_
+#define WORKER_ENGINE_BACKENDS_ONEDNN_BF16_CONV_POOL_H_
 
 #include <cstddef>
 #include <memory>
@@ -14,26 +14,26 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/backend.h"
+#include "worker/engine/backends/onednn/avx512_bf16.h"
+#include "worker/engine/backends/onednn/bf16_sparse_backward.h"
+#include "worker/engine/backends/onednn/bf16_staging.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/padded_input.h"
-#include "worker/engine/backends/onednn/short_numbers.h"
-#include "worker/engine/backends/onednn/short_sparse_backward.h"
-#include "worker/engine/backends/onednn/short_staging.h"
 #include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace assay {
 
-class ShortConvPool : public ConvPool {
+class Bf16ConvPool : public ConvPool {
  public:
   // Whether the loops can do `shape`.
   static bool CanDo(const ConvPoolShape& shape);
 
   // For shapes that it CanDo. `staging` must outlive it. RESOURCE_EXHAUSTED: no memory.
-  static absl::StatusOr<std::unique_ptr<ShortConvPool>> Make(const ConvPoolShape& shape,
-                                                             const dnnl::engine& engine,
-                                                             const dnnl::stream& stream,
-                                                             ShortStaging* staging);
+  static absl::StatusOr<std::unique_ptr<Bf16ConvPool>> Make(const ConvPoolShape& shape,
+                                                            const dnnl::engine& engine,
+                                                            const dnnl::stream& stream,
+                                                            Bf16Staging* staging);
 
   size_t scratch_bytes() const override;
   void WeightsChanged() override;
@@ -42,19 +42,19 @@ class ShortConvPool : public ConvPool {
                 const ConvPoolGradients& gradients) override;
 
  private:
-  ShortConvPool(const ConvPoolShape& shape, const dnnl::engine& engine, const dnnl::stream& stream);
+  Bf16ConvPool(const ConvPoolShape& shape, const dnnl::engine& engine, const dnnl::stream& stream);
   void ForwardFused(const ConvPoolTensors& tensors);
-  size_t short_input_bytes() const;  // to a whole cache line
+  size_t bf16_input_bytes() const;  // to a whole cache line
 
   const ConvPoolShape shape_;
   dnnl::stream stream_;
-  const ShortSparseBackward backward_;
+  const Bf16SparseBackward backward_;
   // Fused: what the planes of pairs are, and the weights in their order, (k, k, k, pairs, out).
   const PaddedInput planes_;
-  std::vector<ShortPair> pairs_;
+  std::vector<Bf16Pair> pairs_;
   bool is_paired_ = false;
   std::unique_ptr<OnednnConvolution> forward_;  // null if the forward pass is fused
-  // As ShortSparseBackward wants them: weights (in memory for half as many floats) and gradients.
+  // As Bf16SparseBackward wants them: weights (in memory for half as many floats) and gradients.
   AlignedFloats weights_, gradients_;
   bool is_packed_ = false;
   dnnl::memory packed_gradients_, plain_;
@@ -63,4 +63,4 @@ class ShortConvPool : public ConvPool {
 
 }  // namespace assay
 
-#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_SHORT_CONV_POOL_H_
+#endif  // WORKER_ENGINE_BACKENDS_ONEDNN_BF16_CONV_POOL_H_
