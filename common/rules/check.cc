@@ -21,7 +21,7 @@ namespace assay::rules {
 namespace {
 
 constexpr int kParseErrorsShown = 20;  // further ones are only counted
-constexpr int kUnheardMax = 100;       // of a config; further ones come with Finish
+constexpr int kPendingMax = 100;       // of a config; further ones come with Finish
 
 // How the reference fails to open a config that does not exist.
 absl::string_view OpenException(absl::string_view file_name) {
@@ -58,7 +58,7 @@ class LiveChecker::Engine {
     const int config_count = static_cast<int>(rules->data().configs.size());
     for (int config = 0; config < config_count; ++config)
       runs_.emplace_back(rules, config);
-    unheard_.resize(runs_.size());
+    pending_.resize(runs_.size());
     active_.push_back(0);
   }
 
@@ -79,15 +79,15 @@ class LiveChecker::Engine {
   bool IsActive(int config) const;
   bool IsOverruled(int config, const std::string& key) const;
   std::vector<Finding> ParseFindings() const;
-  std::vector<Finding> WalkQueue(CheckOptions options, std::vector<Finding> for_good) const;
+  std::vector<Finding> WalkQueue(CheckOptions options, std::vector<Finding> final_findings) const;
   static void Merge(const ConfigRun::Outcome& outcome, CheckOptions options, ByKey* by_key,
-                    ByKey* warnings, std::vector<Finding>* for_good);
+                    ByKey* warnings, std::vector<Finding>* final_findings);
 
   const RuleSet* rules_;
   FactCollector facts_;
   std::vector<ConfigRun> runs_;                // by config
   std::vector<int> active_;                    // configs asked for so far, in that order
-  std::vector<std::vector<Finding>> unheard_;  // by config: what it said before it was asked for
+  std::vector<std::vector<Finding>> pending_;  // by config: findings of configs not asked for yet
   int64_t line_number_ = 0;
   int64_t record_count_ = 0;
   int64_t parse_error_count_ = 0;
@@ -162,10 +162,10 @@ void LiveChecker::Engine::Feed(int config, const Record& record, std::vector<Fin
   if (is_active) {
     Report(config, std::move(violated), found);
   } else {
-    std::vector<Finding>& unheard = unheard_[static_cast<size_t>(config)];
-    const auto room = static_cast<size_t>(kUnheardMax) - unheard.size();
+    std::vector<Finding>& pending = pending_[static_cast<size_t>(config)];
+    const auto room = static_cast<size_t>(kPendingMax) - pending.size();
     violated.resize(std::min(violated.size(), room));
-    std::move(violated.begin(), violated.end(), std::back_inserter(unheard));
+    std::move(violated.begin(), violated.end(), std::back_inserter(pending));
   }
   // A name that is asked for again moves to the end, so new ones only add.
   if (!is_active || run.enqueued().size() == enqueued_before) return;
@@ -201,8 +201,8 @@ void LiveChecker::Engine::Activate(const std::string& name, std::vector<Finding>
   }
   if (IsActive(config)) return;
   active_.push_back(config);
-  Report(config, std::move(unheard_[static_cast<size_t>(config)]), found);
-  unheard_[static_cast<size_t>(config)].clear();
+  Report(config, std::move(pending_[static_cast<size_t>(config)]), found);
+  pending_[static_cast<size_t>(config)].clear();
   const std::vector<std::string> names = runs_[static_cast<size_t>(config)].enqueued();
   for (const std::string& next : names)
     Activate(next, found);
@@ -226,19 +226,21 @@ std::vector<Finding> LiveChecker::Engine::ParseFindings() const {
 }
 
 void LiveChecker::Engine::Merge(const ConfigRun::Outcome& outcome, CheckOptions options,
-                                ByKey* by_key, ByKey* warnings, std::vector<Finding>* for_good) {
+                                ByKey* by_key, ByKey* warnings,
+                                std::vector<Finding>* final_findings) {
   for (const Finding& finding : outcome.by_key)
     by_key->insert_or_assign(finding.key, finding);
   for (Finding finding : outcome.warnings) {
     if (options.warnings_are_errors) finding.severity = Severity::kError;
     (options.warnings_are_errors ? by_key : warnings)->insert_or_assign(finding.key, finding);
   }
-  for_good->insert(for_good->end(), outcome.for_good.begin(), outcome.for_good.end());
+  final_findings->insert(final_findings->end(), outcome.final_findings.begin(),
+                         outcome.final_findings.end());
 }
 
 // Section 2.2: configs in queue order; each first forgives what earlier ones said of its keys.
 std::vector<Finding> LiveChecker::Engine::WalkQueue(CheckOptions options,
-                                                    std::vector<Finding> for_good) const {
+                                                    std::vector<Finding> final_findings) const {
   ByKey by_key, warnings;
   std::deque<std::string> queue = {rules_->data().configs[0].name};
   std::string previous;
@@ -249,7 +251,7 @@ std::vector<Finding> LiveChecker::Engine::WalkQueue(CheckOptions options,
     const int config = rules_->ConfigNumber(queue.front());
     if (config < 0) {
       const std::vector<Finding> missing = MissingConfig(queue.front());
-      for_good.insert(for_good.end(), missing.begin(), missing.end());
+      final_findings.insert(final_findings.end(), missing.begin(), missing.end());
       has_died = true;
       break;
     }
@@ -260,19 +262,19 @@ std::vector<Finding> LiveChecker::Engine::WalkQueue(CheckOptions options,
     }
     const ConfigRun& run = runs_[static_cast<size_t>(config)];
     const ConfigRun::Outcome outcome = run.Finish();
-    Merge(outcome, options, &by_key, &warnings, &for_good);
+    Merge(outcome, options, &by_key, &warnings, &final_findings);
     has_died = outcome.crashed;
     if (has_died) break;
     queue.insert(queue.end(), run.enqueued().begin(), run.enqueued().end());
   }
   for (const auto& [key, finding] : by_key)
-    for_good.push_back(finding);
-  std::stable_sort(for_good.begin(), for_good.end(),
+    final_findings.push_back(finding);
+  std::stable_sort(final_findings.begin(), final_findings.end(),
                    [](const Finding& a, const Finding& b) { return a.line < b.line; });
-  if (has_died) return for_good;  // the reference shows no warnings then
+  if (has_died) return final_findings;  // the reference shows no warnings then
   for (const auto& [key, finding] : warnings)
-    for_good.push_back(finding);
-  return for_good;
+    final_findings.push_back(finding);
+  return final_findings;
 }
 
 CheckResult LiveChecker::Engine::Finish(CheckOptions options) const {

@@ -207,7 +207,8 @@ void ConfigRun::FinishAlternatives(const KeyRule& rule, Outcome* outcome) const 
   finding.error_class = absl::StrCat("missing_alternative:", absl::StrJoin(names, "|"));
   finding.expected = absl::StrCat("at least one of ", absl::StrJoin(names, ", "));
   finding.found = "none";
-  if (!HasRepeats(outcome->for_good, finding)) outcome->for_good.push_back(std::move(finding));
+  if (!HasRepeats(outcome->final_findings, finding))
+    outcome->final_findings.push_back(std::move(finding));
 }
 
 void ConfigRun::FinishRule(const KeyRule& rule, const KeyState& state, Outcome* outcome) const {
@@ -239,7 +240,7 @@ ConfigRun::Outcome ConfigRun::Finish() const {
     for (const KeyState& state : keys_) {
       if (state.failure) outcome.by_key.push_back(*state.failure);
     }
-    outcome.for_good.push_back(*crash_);
+    outcome.final_findings.push_back(*crash_);
     outcome.crashed = true;
     return outcome;
   }
@@ -254,7 +255,7 @@ ConfigRun::Outcome ConfigRun::Finish() const {
     finding.expected = absl::StrCat("a line with a value of ", DescribeAll(rule.some_line));
     finding.found =
         absl::StrCat("none of ", state.count, " lines; the last is ", Shown(state.last));
-    outcome.for_good.push_back(std::move(finding));
+    outcome.final_findings.push_back(std::move(finding));
   }
   return outcome;
 }

@@ -24,10 +24,10 @@ class ConfigRun {
 
   // What the config says of the records so far.
   struct Outcome {
-    std::vector<Finding> by_key;    // at most one per key; a later config may replace them
-    std::vector<Finding> for_good;  // stay whatever comes
-    std::vector<Finding> warnings;  // at most one per key
-    bool crashed = false;           // the reference tool died; nothing after counts
+    std::vector<Finding> by_key;          // at most one per key; a later config may replace them
+    std::vector<Finding> final_findings;  // no later config replaces them
+    std::vector<Finding> warnings;        // at most one per key
+    bool crashed = false;                 // the reference tool died; nothing after counts
   };
   Outcome Finish() const;
 
