@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace assay::rules {
 namespace {
+
+constexpr absl::string_view kV07 = "hpc-0.7.0";
 
 struct Ranked {
   double minutes = 0;
@@ -82,8 +85,18 @@ TimeToSolution OlympicScoreV07(std::span<const RunScore> runs) {
 }
 
 TimeToSolution Score(const RuleSet& rules, std::span<const RunScore> runs) {
-  if (rules.name() == "hpc-0.7.0") return OlympicScoreV07(runs);
+  if (rules.name() == kV07) return OlympicScoreV07(runs);
   return OlympicScore(runs, rules.data().failed_runs_allowed);
+}
+
+std::string DescribeScore(const RuleSet& rules, const TimeToSolution& score, int runs) {
+  const std::string mean = absl::StrCat("olympic mean of ", runs, " runs: ");
+  if (score.dropped == 0) return absl::StrCat(mean, "best and worst dropped, all converged");
+  const absl::string_view why =
+      rules.name() == kV07 ? "has no time to solution" : "failed the check";
+  if (score.dropped == 1)
+    return absl::StrCat(mean, "best dropped, and as the worst the one that ", why);
+  return absl::StrCat(mean, "best dropped, and the ", score.dropped, " that failed the check");
 }
 
 }  // namespace assay::rules

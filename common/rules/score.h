@@ -43,6 +43,10 @@ TimeToSolution OlympicScoreV07(std::span<const RunScore> runs);
 // Either, by round: OlympicScoreV07 for hpc-0.7.0, else OlympicScore.
 TimeToSolution Score(const RuleSet& rules, std::span<const RunScore> runs);
 
+// How `score`, which has minutes, came about, in words: "olympic mean of 5 runs: best and worst
+// dropped, all converged". `runs`: how many it was computed from.
+std::string DescribeScore(const RuleSet& rules, const TimeToSolution& score, int runs);
+
 }  // namespace assay::rules
 
 #endif  // COMMON_RULES_SCORE_H_

@@ -360,9 +360,8 @@ class RoundBook final : public RuleBook {
       verdict.reason = result.reason;
       return verdict;
     }
-    verdict.reason = absl::StrFormat(
-        "%.3f minutes to solution: olympic mean of %d of %d runs, %d of them without result",
-        *result.minutes, result.counted.size(), runs.size(), result.dropped);
+    verdict.reason = absl::StrFormat("%.3f minutes to solution: %s", *result.minutes,
+                                     rules::DescribeScore(round, result, window.size));
     if (!window.explanation.empty()) absl::StrAppend(&verdict.reason, "; ", window.explanation);
     return verdict;
   }

@@ -86,6 +86,27 @@ TEST(OlympicScoreV07Test, ARunWithoutStopRanksLast) {
             std::nullopt);
 }
 
+// Goal: the sentence is true in every case. In the round v0.7 a run may fail the check and still
+// count.
+TEST(DescribeScoreTest, SaysWhichRunsWereDroppedAndWhy) {
+  const RuleSet& v07 = *FindRuleSet("hpc-0.7.0");
+  const RuleSet& v1 = *FindRuleSet("1.0.0");
+  const std::vector<RunScore> good = {Good(1), Good(2), Good(3)};
+  const std::vector<RunScore> one_missed = {Good(1), Good(2), Missed(3)};
+  const std::vector<RunScore> two_missed = {Good(1), Good(2), Missed(3), Missed(4)};
+  const std::string all = "olympic mean of 3 runs: best and worst dropped, all converged";
+
+  EXPECT_EQ(DescribeScore(v1, Score(v1, good), 3), all);
+  EXPECT_EQ(DescribeScore(v07, Score(v07, good), 3), all);
+  EXPECT_EQ(DescribeScore(v1, Score(v1, one_missed), 3),
+            "olympic mean of 3 runs: best dropped, and as the worst the one that failed the check");
+  EXPECT_EQ(DescribeScore(v07, Score(v07, one_missed), 3),
+            "olympic mean of 3 runs: best dropped, and as the worst the one that has no time to "
+            "solution");
+  EXPECT_EQ(DescribeScore(v1, OlympicScore(two_missed, 2), 4),
+            "olympic mean of 4 runs: best dropped, and the 2 that failed the check");
+}
+
 // Checks and scores the result files of a directory.
 TimeToSolution ScoreDirectory(const std::string& directory, const RuleSet& rules) {
   std::vector<RunScore> runs;
