@@ -102,7 +102,8 @@ std::string ProgramHelp(int width) {
   std::vector<Entry> nouns;
   for (const std::string& noun : Nouns())
     nouns.push_back({noun, absl::StrCat(NounSummary(noun), ": ", VerbsOf(noun))});
-  absl::StrAppend(&text, Entries(nouns, width), "\nTopics (assay help TOPIC)\n");
+  absl::StrAppend(&text, Entries(nouns, width),
+                  "\nConcepts that span commands (assay help TOPIC)\n");
   std::vector<Entry> topics;
   for (const HelpTopic& topic : HelpTopics())
     topics.push_back({topic.name, topic.summary});
