@@ -9,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-#include "cli/entry.h"
 #include "cli/export.h"
-#include "cli/ids.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
 #include "common/rules/check.h"
 #include "common/rules/score.h"
 #include "common/status.h"
@@ -66,7 +66,7 @@ const v1::ArtifactRef* LogOf(const v1::Run& run) {
   return found == run.artifacts().end() ? nullptr : &*found;
 }
 
-absl::StatusOr<analysis::Entry> DownloadEntry(const Client& client,
+absl::StatusOr<analysis::Entry> DownloadEntry(const client::Client& client,
                                               const v1::Submission& submission,
                                               const rules::RuleSet& rules) {
   const v1::SubmissionSpec& spec = submission.spec();
@@ -76,7 +76,7 @@ absl::StatusOr<analysis::Entry> DownloadEntry(const Client& client,
                            .division = spec.division(),
                            .is_weak = submission.scaling() == "weak"};
   if (submission.has_score_minutes()) entry.score_minutes = submission.score_minutes();
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, submission.name()));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(client, submission.name()));
   for (const v1::Run& run : runs) {
     const v1::ArtifactRef* artifact = LogOf(run);
     if (artifact == nullptr) continue;
@@ -88,18 +88,18 @@ absl::StatusOr<analysis::Entry> DownloadEntry(const Client& client,
   return entry;
 }
 
-absl::StatusOr<std::vector<v1::Submission>> FindEntries(const Client& client,
+absl::StatusOr<std::vector<v1::Submission>> FindEntries(const client::Client& client,
                                                         const Arguments& arguments) {
   std::vector<v1::Submission> entries;
   for (const std::string& id : arguments.All("ID_OR_DIR")) {
-    ASSIGN_OR_RETURN(v1::Submission entry, GetEntry(client, id));
+    ASSIGN_OR_RETURN(v1::Submission entry, client::GetEntry(client, id));
     entries.push_back(std::move(entry));
   }
   if (!entries.empty()) return entries;
   v1::ListSubmissionsRequest request;
   request.set_round(CanonicalRound(arguments.Get("round")));
   request.set_benchmark(arguments.Get("benchmark"));
-  ASSIGN_OR_RETURN(entries, ListEntries(client, request, kEntriesMax));
+  ASSIGN_OR_RETURN(entries, client::ListEntries(client, request, kEntriesMax));
   std::reverse(entries.begin(), entries.end());  // the oldest first
   return entries;
 }
@@ -118,22 +118,23 @@ absl::StatusOr<RuleSetRef> RulesOf(Context* context, const Arguments& arguments,
 }
 
 absl::StatusOr<AnalysisInput> ReadFromCoordinator(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> found, FindEntries(*client, arguments));
   if (found.empty())
     return absl::NotFoundError("the coordinator has no such entry; 'assay entry list' shows all");
   const std::string round = found.front().spec().round();
   for (const v1::Submission& entry : found)
     if (entry.spec().round() != round)
-      return absl::InvalidArgumentError(absl::StrCat(
-          ShortId(found.front().name()), " is of round ", round, " and ", ShortId(entry.name()),
-          " of ", entry.spec().round(), ": their targets differ; analyze one round at a time"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(client::ShortId(found.front().name()), " is of round ", round, " and ",
+                       client::ShortId(entry.name()), " of ", entry.spec().round(),
+                       ": their targets differ; analyze one round at a time"));
   AnalysisInput input;
   ASSIGN_OR_RETURN(input.rules, RulesOf(context, arguments, round));
   input.is_round_known = arguments.Has("round") || input.rules->name() == round;
   ProgressLine progress(context);
   for (const v1::Submission& submission : found) {
-    progress.Draw(absl::StrCat("reading ", ShortId(submission.name())));
+    progress.Draw(absl::StrCat("reading ", client::ShortId(submission.name())));
     ASSIGN_OR_RETURN(analysis::Entry entry, DownloadEntry(*client, submission, *input.rules));
     input.entries.push_back(analysis::Characterize(std::move(entry)));
   }

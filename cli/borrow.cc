@@ -9,12 +9,12 @@
 #include "absl/time/time.h"
 
 #include "cli/context.h"
-#include "cli/entry.h"
 #include "cli/export.h"
 #include "cli/hyperparameters.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
 #include "cli/rule_sets.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
 #include "common/file.h"
 #include "common/json_reader.h"
 #include "common/rpc/finding_proto.h"
@@ -51,13 +51,13 @@ v1::SubmissionSpec Proposed(const v1::Submission& own, const v1::Submission& len
 Json BorrowingJson(const v1::Submission& own, const v1::Submission& lender,
                    const rules::Hyperparameters& values,
                    const std::vector<rules::Finding>& findings) {
-  Json json = {{"entry", ShortId(own.name())},
-               {"created", TimeText(own.create_time())},
+  Json json = {{"entry", client::ShortId(own.name())},
+               {"created", client::TimeText(own.create_time())},
                {"organization", own.spec().organization()},
-               {"lender", ShortId(lender.name())},
+               {"lender", client::ShortId(lender.name())},
                {"lender_organization", lender.spec().organization()},
                {"lender_system", lender.spec().system()},
-               {"lender_created", TimeText(lender.create_time())}};
+               {"lender_created", client::TimeText(lender.create_time())}};
   json["is_allowed"] = std::none_of(findings.begin(), findings.end(), [](const rules::Finding& f) {
     return f.severity == rules::Severity::kError;
   });
@@ -73,7 +73,7 @@ Json BorrowingJson(const v1::Submission& own, const v1::Submission& lender,
   }
   json["findings"] = Json::array();
   for (const rules::Finding& finding : findings)
-    json["findings"].push_back(FindingJson(FindingToProto(finding)));
+    json["findings"].push_back(client::FindingJson(FindingToProto(finding)));
   return json;
 }
 
@@ -117,16 +117,16 @@ absl::Status WriteSubmission(const Context& context, const v1::Submission& own,
     return absl::AlreadyExistsError(absl::StrCat(path, " is there already; name another file"));
   v1::Submission entry = own;
   *entry.mutable_spec() = proposed;
-  return WriteFileAtomic(full,
-                         absl::StrCat(record, SubmissionToml(entry), "\n[borrowing]\nfrom = \"",
-                                      ShortId(proposed.borrowing().lender_entry()), "\"\nown = \"",
-                                      ShortId(proposed.borrowing().own_entry()), "\"\n"));
+  return WriteFileAtomic(
+      full, absl::StrCat(record, SubmissionToml(entry), "\n[borrowing]\nfrom = \"",
+                         client::ShortId(proposed.borrowing().lender_entry()), "\"\nown = \"",
+                         client::ShortId(proposed.borrowing().own_entry()), "\"\n"));
 }
 
 absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission own, GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const v1::Submission lender, GetEntry(*client, arguments.Get("from")));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission own, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const v1::Submission lender, client::GetEntry(*client, arguments.Get("from")));
   rules::Hyperparameters values =
       rules::BorrowValues(HyperparametersOf(own.spec()), HyperparametersOf(lender.spec()));
   for (const std::string& text : arguments.All("set"))
@@ -153,7 +153,7 @@ absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& argument
                                               {"STANDING", "standing", Format::kState}}}}}));
   if (!context->printer().IsJson())
     for (const rules::Finding& finding : findings)
-      context->Warn(rules::Format(ShortId(own.name()), finding));
+      context->Warn(rules::Format(client::ShortId(own.name()), finding));
   if (!json["is_allowed"].get<bool>()) return ExitStatus::kRuleViolation;
   if (!arguments.Has("file")) return ExitStatus::kDone;
   const std::string path = arguments.Get("file");

@@ -8,9 +8,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/context.h"
-#include "cli/entry.h"
-#include "cli/resource_json.h"
-#include "cli/run.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -41,7 +40,8 @@ bool IsIdentity(const std::string& field) {
   return kIdentities->count(field) > 0;
 }
 
-absl::StatusOr<std::vector<Json>> Fetch(const Client& client, const std::vector<std::string>& ids) {
+absl::StatusOr<std::vector<Json>> Fetch(const client::Client& client,
+                                        const std::vector<std::string>& ids) {
   const bool is_run = absl::StartsWith(ids[0], "r-");
   std::vector<Json> resources;
   for (const std::string& id : ids) {
@@ -50,11 +50,11 @@ absl::StatusOr<std::vector<Json>> Fetch(const Client& client, const std::vector<
           absl::StrCat("cannot compare ", ids[0], " with ", id,
                        ": give entries only (e-1 e-2) or runs only (r-1 r-2)"));
     if (is_run) {
-      ASSIGN_OR_RETURN(const v1::Run run, GetRun(client, id));
-      resources.push_back(RunJson(run));
+      ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(client, id));
+      resources.push_back(client::RunJson(run));
     } else {
-      ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(client, id));
-      resources.push_back(EntryJson(entry));
+      ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(client, id));
+      resources.push_back(client::EntryJson(entry));
     }
   }
   return resources;
@@ -67,7 +67,7 @@ absl::StatusOr<ExitStatus> RunCompare(Context* context, const Arguments& argumen
         absl::StrCat("compare takes 2 to ", kResourcesMax, " ids, not ", ids.size()));
   if (std::set<std::string>(ids.begin(), ids.end()).size() != ids.size())
     return absl::InvalidArgumentError("compare: an id is given twice");
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<Json> resources, Fetch(*client, ids));
   ListView view{.schema = "assay.difference/v1",
                 .items = CompareResources(ids, resources, arguments.Has("all")),

@@ -11,10 +11,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "cli/client.h"
 #include "cli/config.h"
 #include "cli/environment.h"
 #include "cli/print.h"
+#include "common/client/client.h"
 
 namespace assay::cli {
 
@@ -44,14 +44,14 @@ class Context {
   }
 
   // The coordinator; resolved and opened on the first call.
-  absl::StatusOr<Client*> Connect();
+  absl::StatusOr<client::Client*> Connect();
 
  private:
   Environment* const env_;
   const Config config_;
   const Printer printer_;
   const bool is_quiet_;
-  std::unique_ptr<Client> client_;
+  std::unique_ptr<client::Client> client_;
 };
 
 // One line on stderr that is redrawn in place; nothing at all where the context cannot redraw.

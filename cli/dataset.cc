@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "common/client/ids.h"
+#include "common/client/resource_json.h"
 #include "common/dataset/verify.h"
 #include "common/status.h"
 
@@ -144,31 +144,31 @@ absl::StatusOr<ExitStatus> RunVerify(Context* context, const Arguments& argument
 
 absl::StatusOr<ExitStatus> RunAdd(Context* context, const Arguments& arguments) {
   const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
-  ASSIGN_OR_RETURN(const std::string name, DatasetName(arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::string name, client::DatasetName(arguments.Get("ID")));
   ASSIGN_OR_RETURN(const dataset::Manifest manifest, dataset::LoadManifest(directory));
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::AddDatasetRequest request;
-  *request.mutable_dataset() = DatasetResource(ShortId(name), directory, manifest);
+  *request.mutable_dataset() = DatasetResource(client::ShortId(name), directory, manifest);
   ASSIGN_OR_RETURN(const v1::Dataset added, client->Call(request));
   if (context->printer().IsJson()) {
-    RETURN_IF_ERROR(
-        context->printer().Show({.schema = "assay.dataset/v1", .value = DatasetJson(added)}));
+    RETURN_IF_ERROR(context->printer().Show(
+        {.schema = "assay.dataset/v1", .value = client::DatasetJson(added)}));
     return ExitStatus::kDone;
   }
-  context->out() << "registered " << ShortId(added.name()) << ": " << added.train_sample_count()
-                 << " + " << added.eval_sample_count() << " samples, digest "
-                 << added.digest().substr(0, 12) << "\n";
+  context->out() << "registered " << client::ShortId(added.name()) << ": "
+                 << added.train_sample_count() << " + " << added.eval_sample_count()
+                 << " samples, digest " << added.digest().substr(0, 12) << "\n";
   context->Note("every node must have it at the same path");
   return ExitStatus::kDone;
 }
 
-absl::StatusOr<std::vector<v1::Dataset>> ListAll(const Client& client) {
+absl::StatusOr<std::vector<v1::Dataset>> ListAll(const client::Client& client) {
   ASSIGN_OR_RETURN(const v1::ListDatasetsResponse response, client.Call(v1::ListDatasetsRequest()));
   return std::vector<v1::Dataset>(response.datasets().begin(), response.datasets().end());
 }
 
 absl::StatusOr<ExitStatus> RunDatasetList(Context* context, const Arguments&) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, ListAll(*client));
   ListView view{.schema = "assay.dataset/v1",
                 .columns = {{"ID", "id"},
@@ -181,33 +181,34 @@ absl::StatusOr<ExitStatus> RunDatasetList(Context* context, const Arguments&) {
                             {"PATH", "path", Format::kText, 1}},
                 .empty_text = "no datasets; 'assay dataset add ID DIR' registers one"};
   for (const v1::Dataset& item : datasets)
-    view.items.push_back(DatasetJson(item));
+    view.items.push_back(client::DatasetJson(item));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunDatasetShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const std::string name, DatasetName(arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const std::string name, client::DatasetName(arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<v1::Dataset> datasets, ListAll(*client));
   const auto found = std::find_if(datasets.begin(), datasets.end(),
                                   [&](const v1::Dataset& item) { return item.name() == name; });
   if (found == datasets.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no dataset '", ShortId(name), "'; 'assay dataset list' shows all"));
+    return absl::NotFoundError(absl::StrCat("there is no dataset '", client::ShortId(name),
+                                            "'; 'assay dataset list' shows all"));
   }
-  RETURN_IF_ERROR(context->printer().Show(
-      {.schema = "assay.dataset/v1", .value = DatasetJson(*found), .fields = ManifestFields()}));
+  RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset/v1",
+                                           .value = client::DatasetJson(*found),
+                                           .fields = ManifestFields()}));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunDatasetRemove(Context* context, const Arguments& arguments) {
   v1::RemoveDatasetRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), DatasetName(arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::DatasetName(arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Dataset removed, client->Call(request));
-  context->out() << "removed " << ShortId(request.name()) << " from the coordinator; its files at "
-                 << removed.path() << " are left alone\n";
+  context->out() << "removed " << client::ShortId(request.name())
+                 << " from the coordinator; its files at " << removed.path() << " are left alone\n";
   return ExitStatus::kDone;
 }
 

@@ -8,13 +8,13 @@
 #include "cli/context.h"
 #include "cli/dataset.h"
 #include "cli/dev_coordinator.h"
-#include "cli/ids.h"
+#include "common/client/ids.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
 
-absl::StatusOr<std::string> RoundsLine(const Client& client) {
+absl::StatusOr<std::string> RoundsLine(const client::Client& client) {
   ASSIGN_OR_RETURN(const v1::ListRoundsResponse response, client.Call(v1::ListRoundsRequest()));
   std::vector<std::string> own;
   int built_in = 0;
@@ -29,11 +29,11 @@ absl::StatusOr<std::string> RoundsLine(const Client& client) {
                       " MLPerf rounds");
 }
 
-absl::StatusOr<std::string> WorkersLine(const Client& client) {
+absl::StatusOr<std::string> WorkersLine(const client::Client& client) {
   ASSIGN_OR_RETURN(const v1::ListWorkersResponse response, client.Call(v1::ListWorkersRequest()));
   std::vector<std::string> names;
   for (const v1::Worker& worker : response.workers())
-    names.push_back(ShortId(worker.name()));
+    names.push_back(client::ShortId(worker.name()));
   std::sort(names.begin(), names.end());
   return absl::StrCat(absl::StrJoin(names, ", "), "  (1 core each)");
 }

@@ -20,9 +20,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
-#include "cli/follow.h"
 #include "cli/init.h"
 #include "cli/share.h"
+#include "common/client/watch.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -121,7 +121,7 @@ absl::Status DevCoordinator::Spawn(Context* context, int worker_count) {
   ASSIGN_OR_RETURN(process_, assay::Spawn(spawn));
   is_running_ = true;
   endpoint_.target = absl::StrCat("unix:", options.unix_socket_path);
-  ASSIGN_OR_RETURN(client_, Client::Connect(endpoint_));
+  ASSIGN_OR_RETURN(client_, client::Client::Connect(endpoint_));
   return WriteFileAtomic(PidPath(directory_),
                          absl::StrCat(process_.pid, " ", process_.start_ticks, "\n"));
 }
@@ -147,7 +147,7 @@ absl::Status DevCoordinator::WaitUntilReady(Context* context, int worker_count) 
                        "; the end of its log:\n  ", LogTail(directory_)));
   }
   // Every change at the coordinator is a reason to count again.
-  EntryWatcher watcher(client_.get(), context->env().interrupt, "");
+  client::EntryWatcher watcher(client_.get(), context->env().interrupt, "");
   while (true) {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse workers,
                      client_->Call(v1::ListWorkersRequest()));
@@ -190,10 +190,10 @@ DevCoordinator::~DevCoordinator() {
 
 absl::Status DevCoordinator::WaitForEnd(Interrupt* interrupt) {
   // Streams of the coordinator end with it; Ctrl-C ends the wait.
-  EntryWatcher watcher(client_.get(), interrupt, "");
+  client::EntryWatcher watcher(client_.get(), interrupt, "");
   while (true) {
-    const EntryWatcher::News news = watcher.Next(absl::Seconds(1));
-    if (news.is_interrupted) return absl::OkStatus();
+    const client::EntryWatcher::News news = watcher.Next(absl::Seconds(1));
+    if (news.is_cancelled) return absl::OkStatus();
     ASSIGN_OR_RETURN(const std::optional<int> exit_code, PollExit(process_));
     if (!exit_code.has_value()) continue;
     is_running_ = false;

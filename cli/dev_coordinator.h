@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "cli/client.h"
 #include "cli/context.h"
+#include "common/client/client.h"
 #include "common/file.h"
 #include "common/process.h"
 #include "common/rpc/endpoint.h"
@@ -32,7 +32,7 @@ class DevCoordinator {
   ~DevCoordinator();
 
   const Endpoint& endpoint() const { return endpoint_; }
-  const Client& client() const { return *client_; }
+  const client::Client& client() const { return *client_; }
   const std::string& listen_address() const { return listen_address_; }
   const std::string& directory() const { return directory_; }
 
@@ -51,7 +51,7 @@ class DevCoordinator {
   std::string directory_;
   std::string listen_address_;
   Endpoint endpoint_;
-  std::unique_ptr<Client> client_;
+  std::unique_ptr<client::Client> client_;
   ProcessId process_;
   bool is_running_ = false;
   bool is_detached_ = false;

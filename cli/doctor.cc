@@ -17,8 +17,8 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/context.h"
-#include "cli/ids.h"
 #include "cli/share.h"
+#include "common/client/ids.h"
 #include "common/file.h"
 #include "common/pki.h"
 #include "common/status.h"
@@ -67,7 +67,7 @@ Check CheckCertificate(const Environment& env, const Endpoint& endpoint) {
           left < kSoon ? "ask an operator for the new ca.crt" : ""};
 }
 
-Check CheckWorkerClocks(const Client& client) {
+Check CheckWorkerClocks(const client::Client& client) {
   const absl::StatusOr<v1::ListWorkersResponse> workers = client.Call(v1::ListWorkersRequest());
   if (!workers.ok()) return {"node clocks", "warn", std::string(workers.status().message()), ""};
   double worst_ms = 0;
@@ -76,7 +76,7 @@ Check CheckWorkerClocks(const Client& client) {
     const double offset_ms = std::abs(static_cast<double>(worker.clock_offset_us())) / 1000.0;
     if (offset_ms < worst_ms) continue;
     worst_ms = offset_ms;
-    worst = ShortId(worker.name());
+    worst = client::ShortId(worker.name());
   }
   if (workers->workers().empty())
     return {"node clocks", "warn", "no node has joined",
@@ -88,7 +88,7 @@ Check CheckWorkerClocks(const Client& client) {
 }
 
 void CheckConnection(Context* context, std::vector<Check>* checks) {
-  const absl::StatusOr<Client*> client = context->Connect();
+  const absl::StatusOr<client::Client*> client = context->Connect();
   if (!client.ok()) {
     const bool is_absent = absl::IsUnavailable(client.status());
     checks->push_back(

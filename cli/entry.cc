@@ -1,7 +1,6 @@
 #include "cli/entry.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -9,10 +8,11 @@
 #include "absl/strings/str_split.h"
 
 #include "cli/context.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "cli/resource_columns.h"
 #include "cli/rule_sets.h"
 #include "cli/suggest.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -82,14 +82,15 @@ v1::ListSubmissionsRequest RequestFrom(const Arguments& arguments) {
   return request;
 }
 
-absl::StatusOr<ExitStatus> PrintEntries(Context* context, const Client& client,
+absl::StatusOr<ExitStatus> PrintEntries(Context* context, const client::Client& client,
                                         const v1::ListSubmissionsRequest& request, int64_t limit) {
-  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries, ListEntries(client, request, limit));
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   client::ListEntries(client, request, limit));
   ListView view{.schema = "assay.entry/v1",
                 .columns = EntryColumns(),
                 .empty_text = "no entries; 'assay submit FILE' makes one"};
   for (const v1::Submission& entry : entries)
-    view.items.push_back(EntryJson(entry));
+    view.items.push_back(client::EntryJson(entry));
   RETURN_IF_ERROR(context->printer().List(view));
   if (static_cast<int64_t>(entries.size()) == limit && !context->printer().IsStructured())
     context->Note(absl::StrCat("the newest ", limit, " are shown; more with --limit N"));
@@ -97,24 +98,24 @@ absl::StatusOr<ExitStatus> PrintEntries(Context* context, const Client& client,
 }
 
 absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
   return PrintEntries(context, *client, RequestFrom(arguments), limit);
 }
 
 absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(*client, entry.name()));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
   ShowView view{.schema = "assay.entry/v1",
-                .value = EntryJson(entry),
+                .value = client::EntryJson(entry),
                 .fields = EntryFields(),
                 .sections = {{"Borrowed hyperparameters", "borrowed_values", BorrowedColumns()},
                              {"Runs", "run_details", RunColumns()},
                              {"Findings", "findings", FindingColumns()}}};
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
-    view.value["run_details"].push_back(RunJson(run));
+    view.value["run_details"].push_back(client::RunJson(run));
   RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }
@@ -134,25 +135,25 @@ const std::vector<Column>& SetColumns() {
 }
 
 absl::StatusOr<ExitStatus> RunSetList(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   ListEntries(*client, RequestFrom(arguments), limit));
+                   client::ListEntries(*client, RequestFrom(arguments), limit));
   ListView view{.schema = "assay.set/v1",
                 .columns = SetColumns(),
                 .empty_text = "no run sets; 'assay submit FILE' makes one"};
   for (const v1::Submission& entry : entries)
-    view.items.push_back(SetJson(entry));
+    view.items.push_back(client::SetJson(entry));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(*client, entry.name()));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
   ShowView view{.schema = "assay.set/v1",
-                .value = SetJson(entry),
+                .value = client::SetJson(entry),
                 .fields = {{"set", "id"},
                            {"entry", "entry"},
                            {"state", "state", Format::kState},
@@ -163,7 +164,7 @@ absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& argumen
                 .sections = {{"Runs", "run_details", RunColumns()}}};
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
-    view.value["run_details"].push_back(RunJson(run));
+    view.value["run_details"].push_back(client::RunJson(run));
   RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }
@@ -185,56 +186,12 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
     }
     filter->set(&request, term.substr(equals + 1));
   }
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
   return PrintEntries(context, *client, request, limit);
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<v1::Submission>> ListEntries(const Client& client,
-                                                        v1::ListSubmissionsRequest request,
-                                                        int64_t limit) {
-  std::vector<v1::Submission> entries;
-  while (static_cast<int64_t>(entries.size()) < limit) {
-    request.set_page_size(static_cast<int32_t>(
-        std::min<int64_t>(kPageSize, limit - static_cast<int64_t>(entries.size()))));
-    ASSIGN_OR_RETURN(v1::ListSubmissionsResponse page, client.Call(request));
-    for (v1::Submission& entry : *page.mutable_submissions())
-      entries.push_back(std::move(entry));
-    if (page.next_page_token().empty()) break;
-    request.set_page_token(page.next_page_token());
-  }
-  return entries;
-}
-
-absl::StatusOr<std::vector<v1::Run>> ListRunsOf(const Client& client, const std::string& entry,
-                                                const std::string& state, int64_t limit) {
-  v1::ListRunsRequest request;
-  request.set_submission(entry);
-  request.set_state(absl::AsciiStrToUpper(state));
-  std::vector<v1::Run> runs;
-  while (static_cast<int64_t>(runs.size()) < limit) {
-    request.set_page_size(static_cast<int32_t>(
-        std::min<int64_t>(kPageSize, limit - static_cast<int64_t>(runs.size()))));
-    ASSIGN_OR_RETURN(v1::ListRunsResponse page, client.Call(request));
-    for (v1::Run& run : *page.mutable_runs())
-      runs.push_back(std::move(run));
-    if (page.next_page_token().empty()) break;
-    request.set_page_token(page.next_page_token());
-  }
-  return runs;
-}
-
-absl::StatusOr<std::vector<v1::Run>> AllRunsOf(const Client& client, const std::string& entry) {
-  return ListRunsOf(client, entry, "", std::numeric_limits<int64_t>::max());
-}
-
-absl::StatusOr<v1::Submission> GetEntry(const Client& client, const std::string& id) {
-  v1::GetSubmissionRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), EntryName(client, id));
-  return client.Call(request);
-}
 
 std::vector<Command> EntryCommands() {
   return {{.path = "entry list",

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "cli/resource_json.h"
 #include "cli/score_parts.h"
+#include "common/client/resource_json.h"
 #include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 
@@ -90,8 +90,9 @@ void CountAttempts(const std::vector<v1::Run>& runs, EntryScore* score) {
 
 std::string PartWithoutScore(const v1::Run& run, bool is_weak) {
   if (run.state() != v1::Run::SUCCEEDED)
-    return IsEnded(run.state()) ? absl::StrCat(StateText(run.state()), ": not judged")
-                                : StateText(run.state());
+    return client::IsEnded(run.state())
+               ? absl::StrCat(client::StateText(run.state()), ": not judged")
+               : client::StateText(run.state());
   return is_weak && run.is_compliant() ? "counts" : "fails";
 }
 
@@ -203,7 +204,7 @@ void AddScore(const EntryScore& score, Json* json) {
         {"note", preview.note}};
   }
   if (score.window.windows > 0) (*json)["window"] = WindowJson(score.window);
-  if (score.convergence) (*json)["convergence"] = ReferenceJson(*score.convergence);
+  if (score.convergence) (*json)["convergence"] = client::ReferenceJson(*score.convergence);
 }
 
 void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) {

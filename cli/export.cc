@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/context.h"
-#include "cli/entry.h"
 #include "cli/entry_score.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
-#include "cli/stubs.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/client/stubs.h"
 #include "common/file.h"
 #include "common/json_document.h"
 #include "common/package/system_description.h"
@@ -48,18 +48,18 @@ std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& 
       entry.is_mlperf_result() || entry.is_imported()
           ? ""
           : "This is a facility's own round. Its results are not MLPerf results.\n\n",
-      "| | |\n|---|---|\n", "| entry | ", ShortId(entry.name()), " |\n", "| round | ", spec.round(),
-      " |\n", "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ", spec.division(),
-      " |\n", "| dataset | ", spec.dataset(), " |\n");
+      "| | |\n|---|---|\n", "| entry | ", client::ShortId(entry.name()), " |\n", "| round | ",
+      spec.round(), " |\n", "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ",
+      spec.division(), " |\n", "| dataset | ", spec.dataset(), " |\n");
   if (spec.has_borrowing())
     absl::StrAppend(&text, "| hyperparameters | borrowed from ",
-                    ShortId(spec.borrowing().lender_entry()), " in place of those of ",
-                    ShortId(spec.borrowing().own_entry()), " |\n");
+                    client::ShortId(spec.borrowing().lender_entry()), " in place of those of ",
+                    client::ShortId(spec.borrowing().own_entry()), " |\n");
   if (entry.has_score_minutes())
     absl::StrAppend(&text, "| score | ", entry.score_minutes(), " min (olympic mean) |\n");
   absl::StrAppend(&text, "\n| run | seed | result file | sha256 |\n|---|---|---|---|\n");
   for (const v1::Run& run : runs)
-    absl::StrAppend(&text, "| ", ShortId(run.name()), " | ", run.seed(), " | ",
+    absl::StrAppend(&text, "| ", client::ShortId(run.name()), " | ", run.seed(), " | ",
                     ResultFile(run)->file_name(), " | ", ResultFile(run)->sha256(), " |\n");
   absl::StrAppend(&text,
                   "\nTo run it again: `setup.sh`, `init_datasets.sh`, `run_and_time.sh`. The seeds "
@@ -88,7 +88,7 @@ constexpr char kRunScript[] =
 
 class Exporter {
  public:
-  Exporter(const Context* context, const Client* client, v1::Submission entry,
+  Exporter(const Context* context, const client::Client* client, v1::Submission entry,
            std::vector<v1::Run> runs, std::string root)
       : context_(context),
         client_(client),
@@ -167,44 +167,44 @@ class Exporter {
     const std::string system_file = absl::StrCat(PathPart(entry_.spec().system()), "_assay.json");
     const Json implementation = {{"implementation", "assay"},
                                  {"version", ASSAY_VERSION},
-                                 {"entry", ShortId(entry_.name())},
+                                 {"entry", client::ShortId(entry_.name())},
                                  {"round", entry_.spec().round()},
                                  {"rules_digest", entry_.rules_digest()}};
     return Put(JoinPath(directory, system_file), implementation.dump(4) + "\n");
   }
 
   const Context* const context_;
-  const Client* const client_;
+  const client::Client* const client_;
   const v1::Submission entry_;
   const std::vector<v1::Run> runs_;
   const std::string root_;
 };
 
 absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, arguments.Get("ID")));
-  if (!IsEnded(entry.state())) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  if (!client::IsEnded(entry.state())) {
     return absl::FailedPreconditionError(
-        absl::StrCat(ShortId(entry.name()), " is ", StateText(entry.state()),
-                     "; wait for its end with 'assay wait ", ShortId(entry.name()), "'"));
+        absl::StrCat(client::ShortId(entry.name()), " is ", client::StateText(entry.state()),
+                     "; wait for its end with 'assay wait ", client::ShortId(entry.name()), "'"));
   }
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> all, AllRunsOf(*client, entry.name()));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> all, client::AllRunsOf(*client, entry.name()));
   const std::vector<v1::Run> runs = PackagedRuns(entry, all);
   if (runs.empty())
     return absl::FailedPreconditionError(
-        absl::StrCat(ShortId(entry.name()), " has no run that left a result file"));
+        absl::StrCat(client::ShortId(entry.name()), " has no run that left a result file"));
   Exporter exporter(context, client, entry, runs,
                     context->env().AbsolutePath(arguments.Get("DIR")));
   RETURN_IF_ERROR(exporter.Write());
   if (context->printer().IsJson()) {
     RETURN_IF_ERROR(context->printer().Show(
         {.schema = "assay.export/v1",
-         .value = {{"entry", ShortId(entry.name())},
+         .value = {{"entry", client::ShortId(entry.name())},
                    {"path", exporter.root()},
                    {"results", JoinPath(exporter.root(), exporter.ResultsPath())},
                    {"run_count", runs.size()}}}));
   } else {
-    context->out() << "exported " << ShortId(entry.name()) << ": " << runs.size()
+    context->out() << "exported " << client::ShortId(entry.name()) << ": " << runs.size()
                    << " result files, digests checked, to " << exporter.root() << "\n";
   }
   context->Note(absl::StrCat("check it: assay package check --round ", entry.spec().round(), " ",
@@ -214,7 +214,7 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
 
 }  // namespace
 
-absl::StatusOr<std::string> DownloadArtifact(const Client& client,
+absl::StatusOr<std::string> DownloadArtifact(const client::Client& client,
                                              const v1::ArtifactRef& artifact) {
   grpc::ClientContext context;
   PrepareCall(client.endpoint(), kDownloadTimeout, &context);
@@ -263,7 +263,7 @@ std::string SubmissionToml(const v1::Submission& entry) {
   // A JSON string is a TOML basic string.
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   std::string text = absl::StrCat(
-      "# Made from ", ShortId(entry.name()), ".\n", "round = ", quoted(spec.round()),
+      "# Made from ", client::ShortId(entry.name()), ".\n", "round = ", quoted(spec.round()),
       "\nbenchmark = ", quoted(spec.benchmark()), "\ndivision = ", quoted(spec.division()),
       "\norganization = ", quoted(spec.organization()), "\nsystem = ", quoted(spec.system()),
       "\ndataset = ", quoted(spec.dataset()), "\nnodes = ", spec.node_count(), "\n");

@@ -11,14 +11,15 @@
 
 #include "assay/v1/resources.pb.h"
 
-#include "cli/client.h"
 #include "cli/command.h"
 #include "cli/print.h"
+#include "common/client/client.h"
 
 namespace assay::cli {
 
 // The bytes of an artifact. DATA_LOSS if what arrived has not its digest.
-absl::StatusOr<std::string> DownloadArtifact(const Client& client, const v1::ArtifactRef& artifact);
+absl::StatusOr<std::string> DownloadArtifact(const client::Client& client,
+                                             const v1::ArtifactRef& artifact);
 
 // `text` as one part of a path that every checker accepts: no slash, blank or leading dot.
 std::string PathPart(absl::string_view text);

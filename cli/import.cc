@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/context.h"
-#include "cli/entry.h"
 #include "cli/hyperparameters.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "cli/resource_columns.h"
 #include "cli/rule_sets.h"
-#include "cli/stubs.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/client/stubs.h"
 #include "common/package/seeds.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/finding_proto.h"
@@ -95,11 +95,12 @@ struct Tally {
   int failed = 0;
 };
 
-absl::StatusOr<std::set<std::string>> KnownSources(const Client& client, const std::string& round) {
+absl::StatusOr<std::set<std::string>> KnownSources(const client::Client& client,
+                                                   const std::string& round) {
   v1::ListSubmissionsRequest request;
   request.set_round(round);
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   ListEntries(client, request, kEntriesMax));
+                   client::ListEntries(client, request, kEntriesMax));
   std::set<std::string> sources;
   for (const v1::Submission& entry : entries)
     if (entry.is_imported()) sources.insert(entry.source_path());
@@ -107,7 +108,7 @@ absl::StatusOr<std::set<std::string>> KnownSources(const Client& client, const s
 }
 
 // Blocks until the coordinator has filed the entry.
-absl::StatusOr<v1::Submission> Send(const Client& client, const Import& entry) {
+absl::StatusOr<v1::Submission> Send(const client::Client& client, const Import& entry) {
   grpc::ClientContext context;
   PrepareCall(client.endpoint(), kImportTimeout, &context);
   v1::Submission filed;
@@ -141,7 +142,7 @@ void Shorten(v1::ImportedRun* run) {
     findings->RemoveLast();
 }
 
-absl::StatusOr<v1::Submission> ImportFolder(const Client& client,
+absl::StatusOr<v1::Submission> ImportFolder(const client::Client& client,
                                             const package::ResultFolder& folder,
                                             const rules::RuleSet& rule_set) {
   ASSIGN_OR_RETURN(package::JudgedFolder judged, package::JudgeFolder(folder, rule_set));
@@ -160,7 +161,7 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
   if (folders.empty())
     return absl::NotFoundError(
         absl::StrCat(arguments.Get("DIR"), " holds no result_*.txt files, at any depth"));
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::set<std::string> known, KnownSources(*client, rule_set->name()));
   ListView view{.schema = "assay.entry/v1", .columns = EntryColumns()};
   Tally tally;
@@ -179,7 +180,7 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
     const absl::StatusOr<v1::Submission> entry = ImportFolder(*client, folder, *rule_set);
     if (entry.ok()) {
       ++tally.imported;
-      view.items.push_back(EntryJson(*entry));
+      view.items.push_back(client::EntryJson(*entry));
       continue;
     }
     // Without a coordinator or the right to import nothing else will work either.

@@ -49,24 +49,4 @@ void Interrupt::Listen() {
   });
 }
 
-void Interrupt::Raise() {
-  is_raised_ = true;
-  MutexLock lock(&mutex_);
-  for (const auto& [id, action] : actions_)
-    action();
-}
-
-int Interrupt::Add(std::function<void()> action) {
-  MutexLock lock(&mutex_);
-  const int id = next_id_++;
-  if (is_raised_) action();
-  actions_[id] = std::move(action);
-  return id;
-}
-
-void Interrupt::Remove(int id) {
-  MutexLock lock(&mutex_);
-  actions_.erase(id);
-}
-
 }  // namespace assay::cli

@@ -26,7 +26,7 @@ namespace assay::cli {
 namespace {
 
 constexpr int kDepthMax = 32;
-constexpr size_t kPieceBytes = size_t{64} << 10;  // small enough to come from the heap, not mmap
+constexpr size_t kReadBytes = size_t{64} << 10;  // small enough to come from the heap, not mmap
 constexpr char kStandardInput[] = "-";
 
 bool IsResultFile(absl::string_view name) {
@@ -68,7 +68,7 @@ absl::StatusOr<UniqueFd> Open(const LogFile& file) {
 // Hands every piece of the file to `take`.
 absl::Status ReadPieces(const LogFile& file, absl::FunctionRef<void(absl::string_view)> take) {
   ASSIGN_OR_RETURN(const UniqueFd fd, Open(file));
-  std::string buffer(kPieceBytes, '\0');
+  std::string buffer(kReadBytes, '\0');
   for (int64_t byte_count = 0; byte_count <= kMllogFileBytesMax;) {
     const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;

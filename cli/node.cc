@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/context.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "common/client/ids.h"
+#include "common/client/resource_json.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -13,7 +13,7 @@ namespace {
 constexpr int kPageSize = 500;
 
 absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ListView view{.schema = "assay.node/v1",
                 .columns = {{"ID", "id"},
                             {"STATE", "state", Format::kState},
@@ -31,7 +31,7 @@ absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
   do {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client->Call(request));
     for (const v1::Worker& worker : page.workers())
-      view.items.push_back(NodeJson(worker));
+      view.items.push_back(client::NodeJson(worker));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   RETURN_IF_ERROR(context->printer().List(view));
@@ -41,7 +41,7 @@ absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
 absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) {
   RETURN_IF_ERROR(
       context->printer().Show({.schema = "assay.node/v1",
-                               .value = NodeJson(worker),
+                               .value = client::NodeJson(worker),
                                .fields = {{"node", "id"},
                                           {"state", "state", Format::kState},
                                           {"run", "run"},
@@ -62,49 +62,50 @@ absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) 
 }
 
 absl::StatusOr<ExitStatus> RunNodeShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::GetWorkerRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
   ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   return ShowNode(context, worker);
 }
 
 absl::StatusOr<ExitStatus> RunNodeDrain(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::DrainWorkerRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
   request.set_reason(arguments.Get("reason"));
   ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   if (context->printer().IsStructured()) return ShowNode(context, worker);
-  const std::string id = ShortId(worker.name());
-  context->out() << id << " is " << StateText(worker.state()) << ": "
-                 << (worker.run().empty() ? "it gets no run"
-                                          : absl::StrCat("it finishes ", ShortId(worker.run()),
-                                                         " and gets no other"))
+  const std::string id = client::ShortId(worker.name());
+  context->out() << id << " is " << client::StateText(worker.state()) << ": "
+                 << (worker.run().empty()
+                         ? "it gets no run"
+                         : absl::StrCat("it finishes ", client::ShortId(worker.run()),
+                                        " and gets no other"))
                  << "\n";
   context->Note(absl::StrCat("undo: assay node resume ", id));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunNodeResume(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::ResumeWorkerRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
   ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   if (context->printer().IsStructured()) return ShowNode(context, worker);
-  context->out() << ShortId(worker.name()) << " is " << StateText(worker.state())
+  context->out() << client::ShortId(worker.name()) << " is " << client::StateText(worker.state())
                  << ": it takes runs again\n";
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunNodeRevoke(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::RevokeWorkerRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
   request.set_reason(arguments.Get("reason"));
   ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   if (context->printer().IsStructured()) return ShowNode(context, worker);
-  const std::string id = ShortId(worker.name());
+  const std::string id = client::ShortId(worker.name());
   context->out() << "the certificates of " << id
                  << " are revoked: whoever holds one is refused from now on\n";
   context->Note(absl::StrCat("let the node in again: assay admin enrol ", id,

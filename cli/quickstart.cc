@@ -12,11 +12,11 @@
 #include "cli/dataset.h"
 #include "cli/dev.h"
 #include "cli/dev_coordinator.h"
-#include "cli/entry.h"
 #include "cli/follow.h"
-#include "cli/ids.h"
 #include "cli/share.h"
 #include "cli/submit.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -38,7 +38,7 @@ std::string DataDirectory(const Environment& env, const std::string& wanted) {
 }
 
 // Makes the dataset and registers it under an id whose digest fits.
-absl::StatusOr<std::string> ProvideDataset(Context* context, const Client& client,
+absl::StatusOr<std::string> ProvideDataset(Context* context, const client::Client& client,
                                            const std::string& directory) {
   dataset::CosmoDatasetSpec spec;
   spec.name = kDatasetId;
@@ -79,8 +79,8 @@ absl::StatusOr<SubmissionFile> QuickstartFile(const Context& context, const std:
 }
 
 void PrintNext(Context* context, const v1::Submission& entry, bool is_kept) {
-  const std::string id = ShortId(entry.name());
-  const std::string run = entry.runs().empty() ? "r-1" : ShortId(entry.runs(0));
+  const std::string id = client::ShortId(entry.name());
+  const std::string run = entry.runs().empty() ? "r-1" : client::ShortId(entry.runs(0));
   if (!is_kept) {
     context->Note(
         "Next:  assay quickstart --keep   leaves the coordinator running, so that you can look at\n"
@@ -92,7 +92,8 @@ void PrintNext(Context* context, const v1::Submission& entry, bool is_kept) {
                              " results    the package in MLPerf's layout"));
 }
 
-absl::StatusOr<ExitStatus> Run(Context* context, const Arguments& arguments, const Client& client) {
+absl::StatusOr<ExitStatus> Run(Context* context, const Arguments& arguments,
+                               const client::Client& client) {
   const std::string directory = DataDirectory(context->env(), arguments.Get("data"));
   RETURN_IF_ERROR(ProvideDataset(context, client, directory).status());
   ASSIGN_OR_RETURN(const SubmissionFile file, QuickstartFile(*context, arguments.Get("file")));
@@ -101,7 +102,7 @@ absl::StatusOr<ExitStatus> Run(Context* context, const Arguments& arguments, con
   if (!file.problems.empty()) return ExitStatus::kUsage;
   ASSIGN_OR_RETURN(const v1::Submission entry, SubmitFile(context, client, file));
   if (entry.name().empty()) return ExitStatus::kRuleViolation;
-  const std::string id = ShortId(entry.name());
+  const std::string id = client::ShortId(entry.name());
   context->Note(absl::StrCat(context->style().Mark(Tone::kGood), " entry ", id, "   ",
                              entry.spec().benchmark(), " ", entry.spec().division(), ", round ",
                              entry.spec().round(), ", ", entry.runs_size(), " runs on ",
@@ -116,7 +117,7 @@ absl::StatusOr<ExitStatus> RunQuickstart(Context* context, const Arguments& argu
       context->config().Find("server").has_value() || context->config().Find("socket").has_value();
   const bool has_dev = FileExists(JoinPath(context->env().RuntimeDirectory(), "assayd.sock"));
   std::unique_ptr<DevCoordinator> dev;
-  const Client* client = nullptr;
+  const client::Client* client = nullptr;
   if (is_named || has_dev) {
     ASSIGN_OR_RETURN(client, context->Connect());
     const auto info = client->Call(v1::GetServerInfoRequest(), absl::Seconds(5));
@@ -142,7 +143,7 @@ absl::StatusOr<ExitStatus> RunQuickstart(Context* context, const Arguments& argu
     context->Note("the coordinator goes on; end it with 'assay dev --stop'");
   }
   if (*status == ExitStatus::kDone) {
-    ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, "@last"));
+    ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, "@last"));
     PrintNext(context, entry, dev == nullptr || is_kept);
   }
   return *status;

@@ -12,10 +12,10 @@
 #include "absl/strings/str_join.h"
 
 #include "cli/context.h"
-#include "cli/resource_json.h"
 #include "cli/rules_pack.h"
 #include "cli/share.h"
 #include "cli/suggest.h"
+#include "common/client/resource_json.h"
 #include "common/file.h"
 #include "common/package/findings.h"
 #include "common/rules/borrowing.h"
@@ -42,7 +42,7 @@ Json RuleSetJson(const rules::RuleSet& rule_set) {
 
 // Rounds that the coordinator has besides the built-in ones; none if no coordinator answers.
 void AddCoordinatorRounds(Context* context, Json* items) {
-  const absl::StatusOr<Client*> client = context->Connect();
+  const absl::StatusOr<client::Client*> client = context->Connect();
   if (!client.ok()) return;
   const absl::StatusOr<v1::ListRoundsResponse> response =
       (*client)->Call(v1::ListRoundsRequest(), absl::Seconds(5));
@@ -51,7 +51,7 @@ void AddCoordinatorRounds(Context* context, Json* items) {
   for (const Json& item : *items)
     known.insert(item["id"].get<std::string>());
   for (const v1::Round& round : response->rounds())
-    if (known.insert(round.name()).second) items->push_back(RoundJson(round));
+    if (known.insert(round.name()).second) items->push_back(client::RoundJson(round));
 }
 
 absl::StatusOr<ExitStatus> RunRulesList(Context* context, const Arguments& arguments) {

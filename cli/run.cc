@@ -9,40 +9,41 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/context.h"
-#include "cli/entry.h"
-#include "cli/follow.h"
-#include "cli/ids.h"
 #include "cli/log_line.h"
-#include "cli/resource_json.h"
+#include "cli/resource_columns.h"
 #include "cli/run_profile.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/client/watch.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
 
 absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 50));
   std::string entry;
   if (arguments.Has("entry")) {
-    ASSIGN_OR_RETURN(entry, EntryName(*client, arguments.Get("entry")));
+    ASSIGN_OR_RETURN(entry, client::EntryName(*client, arguments.Get("entry")));
   }
   ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
-                   ListRunsOf(*client, entry, arguments.Get("state"), limit));
+                   client::ListRunsOf(*client, entry, arguments.Get("state"), limit));
   ListView view{.schema = "assay.run/v1",
                 .columns = RunColumns(),
                 .empty_text = "no runs; 'assay submit FILE' makes some"};
   for (const v1::Run& run : runs)
-    view.items.push_back(RunJson(run));
+    view.items.push_back(client::RunJson(run));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Run run, GetRun(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("ID")));
   ShowView view{.schema = "assay.run/v1",
-                .value = RunJson(run),
+                .value = client::RunJson(run),
                 .fields = RunFields(),
                 .sections = {{"Findings", "findings", FindingColumns()},
                              {"Artifacts",
@@ -55,7 +56,8 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
     if (!profile.is_null()) {
       AddProfile(profile, &view);
     } else {
-      context->Note(absl::StrCat(ShortId(run.name()), " has no profile yet: it has trained no ",
+      context->Note(absl::StrCat(client::ShortId(run.name()),
+                                 " has no profile yet: it has trained no ",
                                  "epoch to its end, or another program than ours trained it"));
     }
   }
@@ -79,7 +81,7 @@ class EventPrinter {
 
   void Print(const v1::RunEvent& event) {
     if (context_->printer().IsJson()) {
-      context_->printer().Item("assay.run_event/v1", RunEventJson(event)).IgnoreError();
+      context_->printer().Item("assay.run_event/v1", client::RunEventJson(event)).IgnoreError();
     } else if (has_stamps_) {
       PrintStamped(event);
     } else if (event.kind() == v1::RunEvent::LOG_LINE && !event.is_late()) {
@@ -175,7 +177,7 @@ class EventPrinter {
 
 absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& arguments,
                                        Detail detail) {
-  RunEventQuery query;
+  client::RunEventQuery query;
   query.follow = arguments.Has("follow");
   if (query.follow) context->env().interrupt->Listen();
   ASSIGN_OR_RETURN(const int64_t rank, arguments.Integer("node-rank", 0));
@@ -184,26 +186,27 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
   ASSIGN_OR_RETURN(const absl::Duration timeout,
                    arguments.Duration("timeout", absl::InfiniteDuration()));
   query.deadline = absl::Now() + timeout;
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(query.run, RunName(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(query.run, client::RunName(*client, arguments.Get("ID")));
   EventPrinter printer(context, detail);
   int64_t count = 0;
-  const absl::Status status =
-      ForEachRunEvent(*client, context->env().interrupt, query, [&](const v1::RunEvent& event) {
-        ++count;
-        printer.Print(event);
-      });
+  const absl::Status status = client::ForEachRunEvent(*client, context->env().interrupt, query,
+                                                      [&](const v1::RunEvent& event) {
+                                                        ++count;
+                                                        printer.Print(event);
+                                                      });
   if (absl::IsCancelled(status)) {
-    context->Note(absl::StrCat("detached; ", ShortId(query.run), " goes on"));
+    context->Note(absl::StrCat("detached; ", client::ShortId(query.run), " goes on"));
     return ExitStatus::kInterrupted;
   }
   if (absl::IsDeadlineExceeded(status)) {
-    context->Note(absl::StrCat("timed out; ", ShortId(query.run), " goes on"));
+    context->Note(absl::StrCat("timed out; ", client::ShortId(query.run), " goes on"));
     return ExitStatus::kTimedOut;
   }
   RETURN_IF_ERROR(status);
   if (count == 0 && !query.follow)
-    context->Note(absl::StrCat(ShortId(query.run), " has no events yet; follow it with -f"));
+    context->Note(
+        absl::StrCat(client::ShortId(query.run), " has no events yet; follow it with -f"));
   return ExitStatus::kDone;
 }
 
@@ -290,12 +293,6 @@ std::vector<Command> RunCommands() {
        .options = EventOptions(),
        .examples = {{"assay run events r-901 -o ndjson", "wall, monotonic and receive stamps"}},
        .run = RunEvents}};
-}
-
-absl::StatusOr<v1::Run> GetRun(const Client& client, const std::string& id) {
-  v1::GetRunRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), RunName(client, id));
-  return client.Call(request);
 }
 
 std::vector<Command> LogsCommands() {

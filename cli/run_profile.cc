@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "cli/follow.h"
+#include "common/client/client.h"
+#include "common/client/watch.h"
 #include "common/json_document.h"
 #include "common/status.h"
 
@@ -84,17 +85,19 @@ std::string FormatProfile(const Json& profile) {
   return text;
 }
 
-absl::StatusOr<Json> LatestProfile(const Client& client, Interrupt* interrupt, const v1::Run& run) {
+absl::StatusOr<Json> LatestProfile(const client::Client& client, client::Cancellation* cancellation,
+                                   const v1::Run& run) {
   for (int64_t window = kFirstWindow;; window *= kWindowGrowth) {
-    const RunEventQuery query{.run = run.name(),
-                              .after_seq = std::max<int64_t>(run.event_count() - window, 0),
-                              .follow = false};
+    const client::RunEventQuery query{.run = run.name(),
+                                      .after_seq = std::max<int64_t>(run.event_count() - window, 0),
+                                      .follow = false};
     Json latest;
-    RETURN_IF_ERROR(ForEachRunEvent(client, interrupt, query, [&](const v1::RunEvent& event) {
-      if (event.kind() != v1::RunEvent::PROGRESS || event.is_late()) return;
-      Json profile = ParseProfile(event.text());
-      if (!profile.is_null()) latest = std::move(profile);
-    }));
+    RETURN_IF_ERROR(
+        client::ForEachRunEvent(client, cancellation, query, [&](const v1::RunEvent& event) {
+          if (event.kind() != v1::RunEvent::PROGRESS || event.is_late()) return;
+          Json profile = ParseProfile(event.text());
+          if (!profile.is_null()) latest = std::move(profile);
+        }));
     if (!latest.is_null() || query.after_seq == 0) return latest;
   }
 }

@@ -11,9 +11,10 @@
 
 #include "assay/v1/resources.pb.h"
 
-#include "cli/client.h"
 #include "cli/interrupt.h"
 #include "cli/print.h"
+#include "common/client/cancellation.h"
+#include "common/client/client.h"
 
 namespace assay::cli {
 
@@ -24,7 +25,8 @@ Json ParseProfile(absl::string_view text);
 std::string FormatProfile(const Json& profile);
 
 // The latest profile of `run`; null if it has none. Reads its events from the end.
-absl::StatusOr<Json> LatestProfile(const Client& client, Interrupt* interrupt, const v1::Run& run);
+absl::StatusOr<Json> LatestProfile(const client::Client& client, client::Cancellation* cancellation,
+                                   const v1::Run& run);
 
 // Makes the profile a member of the run, with the lines and the table that show it.
 void AddProfile(const Json& profile, ShowView* view);

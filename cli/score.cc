@@ -12,13 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "cli/entry.h"
 #include "cli/entry_score.h"
 #include "cli/folder_score.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "cli/resource_columns.h"
 #include "cli/rule_sets.h"
 #include "cli/score_parts.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -38,11 +39,11 @@ std::string TouchText(const v1::Run& run) {
 // ------------------------------------------------------------------------------------ of entries
 
 absl::StatusOr<ExitStatus> ScoreEntry(Context* context, const std::string& id) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, id));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(*client, entry.name()));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, id));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
   RETURN_IF_ERROR(PrintScore(context, entry, runs));
-  if (!IsEnded(entry.state())) return ExitStatus::kStillRunning;
+  if (!client::IsEnded(entry.state())) return ExitStatus::kStillRunning;
   return entry.state() == v1::Submission::VALID ? ExitStatus::kDone : ExitStatus::kFailed;
 }
 
@@ -63,12 +64,13 @@ std::vector<Column> ScoreListColumns() {
 }
 
 absl::StatusOr<ExitStatus> ScoreAll(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::ListSubmissionsRequest request;
   request.set_round(CanonicalRound(arguments.Get("round")));
   request.set_benchmark(arguments.Get("benchmark"));
   constexpr int64_t kEntriesMax = 10'000;
-  ASSIGN_OR_RETURN(std::vector<v1::Submission> entries, ListEntries(*client, request, kEntriesMax));
+  ASSIGN_OR_RETURN(std::vector<v1::Submission> entries,
+                   client::ListEntries(*client, request, kEntriesMax));
   const auto key = [](const v1::Submission& entry) {
     const v1::SubmissionSpec& spec = entry.spec();
     // Entries without a score come after those with one.
@@ -82,7 +84,7 @@ absl::StatusOr<ExitStatus> ScoreAll(Context* context, const Arguments& arguments
                 .columns = ScoreListColumns(),
                 .empty_text = "no entries; 'assay submit FILE' or 'assay import DIR' makes some"};
   for (const v1::Submission& entry : entries)
-    view.items.push_back(EntryJson(entry));
+    view.items.push_back(client::EntryJson(entry));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
@@ -111,7 +113,7 @@ absl::StatusOr<ExitStatus> RunScore(Context* context, const Arguments& arguments
 
 Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   const EntryScore score = ScoreOfEntry(entry, runs);
-  Json json = EntryJson(entry);
+  Json json = client::EntryJson(entry);
   for (const char* unused : {"hyperparameters", "labels", "runs", "submitter"})
     json.erase(unused);
   json["score_label"] = entry.is_mlperf_result() || entry.is_imported()
@@ -120,7 +122,7 @@ Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   AddScore(score, &json);
   json["run_details"] = Json::array();
   for (size_t i = 0; i < runs.size(); ++i) {
-    Json run = RunJson(runs[i]);
+    Json run = client::RunJson(runs[i]);
     Json row = {{"id", run["id"]}};
     for (const char* field : {"number", "state", "seconds", "converged", "quality", "epochs",
                               "touch_after_run_start_ms"})
@@ -167,17 +169,17 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
 }
 
 std::string RunSummaryLine(const Printer& printer, const v1::Run& run) {
-  std::string line = absl::StrFormat("  %-6s ", ShortId(run.name()));
+  std::string line = absl::StrFormat("  %-6s ", client::ShortId(run.name()));
   const bool is_good = run.state() == v1::Run::SUCCEEDED && run.is_converged();
   const Style& style = printer.style();
   if (run.state() != v1::Run::SUCCEEDED) {
-    absl::StrAppend(&line, style.Mark(Tone::kBad), " ", StateText(run.state()), "  ",
+    absl::StrAppend(&line, style.Mark(Tone::kBad), " ", client::StateText(run.state()), "  ",
                     run.state_reason());
     return line;
   }
   absl::StrAppend(&line, style.Mark(is_good ? Tone::kGood : Tone::kBad), " ",
                   is_good ? "converged" : "not converged");
-  if (const auto seconds = TimeToSolutionSeconds(run); seconds.has_value())
+  if (const auto seconds = client::TimeToSolutionSeconds(run); seconds.has_value())
     absl::StrAppend(&line, "  ", printer.FormatField(*seconds, Format::kSeconds));
   if (run.has_quality())
     absl::StrAppend(&line, "  quality ", printer.FormatField(run.quality(), Format::kNumber));

@@ -4,13 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "cli/entry.h"
 #include "cli/follow.h"
 #include "cli/hyperparameters.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "cli/resource_columns.h"
 #include "cli/rule_sets.h"
 #include "cli/score.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
 #include "common/file.h"
 #include "common/secret.h"
 #include "common/status.h"
@@ -46,7 +47,8 @@ bool HasError(const v1::PlanSubmissionResponse& plan) {
                      [](const v1::Finding& f) { return f.severity() != v1::Finding::WARNING; });
 }
 
-absl::StatusOr<v1::PlanSubmissionResponse> Plan(const Client& client, const SubmissionFile& file) {
+absl::StatusOr<v1::PlanSubmissionResponse> Plan(const client::Client& client,
+                                                const SubmissionFile& file) {
   v1::PlanSubmissionRequest request;
   *request.mutable_spec() = file.spec;
   return client.CallRetrying(request);
@@ -67,7 +69,7 @@ std::string NodesLine(const v1::PlanSubmissionResponse& plan) {
 Json PlanJson(const SubmissionFile& file, const v1::PlanSubmissionResponse& plan) {
   v1::Submission entry;
   *entry.mutable_spec() = plan.spec();
-  const Json spec = EntryJson(entry);
+  const Json spec = client::EntryJson(entry);
   Json json = {{"is_accepted", !HasError(plan)}, {"file", file.path}};
   for (const char* field : {"round", "benchmark", "division", "organization", "system", "dataset",
                             "nodes", "ranks_per_node", "backend", "status", "hyperparameters"})
@@ -83,7 +85,7 @@ Json PlanJson(const SubmissionFile& file, const v1::PlanSubmissionResponse& plan
   json["rules_digest"] = plan.rules_digest();
   json["findings"] = Json::array();
   for (const v1::Finding& finding : plan.findings()) {
-    Json item = FindingJson(finding);
+    Json item = client::FindingJson(finding);
     const Diagnostic diagnostic = DiagnosticFor(file, finding);
     if (diagnostic.at.line > 0) {
       item["line"] = diagnostic.at.line;
@@ -110,7 +112,7 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
     PrintDiagnostics(*context, file, file.problems, context->env().err);
     return ExitStatus::kUsage;
   }
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::PlanSubmissionResponse plan, Plan(*client, file));
   Json value = PlanJson(file, plan);
   AddHyperparameterDiff(context->env(), plan.spec(), &value);
@@ -146,17 +148,17 @@ absl::StatusOr<ExitStatus> RunSubmit(Context* context, const Arguments& argument
   }
   const bool waits = arguments.Has("wait");
   if (waits) context->env().interrupt->Listen();
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Submission entry, SubmitFile(context, *client, file));
   if (entry.name().empty()) return ExitStatus::kRuleViolation;
-  const std::string id = ShortId(entry.name());
+  const std::string id = client::ShortId(entry.name());
   if (context->printer().IsJson()) {
     if (!waits)
       RETURN_IF_ERROR(
-          context->printer().Show({.schema = "assay.entry/v1", .value = EntryJson(entry)}));
+          context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)}));
   } else {
-    context->out() << "submitted " << id << " (set " << RawText(EntryJson(entry)["set"]) << ", "
-                   << entry.runs_size() << " runs)\n"
+    context->out() << "submitted " << id << " (set " << RawText(client::EntryJson(entry)["set"])
+                   << ", " << entry.runs_size() << " runs)\n"
                    << std::flush;
   }
   if (waits) return WaitForEntry(context, *client, entry.name(), timeout);
@@ -165,16 +167,16 @@ absl::StatusOr<ExitStatus> RunSubmit(Context* context, const Arguments& argument
 }
 
 ExitStatus OutcomeOf(const v1::Submission& entry) {
-  if (!IsEnded(entry.state())) return ExitStatus::kStillRunning;
+  if (!client::IsEnded(entry.state())) return ExitStatus::kStillRunning;
   return entry.state() == v1::Submission::VALID ? ExitStatus::kDone : ExitStatus::kFailed;
 }
 
 absl::StatusOr<ExitStatus> RunStatus(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(*client, entry.name()));
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
   ShowView view{.schema = "assay.entry/v1",
-                .value = EntryJson(entry),
+                .value = client::EntryJson(entry),
                 .fields = {{"entry", "id"},
                            {"state", "state", Format::kState},
                            {"reason", "state_reason"},
@@ -184,21 +186,21 @@ absl::StatusOr<ExitStatus> RunStatus(Context* context, const Arguments& argument
                 .sections = {{"Runs", "run_details", RunColumns()}}};
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
-    view.value["run_details"].push_back(RunJson(run));
+    view.value["run_details"].push_back(client::RunJson(run));
   RETURN_IF_ERROR(context->printer().Show(view));
   return arguments.Has("exit-code") ? OutcomeOf(entry) : ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunWhy(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::ExplainSubmissionRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_name(), EntryName(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::EntryName(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const v1::ExplainSubmissionResponse answer, client->Call(request));
-  Json json = {{"id", ShortId(request.name())},
+  Json json = {{"id", client::ShortId(request.name())},
                {"reason", answer.reason()},
                {"explanation", answer.explanation()}};
   if (!answer.remedy().empty()) json["remedy"] = answer.remedy();
-  if (answer.has_since_time()) json["since"] = TimeText(answer.since_time());
+  if (answer.has_since_time()) json["since"] = client::TimeText(answer.since_time());
   if (answer.queue_position() > 0) json["queue_position"] = answer.queue_position();
   if (context->printer().IsStructured()) {
     RETURN_IF_ERROR(context->printer().Show({.schema = "assay.why/v1",
@@ -219,27 +221,28 @@ absl::StatusOr<ExitStatus> RunWhy(Context* context, const Arguments& arguments) 
   context->out() << "\n";
   if (answer.has_since_time())
     context->out() << "since "
-                   << context->printer().FormatField(TimeText(answer.since_time()), Format::kTime)
+                   << context->printer().FormatField(client::TimeText(answer.since_time()),
+                                                     Format::kTime)
                    << "\n";
   if (!answer.remedy().empty()) context->out() << "to change that: " << answer.remedy() << "\n";
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunCancel(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::CancelSubmissionRequest request;
   request.set_request_id(MakeUuid());
   request.set_reason(arguments.Get("reason"));
-  ASSIGN_OR_RETURN(*request.mutable_name(), EntryName(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::EntryName(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const v1::Submission entry, client->CallRetrying(request));
   if (context->printer().IsJson()) {
     RETURN_IF_ERROR(
-        context->printer().Show({.schema = "assay.entry/v1", .value = EntryJson(entry)}));
+        context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)}));
     return ExitStatus::kDone;
   }
-  context->out() << "cancelled " << ShortId(entry.name())
+  context->out() << "cancelled " << client::ShortId(entry.name())
                  << ": queued runs have ended, running ones are being stopped\n";
-  context->Note(absl::StrCat("see: assay entry show ", ShortId(entry.name())));
+  context->Note(absl::StrCat("see: assay entry show ", client::ShortId(entry.name())));
   return ExitStatus::kDone;
 }
 
@@ -254,7 +257,7 @@ absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const 
   return ParseSubmissionFile(*text, path);
 }
 
-absl::StatusOr<v1::Submission> SubmitFile(Context* context, const Client& client,
+absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client& client,
                                           const SubmissionFile& file) {
   ASSIGN_OR_RETURN(const v1::PlanSubmissionResponse plan, Plan(client, file));
   PrintDiagnostics(*context, file, DiagnosticsFor(file, plan), context->env().err);

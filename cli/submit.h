@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/submission_file.h"
+#include "common/client/client.h"
 
 namespace assay::cli {
 
@@ -22,7 +23,7 @@ absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const 
 
 // Plans, then submits. The result has no name if the rules say no: then the findings have been
 // printed.
-absl::StatusOr<v1::Submission> SubmitFile(Context* context, const Client& client,
+absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client& client,
                                           const SubmissionFile& file);
 
 }  // namespace assay::cli

@@ -7,8 +7,8 @@
 #include "google/protobuf/util/time_util.h"
 
 #include "cli/context.h"
-#include "cli/ids.h"
-#include "cli/resource_json.h"
+#include "common/client/ids.h"
+#include "common/client/resource_json.h"
 #include "common/secret.h"
 #include "common/status.h"
 
@@ -19,7 +19,7 @@ using google::protobuf::util::TimeUtil;
 
 absl::StatusOr<v1::CreateTokenResponse> CreateToken(Context* context, const Arguments& arguments,
                                                     v1::Token token) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::CreateTokenRequest request;
   request.set_request_id(MakeUuid());
   *request.mutable_token() = std::move(token);
@@ -34,7 +34,7 @@ absl::StatusOr<v1::CreateTokenResponse> CreateToken(Context* context, const Argu
 absl::StatusOr<ExitStatus> PrintSecret(Context* context, const v1::CreateTokenResponse& response,
                                        const std::string& next) {
   if (context->printer().IsJson()) {
-    Json json = TokenJson(response.token());
+    Json json = client::TokenJson(response.token());
     json["secret"] = response.secret();
     RETURN_IF_ERROR(context->printer().Show({.schema = "assay.token/v1", .value = json}));
     return ExitStatus::kDone;
@@ -43,10 +43,10 @@ absl::StatusOr<ExitStatus> PrintSecret(Context* context, const v1::CreateTokenRe
   const std::string expires =
       response.token().has_expire_time()
           ? absl::StrCat(", valid until ",
-                         context->printer().FormatField(TimeText(response.token().expire_time()),
-                                                        Format::kTime))
+                         context->printer().FormatField(
+                             client::TimeText(response.token().expire_time()), Format::kTime))
           : "";
-  context->Note(absl::StrCat("created ", ShortId(response.token().name()), " for ",
+  context->Note(absl::StrCat("created ", client::ShortId(response.token().name()), " for ",
                              response.token().principal(), expires,
                              ". The secret is shown only now.\n", next));
   return ExitStatus::kDone;
@@ -73,7 +73,7 @@ absl::StatusOr<ExitStatus> RunEnrol(Context* context, const Arguments& arguments
   token.set_kind(v1::Token::ENROL);
   token.set_role("worker");
   token.set_principal(arguments.Get("NODE"));
-  RETURN_IF_ERROR(WorkerName(token.principal()).status());
+  RETURN_IF_ERROR(client::WorkerName(token.principal()).status());
   ASSIGN_OR_RETURN(const v1::CreateTokenResponse response, CreateToken(context, arguments, token));
   return PrintSecret(context, response,
                      absl::StrCat("on the node, put it into the file that enrolment_token_path of "
@@ -82,7 +82,7 @@ absl::StatusOr<ExitStatus> RunEnrol(Context* context, const Arguments& arguments
 }
 
 absl::StatusOr<ExitStatus> RunTokenList(Context* context, const Arguments&) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::ListTokensResponse response, client->Call(v1::ListTokensRequest()));
   ListView view{.schema = "assay.token/v1",
                 .columns = {{"ID", "id"},
@@ -95,13 +95,13 @@ absl::StatusOr<ExitStatus> RunTokenList(Context* context, const Arguments&) {
                             {"CREATED", "created", Format::kTime, 4}},
                 .empty_text = "no tokens; 'assay admin token create' makes one"};
   for (const v1::Token& token : response.tokens())
-    view.items.push_back(TokenJson(token));
+    view.items.push_back(client::TokenJson(token));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunTokenRevoke(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   const std::string id = arguments.Get("TOKEN");
   if (!absl::StartsWith(id, "t-"))
     return absl::InvalidArgumentError(
@@ -113,7 +113,7 @@ absl::StatusOr<ExitStatus> RunTokenRevoke(Context* context, const Arguments& arg
   ASSIGN_OR_RETURN(const v1::Token token, client->Call(request));
   if (context->printer().IsJson()) {
     RETURN_IF_ERROR(
-        context->printer().Show({.schema = "assay.token/v1", .value = TokenJson(token)}));
+        context->printer().Show({.schema = "assay.token/v1", .value = client::TokenJson(token)}));
     return ExitStatus::kDone;
   }
   context->out() << id << " of " << token.principal() << " is revoked: it opens nothing any more\n";
@@ -121,7 +121,7 @@ absl::StatusOr<ExitStatus> RunTokenRevoke(Context* context, const Arguments& arg
 }
 
 absl::StatusOr<ExitStatus> RunAudit(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::ListAuditRequest request;
   ASSIGN_OR_RETURN(const int64_t after, arguments.Integer("after", 0));
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 100));
@@ -136,7 +136,7 @@ absl::StatusOr<ExitStatus> RunAudit(Context* context, const Arguments& arguments
                             {"BODY", "body", Format::kText, 1}},
                 .empty_text = "nothing has been changed yet"};
   for (const v1::AuditEntry& entry : response.entries())
-    view.items.push_back(AuditJson(entry));
+    view.items.push_back(client::AuditJson(entry));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "cli/client.h"
 #include "cli/context.h"
-#include "cli/stubs.h"
+#include "common/client/client.h"
+#include "common/client/stubs.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"
 #include "common/status.h"
@@ -30,7 +30,7 @@ struct Report {
   v1::VerifySummary summary;
 };
 
-absl::StatusOr<Report> Verify(const Client& client) {
+absl::StatusOr<Report> Verify(const client::Client& client) {
   grpc::ClientContext context;
   PrepareCall(client.endpoint(), kVerifyTimeout, &context);
   const auto reader = client.stubs().admin->VerifyStore(&context, v1::VerifyStoreRequest());
@@ -52,7 +52,7 @@ absl::StatusOr<Report> Verify(const Client& client) {
 }
 
 absl::StatusOr<ExitStatus> RunVerify(Context* context, const Arguments&) {
-  ASSIGN_OR_RETURN(const Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(Report report, Verify(*client));
   const v1::VerifySummary& summary = report.summary;
   ListView view{.schema = "assay.fault/v1",

@@ -9,7 +9,7 @@ namespace {
 absl::StatusOr<ExitStatus> RunVersion(Context* context, const Arguments& arguments) {
   Json json = {{"version", ASSAY_VERSION}};
   if (arguments.Has("with-server")) {
-    ASSIGN_OR_RETURN(const Client* client, context->Connect());
+    ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
     ASSIGN_OR_RETURN(const v1::ServerInfo info, client->Call(v1::GetServerInfoRequest()));
     json["server"] = client->endpoint().target;
     json["server_version"] = info.version();

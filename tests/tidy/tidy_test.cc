@@ -46,6 +46,7 @@ const std::vector<Row>& Table() {
       {"common/analysis", {"common", "common/rules"}, kPure},
       {"common/package", {"common", "common/rules"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common/rpc", {"common", "common/rules"}, {"sqlite3"}},
+      {"common/client", {"common", "common/rules", "common/rpc"}, {"sqlite3", "CLI/", "iostream"}},
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
       {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
       {"server/core", {"common", "common/rules"}, kPure},
@@ -73,7 +74,7 @@ const std::vector<Row>& Table() {
        {"sqlite3", "oneapi", "dnnl", "cuda"}},
       {"cli",
        {"common", "common/rules", "common/analysis", "common/package", "common/rpc",
-        "common/dataset"},
+        "common/dataset", "common/client"},
        {"sqlite3", "oneapi"}},
       // The wiring of the daemon itself.
       {"server", {"common", "common/rules", "common/rpc", "server"}, {"sqlite3"}},
@@ -192,6 +193,8 @@ TEST(IncludeTableTest, ForbiddenIncludesAreFound) {
       {"common/package/results_tree.cc", "#include \"common/dataset/layout.h\""},
       {"worker/agent/agent.cc", "#include \"worker/engine/tensor.h\""},
       {"worker/engine/model.cc", "#include \"assay/v1/run_spec.pb.h\""},
+      {"common/client/watch.cc", "#include \"cli/print.h\""},
+      {"common/client/watch.cc", "#include <iostream>"},
       {"cli/run.cc", "#include \"server/core/types.h\""},
       {"common/file.cc", "#include \"common/rules/check.h\""},
   };

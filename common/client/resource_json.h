@@ -1,19 +1,19 @@
-// Resources of the API as the JSON that `assay` prints, and the columns that tables show of it.
-// A field that is not known yet is absent.
+// Resources of the API as the JSON that `assay` prints. A field that is not known yet is absent; a
+// member's unit is its name's end (score_minutes, bytes); times are RFC 3339 in UTC. Members are
+// only ever added to a schema's version. Pure functions.
 
-#ifndef CLI_RESOURCE_JSON_H_
-#define CLI_RESOURCE_JSON_H_
+#ifndef COMMON_CLIENT_RESOURCE_JSON_H_
+#define COMMON_CLIENT_RESOURCE_JSON_H_
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "assay/v1/admin_service.pb.h"
 #include "assay/v1/resources.pb.h"
 
-#include "cli/print.h"
+#include "common/client/json.h"
 
-namespace assay::cli {
+namespace assay::client {
 
 Json EntryJson(const v1::Submission& submission);  // assay.entry/v1
 Json SetJson(const v1::Submission& submission);    // assay.set/v1: the entry's runs as one thing
@@ -26,13 +26,6 @@ Json FindingJson(const v1::Finding& finding);
 Json ReferenceJson(const v1::ReferenceConvergence& reference);  // an entry's member convergence
 Json AuditJson(const v1::AuditEntry& entry);                    // assay.audit/v1
 Json RunEventJson(const v1::RunEvent& event);                   // assay.run_event/v1
-
-const std::vector<Column>& EntryColumns();
-const std::vector<Column>& EntryFields();
-const std::vector<Column>& RunColumns();
-const std::vector<Column>& RunFields();
-const std::vector<Column>& BorrowedColumns();  // of the entry's member borrowed_values
-const std::vector<Column>& FindingColumns();
 
 // "valid", "running": lower case, or "unknown" for a state newer than this program.
 std::string StateText(v1::Submission::State state);
@@ -48,6 +41,6 @@ std::optional<double> TimeToSolutionSeconds(const v1::Run& run);
 bool IsEnded(v1::Submission::State state);
 bool IsEnded(v1::Run::State state);
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_RESOURCE_JSON_H_
+#endif  // COMMON_CLIENT_RESOURCE_JSON_H_

@@ -1,55 +1,16 @@
-#include "cli/client.h"
+#include "common/client/client.h"
 
-#include <cstring>
-#include <istream>
+#include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "cli/stubs.h"
-#include "common/file.h"
+#include "common/client/stubs.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"
 #include "common/status.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
-
-constexpr int64_t kTokenBytesMax = 4096;  // ours have 38
-constexpr char kStandardInput[] = "-";
-
-absl::StatusOr<std::string> ReadToken(const Environment& env, const std::string& path) {
-  if (path != kStandardInput) return ReadFile(env.AbsolutePath(path), kTokenBytesMax);
-  std::string token(kTokenBytesMax, '\0');
-  env.in->getline(token.data(), kTokenBytesMax);
-  token.resize(std::strlen(token.c_str()));
-  return token;
-}
-
-absl::Status AddCredentials(const Environment& env, const Config& config, Endpoint* endpoint) {
-  if (const auto ca = config.Find("ca"); ca.has_value()) {
-    absl::StatusOr<std::string> pem = ReadFile(env.AbsolutePath(ca->value));
-    if (!pem.ok())
-      return absl::InvalidArgumentError(absl::StrCat("cannot read the CA certificate named by ",
-                                                     ca->origin, ": ",
-                                                     std::string(pem.status().message())));
-    endpoint->ca_pem = *std::move(pem);
-  }
-  const auto token = config.Find("token");
-  const auto file = config.Find("token_file");
-  if (token.has_value() && (!file.has_value() || token->level <= file->level)) {
-    endpoint->token = token->value;
-  } else if (file.has_value()) {
-    absl::StatusOr<std::string> text = ReadToken(env, file->value);
-    if (!text.ok())
-      return absl::InvalidArgumentError(absl::StrCat("cannot read the token file named by ",
-                                                     file->origin, ": ",
-                                                     std::string(text.status().message())));
-    endpoint->token = std::string(absl::StripAsciiWhitespace(*text));
-  }
-  return absl::OkStatus();
-}
 
 template <class Service, class Request, class Response>
 absl::StatusOr<Response> Send(const Client& client, const std::unique_ptr<Service>& stub,
@@ -65,34 +26,6 @@ absl::StatusOr<Response> Send(const Client& client, const std::unique_ptr<Servic
 }
 
 }  // namespace
-
-absl::StatusOr<Endpoint> ResolveEndpoint(const Environment& environment, const Config& config) {
-  Endpoint endpoint;
-  const auto server = config.Find("server");
-  const auto socket = config.Find("socket");
-  if (server.has_value() && socket.has_value() && server->level == socket->level)
-    return absl::InvalidArgumentError(absl::StrCat(server->origin, " and ", socket->origin,
-                                                   " both say where the coordinator is: give one"));
-  if (server.has_value() && (!socket.has_value() || server->level < socket->level)) {
-    endpoint.target = server->value;
-    RETURN_IF_ERROR(AddCredentials(environment, config, &endpoint));
-    return endpoint;
-  }
-  if (socket.has_value()) {
-    endpoint.target = absl::StrCat("unix:", environment.AbsolutePath(socket->value));
-    RETURN_IF_ERROR(AddCredentials(environment, config, &endpoint));
-    return endpoint;
-  }
-  const std::string dev = JoinPath(environment.RuntimeDirectory(), "assayd.sock");
-  for (const std::string& path : {dev, environment.system_socket_path}) {
-    if (!FileExists(path)) continue;
-    endpoint.target = absl::StrCat("unix:", path);
-    return endpoint;
-  }
-  return absl::UnavailableError(
-      "no coordinator is known and none runs on this host; start a private one with 'assay dev', "
-      "or name one with --server HOST:PORT --ca FILE (see 'assay help environment')");
-}
 
 Client::Client(Endpoint endpoint, std::unique_ptr<Stubs> stubs)
     : endpoint_(std::move(endpoint)), stubs_(std::move(stubs)) {}
@@ -208,7 +141,7 @@ bool Client::WaitUntilReachable(absl::Time deadline) const {
 }
 
 absl::Status Client::Explain(const absl::Status& status) const {
-  return cli::Explain(endpoint_, status);
+  return client::Explain(endpoint_, status);
 }
 
 absl::Status Explain(const Endpoint& endpoint, const absl::Status& status) {
@@ -230,4 +163,4 @@ absl::Status Explain(const Endpoint& endpoint, const absl::Status& status) {
   return status;
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

@@ -1,4 +1,4 @@
-#include "cli/ids.h"
+#include "common/client/ids.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 
 #include "common/status.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 bool IsNumbered(absl::string_view id, absl::string_view prefix) {
@@ -88,4 +88,4 @@ absl::StatusOr<std::string> DatasetName(absl::string_view id) {
   return PlainName("datasets/", "dataset", id);
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

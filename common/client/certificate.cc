@@ -1,12 +1,11 @@
-#include "cli/certificate.h"
+#include "common/client/certificate.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "cli/client.h"
+#include "common/client/client.h"
 #include "common/file.h"
 #include "common/pki.h"
 #include "common/rpc/certificate_exchange.h"
@@ -14,15 +13,14 @@
 #include "common/sha256.h"
 #include "common/status.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 // What is left of a certificate that is still used: longer than a command waits for one call.
 constexpr absl::Duration kLifeLeftMin = absl::Minutes(5);
 
-// Where the pair for `endpoint` is kept; empty without a home.
-std::string CachePath(const Environment& env, const Endpoint& endpoint) {
-  const std::string directory = env.UserCacheDirectory();
+// Where the pair for `endpoint` is kept; empty without a cache.
+std::string CachePath(const std::string& directory, const Endpoint& endpoint) {
   if (directory.empty()) return "";
   const std::string key = Sha256Hex(absl::StrCat(endpoint.target, "\n", Sha256Hex(endpoint.ca_pem),
                                                  "\n", TokenHash(endpoint.token)));
@@ -61,7 +59,8 @@ void Keep(const std::string& path, const CertificateAndKey& pair) {
 
 }  // namespace
 
-absl::StatusOr<Endpoint> WithCertificate(const Environment& environment, Endpoint endpoint) {
+absl::StatusOr<Endpoint> WithCertificate(const std::string& cache_directory, absl::Time now,
+                                         Endpoint endpoint) {
   if (absl::StartsWith(endpoint.target, "unix:")) return endpoint;
   if (endpoint.token.empty()) {
     return Explain(endpoint, absl::UnauthenticatedError(absl::StrCat(
@@ -72,9 +71,9 @@ absl::StatusOr<Endpoint> WithCertificate(const Environment& environment, Endpoin
         "no CA certificate for ", endpoint.target,
         ": give the coordinator's ca.crt with --ca or ASSAY_CA, or use its Unix socket"));
   }
-  const std::string path = CachePath(environment, endpoint);
+  const std::string path = CachePath(cache_directory, endpoint);
   absl::StatusOr<CertificateAndKey> pair = absl::NotFoundError("no cache");
-  if (!path.empty()) pair = Load(path, environment.clock->Wall());
+  if (!path.empty()) pair = Load(path, now);
   if (!pair.ok()) {
     ASSIGN_OR_RETURN(pair, Exchange(endpoint));
     if (!path.empty()) Keep(path, *pair);
@@ -85,4 +84,4 @@ absl::StatusOr<Endpoint> WithCertificate(const Environment& environment, Endpoin
   return endpoint;
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

@@ -1,16 +1,16 @@
 // Ids as people write them: e-42, s-42, r-901, w0, @last.
 
-#ifndef CLI_IDS_H_
-#define CLI_IDS_H_
+#ifndef COMMON_CLIENT_IDS_H_
+#define COMMON_CLIENT_IDS_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "cli/client.h"
+#include "common/client/client.h"
 
-namespace assay::cli {
+namespace assay::client {
 
 // "submissions/e-42" is "e-42": what follows the last slash.
 std::string ShortId(absl::string_view name);
@@ -28,6 +28,6 @@ absl::StatusOr<std::string> WorkerName(absl::string_view id);
 // "datasets/cosmo32" for cosmo32 or datasets/cosmo32.
 absl::StatusOr<std::string> DatasetName(absl::string_view id);
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_IDS_H_
+#endif  // COMMON_CLIENT_IDS_H_

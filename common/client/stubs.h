@@ -1,8 +1,8 @@
 // The coordinator's services as gRPC gives them. Only for what reads streams: the headers cost
 // seconds of every compilation, and a single call is a Client::Call.
 
-#ifndef CLI_STUBS_H_
-#define CLI_STUBS_H_
+#ifndef COMMON_CLIENT_STUBS_H_
+#define COMMON_CLIENT_STUBS_H_
 
 #include <grpcpp/channel.h>
 
@@ -11,7 +11,7 @@
 #include "assay/v1/admin_service.grpc.pb.h"
 #include "assay/v1/submission_service.grpc.pb.h"
 
-namespace assay::cli {
+namespace assay::client {
 
 struct Stubs {
   std::shared_ptr<grpc::Channel> channel;
@@ -19,6 +19,6 @@ struct Stubs {
   std::unique_ptr<v1::AdminService::Stub> admin;
 };
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_STUBS_H_
+#endif  // COMMON_CLIENT_STUBS_H_

@@ -1,8 +1,8 @@
-// The coordinator as a command sees it: blocking calls with deadlines, and messages that say what
-// to do when nobody answers.
+// The coordinator as a program sees it that acts for people: blocking calls with deadlines, and
+// messages that say what to do when nobody answers.
 
-#ifndef CLI_CLIENT_H_
-#define CLI_CLIENT_H_
+#ifndef COMMON_CLIENT_CLIENT_H_
+#define COMMON_CLIENT_CLIENT_H_
 
 #include <memory>
 #include <string>
@@ -15,26 +15,23 @@
 #include "assay/v1/admin_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 
-#include "cli/config.h"
-#include "cli/environment.h"
 #include "common/rpc/endpoint.h"
 
-namespace assay::cli {
+namespace assay::client {
 
-// Where the coordinator is, by the strongest setting that names a server or a socket; without any,
-// the socket of a running `assay dev`, then the system's. UNAVAILABLE if there is none of them.
-absl::StatusOr<Endpoint> ResolveEndpoint(const Environment& environment, const Config& config);
-
-// `status`, of a call of the coordinator at `endpoint`, with what people need to know.
+// `status`, of a call of the coordinator at `endpoint`, with what people need to know: UNAVAILABLE,
+// DEADLINE_EXCEEDED and UNAUTHENTICATED name the endpoint or the remedy; others are as they came.
 absl::Status Explain(const Endpoint& endpoint, const absl::Status& status);
 
-// What gRPC gives to talk with (cli/stubs.h), for the commands that read streams. The others need
+// What gRPC gives to talk with (common/client/stubs.h), for those who read streams. The others need
 // messages only.
 struct Stubs;
 
-// Thread-safe.
+// Thread-safe: any number of calls may be on their way.
 class Client {
  public:
+  // Opens a channel, and does not wait for the coordinator. INVALID_ARGUMENT if the endpoint lacks
+  // what its transport needs (common/rpc/channel.h).
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const Endpoint& endpoint);
   ~Client();
   Client(const Client&) = delete;
@@ -117,6 +114,6 @@ class Client {
   const std::unique_ptr<Stubs> stubs_;
 };
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_CLIENT_H_
+#endif  // COMMON_CLIENT_CLIENT_H_

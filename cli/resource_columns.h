@@ -1,0 +1,21 @@
+// What tables show of the resources that common/client/resource_json.h makes.
+
+#ifndef CLI_RESOURCE_COLUMNS_H_
+#define CLI_RESOURCE_COLUMNS_H_
+
+#include <vector>
+
+#include "cli/print.h"
+
+namespace assay::cli {
+
+const std::vector<Column>& EntryColumns();
+const std::vector<Column>& EntryFields();
+const std::vector<Column>& RunColumns();
+const std::vector<Column>& RunFields();
+const std::vector<Column>& BorrowedColumns();  // of the entry's member borrowed_values
+const std::vector<Column>& FindingColumns();
+
+}  // namespace assay::cli
+
+#endif  // CLI_RESOURCE_COLUMNS_H_
