@@ -3,17 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-#include "cli/export.h"
+#include "common/client/analysis_entry.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
-#include "common/rules/check.h"
-#include "common/rules/score.h"
+#include "common/package/results_tree.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -26,67 +23,7 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-int64_t Count(const JsonValue& description, absl::string_view name) {
-  int64_t count = 0;
-  return absl::SimpleAtoi(package::MemberText(description, name), &count) && count > 0 ? count : 0;
-}
-
-// The machine as a system description has it. False if it does not say.
-bool TakeMachine(const JsonValue& description, analysis::Entry* entry) {
-  const int64_t nodes = Count(description, "number_of_nodes");
-  entry->processors = nodes * Count(description, "host_processors_per_node");
-  entry->accelerators = nodes * Count(description, "accelerators_per_node");
-  entry->unit_model =
-      package::MemberText(description, entry->accelerators > 0 ? "accelerator_model_name"
-                                                               : "host_processor_model_name");
-  return entry->units() > 0;
-}
-
-int64_t WholeNumber(const std::optional<JsonValue>& value) {
-  return std::max<int64_t>(0, value ? value->AsInt64().value_or(0) : 0);
-}
-
-// The machine as a log has it: nodes stand for processors where there are no accelerators.
-void TakeMachine(const rules::Facts& facts, analysis::Entry* entry) {
-  constexpr int64_t kSane = 100'000'000;
-  const int64_t nodes = WholeNumber(facts.number_of_nodes);
-  const int64_t accelerators = WholeNumber(facts.accelerators_per_node);
-  if (nodes > kSane || accelerators > kSane) return;
-  entry->processors = nodes;
-  entry->accelerators = nodes * accelerators;
-}
-
-// ---------------------------------------------------------------------------------- the
-// coordinator
-
-const v1::ArtifactRef* LogOf(const v1::Run& run) {
-  const auto found = std::find_if(
-      run.artifacts().begin(), run.artifacts().end(),
-      [](const v1::ArtifactRef& artifact) { return package::IsResultFile(artifact.file_name()); });
-  return found == run.artifacts().end() ? nullptr : &*found;
-}
-
-absl::StatusOr<analysis::Entry> DownloadEntry(const client::Client& client,
-                                              const v1::Submission& submission,
-                                              const rules::RuleSet& rules) {
-  const v1::SubmissionSpec& spec = submission.spec();
-  analysis::Entry entry = {.organization = spec.organization(),
-                           .system = spec.system(),
-                           .benchmark = spec.benchmark(),
-                           .division = spec.division(),
-                           .is_weak = submission.scaling() == "weak"};
-  if (submission.has_score_minutes()) entry.score_minutes = submission.score_minutes();
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(client, submission.name()));
-  for (const v1::Run& run : runs) {
-    const v1::ArtifactRef* artifact = LogOf(run);
-    if (artifact == nullptr) continue;
-    ASSIGN_OR_RETURN(const std::string log, DownloadArtifact(client, *artifact));
-    const rules::CheckResult result = rules::Check(log, rules);
-    if (entry.runs.empty()) TakeMachine(result.facts, &entry);
-    entry.runs.push_back(analysis::ReadRunTimes(log, result.facts));
-  }
-  return entry;
-}
+// ------------------------------------------------------------------------------- the coordinator
 
 absl::StatusOr<std::vector<v1::Submission>> FindEntries(const client::Client& client,
                                                         const Arguments& arguments) {
@@ -135,7 +72,8 @@ absl::StatusOr<AnalysisInput> ReadFromCoordinator(Context* context, const Argume
   ProgressLine progress(context);
   for (const v1::Submission& submission : found) {
     progress.Draw(absl::StrCat("reading ", client::ShortId(submission.name())));
-    ASSIGN_OR_RETURN(analysis::Entry entry, DownloadEntry(*client, submission, *input.rules));
+    ASSIGN_OR_RETURN(analysis::Entry entry,
+                     client::ReadAnalysisEntry(*client, submission, *input.rules));
     input.entries.push_back(analysis::Characterize(std::move(entry)));
   }
   return input;
@@ -158,7 +96,7 @@ absl::StatusOr<AnalysisInput> ReadFolders(Context* context, const Arguments& arg
       progress.Draw(absl::StrCat("reading ", folder.source_path));
       ASSIGN_OR_RETURN(const package::JudgedFolder judged,
                        package::JudgeFolder(folder, *input.rules));
-      input.entries.push_back(analysis::Characterize(EntryOf(judged)));
+      input.entries.push_back(analysis::Characterize(client::AnalysisEntryOf(judged)));
     }
   }
   return input;
@@ -170,22 +108,6 @@ bool IsFolder(const Context& context, const std::string& text) {
 }
 
 }  // namespace
-
-analysis::Entry EntryOf(const package::JudgedFolder& judged) {
-  const package::ResultFolder& folder = judged.folder;
-  analysis::Entry entry = {.organization = folder.organization,
-                           .system = folder.system,
-                           .benchmark = folder.benchmark,
-                           .division = judged.division(),
-                           .is_weak = folder.scaling == "weak",
-                           .score_minutes = judged.score.minutes};
-  const bool is_described = TakeMachine(folder.system_description, &entry);
-  if ((!is_described || entry.is_weak) && !judged.runs.empty())
-    TakeMachine(judged.runs.front().result.facts, &entry);
-  for (const package::JudgedRun& run : judged.runs)
-    entry.runs.push_back(analysis::ReadRunTimes(run.log, run.result.facts));
-  return entry;
-}
 
 absl::StatusOr<AnalysisInput> ReadAnalysisInput(Context* context, const Arguments& arguments) {
   const std::vector<std::string> what = arguments.All("ID_OR_DIR");

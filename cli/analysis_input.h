@@ -12,7 +12,6 @@
 #include "cli/context.h"
 #include "cli/rule_sets.h"
 #include "common/analysis/entry.h"
-#include "common/package/results_tree.h"
 
 namespace assay::cli {
 
@@ -26,10 +25,6 @@ struct AnalysisInput {
 // those what --benchmark and --division leave. INVALID_ARGUMENT if a folder is given without a
 // round or entries are of several rounds; NOT_FOUND if nothing is left.
 absl::StatusOr<AnalysisInput> ReadAnalysisInput(Context* context, const Arguments& arguments);
-
-// A judged folder as an entry. Its machine is what the system description says; of a weak folder,
-// and without a description, what the logs say.
-analysis::Entry EntryOf(const package::JudgedFolder& judged);
 
 // The positional and the options that ReadAnalysisInput reads.
 Positional AnalysisPositional();

@@ -12,6 +12,7 @@
 
 #include "cli/figures.h"
 #include "common/analysis/published.h"
+#include "common/client/json.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -321,8 +322,9 @@ absl::Status PrintTable(const Context& context, AnalysisTable table) {
   bool is_first = true;
   for (const Json& item : view.items) {
     if (!item.contains("note")) continue;
-    context.out() << (std::exchange(is_first, false) ? "\n" : "") << RawText(item["benchmark"])
-                  << " " << RawText(item["label"]) << ": " << RawText(item["note"]) << "\n";
+    context.out() << (std::exchange(is_first, false) ? "\n" : "")
+                  << client::RawText(item["benchmark"]) << " " << client::RawText(item["label"])
+                  << ": " << client::RawText(item["note"]) << "\n";
   }
   return absl::OkStatus();
 }

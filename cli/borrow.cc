@@ -9,10 +9,11 @@
 #include "absl/time/time.h"
 
 #include "cli/context.h"
-#include "cli/export.h"
 #include "cli/hyperparameters.h"
 #include "cli/rule_sets.h"
+#include "common/client/export.h"
 #include "common/client/ids.h"
+#include "common/client/json.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/file.h"
@@ -92,7 +93,7 @@ std::vector<rules::Finding> Judge(const Context& context, const v1::Submission& 
 
 // What changes, for those who read the submission file; the coordinator keeps a record of its own.
 std::string RecordOf(const Context& context, const Json& borrowing) {
-  const auto text = [&](const char* field) { return RawText(borrowing[field]); };
+  const auto text = [&](const char* field) { return client::RawText(borrowing[field]); };
   std::string record = absl::StrCat(
       "# Hyperparameters borrowed from ", text("lender"), " (", text("lender_organization"), ", ",
       text("lender_system"), ", submitted ", text("lender_created"), ")\n# in place of those of ",
@@ -101,10 +102,10 @@ std::string RecordOf(const Context& context, const Json& borrowing) {
   for (const Json& value : borrowing["values"]) {
     if (value["standing"] == "same") continue;
     const auto shown = [&](const char* field) {
-      return value.contains(field) ? RawText(value[field]) : std::string("none");
+      return value.contains(field) ? client::RawText(value[field]) : std::string("none");
     };
-    absl::StrAppend(&record, "#   ", RawText(value["key"]), ": ", shown("own"), " -> ",
-                    shown("borrowed"), " (", RawText(value["standing"]), ")\n");
+    absl::StrAppend(&record, "#   ", client::RawText(value["key"]), ": ", shown("own"), " -> ",
+                    shown("borrowed"), " (", client::RawText(value["standing"]), ")\n");
   }
   return record;
 }
@@ -118,7 +119,7 @@ absl::Status WriteSubmission(const Context& context, const v1::Submission& own,
   v1::Submission entry = own;
   *entry.mutable_spec() = proposed;
   return WriteFileAtomic(
-      full, absl::StrCat(record, SubmissionToml(entry), "\n[borrowing]\nfrom = \"",
+      full, absl::StrCat(record, client::SubmissionToml(entry), "\n[borrowing]\nfrom = \"",
                          client::ShortId(proposed.borrowing().lender_entry()), "\"\nown = \"",
                          client::ShortId(proposed.borrowing().own_entry()), "\"\n"));
 }

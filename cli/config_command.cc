@@ -6,6 +6,7 @@
 
 #include "cli/context.h"
 #include "cli/suggest.h"
+#include "common/client/json.h"
 #include "common/file.h"
 #include "common/status.h"
 #include "common/toml.h"
@@ -50,7 +51,7 @@ absl::StatusOr<ExitStatus> RunConfigGet(Context* context, const Arguments& argum
     RETURN_IF_ERROR(
         context->printer().Show({.schema = "assay.setting/v1", .value = SettingJson(*setting)}));
   } else {
-    context->out() << RawText(SettingJson(*setting)["value"]) << "\n";
+    context->out() << client::RawText(SettingJson(*setting)["value"]) << "\n";
   }
   return ExitStatus::kDone;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
+#include "common/client/json.h"
 #include "common/printable.h"
 #include "yaml-cpp/yaml.h"
 
@@ -100,32 +101,11 @@ std::string TextOf(jv result) {
 
 }  // namespace
 
-std::string EscapeInJson(absl::string_view json) {
-  std::string escaped;
-  escaped.reserve(json.size());
-  while (!json.empty()) {
-    const CodePoint first = DecodeUtf8(json);
-    const size_t size = std::max<size_t>(first.size, 1);
-    // Control characters below 0x20 stand between strings only: line ends and blanks.
-    if (first.value < 0x20 || !IsUnprintable(first.value)) {
-      escaped.append(json.data(), size);
-    } else if (first.value < 0x10000) {
-      absl::StrAppendFormat(&escaped, "\\u%04x", first.value);
-    } else {
-      const int32_t rest = first.value - 0x10000;
-      absl::StrAppendFormat(&escaped, "\\u%04x\\u%04x", 0xD800 + (rest >> 10),
-                            0xDC00 + (rest & 0x3FF));
-    }
-    json.remove_prefix(size);
-  }
-  return escaped;
-}
-
 std::string ToYaml(const Json& document) {
   YAML::Emitter out;
   Emit(document, &out);
   // The emitter escapes everything unprintable but DEL.
-  return absl::StrCat(EscapeInJson(out.c_str()), "\n");
+  return absl::StrCat(client::EscapeInJson(out.c_str()), "\n");
 }
 
 absl::StatusOr<std::string> FilterWithJq(const std::string& program, const Json& document) {

@@ -6,14 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
 namespace assay::cli {
-
-// JSON text with every unprintable character spelled \u202e; a valid text stays one, of equal
-// value.
-std::string EscapeInJson(absl::string_view json);
 
 // Block style; strings that YAML would read as something else are quoted.
 std::string ToYaml(const nlohmann::ordered_json& document);

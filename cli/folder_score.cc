@@ -13,8 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include "cli/resource_columns.h"
 #include "cli/rule_sets.h"
-#include "cli/score_parts.h"
+#include "common/client/score_parts.h"
 #include "common/json_document.h"
 #include "common/status.h"
 
@@ -239,7 +240,7 @@ Json RunRows(const SetScore& set) {
   whole.first = 0;
   whole.size = static_cast<int>(scores.size());
   whole.score = set.judged.score;
-  const std::vector<std::string> parts = PartsOf(scores, whole);
+  const std::vector<std::string> parts = client::PartsOf(scores, whole);
   Json rows = Json::array();
   for (size_t i = 0; i < set.judged.runs.size(); ++i) {
     const JudgedRun& run = set.judged.runs[i];
@@ -286,7 +287,7 @@ std::vector<Column> FolderColumns() {
 absl::Status ShowOne(Context* context, const SetScore& set, const rules::RuleSet& rule_set) {
   Json value = FolderScoreJson(set);
   value["rules_digest"] = rule_set.digest();
-  if (set.interval) value["interval_text"] = IntervalText(*set.interval);
+  if (set.interval) value["interval_text"] = client::IntervalText(*set.interval);
   if (set.official) {
     const rules::ConvergenceVerdict& verdict = set.official->pruned;
     value["rcp_text"] = verdict.exception.empty()
@@ -331,8 +332,8 @@ Json FolderScoreJson(const SetScore& set) {
   json["pass_count"] = std::count_if(judged.runs.begin(), judged.runs.end(),
                                      [](const JudgedRun& run) { return run.result.pass; });
   if (judged.throughput) AddThroughput(*judged.throughput, &json);
-  if (set.interval) json["interval"] = IntervalJson(*set.interval);
-  if (set.window.windows > 0) json["window"] = WindowJson(set.window);
+  if (set.interval) json["interval"] = client::IntervalJson(*set.interval);
+  if (set.window.windows > 0) json["window"] = client::WindowJson(set.window);
   if (set.official) AddReference(set.official->pruned, &json);
   if (!set.notes.empty()) json["note"] = absl::StrJoin(set.notes, "; ");
   AddOfficial(set, &json);

@@ -95,12 +95,6 @@ Json Pick(const Json& value, absl::string_view fields) {
   return picked;
 }
 
-// What the library leaves as it is and no terminal should get (DEL, the 8-bit control characters,
-// what turns text around) as JSON escapes: another spelling of the same strings.
-std::string Dump(const Json& value, int indent) {
-  return EscapeInJson(value.dump(indent, ' ', false, Json::error_handler_t::replace));
-}
-
 }  // namespace
 
 std::string Style::Paint(absl::string_view text, Tone tone) const {
@@ -145,18 +139,6 @@ std::string Truncate(absl::string_view text, int width, bool is_utf8) {
   return absl::StrCat(text.substr(0, end), is_utf8 ? "…" : "+");
 }
 
-std::string RawText(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_null()) return "";
-  if (value.is_array()) {
-    std::vector<std::string> parts;
-    for (const Json& element : value)
-      parts.push_back(RawText(element));
-    return absl::StrJoin(parts, ",");
-  }
-  return Dump(value, -1);
-}
-
 std::string FormatBytes(double bytes) {
   static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
   size_t unit = 0;
@@ -192,29 +174,29 @@ std::string Printer::FormatField(const Json& value, Format format) const {
   switch (format) {
     case Format::kText:
     case Format::kState:
-      return RawText(value);
+      return client::RawText(value);
     case Format::kTime: {
       absl::Time time;
       std::string error;
-      if (!absl::ParseTime(absl::RFC3339_full, RawText(value), &time, &error))
-        return RawText(value);
+      if (!absl::ParseTime(absl::RFC3339_full, client::RawText(value), &time, &error))
+        return client::RawText(value);
       return absl::FormatTime("%Y-%m-%d %H:%M:%S %Z", time, env_->time_zone);
     }
     case Format::kMinutes:
-      return is_number ? absl::StrFormat("%.2f min", value.get<double>()) : RawText(value);
+      return is_number ? absl::StrFormat("%.2f min", value.get<double>()) : client::RawText(value);
     case Format::kSeconds:
-      return is_number ? absl::StrFormat("%.1f s", value.get<double>()) : RawText(value);
+      return is_number ? absl::StrFormat("%.1f s", value.get<double>()) : client::RawText(value);
     case Format::kBytes:
-      return is_number ? FormatBytes(value.get<double>()) : RawText(value);
+      return is_number ? FormatBytes(value.get<double>()) : client::RawText(value);
     case Format::kNumber:
       return value.is_number_float() ? absl::StrFormat("%.4g", value.get<double>())
-                                     : RawText(value);
+                                     : client::RawText(value);
     case Format::kYesNo:
-      return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : RawText(value);
+      return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : client::RawText(value);
     case Format::kDigest:
-      return RawText(value).substr(0, 12);
+      return client::RawText(value).substr(0, 12);
   }
-  return RawText(value);
+  return client::RawText(value);
 }
 
 void Printer::TableLines(const Json& items, const std::vector<Column>& columns,
@@ -266,7 +248,7 @@ void Printer::DelimitedLines(const Json& items, const std::vector<Column>& colum
     cells.clear();
     for (const Column& column : columns) {
       const Json* member = Member(item, column.field);
-      const std::string text = member == nullptr ? "" : RawText(*member);
+      const std::string text = member == nullptr ? "" : client::RawText(*member);
       cells.push_back(is_csv ? CsvField(text) : PlainField(text));
     }
     print_line(cells);
@@ -309,7 +291,9 @@ absl::Status Printer::PrintDocument(const Json& document) const {
   } else if (options_.output == PrintOptions::Output::kYaml) {
     *env_->out << "---\n" << ToYaml(document);
   } else {
-    *env_->out << Dump(document, options_.output == PrintOptions::Output::kJson ? 2 : -1) << "\n";
+    *env_->out << client::DumpSafely(document,
+                                     options_.output == PrintOptions::Output::kJson ? 2 : -1)
+               << "\n";
   }
   return absl::OkStatus();
 }
@@ -320,7 +304,7 @@ absl::Status Printer::PrintNames(const Json& items) const {
     if (name == nullptr) name = Member(item, "name");
     if (name == nullptr)
       return absl::InvalidArgumentError("-o name: what this command lists has neither id nor name");
-    *env_->out << RawText(*name) << "\n";
+    *env_->out << client::RawText(*name) << "\n";
   }
   return absl::OkStatus();
 }
@@ -364,7 +348,7 @@ absl::Status Printer::Show(const ShowView& view) const {
       for (const Column& field : view.fields) {
         const Json* member = Member(view.value, field.field);
         if (member != nullptr)
-          *env_->out << field.field << "\t" << PlainField(RawText(*member)) << "\n";
+          *env_->out << field.field << "\t" << PlainField(client::RawText(*member)) << "\n";
       }
       return absl::OkStatus();
     case PrintOptions::Output::kTable:
@@ -390,7 +374,7 @@ absl::Status Printer::Item(absl::string_view schema, const Json& value) const {
   if (!options_.jq.empty() || options_.output == PrintOptions::Output::kYaml)
     RETURN_IF_ERROR(PrintDocument(document));
   else
-    *env_->out << Dump(document, -1) << "\n";
+    *env_->out << client::DumpSafely(document, -1) << "\n";
   *env_->out << std::flush;
   return absl::OkStatus();
 }

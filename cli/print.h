@@ -13,14 +13,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "nlohmann/json.hpp"
 
 #include "cli/environment.h"
 #include "cli/safe_stream.h"
+#include "common/client/json.h"
 
 namespace assay::cli {
 
-using Json = nlohmann::ordered_json;
+using client::Json;
 
 // How the table writes a field. Plain, CSV and JSON show the value itself.
 enum class Format {
@@ -135,9 +135,6 @@ int DisplayWidth(absl::string_view text);
 
 // `text` cut to `width` columns, the last of which says that it was cut.
 std::string Truncate(absl::string_view text, int width, bool is_utf8);
-
-// The value of a member as plain text: RFC 4180 is the caller's matter.
-std::string RawText(const Json& value);
 
 // "12.3 GB": powers of 1000.
 std::string FormatBytes(double bytes);

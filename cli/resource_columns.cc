@@ -114,4 +114,18 @@ const std::vector<Column>& FindingColumns() {
   return *kColumns;
 }
 
+const std::vector<Column>& RunScoreColumns() {
+  static const auto* const kColumns =
+      new std::vector<Column>{{"RUN", "id"},
+                              {"TIME", "seconds", Format::kSeconds},
+                              {"MINUTES", "minutes", Format::kMinutes, 4},
+                              {"CONVERGED", "converged", Format::kYesNo, 1},
+                              {"RULES", "verdict", Format::kState, 2},
+                              {"QUALITY", "quality", Format::kNumber, 3},
+                              {"EPOCHS", "epochs", Format::kNumber, 5},
+                              {"TOUCH AFTER START", "touch", Format::kText, 6},
+                              {"IN THE SCORE", "part"}};
+  return *kColumns;
+}
+
 }  // namespace assay::cli

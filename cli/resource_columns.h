@@ -15,6 +15,7 @@ const std::vector<Column>& RunColumns();
 const std::vector<Column>& RunFields();
 const std::vector<Column>& BorrowedColumns();  // of the entry's member borrowed_values
 const std::vector<Column>& FindingColumns();
+const std::vector<Column>& RunScoreColumns();  // of runs in a score
 
 }  // namespace assay::cli
 

@@ -12,11 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "cli/entry_score.h"
 #include "cli/folder_score.h"
 #include "cli/resource_columns.h"
 #include "cli/rule_sets.h"
-#include "cli/score_parts.h"
+#include "common/client/entry_score.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
@@ -112,14 +111,14 @@ absl::StatusOr<ExitStatus> RunScore(Context* context, const Arguments& arguments
 }  // namespace
 
 Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
-  const EntryScore score = ScoreOfEntry(entry, runs);
+  const client::EntryScore score = client::ScoreOfEntry(entry, runs);
   Json json = client::EntryJson(entry);
   for (const char* unused : {"hyperparameters", "labels", "runs", "submitter"})
     json.erase(unused);
   json["score_label"] = entry.is_mlperf_result() || entry.is_imported()
                             ? "MLPerf HPC rules"
                             : "not an MLPerf result: a facility's own round";
-  AddScore(score, &json);
+  client::AddScore(score, &json);
   json["run_details"] = Json::array();
   for (size_t i = 0; i < runs.size(); ++i) {
     Json run = client::RunJson(runs[i]);
@@ -163,7 +162,7 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
     for (Column& field : view.fields)
       if (field.field == "score_text") field.field = "score_minutes";
   } else {
-    AddTexts(entry, ScoreOfEntry(entry, runs), &view.value);
+    client::AddTexts(entry, client::ScoreOfEntry(entry, runs), &view.value);
   }
   return context->printer().Show(view);
 }

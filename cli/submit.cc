@@ -10,6 +10,7 @@
 #include "cli/rule_sets.h"
 #include "cli/score.h"
 #include "common/client/ids.h"
+#include "common/client/json.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/file.h"
@@ -157,8 +158,9 @@ absl::StatusOr<ExitStatus> RunSubmit(Context* context, const Arguments& argument
       RETURN_IF_ERROR(
           context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)}));
   } else {
-    context->out() << "submitted " << id << " (set " << RawText(client::EntryJson(entry)["set"])
-                   << ", " << entry.runs_size() << " runs)\n"
+    context->out() << "submitted " << id << " (set "
+                   << client::RawText(client::EntryJson(entry)["set"]) << ", " << entry.runs_size()
+                   << " runs)\n"
                    << std::flush;
   }
   if (waits) return WaitForEntry(context, *client, entry.name(), timeout);

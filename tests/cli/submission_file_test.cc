@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "cli/export.h"
+#include "common/client/export.h"
 
 namespace assay {
 namespace {
@@ -136,7 +136,7 @@ TEST(SubmissionFileTest, ExportedFilesSubmitTheSameAgain) {
   *entry.mutable_spec() = file.spec;
   entry.mutable_spec()->clear_run_timeout();
 
-  const SubmissionFile again = ParseSubmissionFile(cli::SubmissionToml(entry), "y.toml");
+  const SubmissionFile again = ParseSubmissionFile(client::SubmissionToml(entry), "y.toml");
 
   EXPECT_TRUE(again.problems.empty()) << FormatDiagnostic(again, again.problems[0]);
   std::string before;

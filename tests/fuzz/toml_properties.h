@@ -13,8 +13,8 @@
 #include "absl/strings/string_view.h"
 
 #include "cli/config.h"
-#include "cli/export.h"
 #include "cli/submission_file.h"
+#include "common/client/export.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/rules/facility_round.h"
@@ -35,7 +35,7 @@ inline void CheckSubmissionFile(absl::string_view bytes) {
   v1::Submission entry;
   *entry.mutable_spec() = file.spec;
   const cli::SubmissionFile again =
-      cli::ParseSubmissionFile(cli::SubmissionToml(entry), "again.toml");
+      cli::ParseSubmissionFile(client::SubmissionToml(entry), "again.toml");
   CHECK(again.problems.empty()) << cli::FormatDiagnostic(again, again.problems[0]);
   CHECK(again.spec.hyperparameters_size() == file.spec.hyperparameters_size());
 }

@@ -1,11 +1,11 @@
-#include "cli/score_parts.h"
+#include "common/client/score_parts.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_format.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 std::string PartOf(const rules::RunScore& run, bool has_score, double least_counted_ms) {
@@ -38,20 +38,6 @@ std::vector<std::string> PartsOf(std::span<const rules::RunScore> runs,
   return parts;
 }
 
-const std::vector<Column>& RunScoreColumns() {
-  static const auto* const kColumns =
-      new std::vector<Column>{{"RUN", "id"},
-                              {"TIME", "seconds", Format::kSeconds},
-                              {"MINUTES", "minutes", Format::kMinutes, 4},
-                              {"CONVERGED", "converged", Format::kYesNo, 1},
-                              {"RULES", "verdict", Format::kState, 2},
-                              {"QUALITY", "quality", Format::kNumber, 3},
-                              {"EPOCHS", "epochs", Format::kNumber, 5},
-                              {"TOUCH AFTER START", "touch", Format::kText, 6},
-                              {"IN THE SCORE", "part"}};
-  return *kColumns;
-}
-
 Json IntervalJson(const rules::ScoreInterval& interval) {
   return {{"low_minutes", interval.low_minutes},
           {"high_minutes", interval.high_minutes},
@@ -78,4 +64,4 @@ std::string IntervalText(const rules::ScoreInterval& interval) {
                          is_short ? "s" : "min", interval.confidence * 100, interval.resamples);
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

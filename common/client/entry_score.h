@@ -1,8 +1,9 @@
 // The score of an entry as its runs stand: which of them count, what the score may still become,
-// how sure it is, and whether it converged faster than the reference.
+// how sure it is, and whether it converged faster than the reference. Computed from resources of
+// the API alone, in minutes. Pure functions.
 
-#ifndef CLI_ENTRY_SCORE_H_
-#define CLI_ENTRY_SCORE_H_
+#ifndef COMMON_CLIENT_ENTRY_SCORE_H_
+#define COMMON_CLIENT_ENTRY_SCORE_H_
 
 #include <optional>
 #include <string>
@@ -10,12 +11,12 @@
 
 #include "assay/v1/resources.pb.h"
 
-#include "cli/print.h"
+#include "common/client/json.h"
 #include "common/rules/score_interval.h"
 #include "common/rules/score_preview.h"
 #include "common/rules/score_window.h"
 
-namespace assay::cli {
+namespace assay::client {
 
 struct EntryScore {
   // Every run that was ever queued for the entry, by what became of it.
@@ -45,6 +46,6 @@ void AddScore(const EntryScore& score, Json* json);
 // The same in sentences for people: score_text, attempts_text, interval_text, ...
 void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json);
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_ENTRY_SCORE_H_
+#endif  // COMMON_CLIENT_ENTRY_SCORE_H_

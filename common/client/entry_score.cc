@@ -1,4 +1,4 @@
-#include "cli/entry_score.h"
+#include "common/client/entry_score.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "cli/score_parts.h"
 #include "common/client/resource_json.h"
+#include "common/client/score_parts.h"
 #include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 // A facility's own round scores like the newest built-in one; its other rules do not matter here.
@@ -90,9 +90,8 @@ void CountAttempts(const std::vector<v1::Run>& runs, EntryScore* score) {
 
 std::string PartWithoutScore(const v1::Run& run, bool is_weak) {
   if (run.state() != v1::Run::SUCCEEDED)
-    return client::IsEnded(run.state())
-               ? absl::StrCat(client::StateText(run.state()), ": not judged")
-               : client::StateText(run.state());
+    return IsEnded(run.state()) ? absl::StrCat(StateText(run.state()), ": not judged")
+                                : StateText(run.state());
   return is_weak && run.is_compliant() ? "counts" : "fails";
 }
 
@@ -204,7 +203,7 @@ void AddScore(const EntryScore& score, Json* json) {
         {"note", preview.note}};
   }
   if (score.window.windows > 0) (*json)["window"] = WindowJson(score.window);
-  if (score.convergence) (*json)["convergence"] = client::ReferenceJson(*score.convergence);
+  if (score.convergence) (*json)["convergence"] = ReferenceJson(*score.convergence);
 }
 
 void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) {
@@ -230,4 +229,4 @@ void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) 
   if (score.convergence) (*json)["reference_text"] = ConvergenceText(*score.convergence);
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

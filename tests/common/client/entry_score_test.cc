@@ -1,4 +1,4 @@
-#include "cli/entry_score.h"
+#include "common/client/entry_score.h"
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 using ::testing::ElementsAre;
@@ -148,4 +148,4 @@ TEST(EntryScoreTest, AThroughputSetHasNoOlympicParts) {
 }
 
 }  // namespace
-}  // namespace assay::cli
+}  // namespace assay::client

@@ -1,0 +1,92 @@
+#include "common/client/comparison.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/status.h"
+
+namespace assay::client {
+namespace {
+
+struct Field {
+  std::string name;
+  std::string text;
+};
+
+void Flatten(const std::string& prefix, const Json& value, std::vector<Field>* fields) {
+  for (const auto& [name, member] : value.items()) {
+    const std::string path = absl::StrCat(prefix, name);
+    if (member.is_object()) {
+      Flatten(path + ".", member, fields);
+    } else {
+      fields->push_back({path, RawText(member)});
+    }
+  }
+}
+
+// What every resource has for itself, so that it tells nothing.
+bool IsIdentity(const std::string& field) {
+  static const auto* const kIdentities = new std::set<std::string>{
+      "id", "set", "entry", "number", "runs", "created", "started", "ended", "artifacts"};
+  return kIdentities->count(field) > 0;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
+                                                    const std::vector<std::string>& ids) {
+  const bool is_run = absl::StartsWith(ids[0], "r-");
+  std::vector<Json> resources;
+  for (const std::string& id : ids) {
+    if (absl::StartsWith(id, "r-") != is_run)
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot compare ", ids[0], " with ", id,
+                       ": give entries only (e-1 e-2) or runs only (r-1 r-2)"));
+    if (is_run) {
+      ASSIGN_OR_RETURN(const v1::Run run, GetRun(client, id));
+      resources.push_back(RunJson(run));
+    } else {
+      ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(client, id));
+      resources.push_back(EntryJson(entry));
+    }
+  }
+  return resources;
+}
+
+Json CompareResources(const std::vector<std::string>& ids, const std::vector<Json>& resources,
+                      bool is_all) {
+  std::vector<std::string> order;
+  std::map<std::string, std::map<std::string, std::string>> texts;  // by field, then by id
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::vector<Field> fields;
+    Flatten("", resources[i], &fields);
+    for (Field& field : fields) {
+      if (IsIdentity(field.name)) continue;
+      if (texts.count(field.name) == 0) order.push_back(field.name);
+      texts[field.name][ids[i]] = std::move(field.text);
+    }
+  }
+  Json rows = Json::array();
+  for (const std::string& field : order) {
+    const std::map<std::string, std::string>& by_id = texts[field];
+    const bool is_same = by_id.size() == ids.size() &&
+                         std::all_of(by_id.begin(), by_id.end(), [&by_id](const auto& entry) {
+                           return entry.second == by_id.begin()->second;
+                         });
+    if (is_same && !is_all) continue;
+    Json row = {{"field", field}, {"differs", !is_same}};
+    for (const auto& [id, text] : by_id)
+      row[id] = text;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace assay::client

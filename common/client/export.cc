@@ -1,0 +1,180 @@
+#include "common/client/export.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/client/entry_score.h"
+#include "common/client/ids.h"
+#include "common/json_document.h"
+#include "common/package/system_description.h"
+#include "common/status.h"
+
+namespace assay::client {
+namespace {
+
+std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
+  const v1::SubmissionSpec& spec = entry.spec();
+  std::string text = absl::StrCat(
+      "# ", spec.benchmark(), " on ", spec.system(), "\n\n",
+      entry.is_mlperf_result() || entry.is_imported()
+          ? ""
+          : "This is a facility's own round. Its results are not MLPerf results.\n\n",
+      "| | |\n|---|---|\n", "| entry | ", ShortId(entry.name()), " |\n", "| round | ", spec.round(),
+      " |\n", "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ", spec.division(),
+      " |\n", "| dataset | ", spec.dataset(), " |\n");
+  if (spec.has_borrowing())
+    absl::StrAppend(&text, "| hyperparameters | borrowed from ",
+                    ShortId(spec.borrowing().lender_entry()), " in place of those of ",
+                    ShortId(spec.borrowing().own_entry()), " |\n");
+  if (entry.has_score_minutes())
+    absl::StrAppend(&text, "| score | ", entry.score_minutes(), " min (olympic mean) |\n");
+  absl::StrAppend(&text, "\n| run | seed | result file | sha256 |\n|---|---|---|---|\n");
+  for (const v1::Run& run : runs)
+    absl::StrAppend(&text, "| ", ShortId(run.name()), " | ", run.seed(), " | ",
+                    ResultFile(run)->file_name(), " | ", ResultFile(run)->sha256(), " |\n");
+  absl::StrAppend(&text,
+                  "\nTo run it again: `setup.sh`, `init_datasets.sh`, `run_and_time.sh`. The seeds "
+                  "of new runs\nare issued by the coordinator and will differ.\n");
+  return text;
+}
+
+constexpr char kSetupScript[] =
+    "#!/usr/bin/env bash\n"
+    "# Checks that Assay's programs and a coordinator are at hand.\n"
+    "set -euo pipefail\n"
+    "assay doctor\n";
+
+std::string DatasetScript(const v1::Submission& entry) {
+  return absl::StrCat("#!/usr/bin/env bash\n",
+                      "# Checks the dataset at the path given and registers it.\n",
+                      "set -euo pipefail\n", "assay dataset verify \"$1\"\n", "assay dataset add ",
+                      entry.spec().dataset(), " \"$1\"\n");
+}
+
+constexpr char kRunScript[] =
+    "#!/usr/bin/env bash\n"
+    "# Submits the same entry again and waits for its score.\n"
+    "set -euo pipefail\n"
+    "assay submit \"$(dirname \"$0\")/submission.toml\" --wait\n";
+
+}  // namespace
+
+const v1::ArtifactRef* ResultFile(const v1::Run& run) {
+  for (const v1::ArtifactRef& artifact : run.artifacts())
+    if (absl::StartsWith(artifact.file_name(), "result_")) return &artifact;
+  return nullptr;
+}
+
+std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
+  std::vector<v1::Run> packaged;
+  for (const v1::Run& run : RunsThatCount(entry, runs))
+    if (ResultFile(run) != nullptr) packaged.push_back(run);
+  return packaged;
+}
+
+std::string ResultsPath(const v1::Submission& entry) {
+  const v1::SubmissionSpec& spec = entry.spec();
+  std::string scaling = entry.scaling();
+  if (scaling.empty() && spec.round() != "hpc-0.7.0") scaling = "strong";
+  return absl::StrCat("results/", PathPart(spec.system()), scaling.empty() ? "" : "/", scaling, "/",
+                      PathPart(spec.benchmark()));
+}
+
+absl::StatusOr<std::optional<Json>> NodeDescription(const Client& client,
+                                                    const std::vector<v1::Run>& runs) {
+  for (const v1::Run& run : runs) {
+    if (run.workers().empty()) continue;
+    v1::GetWorkerRequest request;
+    request.set_name(run.workers(0));
+    const absl::StatusOr<v1::Worker> worker = client.Call(request);
+    if (absl::IsNotFound(worker.status())) continue;
+    RETURN_IF_ERROR(worker.status());
+    Json json = ParseJsonDocument<Json>(worker->system_description_json());
+    if (json.is_object()) return json;
+  }
+  return std::nullopt;
+}
+
+std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
+                                         const std::vector<v1::Run>& runs,
+                                         const Json& node_description) {
+  const v1::SubmissionSpec& spec = entry.spec();
+  const std::string system = PathPart(spec.system());
+  const std::string benchmark =
+      absl::StrCat("benchmarks/", PathPart(spec.benchmark()), "/", system);
+  const Json implementation = {{"implementation", "assay"},
+                               {"version", ASSAY_VERSION},
+                               {"entry", ShortId(entry.name())},
+                               {"round", spec.round()},
+                               {"rules_digest", entry.rules_digest()}};
+  return {{absl::StrCat("systems/", system, ".json"),
+           SystemJson(entry, node_description).dump(4) + "\n"},
+          {absl::StrCat(benchmark, "/README.md"), ReadmeText(entry, runs)},
+          {absl::StrCat(benchmark, "/submission.toml"), SubmissionToml(entry)},
+          {absl::StrCat(benchmark, "/setup.sh"), kSetupScript, true},
+          {absl::StrCat(benchmark, "/init_datasets.sh"), DatasetScript(entry), true},
+          {absl::StrCat(benchmark, "/run_and_time.sh"), kRunScript, true},
+          {absl::StrCat(benchmark, "/", system, "_assay.json"), implementation.dump(4) + "\n"}};
+}
+
+std::string PathPart(absl::string_view text) {
+  std::string part(text);
+  for (char& c : part)
+    if (c == '/' || c == ' ' || static_cast<unsigned char>(c) < 0x20) c = '_';
+  if (part.empty() || part[0] == '.') return absl::StrCat("_", part);
+  return part;
+}
+
+Json SystemJson(const v1::Submission& entry, const Json& node_description) {
+  Json json = Json::object();
+  for (const char* member : package::RequiredSystemMembers()) {
+    const auto found = node_description.find(member);
+    json[member] = found == node_description.end() ? Json("") : *found;
+  }
+  const v1::SubmissionSpec& spec = entry.spec();
+  json["submitter"] = spec.organization();
+  json["division"] = spec.division();
+  json["status"] = spec.status();
+  json["system_name"] = spec.system();
+  json["number_of_nodes"] = absl::StrCat(spec.node_count());
+  for (const auto& [member, value] : node_description.items())
+    if (!json.contains(member)) json[member] = value;
+  return json;
+}
+
+std::string SubmissionToml(const v1::Submission& entry) {
+  const v1::SubmissionSpec& spec = entry.spec();
+  // A JSON string is a TOML basic string.
+  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
+  std::string text = absl::StrCat(
+      "# Made from ", ShortId(entry.name()), ".\n", "round = ", quoted(spec.round()),
+      "\nbenchmark = ", quoted(spec.benchmark()), "\ndivision = ", quoted(spec.division()),
+      "\norganization = ", quoted(spec.organization()), "\nsystem = ", quoted(spec.system()),
+      "\ndataset = ", quoted(spec.dataset()), "\nnodes = ", spec.node_count(), "\n");
+  const std::pair<const char*, int32_t> numbers[] = {
+      {"ranks_per_node", spec.ranks_per_node()},
+      {"runs", spec.run_count()},
+      {"epochs_max", spec.epoch_count_max()},
+      {"replacements", spec.replacement_count_max()}};
+  for (const auto& [key, value] : numbers)
+    if (value > 0) absl::StrAppend(&text, key, " = ", value, "\n");
+  if (!spec.backend().empty()) absl::StrAppend(&text, "backend = ", quoted(spec.backend()), "\n");
+  if (!spec.status().empty()) absl::StrAppend(&text, "status = ", quoted(spec.status()), "\n");
+  if (!spec.staging().empty()) absl::StrAppend(&text, "staging = ", quoted(spec.staging()), "\n");
+  if (spec.hyperparameters_size() > 0) absl::StrAppend(&text, "\n[hyperparameters]\n");
+  // JSON numbers, texts, booleans and lists of these are TOML too.
+  for (const v1::Hyperparameter& parameter : spec.hyperparameters())
+    absl::StrAppend(&text, parameter.key(), " = ", parameter.json_value(), "\n");
+  if (!spec.worker_labels().empty()) absl::StrAppend(&text, "\n[labels]\n");
+  const std::map<std::string, std::string> labels(spec.worker_labels().begin(),
+                                                  spec.worker_labels().end());
+  for (const auto& [key, value] : labels)
+    absl::StrAppend(&text, quoted(key), " = ", quoted(value), "\n");
+  return text;
+}
+
+}  // namespace assay::client

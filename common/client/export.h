@@ -1,0 +1,61 @@
+// An entry as the package that MLPerf asks for: its files, without the disk. Who exports fetches
+// the result files one by one (artifacts.h) and puts everything where it wants it.
+
+#ifndef COMMON_CLIENT_EXPORT_H_
+#define COMMON_CLIENT_EXPORT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "assay/v1/resources.pb.h"
+
+#include "common/client/client.h"
+#include "common/client/json.h"
+
+namespace assay::client {
+
+// The artifact of a run that the package calls its result file; null if it left none.
+const v1::ArtifactRef* ResultFile(const v1::Run& run);
+
+// The runs that make up the package, of all of the entry's: those that ended in order, count for
+// the result and left their log.
+std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs);
+
+// Where the result files lie below the organisation's folder: results/SYSTEM[/strong]/BENCHMARK. In
+// v0.7 there is no strong and weak (rules specification, section 4.1).
+std::string ResultsPath(const v1::Submission& entry);
+
+// What the first node that ran says of itself; nullopt if none does, as for imported history, whose
+// nodes nobody has seen. The coordinator's error if it cannot say. Blocks.
+absl::StatusOr<std::optional<Json>> NodeDescription(const Client& client,
+                                                    const std::vector<v1::Run>& runs);
+
+struct PackageFile {
+  std::string path;  // below the organisation's folder
+  std::string content;
+  bool is_executable = false;
+};
+
+// Everything of the package but its result files: systems/SYSTEM.json and what stands in
+// benchmarks/BENCHMARK/SYSTEM to run it again. `runs` are the packaged ones.
+std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
+                                         const std::vector<v1::Run>& runs,
+                                         const Json& node_description);
+
+// `text` as one part of a path that every checker accepts: no slash, blank or leading dot.
+std::string PathPart(absl::string_view text);
+
+// systems/SYSTEM.json: what the node says of itself, under the entry's name, with every member that
+// the rules demand (rules specification, section 4.2).
+Json SystemJson(const v1::Submission& entry, const Json& node_description);
+
+// The submission file that would make this entry again.
+std::string SubmissionToml(const v1::Submission& entry);
+
+}  // namespace assay::client
+
+#endif  // COMMON_CLIENT_EXPORT_H_
