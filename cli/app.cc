@@ -12,11 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include "cli/command.h"
-#include "cli/context.h"
-#include "cli/help.h"
-#include "cli/safe_stream.h"
-#include "cli/suggest.h"
+#include "cli/command/command.h"
+#include "cli/command/context.h"
+#include "cli/command/help.h"
+#include "cli/terminal/safe_stream.h"
+#include "cli/terminal/suggest.h"
 #include "common/secret.h"
 #include "common/status.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/environment.h"
-#include "cli/exit_status.h"
+#include "cli/command/exit_status.h"
+#include "cli/terminal/environment.h"
 
 namespace assay::cli {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "cli/app.h"
-#include "cli/environment.h"
-#include "cli/interrupt.h"
+#include "cli/terminal/environment.h"
+#include "cli/terminal/interrupt.h"
 #include "common/clock.h"
 #include "common/log.h"
 

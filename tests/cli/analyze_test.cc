@@ -1,7 +1,7 @@
 // assay analyze on the published round v0.7, cell by cell as the paper prints its tables, and on
 // what is not there.
 
-#include "cli/analyze.h"
+#include "cli/analyze/analyze.h"
 
 #include <cstdlib>
 #include <filesystem>

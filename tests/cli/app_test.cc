@@ -9,10 +9,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "cli/command.h"
-#include "cli/completion.h"
-#include "cli/help.h"
-#include "cli/print.h"
+#include "cli/command/command.h"
+#include "cli/command/completion.h"
+#include "cli/command/help.h"
+#include "cli/terminal/print.h"
 #include "tests/cli/invocation.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "cli/borrow.h"
+#include "cli/entry/borrow.h"
 
 #include <map>
 #include <string>
@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-#include "cli/submission_file.h"
+#include "cli/entry/submission_file.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
 

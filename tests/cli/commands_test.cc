@@ -12,8 +12,8 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-#include "cli/command.h"
-#include "cli/print.h"
+#include "cli/command/command.h"
+#include "cli/terminal/print.h"
 #include "common/sha256.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"

@@ -1,4 +1,4 @@
-#include "cli/config.h"
+#include "cli/command/config.h"
 
 #include <string>
 

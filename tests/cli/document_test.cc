@@ -1,4 +1,4 @@
-#include "cli/document.h"
+#include "cli/terminal/document.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,6 @@
 // Equality with the stored scores of the official tools: every member of every entry.
 
-#include "cli/folder_score.h"
+#include "cli/entry/folder_score.h"
 
 #include <cmath>
 #include <iostream>

@@ -1,4 +1,4 @@
-#include "cli/hyperparameters.h"
+#include "cli/rules/hyperparameters.h"
 
 #include <string>
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 
 #include "cli/app.h"
-#include "cli/environment.h"
+#include "cli/terminal/environment.h"
 #include "common/file.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/temp_dir.h"

@@ -1,4 +1,4 @@
-#include "cli/package.h"
+#include "cli/package/package.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // `assay run show --profile`: the last profile among a run's events, for people and for programs.
 
-#include "cli/run_profile.h"
+#include "cli/run/run_profile.h"
 
 #include <string>
 

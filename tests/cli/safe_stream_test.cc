@@ -1,4 +1,4 @@
-#include "cli/safe_stream.h"
+#include "cli/terminal/safe_stream.h"
 
 #include <sstream>
 #include <string>

@@ -1,4 +1,4 @@
-#include "cli/submission_file.h"
+#include "cli/entry/submission_file.h"
 
 #include <string>
 

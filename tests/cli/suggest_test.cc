@@ -1,4 +1,4 @@
-#include "cli/suggest.h"
+#include "cli/terminal/suggest.h"
 
 #include "gtest/gtest.h"
 

@@ -12,8 +12,8 @@
 
 #include "absl/strings/string_view.h"
 
-#include "cli/config.h"
-#include "cli/submission_file.h"
+#include "cli/command/config.h"
+#include "cli/entry/submission_file.h"
 #include "common/client/export.h"
 #include "common/file.h"
 #include "common/log.h"

@@ -1,0 +1,16 @@
+// assay admin token, audit and enrol: who may do what, and who did.
+
+#ifndef CLI_ADMIN_TOKEN_H_
+#define CLI_ADMIN_TOKEN_H_
+
+#include <vector>
+
+#include "cli/command/command.h"
+
+namespace assay::cli {
+
+std::vector<Command> TokenCommands();
+
+}  // namespace assay::cli
+
+#endif  // CLI_ADMIN_TOKEN_H_

@@ -1,0 +1,85 @@
+#include "cli/admin/verify.h"
+
+#include <grpcpp/client_context.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "cli/command/context.h"
+#include "common/client/client.h"
+#include "common/client/stubs.h"
+#include "common/rpc/channel.h"
+#include "common/rpc/status_grpc.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+// Of some hundred GB of artifacts.
+constexpr absl::Duration kVerifyTimeout = absl::Hours(24);
+// Shown; all are counted.
+constexpr size_t kFaultsMax = 10000;
+
+Json FaultJson(const v1::StoreFault& fault) {
+  return {{"file", fault.file()}, {"object", fault.object()}, {"problem", fault.problem()}};
+}
+
+struct Report {
+  std::vector<Json> faults;
+  v1::VerifySummary summary;
+};
+
+absl::StatusOr<Report> Verify(const client::Client& client) {
+  grpc::ClientContext context;
+  PrepareCall(client.endpoint(), kVerifyTimeout, &context);
+  const auto reader = client.stubs().admin->VerifyStore(&context, v1::VerifyStoreRequest());
+  Report report;
+  bool is_complete = false;
+  v1::VerifyStoreResponse response;
+  while (reader->Read(&response)) {
+    if (response.has_summary()) {
+      report.summary = response.summary();
+      is_complete = true;
+    } else if (report.faults.size() < kFaultsMax) {
+      report.faults.push_back(FaultJson(response.fault()));
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return client.Explain(FromGrpc(status));
+  if (!is_complete) return absl::UnavailableError("the verification did not end; run it again");
+  return report;
+}
+
+absl::StatusOr<ExitStatus> RunStoreVerify(Context* context, const Arguments&) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(Report report, Verify(*client));
+  const v1::VerifySummary& summary = report.summary;
+  ListView view{.schema = "assay.fault/v1",
+                .items = std::move(report.faults),
+                .columns = {{"FILE", "file"}, {"OBJECT", "object"}, {"PROBLEM", "problem"}},
+                .empty_text = "everything is as it was written"};
+  RETURN_IF_ERROR(context->printer().List(view));
+  context->Note(absl::StrCat("looked at ", summary.page_count(), " pages, ", summary.frame_count(),
+                             " frames of the log, ", summary.event_count(), " events, ",
+                             summary.line_count(), " lines of runs and ", summary.artifact_count(),
+                             " artifacts: ", summary.fault_count(), " faults"));
+  return summary.fault_count() == 0 ? ExitStatus::kDone : ExitStatus::kFailed;
+}
+
+}  // namespace
+
+std::vector<Command> VerifyCommands() {
+  return {
+      {.path = "admin verify",
+       .summary = "look for damage in everything that the coordinator keeps",
+       .description =
+           "Reads every page of the database, the write-ahead log, the chain of events with the "
+           "lines of runs, the high-water mark and every artifact, beside the work that goes on, "
+           "and names file and object of each fault. Ends with a status other than 0 if there "
+           "is one. Where the coordinator does not start: assayd --config=FILE --verify.",
+       .examples = {{"assay admin verify", ""}, {"assay admin verify --json", ""}},
+       .run = RunStoreVerify}};
+}
+
+}  // namespace assay::cli

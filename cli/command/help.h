@@ -1,0 +1,38 @@
+// Help from the command table: the whole program, a noun, a command; and the topics that belong to
+// no command.
+
+#ifndef CLI_COMMAND_HELP_H_
+#define CLI_COMMAND_HELP_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "cli/command/command.h"
+
+namespace assay::cli {
+
+// Help for `path`, a command or a noun; "" is the program. `width`: columns of the terminal.
+std::string HelpText(absl::string_view path, int width);
+
+struct HelpTopic {
+  std::string name;
+  std::string summary;
+  std::string text;
+};
+
+// environment, exit-codes, formatting, ids, rules, timing.
+const std::vector<HelpTopic>& HelpTopics();
+
+// "-f, --follow", "--round ROUND": an option as help and man pages write it.
+std::string OptionUsage(const Option& option);
+
+// "assay run logs [OPTIONS] ID".
+std::string UsageLine(const Command& command);
+
+std::vector<Command> HelpCommands();
+
+}  // namespace assay::cli
+
+#endif  // CLI_COMMAND_HELP_H_

@@ -1,0 +1,208 @@
+#include "cli/coordinator/doctor.h"
+
+#include <fcntl.h>
+#include <sys/fanotify.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "cli/command/context.h"
+#include "cli/command/share.h"
+#include "common/client/ids.h"
+#include "common/file.h"
+#include "common/pki.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+struct Check {
+  std::string name;
+  std::string state;  // ok, warn, fail
+  std::string detail;
+  std::string remedy = {};
+};
+
+Check CheckPrograms(const Environment& env) {
+  std::string missing;
+  for (const char* name : {"assayd", "assay-worker", "assay-train"})
+    if (!SiblingProgram(env, name).ok())
+      absl::StrAppend(&missing, missing.empty() ? "" : ", ", name);
+  if (missing.empty()) return {"programs", "ok", absl::StrCat("all in ", env.program_directory)};
+  return {"programs", "warn", absl::StrCat("not in ", env.program_directory, ": ", missing),
+          "install them beside assay; 'assay dev' and 'assay quickstart' need them"};
+}
+
+Check CheckConfig(const Context& context) {
+  std::string origins;
+  for (const Setting& setting : context.config().All())
+    if (setting.level != Setting::Level::kBuiltIn)
+      absl::StrAppend(&origins, origins.empty() ? "" : ", ", setting.key, " from ", setting.origin);
+  return {"configuration", "ok", origins.empty() ? "built-in values only" : origins};
+}
+
+Check CheckCertificate(const Environment& env, const Endpoint& endpoint) {
+  const absl::StatusOr<absl::Time> end = NotAfter(endpoint.ca_pem);
+  if (!end.ok())
+    return {"certificate", "fail", std::string(end.status().message()),
+            "name the coordinator's ca.crt with 'assay config set ca FILE'"};
+  const absl::Duration left = *end - env.clock->Wall();
+  const std::string until = absl::FormatTime("%Y-%m-%d", *end, env.time_zone);
+  if (left <= absl::ZeroDuration())
+    return {"certificate", "fail", absl::StrCat("the CA's certificate ended on ", until),
+            "ask an operator for the new ca.crt"};
+  constexpr absl::Duration kSoon = absl::Hours(24 * 30);
+  return {"certificate", left < kSoon ? "warn" : "ok",
+          absl::StrCat("the CA's certificate is valid until ", until),
+          left < kSoon ? "ask an operator for the new ca.crt" : ""};
+}
+
+Check CheckWorkerClocks(const client::Client& client) {
+  const absl::StatusOr<v1::ListWorkersResponse> workers = client.Call(v1::ListWorkersRequest());
+  if (!workers.ok()) return {"node clocks", "warn", std::string(workers.status().message()), ""};
+  double worst_ms = 0;
+  std::string worst;
+  for (const v1::Worker& worker : workers->workers()) {
+    const double offset_ms = std::abs(static_cast<double>(worker.clock_offset_us())) / 1000.0;
+    if (offset_ms < worst_ms) continue;
+    worst_ms = offset_ms;
+    worst = client::ShortId(worker.name());
+  }
+  if (workers->workers().empty())
+    return {"node clocks", "warn", "no node has joined",
+            "an operator enrols nodes with 'assay admin enrol NAME'"};
+  constexpr double kSkewMaxMs = 50;  // above it a run gets a finding
+  return {"node clocks", worst_ms > kSkewMaxMs ? "warn" : "ok",
+          absl::StrFormat("largest offset %.2f ms (%s)", worst_ms, worst),
+          worst_ms > kSkewMaxMs ? "run chrony or ntpd on every node" : ""};
+}
+
+void CheckConnection(Context* context, std::vector<Check>* checks) {
+  const absl::StatusOr<client::Client*> client = context->Connect();
+  if (!client.ok()) {
+    const bool is_absent = absl::IsUnavailable(client.status());
+    checks->push_back(
+        {"connection", is_absent ? "warn" : "fail",
+         is_absent ? "no coordinator is known" : std::string(client.status().message()),
+         "assay dev starts a private one; assay help environment"});
+    return;
+  }
+  const Endpoint& endpoint = (*client)->endpoint();
+  if (!absl::StartsWith(endpoint.target, "unix:"))
+    checks->push_back(CheckCertificate(context->env(), endpoint));
+  const absl::StatusOr<v1::ServerInfo> info =
+      (*client)->Call(v1::GetServerInfoRequest(), absl::Seconds(5));
+  if (!info.ok()) {
+    checks->push_back({"connection", "fail", std::string(info.status().message()),
+                       "check address, CA and token: assay config list --origin"});
+    return;
+  }
+  checks->push_back({"connection", "ok",
+                     absl::StrCat(endpoint.target, ", version ", info->version(), ", you are ",
+                                  info->principal(), " (", info->role(), ")")});
+  checks->push_back(CheckWorkerClocks(**client));
+}
+
+Check CheckClock() {
+  timex state = {};
+  if (ntp_adjtime(&state) == TIME_ERROR)
+    return {"clock", "warn", "the kernel says that this host's clock is not synchronised",
+            "run chrony or ntpd; offsets to the coordinator are measured in any case"};
+  return {"clock", "ok", "synchronised"};
+}
+
+Check CheckDisk(const std::string& name, const std::string& path) {
+  std::string existing = path;
+  while (!existing.empty() && existing != "/" && !FileExists(existing))
+    existing = existing.substr(0, std::max<size_t>(existing.rfind('/'), 1));
+  struct statvfs info = {};
+  if (statvfs(existing.c_str(), &info) != 0)
+    return {name, "warn", absl::StrCat("cannot look at ", existing), ""};
+  const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
+  constexpr double kFreeMin = 2e9;  // the quickstart's dataset and a run, with room
+  return {name, free < kFreeMin ? "warn" : "ok",
+          absl::StrCat(FormatBytes(free), " free at ", existing),
+          free < kFreeMin ? "the quickstart wants 2 GB" : ""};
+}
+
+Check CheckCaches() {
+  if (access("/proc/sys/vm/drop_caches", W_OK) == 0) return {"cache reset", "ok", "drop_caches"};
+  return {"cache reset", "warn", "only file by file (posix_fadvise): drop_caches needs root",
+          "let the agent run as root, or accept that logs say so"};
+}
+
+Check CheckFanotify() {
+  const UniqueFd fd(fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC, O_RDONLY));
+  if (fd.is_open()) return {"first touch", "ok", "fanotify"};
+  return {"first touch", "warn",
+          absl::StrCat("inotify; fanotify is not to be had (", strerror(errno), ")"),
+          "let the agent run as root with CAP_SYS_ADMIN, or accept that runs say so"};
+}
+
+Check CheckProcessor() {
+  const int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  std::string level = "no AVX2";
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") != 0) level = "AVX2";
+  if (__builtin_cpu_supports("avx512f") != 0) level = "AVX-512";
+#endif
+  const bool is_slow = level == "no AVX2";
+  return {"processor", is_slow ? "warn" : "ok",
+          absl::StrCat(cores, " cores, ", level, ", ", FormatBytes(memory), " memory"),
+          is_slow ? "training on this host's processor will be slow" : ""};
+}
+
+absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
+  std::vector<Check> checks = {CheckPrograms(context->env()), CheckConfig(*context)};
+  CheckConnection(context, &checks);
+  checks.push_back(CheckClock());
+  checks.push_back(CheckDisk("disk", context->env().Variable("HOME").empty()
+                                         ? "/var/tmp"
+                                         : context->env().Variable("HOME")));
+  checks.push_back(CheckCaches());
+  checks.push_back(CheckFanotify());
+  checks.push_back(CheckProcessor());
+  ListView view{.schema = "assay.doctor/v1",
+                .columns = {{"CHECK", "check"},
+                            {"STATE", "state", Format::kState},
+                            {"DETAIL", "detail"},
+                            {"REMEDY", "remedy", Format::kText, 1}}};
+  int failures = 0;
+  for (const Check& check : checks) {
+    failures += check.state == "fail" ? 1 : 0;
+    Json item = {{"check", check.name}, {"state", check.state}, {"detail", check.detail}};
+    if (!check.remedy.empty()) item["remedy"] = check.remedy;
+    view.items.push_back(item);
+    if (context->printer().IsStructured()) continue;
+    const Tone tone = ToneOf(check.state);
+    context->out() << context->style().Mark(tone) << " " << absl::StrFormat("%-14s", check.name)
+                   << check.detail << "\n";
+    if (!check.remedy.empty()) context->out() << "    " << check.remedy << "\n";
+  }
+  if (context->printer().IsStructured()) RETURN_IF_ERROR(context->printer().List(view));
+  return failures == 0 ? ExitStatus::kDone : ExitStatus::kFailed;
+}
+
+}  // namespace
+
+std::vector<Command> DoctorCommands() {
+  return {{.path = "doctor",
+           .summary = "check this host and its connection",
+           .description = "Each line says ok, warn or fail, and what to do. Exit 1 if one fails.",
+           .examples = {{"assay doctor", ""}, {"assay doctor --json", ""}},
+           .run = RunDoctor}};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,245 @@
+#include "cli/entry/entry.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+#include "cli/command/context.h"
+#include "cli/rules/rule_sets.h"
+#include "cli/terminal/resource_columns.h"
+#include "cli/terminal/suggest.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int kPageSize = 200;
+constexpr char kDefaultLimit[] = "50";
+
+void SetOrganization(v1::ListSubmissionsRequest* request, const std::string& value) {
+  request->set_organization(value);
+}
+void SetSystem(v1::ListSubmissionsRequest* request, const std::string& value) {
+  request->set_system(value);
+}
+void SetBenchmark(v1::ListSubmissionsRequest* request, const std::string& value) {
+  request->set_benchmark(value);
+}
+void SetDivision(v1::ListSubmissionsRequest* request, const std::string& value) {
+  request->set_division(value);
+}
+void SetRound(v1::ListSubmissionsRequest* request, const std::string& value) {
+  request->set_round(CanonicalRound(value));
+}
+void SetState(v1::ListSubmissionsRequest* request, const std::string& value) {
+  request->set_state(absl::AsciiStrToUpper(value));
+}
+
+// A filter by name, for the options of `entry list` and the terms of `query`.
+struct NamedFilter {
+  const char* name;
+  const char* value;
+  const char* help;
+  void (*set)(v1::ListSubmissionsRequest*, const std::string&);
+};
+
+const std::vector<NamedFilter>& Filters() {
+  static const auto* const kFilters = new std::vector<NamedFilter>{
+      {"org", "ORG", "entries of this organisation only", SetOrganization},
+      {"system", "SYSTEM", "entries on this system only", SetSystem},
+      {"benchmark", "BENCHMARK", "cosmoflow, deepcam", SetBenchmark},
+      {"division", "DIVISION", "closed or open", SetDivision},
+      {"round", "ROUND", "entries of this round only", SetRound},
+      {"state", "STATE", "open, running, checking, valid, invalid, cancelled", SetState}};
+  return *kFilters;
+}
+
+std::vector<Option> FilterOptions() {
+  std::vector<Option> options;
+  for (const NamedFilter& filter : Filters())
+    options.push_back({.name = filter.name,
+                       .kind = Option::Kind::kText,
+                       .value = filter.value,
+                       .help = filter.help});
+  options.push_back({.name = "limit",
+                     .letter = 'n',
+                     .kind = Option::Kind::kInteger,
+                     .value = "N",
+                     .help = "at most so many",
+                     .fallback = kDefaultLimit});
+  return options;
+}
+
+v1::ListSubmissionsRequest RequestFrom(const Arguments& arguments) {
+  v1::ListSubmissionsRequest request;
+  for (const NamedFilter& filter : Filters())
+    if (arguments.Has(filter.name)) filter.set(&request, arguments.Get(filter.name));
+  return request;
+}
+
+absl::StatusOr<ExitStatus> PrintEntries(Context* context, const client::Client& client,
+                                        const v1::ListSubmissionsRequest& request, int64_t limit) {
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   client::ListEntries(client, request, limit));
+  ListView view{.schema = "assay.entry/v1",
+                .columns = EntryColumns(),
+                .empty_text = "no entries; 'assay submit FILE' makes one"};
+  for (const v1::Submission& entry : entries)
+    view.items.push_back(client::EntryJson(entry));
+  RETURN_IF_ERROR(context->printer().List(view));
+  if (static_cast<int64_t>(entries.size()) == limit && !context->printer().IsStructured())
+    context->Note(absl::StrCat("the newest ", limit, " are shown; more with --limit N"));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
+  return PrintEntries(context, *client, RequestFrom(arguments), limit);
+}
+
+absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
+  ShowView view{.schema = "assay.entry/v1",
+                .value = client::EntryJson(entry),
+                .fields = EntryFields(),
+                .sections = {{"Borrowed hyperparameters", "borrowed_values", BorrowedColumns()},
+                             {"Runs", "run_details", RunColumns()},
+                             {"Findings", "findings", FindingColumns()}}};
+  view.value["run_details"] = Json::array();
+  for (const v1::Run& run : runs)
+    view.value["run_details"].push_back(client::RunJson(run));
+  RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+const std::vector<Column>& SetColumns() {
+  static const auto* const kColumns =
+      new std::vector<Column>{{"ID", "id"},
+                              {"ENTRY", "entry"},
+                              {"STATE", "state", Format::kState},
+                              {"RUNS", "run_count", Format::kNumber},
+                              {"NODES", "nodes", Format::kNumber, 2},
+                              {"BENCHMARK", "benchmark", Format::kText, 2},
+                              {"ROUND", "round", Format::kText, 3},
+                              {"SCORE", "score_minutes", Format::kMinutes},
+                              {"CREATED", "created", Format::kTime, 4}};
+  return *kColumns;
+}
+
+absl::StatusOr<ExitStatus> RunSetList(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   client::ListEntries(*client, RequestFrom(arguments), limit));
+  ListView view{.schema = "assay.set/v1",
+                .columns = SetColumns(),
+                .empty_text = "no run sets; 'assay submit FILE' makes one"};
+  for (const v1::Submission& entry : entries)
+    view.items.push_back(client::SetJson(entry));
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
+  ShowView view{.schema = "assay.set/v1",
+                .value = client::SetJson(entry),
+                .fields = {{"set", "id"},
+                           {"entry", "entry"},
+                           {"state", "state", Format::kState},
+                           {"runs", "run_count"},
+                           {"nodes", "nodes"},
+                           {"score", "score_minutes", Format::kMinutes},
+                           {"created", "created", Format::kTime}},
+                .sections = {{"Runs", "run_details", RunColumns()}}};
+  view.value["run_details"] = Json::array();
+  for (const v1::Run& run : runs)
+    view.value["run_details"].push_back(client::RunJson(run));
+  RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments) {
+  v1::ListSubmissionsRequest request;
+  std::vector<std::string> known;
+  for (const NamedFilter& filter : Filters())
+    known.emplace_back(filter.name);
+  for (const std::string& term : arguments.All("TERM")) {
+    const size_t equals = term.find('=');
+    const std::string key = term.substr(0, equals);
+    const auto filter = std::find_if(Filters().begin(), Filters().end(),
+                                     [&](const NamedFilter& f) { return f.name == key; });
+    if (equals == std::string::npos || filter == Filters().end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", term, "' is no filter", DidYouMean(key, known),
+                       "; write KEY=VALUE with KEY one of ", absl::StrJoin(known, ", ")));
+    }
+    filter->set(&request, term.substr(equals + 1));
+  }
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
+  return PrintEntries(context, *client, request, limit);
+}
+
+}  // namespace
+
+std::vector<Command> EntryCommands() {
+  return {{.path = "entry list",
+           .summary = "list entries, newest first",
+           .options = FilterOptions(),
+           .examples = {{"assay entry list --benchmark cosmoflow --division closed", ""},
+                        {"assay entry list -o csv > entries.csv", "for a spreadsheet"}},
+           .run = RunEntryList},
+          {.path = "entry show",
+           .summary = "show an entry with its runs and findings",
+           .positionals = {{.name = "ID", .help = "e-42 or @last"}},
+           .examples = {{"assay entry show @last", ""},
+                        {"assay entry show e-42 --json=state,score_minutes", ""}},
+           .run = RunEntryShow}};
+}
+
+std::vector<Command> SetCommands() {
+  return {{.path = "set list",
+           .summary = "list run sets, newest first",
+           .options = FilterOptions(),
+           .examples = {{"assay set list --state running", ""}},
+           .run = RunSetList},
+          {.path = "set show",
+           .summary = "show a run set with its runs",
+           .positionals = {{.name = "ID", .help = "s-42 or @last"}},
+           .examples = {{"assay set show s-42", ""}},
+           .run = RunSetShow}};
+}
+
+std::vector<Command> QueryCommands() {
+  return {{.path = "query",
+           .summary = "find entries by KEY=VALUE",
+           .description = "Terms are joined by 'and'. Keys: org, system, benchmark, division, "
+                          "round, state.",
+           .positionals = {{.name = "TERM",
+                            .help = "org=ORG, system=NAME, benchmark=NAME, division=NAME, "
+                                    "round=NAME or state=NAME",
+                            .is_required = false,
+                            .is_repeated = true}},
+           .options = {{.name = "limit",
+                        .letter = 'n',
+                        .kind = Option::Kind::kInteger,
+                        .value = "N",
+                        .help = "at most so many",
+                        .fallback = "1000"}},
+           .examples = {{"assay query round=v1.0 benchmark=deepcam state=valid", ""},
+                        {"assay query org=LBNL -o csv", ""}},
+           .run = RunQuery}};
+}
+
+}  // namespace assay::cli

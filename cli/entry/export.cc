@@ -1,0 +1,124 @@
+#include "cli/entry/export.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "cli/command/context.h"
+#include "common/client/artifacts.h"
+#include "common/client/export.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/file.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+class Exporter {
+ public:
+  Exporter(const Context* context, const client::Client* client, v1::Submission entry,
+           std::vector<v1::Run> runs, std::string root)
+      : context_(context),
+        client_(client),
+        entry_(std::move(entry)),
+        runs_(std::move(runs)),
+        root_(JoinPath(root, client::PathPart(entry_.spec().organization()))) {}
+
+  absl::Status Write() {
+    if (FileExists(results_path()))
+      return absl::AlreadyExistsError(absl::StrCat(
+          results_path(), " is there already; results are never mixed: export elsewhere"));
+    RETURN_IF_ERROR(WriteResults());
+    ASSIGN_OR_RETURN(const std::optional<Json> description,
+                     client::NodeDescription(*client_, runs_));
+    if (!description.has_value())
+      context_->Note("no node describes itself: fill in systems/*.json before handing it in");
+    for (const client::PackageFile& file :
+         client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
+      RETURN_IF_ERROR(Put(file));
+    return absl::OkStatus();
+  }
+
+  const std::string& root() const { return root_; }
+  std::string results_path() const { return JoinPath(root_, client::ResultsPath(entry_)); }
+
+ private:
+  absl::Status Put(const client::PackageFile& file) {
+    constexpr int kReadable = 0644;
+    constexpr int kExecutable = 0755;
+    const std::string full = JoinPath(root_, file.path);
+    RETURN_IF_ERROR(MakeDirectories(full.substr(0, full.rfind('/'))));
+    return WriteFileAtomic(full, file.content, file.is_executable ? kExecutable : kReadable);
+  }
+
+  absl::Status WriteResults() {
+    RETURN_IF_ERROR(MakeDirectories(results_path()));
+    ProgressLine progress(context_);
+    for (const v1::Run& run : runs_) {
+      const v1::ArtifactRef& artifact = *client::ResultFile(run);
+      progress.Draw(absl::StrCat("fetching ", artifact.file_name()));
+      ASSIGN_OR_RETURN(const std::string log, client::DownloadArtifact(*client_, artifact));
+      RETURN_IF_ERROR(
+          WriteFileAtomic(JoinPath(results_path(), client::PathPart(artifact.file_name())), log));
+    }
+    return absl::OkStatus();
+  }
+
+  const Context* const context_;
+  const client::Client* const client_;
+  const v1::Submission entry_;
+  const std::vector<v1::Run> runs_;
+  const std::string root_;
+};
+
+absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  if (!client::IsEnded(entry.state())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(client::ShortId(entry.name()), " is ", client::StateText(entry.state()),
+                     "; wait for its end with 'assay wait ", client::ShortId(entry.name()), "'"));
+  }
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> all, client::AllRunsOf(*client, entry.name()));
+  const std::vector<v1::Run> runs = client::PackagedRuns(entry, all);
+  if (runs.empty())
+    return absl::FailedPreconditionError(
+        absl::StrCat(client::ShortId(entry.name()), " has no run that left a result file"));
+  Exporter exporter(context, client, entry, runs,
+                    context->env().AbsolutePath(arguments.Get("DIR")));
+  RETURN_IF_ERROR(exporter.Write());
+  if (context->printer().IsJson()) {
+    RETURN_IF_ERROR(context->printer().Show({.schema = "assay.export/v1",
+                                             .value = {{"entry", client::ShortId(entry.name())},
+                                                       {"path", exporter.root()},
+                                                       {"results", exporter.results_path()},
+                                                       {"run_count", runs.size()}}}));
+  } else {
+    context->out() << "exported " << client::ShortId(entry.name()) << ": " << runs.size()
+                   << " result files, digests checked, to " << exporter.root() << "\n";
+  }
+  context->Note(absl::StrCat("check it: assay package check --round ", entry.spec().round(), " ",
+                             exporter.root()));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> ExportCommands() {
+  return {{.path = "entry export",
+           .summary = "write an entry as MLPerf's directory layout",
+           .description = "DIR/ORG gets systems, results and benchmarks. Logs are byte for byte "
+                          "what the runs wrote; each digest is checked.",
+           .positionals = {{.name = "ID", .help = "e-42 or @last"},
+                           {.name = "DIR",
+                            .help = "made if it does not exist",
+                            .completes = Completes::kDirectory}},
+           .examples = {{"assay entry export e-42 package", ""}},
+           .run = RunExport}};
+}
+
+}  // namespace assay::cli

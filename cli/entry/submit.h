@@ -1,0 +1,31 @@
+// assay plan, submit, status, why, cancel: the daily life of an entry.
+
+#ifndef CLI_ENTRY_SUBMIT_H_
+#define CLI_ENTRY_SUBMIT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "assay/v1/submission_service.pb.h"
+
+#include "cli/command/command.h"
+#include "cli/command/context.h"
+#include "cli/entry/submission_file.h"
+#include "common/client/client.h"
+
+namespace assay::cli {
+
+std::vector<Command> SubmitCommands();
+
+// Reads a submission file. NOT_FOUND if there is none; otherwise see its `problems`.
+absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const std::string& path);
+
+// Plans, then submits. The result has no name if the rules say no: then the findings have been
+// printed.
+absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client& client,
+                                          const SubmissionFile& file);
+
+}  // namespace assay::cli
+
+#endif  // CLI_ENTRY_SUBMIT_H_

@@ -1,0 +1,160 @@
+#include "cli/node/node.h"
+
+#include "absl/strings/str_cat.h"
+
+#include "cli/command/context.h"
+#include "common/client/ids.h"
+#include "common/client/resource_json.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int kNodePageSize = 500;
+
+absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ListView view{.schema = "assay.node/v1",
+                .columns = {{"ID", "id"},
+                            {"STATE", "state", Format::kState},
+                            {"RUN", "run"},
+                            {"HOST", "host", Format::kText, 1},
+                            {"CORES", "cores", Format::kNumber, 2},
+                            {"MEMORY", "memory_bytes", Format::kBytes, 3},
+                            {"ACCELERATOR", "accelerator_model", Format::kText, 4},
+                            {"BACKENDS", "backends", Format::kText, 5},
+                            {"LAST SEEN", "last_seen", Format::kTime, 6},
+                            {"VERSION", "version", Format::kText, 9}},
+                .empty_text = "no nodes; an operator enrols one with 'assay admin enrol NAME'"};
+  v1::ListWorkersRequest request;
+  request.set_page_size(kNodePageSize);
+  do {
+    ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client->Call(request));
+    for (const v1::Worker& worker : page.workers())
+      view.items.push_back(client::NodeJson(worker));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) {
+  RETURN_IF_ERROR(
+      context->printer().Show({.schema = "assay.node/v1",
+                               .value = client::NodeJson(worker),
+                               .fields = {{"node", "id"},
+                                          {"state", "state", Format::kState},
+                                          {"run", "run"},
+                                          {"host", "host"},
+                                          {"cores", "cores"},
+                                          {"memory", "memory_bytes", Format::kBytes},
+                                          {"accelerators", "accelerators"},
+                                          {"accelerator", "accelerator_model"},
+                                          {"backends", "backends"},
+                                          {"labels", "labels"},
+                                          {"last seen", "last_seen", Format::kTime},
+                                          {"clock offset us", "clock_offset_us"},
+                                          {"  uncertainty us", "clock_offset_uncertainty_us"},
+                                          {"version", "version"},
+                                          {"revoked", "certificates_revoked", Format::kTime},
+                                          {"  valid from generation", "certificate_generation"}}}));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunNodeShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::GetWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  return ShowNode(context, worker);
+}
+
+absl::StatusOr<ExitStatus> RunNodeDrain(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::DrainWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  request.set_reason(arguments.Get("reason"));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  const std::string id = client::ShortId(worker.name());
+  context->out() << id << " is " << client::StateText(worker.state()) << ": "
+                 << (worker.run().empty()
+                         ? "it gets no run"
+                         : absl::StrCat("it finishes ", client::ShortId(worker.run()),
+                                        " and gets no other"))
+                 << "\n";
+  context->Note(absl::StrCat("undo: assay node resume ", id));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunNodeResume(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::ResumeWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  context->out() << client::ShortId(worker.name()) << " is " << client::StateText(worker.state())
+                 << ": it takes runs again\n";
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunNodeRevoke(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::RevokeWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  request.set_reason(arguments.Get("reason"));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  const std::string id = client::ShortId(worker.name());
+  context->out() << "the certificates of " << id
+                 << " are revoked: whoever holds one is refused from now on\n";
+  context->Note(absl::StrCat("let the node in again: assay admin enrol ", id,
+                             ", put the token where its agent reads it, restart the agent"));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+std::vector<Command> NodeCommands() {
+  const Positional node = {.name = "NODE", .help = "name of the worker, as w0"};
+  return {{.path = "node list",
+           .summary = "list nodes with state and present run",
+           .examples = {{"assay node list", ""}, {"assay node list --json=id,state,run", ""}},
+           .run = RunNodeList},
+          {.path = "node show",
+           .summary = "show what a node is and does",
+           .positionals = {node},
+           .examples = {{"assay node show w0", ""}},
+           .run = RunNodeShow},
+          {.path = "node drain",
+           .summary = "let a node finish its run and give it no other",
+           .positionals = {node},
+           .options = {{.name = "reason",
+                        .kind = Option::Kind::kText,
+                        .value = "TEXT",
+                        .help = "why, for the audit log"}},
+           .examples = {{"assay node drain w0 --reason 'new kernel'", ""}},
+           .run = RunNodeDrain},
+          {.path = "node resume",
+           .summary = "give runs to a drained node again",
+           .positionals = {node},
+           .examples = {{"assay node resume w0", ""}},
+           .run = RunNodeResume},
+          {.path = "node revoke",
+           .summary = "refuse a node's certificates, when its key may have leaked",
+           .description =
+               "From the next call on, whoever holds a certificate of the node is refused, a call "
+               "under way ends, and enrolment tokens for it that are not used yet are worthless. A "
+               "run that the node executes fails as if the node were lost, and is repeated if its "
+               "entry has replacements left. The node may come back: give it a token made "
+               "afterwards (assay admin enrol) and restart its agent, which makes a new key.",
+           .positionals = {node},
+           .options = {{.name = "reason",
+                        .kind = Option::Kind::kText,
+                        .value = "TEXT",
+                        .help = "why, for the audit log"}},
+           .examples = {{"assay node revoke w0 --reason 'laptop with a backup stolen'", ""}},
+           .run = RunNodeRevoke}};
+}
+
+}  // namespace assay::cli

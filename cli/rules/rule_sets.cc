@@ -1,0 +1,301 @@
+#include "cli/rules/rule_sets.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "cli/command/context.h"
+#include "cli/command/share.h"
+#include "cli/rules/rules_pack.h"
+#include "cli/terminal/suggest.h"
+#include "common/client/resource_json.h"
+#include "common/file.h"
+#include "common/package/findings.h"
+#include "common/rules/borrowing.h"
+#include "common/rules/extensions.h"
+#include "common/rules/facility_round.h"
+#include "common/rules/log_rules.h"
+#include "common/rules/ranks.h"
+#include "common/rules/registry.h"
+#include "common/status.h"
+#include "common/toml.h"
+
+namespace assay::cli {
+namespace {
+
+Json RuleSetJson(const rules::RuleSet& rule_set) {
+  Json json = {{"id", rule_set.name()}, {"is_mlperf_result", rule_set.data().is_mlperf}};
+  json["benchmarks"] = Json::array();
+  for (const rules::Benchmark& benchmark : rule_set.data().benchmarks)
+    json["benchmarks"].push_back(benchmark.name);
+  if (!rule_set.data().label.empty()) json["label"] = rule_set.data().label;
+  json["digest"] = rule_set.digest();
+  return json;
+}
+
+// Rounds that the coordinator has besides the built-in ones; none if no coordinator answers.
+void AddCoordinatorRounds(Context* context, Json* items) {
+  const absl::StatusOr<client::Client*> client = context->Connect();
+  if (!client.ok()) return;
+  const absl::StatusOr<v1::ListRoundsResponse> response =
+      (*client)->Call(v1::ListRoundsRequest(), absl::Seconds(5));
+  if (!response.ok()) return;
+  std::set<std::string> known;
+  for (const Json& item : *items)
+    known.insert(item["id"].get<std::string>());
+  for (const v1::Round& round : response->rounds())
+    if (known.insert(round.name()).second) items->push_back(client::RoundJson(round));
+}
+
+absl::StatusOr<ExitStatus> RunRulesList(Context* context, const Arguments& arguments) {
+  ListView view{.schema = "assay.round/v1",
+                .columns = {{"ROUND", "id"},
+                            {"MLPERF", "is_mlperf_result", Format::kYesNo, 1},
+                            {"BENCHMARKS", "benchmarks"},
+                            {"DIGEST", "digest", Format::kDigest},
+                            {"LABEL", "label", Format::kText, 2}}};
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
+    view.items.push_back(RuleSetJson(*rule_set));
+  if (!arguments.Has("built-in")) AddCoordinatorRounds(context, &view.items);
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const RuleSetRef rule_set, LoadRuleSet(context->env(), arguments.Get("ROUND"),
+                                                          arguments.Get("public-key")));
+  ShowView view{.schema = "assay.round/v1",
+                .value = RuleSetJson(*rule_set),
+                .fields = {{"round", "id"},
+                           {"label", "label"},
+                           {"MLPerf result", "is_mlperf_result", Format::kYesNo},
+                           {"digest", "digest"},
+                           {"init limit ms", "init_limit_ms"},
+                           {"staging timed", "is_staging_timed", Format::kYesNo}},
+                .sections = {{"Benchmarks",
+                              "benchmark_details",
+                              {{"BENCHMARK", "id"},
+                               {"RUNS", "runs", Format::kNumber},
+                               {"KEY", "quality_key"},
+                               {"TARGET", "target", Format::kNumber},
+                               {"BETTER", "better"}}},
+                             {"Rules",
+                              "rules",
+                              {{"RULE", "id"},
+                               {"KEY", "key"},
+                               {"IN", "config", Format::kText, 1},
+                               {"WANTS", "expected"}}}}};
+  view.value["init_limit_ms"] = rule_set->data().init_limit_ms;
+  view.value["is_staging_timed"] = rule_set->data().staging_on_the_clock;
+  view.value["benchmark_details"] = Json::array();
+  for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
+    view.value["benchmark_details"].push_back(
+        {{"id", benchmark.name},
+         {"runs", benchmark.runs_required},
+         {"quality_key", benchmark.quality_key},
+         {"target", benchmark.target},
+         {"better", benchmark.lower_is_better ? "lower" : "higher"}});
+  view.value["rules"] = Json::array();
+  for (const rules::Config& config : rule_set->data().configs)
+    for (const rules::KeyRule& rule : config.rules)
+      view.value["rules"].push_back({{"id", rule.id},
+                                     {"key", rule.key},
+                                     {"config", config.name},
+                                     {"expected", rules::Demand(rule)},
+                                     {"section", rule.section},
+                                     {"remedy", rule.remedy}});
+  RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+// A rule as it stands in one round and config.
+struct RulePlace {
+  std::string round;
+  std::string config;
+  const rules::KeyRule* rule;
+};
+
+std::vector<RulePlace> PlacesOf(const std::string& id) {
+  std::vector<RulePlace> places;
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
+    for (const rules::Config& config : rule_set->data().configs)
+      for (const rules::KeyRule& rule : config.rules)
+        if (rule.id == id) places.push_back({rule_set->name(), config.name, &rule});
+    for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
+      for (const rules::KeyRule& rule : benchmark.document_rules)
+        if (rule.id == id)
+          places.push_back({rule_set->name(), absl::StrCat(benchmark.name, " (document)"), &rule});
+  }
+  return places;
+}
+
+std::array<std::span<const rules::TextRule>, 4> TextRules() {
+  return {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules(), rules::RankRules()};
+}
+
+std::vector<std::string> AllRuleIds() {
+  std::set<std::string> ids;
+  for (const std::span<const rules::TextRule>& table : TextRules())
+    for (const rules::TextRule& rule : table)
+      ids.insert(rule.id);
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets()) {
+    for (const rules::Config& config : rule_set->data().configs)
+      for (const rules::KeyRule& rule : config.rules)
+        ids.insert(rule.id);
+    for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
+      for (const rules::KeyRule& rule : benchmark.document_rules)
+        ids.insert(rule.id);
+  }
+  for (const package::PackageRule& rule : package::PackageRules())
+    ids.insert(rule.id);
+  return {ids.begin(), ids.end()};
+}
+
+// A rule about packages, which is the same in all rounds; null if `id` is none.
+Json PackageRuleJson(const std::string& id) {
+  for (const package::PackageRule& rule : package::PackageRules()) {
+    if (rule.id != id) continue;
+    return {{"id", id},
+            {"severity", std::string(rules::SeverityName(rule.severity))},
+            {"expected", rule.expected},
+            {"section", rule.section},
+            {"remedy", rule.remedy}};
+  }
+  return nullptr;
+}
+
+// A rule that every round has; null if `id` is none.
+Json TextRuleJson(const std::string& id) {
+  for (const std::span<const rules::TextRule>& table : TextRules()) {
+    for (const rules::TextRule& rule : table) {
+      if (rule.id != id) continue;
+      Json json = {{"id", id}};
+      if (*rule.key != '\0') json["key"] = rule.key;
+      json["expected"] = rule.expected;
+      json["section"] = rule.section;
+      json["remedy"] = rule.remedy;
+      return json;
+    }
+  }
+  return nullptr;
+}
+
+// A rule about a key, with what each round and config makes of it; null if `id` is none.
+Json KeyRuleJson(const std::string& id) {
+  const std::vector<RulePlace> places = PlacesOf(id);
+  if (places.empty()) return nullptr;
+  const rules::KeyRule& newest = *places.back().rule;
+  Json json = {{"id", id}, {"key", newest.key}, {"expected", rules::Demand(newest)}};
+  if (!newest.section.empty()) json["section"] = newest.section;
+  if (!newest.remedy.empty()) json["remedy"] = newest.remedy;
+  json["rounds"] = Json::array();
+  for (const RulePlace& place : places)
+    json["rounds"].push_back({{"round", place.round},
+                              {"config", place.config},
+                              {"expected", rules::Demand(*place.rule)}});
+  return json;
+}
+
+absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& arguments) {
+  const std::string id = absl::AsciiStrToUpper(arguments.Get("RULE"));
+  Json json = TextRuleJson(id);
+  if (json.is_null()) json = PackageRuleJson(id);
+  if (json.is_null()) json = KeyRuleJson(id);
+  if (json.is_null()) {
+    return absl::NotFoundError(absl::StrCat("there is no rule '", id, "' in a built-in round",
+                                            DidYouMean(id, AllRuleIds()),
+                                            "; 'assay rules show ROUND' lists them"));
+  }
+  RETURN_IF_ERROR(context->printer().Show(
+      {.schema = "assay.rule/v1",
+       .value = json,
+       .fields = {{"rule", "id"},
+                  {"severity", "severity"},
+                  {"key", "key"},
+                  {"wants", "expected"},
+                  {"stands in", "section"},
+                  {"remedy", "remedy"}},
+       .sections = {
+           {"Rounds", "rounds", {{"ROUND", "round"}, {"IN", "config"}, {"WANTS", "expected"}}}}}));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<RuleSetRef> FacilityRound(const std::string& path, absl::string_view shown) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kTomlBytesMax));
+  ASSIGN_OR_RETURN(std::unique_ptr<const rules::RuleSet> rule_set,
+                   rules::ParseFacilityRound(text, shown));
+  return RuleSetRef(std::move(rule_set));
+}
+
+absl::StatusOr<RuleSetRef> FrozenRound(const Environment& environment, const std::string& path,
+                                       const std::string& public_key) {
+  ASSIGN_OR_RETURN(VerifiedPack pack, LoadPack(environment, path, public_key));
+  return RuleSetRef(std::make_shared<const rules::RuleSet>(std::move(pack.data)));
+}
+
+// The file of a facility's round that comes with the programs, by its name.
+std::optional<std::string> ShippedRound(const Environment& environment, absl::string_view name) {
+  const absl::StatusOr<std::string> rounds = ShareDirectory(environment, "rounds");
+  if (!rounds.ok() || absl::StrContains(name, "/")) return std::nullopt;
+  const std::string path = JoinPath(*rounds, absl::StrCat(name, ".toml"));
+  return FileExists(path) ? std::optional<std::string>(path) : std::nullopt;
+}
+
+}  // namespace
+
+std::string CanonicalRound(const std::string& name) {
+  const rules::RuleSet* built_in = rules::FindRuleSet(name);
+  return built_in == nullptr ? name : built_in->name();
+}
+
+Option PublicKeyOption() {
+  return {.name = "public-key",
+          .kind = Option::Kind::kText,
+          .value = "FILE",
+          .help = "verify a pack with this Ed25519 key (PEM); default: ASSAY_RULES_KEY"};
+}
+
+absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::string_view name,
+                                       const std::string& public_key) {
+  if (const rules::RuleSet* built_in = rules::FindRuleSet(name); built_in != nullptr)
+    return RuleSetRef(built_in, [](const rules::RuleSet*) {});
+  if (absl::EndsWith(name, ".toml")) return FacilityRound(environment.AbsolutePath(name), name);
+  if (absl::EndsWith(name, ".json")) return FrozenRound(environment, std::string(name), public_key);
+  if (const auto shipped = ShippedRound(environment, name); shipped.has_value())
+    return FacilityRound(*shipped, *shipped);
+  std::vector<std::string> known;
+  for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
+    known.push_back(rule_set->name());
+  return absl::NotFoundError(
+      absl::StrCat("there is no built-in round '", name, "'", DidYouMean(name, known),
+                   "; they are ", absl::StrJoin(known, ", "),
+                   ", or name a facility round's .toml file or a frozen pack's .json file"));
+}
+
+std::vector<Command> RulesCommands() {
+  return {{.path = "rules list",
+           .summary = "list rounds with the digests of their rules",
+           .options = {{.name = "built-in", .help = "without those of the coordinator"}},
+           .examples = {{"assay rules list", ""}},
+           .run = RunRulesList},
+          {.path = "rules show",
+           .summary = "show a round: targets, runs, every rule",
+           .positionals = {{.name = "ROUND", .help = "hpc-3.0.0, v1.0, a .toml or a pack's file"}},
+           .options = {PublicKeyOption()},
+           .examples = {{"assay rules show hpc-3.0.0", ""}},
+           .run = RunRulesShow},
+          {.path = "rules explain",
+           .summary = "what a rule wants, where it stands, what to do",
+           .positionals = {{.name = "RULE", .help = "as R-HP-004"}},
+           .examples = {{"assay rules explain R-HP-004", ""}},
+           .run = RunRulesExplain}};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,302 @@
+#include "cli/run/run.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "cli/command/context.h"
+#include "cli/run/log_line.h"
+#include "cli/run/run_profile.h"
+#include "cli/terminal/resource_columns.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/client/resource_json.h"
+#include "common/client/watch.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 50));
+  std::string entry;
+  if (arguments.Has("entry")) {
+    ASSIGN_OR_RETURN(entry, client::EntryName(*client, arguments.Get("entry")));
+  }
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
+                   client::ListRunsOf(*client, entry, arguments.Get("state"), limit));
+  ListView view{.schema = "assay.run/v1",
+                .columns = RunColumns(),
+                .empty_text = "no runs; 'assay submit FILE' makes some"};
+  for (const v1::Run& run : runs)
+    view.items.push_back(client::RunJson(run));
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("ID")));
+  ShowView view{.schema = "assay.run/v1",
+                .value = client::RunJson(run),
+                .fields = RunFields(),
+                .sections = {{"Findings", "findings", FindingColumns()},
+                             {"Artifacts",
+                              "artifacts",
+                              {{"FILE", "file"},
+                               {"SIZE", "bytes", Format::kBytes},
+                               {"SHA-256", "sha256", Format::kText, 1}}}}};
+  if (arguments.Has("profile")) {
+    ASSIGN_OR_RETURN(const Json profile, LatestProfile(*client, context->env().interrupt, run));
+    if (!profile.is_null()) {
+      AddProfile(profile, &view);
+    } else {
+      context->Note(absl::StrCat(client::ShortId(run.name()),
+                                 " has no profile yet: it has trained no ",
+                                 "epoch to its end, or another program than ours trained it"));
+    }
+  }
+  RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+enum class Detail {
+  kLog,         // the lines of the result file
+  kStamps,      // with stamps, and what the node witnessed
+  kEverything,  // progress too
+};
+
+// Writes the events of a run as lines: the log alone, or everything with its stamps.
+class EventPrinter {
+ public:
+  EventPrinter(const Context* context, Detail detail)
+      : context_(context),
+        has_stamps_(detail != Detail::kLog),
+        has_progress_(detail == Detail::kEverything) {}
+
+  void Print(const v1::RunEvent& event) {
+    if (context_->printer().IsJson()) {
+      context_->printer().Item("assay.run_event/v1", client::RunEventJson(event)).IgnoreError();
+    } else if (has_stamps_) {
+      PrintStamped(event);
+    } else if (event.kind() == v1::RunEvent::LOG_LINE && !event.is_late()) {
+      *context_->env().exact_out() << event.text() << "\n" << std::flush;
+    }
+  }
+
+ private:
+  void PrintStamped(const v1::RunEvent& event) {
+    if (!start_us_.has_value()) start_us_ = event.wall_us();
+    const absl::Time at = absl::FromUnixMicros(event.wall_us());
+    const double elapsed = static_cast<double>(event.wall_us() - *start_us_) / 1e6;
+    const std::string what = event.is_late() ? DescribeLate(event) : Describe(event);
+    if (what.empty()) return;
+    context_->out() << absl::FormatTime("%H:%M:%E3S", at, context_->env().time_zone)
+                    << absl::StrFormat(" %+10.3f  ", elapsed) << what << "\n"
+                    << std::flush;
+  }
+
+  std::string Describe(const v1::RunEvent& event) {
+    switch (event.kind()) {
+      case v1::RunEvent::LOG_LINE:
+        return DescribeLogLine(event);
+      case v1::RunEvent::FIRST_TOUCH:
+        // What is only observed stands for the run's touch until that is known.
+        if (!touch_us_.has_value() || event.is_attributed()) {
+          touch_us_ = event.wall_us();
+          is_attributed_ = event.is_attributed();
+        }
+        return absl::StrCat("first dataset touch, ", event.is_attributed() ? "" : "somebody's, ",
+                            "witnessed  ", FormatTouch(event.text()), TouchVerdict());
+      case v1::RunEvent::FINDING:
+        return absl::StrCat(
+            context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),
+            "  ", event.finding().key(), "  expected ", event.finding().expected(), ", found ",
+            event.finding().found());
+      case v1::RunEvent::PROGRESS:
+        return has_progress_ ? DescribeProgress(event.text()) : "";
+      default:
+        return absl::StrCat("(an event newer than this program: kind ",
+                            static_cast<int>(event.kind()), ")");
+    }
+  }
+
+  // It came when the node had ended and says nothing about what was judged.
+  std::string DescribeLate(const v1::RunEvent& event) const {
+    return context_->style().Paint(absl::StrCat("late, not judged  ", event.text()), Tone::kFaint);
+  }
+
+  std::string DescribeProgress(const std::string& text) const {
+    const std::optional<TrainerProgress> progress = ParseProgress(text);
+    const Json profile = ParseProfile(text);
+    return context_->style().Paint(progress.has_value() ? FormatProgress(*progress)
+                                   : profile.is_null()  ? text
+                                                        : FormatProfile(profile),
+                                   Tone::kFaint);
+  }
+
+  std::string DescribeLogLine(const v1::RunEvent& event) {
+    const std::optional<LogLine> line = ParseLogLine(event.text());
+    if (!line.has_value()) return context_->style().Paint(event.text(), Tone::kFaint);
+    std::string text = line->key;
+    if (line->epoch > 0) absl::StrAppend(&text, "  epoch ", line->epoch);
+    if (!line->value.empty()) absl::StrAppend(&text, "  ", line->value);
+    if (line->key == "run_start") {
+      run_start_us_ = line->time_ms * 1000;
+      absl::StrAppend(&text, TouchVerdict());
+    }
+    return text;
+  }
+
+  // Once both are known: which came first.
+  std::string TouchVerdict() const {
+    if (!touch_us_.has_value() || !run_start_us_.has_value()) return "";
+    const double after_ms = static_cast<double>(*touch_us_ - *run_start_us_) / 1000.0;
+    const Style& style = context_->style();
+    // run_start is logged in whole milliseconds, cut off.
+    if (after_ms >= 0)
+      return absl::StrFormat("  touch %.1f ms after run_start %s", after_ms,
+                             style.Mark(Tone::kGood));
+    return absl::StrFormat("  touch %.1f ms BEFORE run_start %s", -after_ms,
+                           style.Mark(is_attributed_ ? Tone::kBad : Tone::kWarn));
+  }
+
+  const Context* const context_;
+  const bool has_stamps_;
+  const bool has_progress_;
+  std::optional<int64_t> start_us_;
+  std::optional<int64_t> touch_us_;
+  bool is_attributed_ = false;  // by a process of the run
+  std::optional<int64_t> run_start_us_;
+};
+
+absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& arguments,
+                                       Detail detail) {
+  client::RunEventQuery query;
+  query.follow = arguments.Has("follow");
+  if (query.follow) context->env().interrupt->Listen();
+  ASSIGN_OR_RETURN(const int64_t rank, arguments.Integer("node-rank", 0));
+  query.node_rank = static_cast<int32_t>(rank);
+  ASSIGN_OR_RETURN(query.after_seq, arguments.Integer("after", 0));
+  ASSIGN_OR_RETURN(const absl::Duration timeout,
+                   arguments.Duration("timeout", absl::InfiniteDuration()));
+  query.deadline = absl::Now() + timeout;
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(query.run, client::RunName(*client, arguments.Get("ID")));
+  EventPrinter printer(context, detail);
+  int64_t count = 0;
+  const absl::Status status = client::ForEachRunEvent(*client, context->env().interrupt, query,
+                                                      [&](const v1::RunEvent& event) {
+                                                        ++count;
+                                                        printer.Print(event);
+                                                      });
+  if (absl::IsCancelled(status)) {
+    context->Note(absl::StrCat("detached; ", client::ShortId(query.run), " goes on"));
+    return ExitStatus::kInterrupted;
+  }
+  if (absl::IsDeadlineExceeded(status)) {
+    context->Note(absl::StrCat("timed out; ", client::ShortId(query.run), " goes on"));
+    return ExitStatus::kTimedOut;
+  }
+  RETURN_IF_ERROR(status);
+  if (count == 0 && !query.follow)
+    context->Note(
+        absl::StrCat(client::ShortId(query.run), " has no events yet; follow it with -f"));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunLogs(Context* context, const Arguments& arguments) {
+  return PrintEvents(context, arguments, arguments.Has("events") ? Detail::kStamps : Detail::kLog);
+}
+
+absl::StatusOr<ExitStatus> RunEvents(Context* context, const Arguments& arguments) {
+  return PrintEvents(context, arguments, Detail::kEverything);
+}
+
+std::vector<Option> EventOptions() {
+  return {{.name = "follow", .letter = 'f', .help = "go on until the run has ended"},
+          {.name = "node-rank",
+           .kind = Option::Kind::kInteger,
+           .value = "N",
+           .help = "node of the gang; -1: all, in the coordinator's order",
+           .fallback = "0",
+           .min = -1},
+          {.name = "after",
+           .kind = Option::Kind::kInteger,
+           .value = "SEQ",
+           .help = "only what came after this event",
+           .max = std::numeric_limits<int64_t>::max()},
+          {.name = "timeout",
+           .kind = Option::Kind::kDuration,
+           .value = "DURATION",
+           .help = "give up following after it (exit 7)"}};
+}
+
+Command LogsCommand(const std::string& path) {
+  std::vector<Option> options = EventOptions();
+  options.push_back(
+      {.name = "events", .help = "with stamps, and what the node witnessed beside it"});
+  return {.path = path,
+          .summary = "print the log of a run",
+          .description =
+              "Lines are byte for byte those of the result file. With -f it survives a "
+              "restart of the coordinator and goes on where it was.",
+          .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+          .options = options,
+          .examples = {{absl::StrCat("assay ", path, " r-901 -f --events"),
+                        "the first touch of the dataset beside run_start"},
+                       {absl::StrCat("assay ", path, " @last > result.txt"), ""}},
+          .run = RunLogs};
+}
+
+}  // namespace
+
+std::vector<Command> RunCommands() {
+  return {
+      {.path = "run list",
+       .summary = "list runs",
+       .options = {{.name = "entry",
+                    .kind = Option::Kind::kText,
+                    .value = "ID",
+                    .help = "of this entry only"},
+                   {.name = "state",
+                    .kind = Option::Kind::kText,
+                    .value = "STATE",
+                    .help = "queued, assigned, running, uploading, succeeded, failed, "
+                            "cancelled"},
+                   {.name = "limit",
+                    .letter = 'n',
+                    .kind = Option::Kind::kInteger,
+                    .value = "N",
+                    .help = "at most so many",
+                    .fallback = "50"}},
+       .examples = {{"assay run list --entry e-42", ""}, {"assay run list --state running", ""}},
+       .run = RunRunList},
+      {.path = "run show",
+       .summary = "show a run with its verdict and files",
+       .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+       .options = {{.name = "profile",
+                    .help = "what it did with the machine so far: arithmetic, reading, "
+                            "collectives, memory"}},
+       .examples = {{"assay run show r-901", ""},
+                    {"assay run show @last --profile", "share of the peak, waits, memory"}},
+       .run = RunRunShow},
+      LogsCommand("run logs"),
+      {.path = "run events",
+       .summary = "print all events of a run with their stamps",
+       .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+       .options = EventOptions(),
+       .examples = {{"assay run events r-901 -o ndjson", "wall, monotonic and receive stamps"}},
+       .run = RunEvents}};
+}
+
+std::vector<Command> LogsCommands() {
+  return {LogsCommand("logs")};
+}
+
+}  // namespace assay::cli
