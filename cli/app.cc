@@ -15,8 +15,9 @@
 #include "cli/command/command.h"
 #include "cli/command/context.h"
 #include "cli/command/help.h"
+#include "cli/command/settings.h"
 #include "cli/terminal/safe_stream.h"
-#include "cli/terminal/suggest.h"
+#include "common/client/suggest.h"
 #include "common/secret.h"
 #include "common/status.h"
 
@@ -63,7 +64,7 @@ std::vector<std::string> NextWords(const std::string& prefix) {
 
 absl::Status UnknownWord(const std::string& prefix, const std::string& word) {
   const std::vector<std::string> known = NextWords(prefix);
-  std::string hint = DidYouMean(word, known);
+  std::string hint = client::DidYouMean(word, known);
   if (prefix.empty() && hint.empty()) hint = "; 'assay --help' lists the commands";
   if (!prefix.empty() && hint.empty())
     hint = absl::StrCat("; it is one of ", absl::StrJoin(known, ", "));
@@ -223,7 +224,7 @@ class Parser {
     std::vector<std::string> known;
     for (const auto& bound : bound_)
       if (bound->option->nonpositional()) known.push_back(absl::StrCat("--", bound->name));
-    std::string hint = DidYouMean(name, known);
+    std::string hint = client::DidYouMean(name, known);
     if (hint.empty()) hint = absl::StrCat("; see 'assay ", command_.path, " --help'");
     return absl::InvalidArgumentError(
         absl::StrCat("'", name, "' is no option of 'assay ", command_.path, "'", hint));
@@ -246,7 +247,7 @@ class Parser {
   std::vector<std::unique_ptr<Bound>> bound_;
 };
 
-absl::StatusOr<PrintOptions::Output> ParseOutput(const Setting& setting) {
+absl::StatusOr<PrintOptions::Output> ParseOutput(const client::Setting& setting) {
   using Output = PrintOptions::Output;
   static const auto* const kOutputs = new std::map<std::string, Output>{
       {"table", Output::kTable}, {"wide", Output::kWide},     {"plain", Output::kPlain},
@@ -260,7 +261,7 @@ absl::StatusOr<PrintOptions::Output> ParseOutput(const Setting& setting) {
 }
 
 // NO_COLOR and CLICOLOR_FORCE as at no-color.org and bixense.com/clicolors; the flag wins.
-absl::StatusOr<bool> WantsColor(const Environment& env, const Setting& setting) {
+absl::StatusOr<bool> WantsColor(const Environment& env, const client::Setting& setting) {
   if (setting.value == "always") return true;
   if (setting.value == "never") return false;
   if (setting.value != "auto") {
@@ -277,11 +278,11 @@ absl::StatusOr<ExitStatus> RunCommand(const Command& command, const std::vector<
                                       Environment* env) {
   ASSIGN_OR_RETURN(const Arguments arguments, Parser(command).Parse(words));
   std::map<std::string, std::string> flags;
-  for (const SettingKey& key : SettingKeys()) {
+  for (const client::SettingKey& key : client::SettingKeys()) {
     const std::string flag = key.name == std::string("token_file") ? "token-file" : key.name;
     if (arguments.Has(flag)) flags[key.name] = arguments.Get(flag);
   }
-  ASSIGN_OR_RETURN(Config config, Config::Load(*env, flags));
+  ASSIGN_OR_RETURN(client::Config config, LoadConfig(*env, flags));
   PrintOptions print;
   ASSIGN_OR_RETURN(print.output, ParseOutput(*config.Find("output")));
   ASSIGN_OR_RETURN(print.has_color, WantsColor(*env, *config.Find("color")));

@@ -14,9 +14,9 @@
 #include "cli/analyze/analyze_tables.h"
 #include "cli/analyze/figures.h"
 #include "cli/terminal/plot.h"
-#include "cli/terminal/suggest.h"
 #include "common/analysis/flops.h"
 #include "common/analysis/published.h"
+#include "common/client/suggest.h"
 #include "common/rules/reference_values.h"
 #include "common/status.h"
 
@@ -83,7 +83,7 @@ absl::StatusOr<const Characteristics*> BaseEntry(const AnalysisInput& input,
     known.push_back(EntryLabel(entry.entry));
   }
   return absl::NotFoundError(absl::StrCat("no entry is of system '", system, "'",
-                                          DidYouMean(system, known), "; there are ",
+                                          client::DidYouMean(system, known), "; there are ",
                                           absl::StrJoin(known, ", ")));
 }
 

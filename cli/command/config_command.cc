@@ -5,8 +5,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/command/context.h"
-#include "cli/terminal/suggest.h"
+#include "cli/command/settings.h"
 #include "common/client/json.h"
+#include "common/client/suggest.h"
 #include "common/file.h"
 #include "common/status.h"
 #include "common/toml.h"
@@ -14,19 +15,19 @@
 namespace assay::cli {
 namespace {
 
-absl::StatusOr<SettingKey> KeyNamed(const std::string& name) {
+absl::StatusOr<client::SettingKey> KeyNamed(const std::string& name) {
   std::vector<std::string> known;
-  for (const SettingKey& key : SettingKeys()) {
+  for (const client::SettingKey& key : client::SettingKeys()) {
     if (key.name == name) return key;
     known.emplace_back(key.name);
   }
   return absl::NotFoundError(absl::StrCat("there is no setting '", name, "'",
-                                          DidYouMean(name, known),
+                                          client::DidYouMean(name, known),
                                           "; 'assay help environment' lists them"));
 }
 
-Json SettingJson(const Setting& setting) {
-  const absl::StatusOr<SettingKey> key = KeyNamed(setting.key);
+Json SettingJson(const client::Setting& setting) {
+  const absl::StatusOr<client::SettingKey> key = KeyNamed(setting.key);
   const bool is_secret = key.ok() && key->is_secret;
   return {{"key", setting.key},
           {"value", is_secret ? "(hidden)" : setting.value},
@@ -36,15 +37,15 @@ Json SettingJson(const Setting& setting) {
 absl::StatusOr<ExitStatus> RunConfigList(Context* context, const Arguments& arguments) {
   ListView view{.schema = "assay.setting/v1", .columns = {{"KEY", "key"}, {"VALUE", "value"}}};
   if (arguments.Has("origin")) view.columns.push_back({"ORIGIN", "origin"});
-  for (const Setting& setting : context->config().All())
+  for (const client::Setting& setting : context->config().All())
     view.items.push_back(SettingJson(setting));
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunConfigGet(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
-  const std::optional<Setting> setting = context->config().Find(key.name);
+  ASSIGN_OR_RETURN(const client::SettingKey key, KeyNamed(arguments.Get("KEY")));
+  const std::optional<client::Setting> setting = context->config().Find(key.name);
   if (!setting.has_value())
     return absl::NotFoundError(absl::StrCat("'", key.name, "' is not set anywhere"));
   if (context->printer().IsJson()) {
@@ -60,7 +61,7 @@ absl::StatusOr<ExitStatus> RunConfigGet(Context* context, const Arguments& argum
 absl::Status WriteSetting(Context* context, const std::string& key, const std::string& value,
                           bool is_project) {
   const std::string path =
-      is_project ? Config::ProjectPath(context->env()) : Config::UserPath(context->env());
+      is_project ? ProjectConfigPath(context->env()) : UserConfigPath(context->env());
   std::string text;
   if (FileExists(path)) {
     ASSIGN_OR_RETURN(text, ReadFile(path, kTomlBytesMax));
@@ -68,40 +69,41 @@ absl::Status WriteSetting(Context* context, const std::string& key, const std::s
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
   constexpr int kOwnerOnly = 0600;
   constexpr int kReadable = 0644;
-  RETURN_IF_ERROR(
-      WriteFileAtomic(path, WithSetting(text, key, value), is_project ? kReadable : kOwnerOnly));
+  RETURN_IF_ERROR(WriteFileAtomic(path, client::WithSetting(text, key, value),
+                                  is_project ? kReadable : kOwnerOnly));
   context->out() << key << " is set in " << path << "\n";
-  const std::optional<Setting> winner = context->config().Find(key);
-  const Setting::Level written = is_project ? Setting::Level::kProject : Setting::Level::kUser;
+  const std::optional<client::Setting> winner = context->config().Find(key);
+  const client::Setting::Level written =
+      is_project ? client::Setting::Level::kProject : client::Setting::Level::kUser;
   if (winner.has_value() && winner->level < written)
     context->Warn(absl::StrCat(winner->origin, " is stronger and hides it"));
   return absl::OkStatus();
 }
 
 absl::StatusOr<ExitStatus> RunConfigSet(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const SettingKey key, KeyNamed(arguments.Get("KEY")));
+  ASSIGN_OR_RETURN(const client::SettingKey key, KeyNamed(arguments.Get("KEY")));
   const bool is_project = arguments.Has("project");
   if (key.is_secret)
     return absl::InvalidArgumentError(absl::StrCat(
         "'", key.name, "' is a secret, and every user of this host can read a command ",
         "line; set ", key.name, "_file, or write the line ", key.name, " = \"...\" into ",
-        Config::UserPath(context->env()), " yourself"));
+        UserConfigPath(context->env()), " yourself"));
   RETURN_IF_ERROR(WriteSetting(context, key.name, arguments.Get("VALUE"), is_project));
   return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunConfigContexts(Context* context, const Arguments&) {
-  const Config& config = context->config();
-  const std::optional<Setting> chosen = config.Find("context");
+  const client::Config& config = context->config();
+  const std::optional<client::Setting> chosen = config.Find("context");
   ListView view{.schema = "assay.context/v1",
                 .columns = {{"NAME", "name"},
                             {"COORDINATOR", "coordinator"},
                             {"IN USE", "in_use", Format::kYesNo},
                             {"ORIGIN", "origin", Format::kText, 1}},
                 .empty_text = "no contexts; [contexts.NAME] in your config.toml defines one"};
-  for (const Config::Context& named : config.contexts()) {
+  for (const client::Config::Context& named : config.contexts()) {
     Json& item = view.items.emplace_back(Json{{"name", named.name}});
-    for (const Setting& setting : named.settings) {
+    for (const client::Setting& setting : named.settings) {
       if (setting.key == "server" || setting.key == "socket") item["coordinator"] = setting.value;
       item["origin"] = setting.origin;
     }
@@ -114,11 +116,11 @@ absl::StatusOr<ExitStatus> RunConfigContexts(Context* context, const Arguments&)
 absl::StatusOr<ExitStatus> RunConfigUse(Context* context, const Arguments& arguments) {
   const std::string name = arguments.Get("NAME");
   std::vector<std::string> known;
-  for (const Config::Context& named : context->config().contexts())
+  for (const client::Config::Context& named : context->config().contexts())
     known.push_back(named.name);
   if (std::find(known.begin(), known.end(), name) == known.end())
     return absl::NotFoundError(absl::StrCat("there is no context '", name, "'",
-                                            DidYouMean(name, known),
+                                            client::DidYouMean(name, known),
                                             "; 'assay config contexts' lists them"));
   RETURN_IF_ERROR(WriteSetting(context, "context", name, /*is_project=*/false));
   return ExitStatus::kDone;

@@ -1,14 +1,13 @@
 #include "cli/command/context.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "cli/command/settings.h"
 #include "common/client/certificate.h"
 #include "common/client/endpoints.h"
-#include "common/file.h"
 #include "common/printable.h"
 #include "common/status.h"
 
@@ -21,36 +20,6 @@ void Context::Note(absl::string_view text) const {
 void Context::Warn(absl::string_view text) const {
   *env_->err << "assay: warning: " << text << "\n" << std::flush;
 }
-
-namespace {
-
-std::optional<client::EndpointSetting> SettingOf(const Config& config, absl::string_view key) {
-  const std::optional<Setting> setting = config.Find(key);
-  if (!setting.has_value()) return std::nullopt;
-  return client::EndpointSetting{setting->value, setting->origin, static_cast<int>(setting->level)};
-}
-
-std::optional<client::EndpointSetting> PathSettingOf(const Environment& env, const Config& config,
-                                                     absl::string_view key) {
-  std::optional<client::EndpointSetting> setting = SettingOf(config, key);
-  if (setting.has_value() && setting->value != "-")
-    setting->value = env.AbsolutePath(setting->value);
-  return setting;
-}
-
-// Without settings: a running `assay dev`, then the system's coordinator.
-client::EndpointSettings EndpointSettingsOf(const Environment& env, const Config& config) {
-  return {
-      .server = SettingOf(config, "server"),
-      .socket = PathSettingOf(env, config, "socket"),
-      .ca = PathSettingOf(env, config, "ca"),
-      .token = SettingOf(config, "token"),
-      .token_file = PathSettingOf(env, config, "token_file"),
-      .standard_input = env.in,
-      .default_sockets = {JoinPath(env.RuntimeDirectory(), "assayd.sock"), env.system_socket_path}};
-}
-
-}  // namespace
 
 absl::StatusOr<client::Client*> Context::Connect() {
   if (client_ == nullptr) {

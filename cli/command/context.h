@@ -11,23 +11,23 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "cli/command/config.h"
 #include "cli/terminal/environment.h"
 #include "cli/terminal/print.h"
 #include "common/client/client.h"
+#include "common/client/config.h"
 
 namespace assay::cli {
 
 class Context {
  public:
-  Context(Environment* environment, Config config, PrintOptions print, bool is_quiet)
+  Context(Environment* environment, client::Config config, PrintOptions print, bool is_quiet)
       : env_(environment),
         config_(std::move(config)),
         printer_(environment, std::move(print)),
         is_quiet_(is_quiet) {}
 
   Environment& env() const { return *env_; }
-  const Config& config() const { return config_; }
+  const client::Config& config() const { return config_; }
   const Printer& printer() const { return printer_; }
   const Style& style() const { return printer_.style(); }
   std::ostream& out() const { return *env_->out; }
@@ -48,7 +48,7 @@ class Context {
 
  private:
   Environment* const env_;
-  const Config config_;
+  const client::Config config_;
   const Printer printer_;
   const bool is_quiet_;
   std::unique_ptr<client::Client> client_;

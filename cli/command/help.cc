@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 
 #include "cli/command/context.h"
-#include "cli/terminal/suggest.h"
+#include "common/client/suggest.h"
 
 namespace assay::cli {
 namespace {
@@ -171,7 +171,7 @@ absl::StatusOr<ExitStatus> RunHelp(Context* context, const Arguments& arguments)
   if (!path.empty() && std::find(known.begin(), known.end(), path) == known.end() &&
       NounSummary(path).empty()) {
     return absl::NotFoundError(absl::StrCat("there is no help on '", path, "'",
-                                            DidYouMean(path, known),
+                                            client::DidYouMean(path, known),
                                             "; 'assay help' lists commands and topics"));
   }
   context->out() << HelpText(path, context->env().width);

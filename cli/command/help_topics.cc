@@ -3,9 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "cli/command/config.h"
 #include "cli/command/exit_status.h"
 #include "cli/command/help.h"
+#include "common/client/config.h"
 
 namespace assay::cli {
 namespace {
@@ -21,7 +21,7 @@ std::string EnvironmentTopic() {
       "  6. built-in values\n"
       "'assay config list --origin' says which one counted. Secrets are refused in assay.toml.\n\n"
       "Keys and their variables\n";
-  for (const SettingKey& key : SettingKeys())
+  for (const client::SettingKey& key : client::SettingKeys())
     absl::StrAppendFormat(&text, "  %-11s %-17s %s\n", key.name, key.variable, key.help);
   absl::StrAppend(
       &text,

@@ -45,8 +45,8 @@ Check CheckPrograms(const Environment& env) {
 
 Check CheckConfig(const Context& context) {
   std::string origins;
-  for (const Setting& setting : context.config().All())
-    if (setting.level != Setting::Level::kBuiltIn)
+  for (const client::Setting& setting : context.config().All())
+    if (setting.level != client::Setting::Level::kBuiltIn)
       absl::StrAppend(&origins, origins.empty() ? "" : ", ", setting.key, " from ", setting.origin);
   return {"configuration", "ok", origins.empty() ? "built-in values only" : origins};
 }

@@ -10,9 +10,9 @@
 #include "cli/command/context.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
-#include "cli/terminal/suggest.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
+#include "common/client/suggest.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -181,7 +181,7 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
                                      [&](const NamedFilter& f) { return f.name == key; });
     if (equals == std::string::npos || filter == Filters().end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", term, "' is no filter", DidYouMean(key, known),
+          absl::StrCat("'", term, "' is no filter", client::DidYouMean(key, known),
                        "; write KEY=VALUE with KEY one of ", absl::StrJoin(known, ", ")));
     }
     filter->set(&request, term.substr(equals + 1));

@@ -16,7 +16,7 @@
 #include "nlohmann/json.hpp"
 
 #include "cli/command/command.h"
-#include "cli/terminal/suggest.h"
+#include "common/client/suggest.h"
 #include "common/toml.h"
 
 namespace assay::cli {
@@ -243,7 +243,7 @@ class Reader {
     const std::vector<std::string>& hyperparameters = HyperparameterKeys();
     const bool is_misplaced =
         std::find(hyperparameters.begin(), hyperparameters.end(), name) != hyperparameters.end();
-    const std::string near = Suggest(name, known);
+    const std::string near = client::Suggest(name, known);
     std::string remedy = absl::StrCat("known keys: ", absl::StrJoin(known, ", "));
     if (!near.empty()) remedy = absl::StrCat("write ", near);
     if (is_misplaced) remedy = "it is a hyperparameter: move it below [hyperparameters]";
@@ -296,7 +296,7 @@ class Reader {
   void ReadHyperparameter(const std::string& name, Position key_at, const toml::node& node) {
     const std::vector<std::string>& known = HyperparameterKeys();
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      const std::string near = Suggest(name, known);
+      const std::string near = client::Suggest(name, known);
       Problem(key_at, absl::StrCat("unknown hyperparameter '", name, "'"),
               near.empty() ? absl::StrCat("known are ", absl::StrJoin(known, ", "))
                            : absl::StrCat("write ", near));

@@ -14,8 +14,8 @@
 #include "cli/command/context.h"
 #include "cli/command/share.h"
 #include "cli/rules/rules_pack.h"
-#include "cli/terminal/suggest.h"
 #include "common/client/resource_json.h"
+#include "common/client/suggest.h"
 #include "common/file.h"
 #include "common/package/findings.h"
 #include "common/rules/borrowing.h"
@@ -210,7 +210,7 @@ absl::StatusOr<ExitStatus> RunRulesExplain(Context* context, const Arguments& ar
   if (json.is_null()) json = KeyRuleJson(id);
   if (json.is_null()) {
     return absl::NotFoundError(absl::StrCat("there is no rule '", id, "' in a built-in round",
-                                            DidYouMean(id, AllRuleIds()),
+                                            client::DidYouMean(id, AllRuleIds()),
                                             "; 'assay rules show ROUND' lists them"));
   }
   RETURN_IF_ERROR(context->printer().Show(
@@ -274,7 +274,7 @@ absl::StatusOr<RuleSetRef> LoadRuleSet(const Environment& environment, absl::str
   for (const rules::RuleSet* rule_set : rules::BuiltInRuleSets())
     known.push_back(rule_set->name());
   return absl::NotFoundError(
-      absl::StrCat("there is no built-in round '", name, "'", DidYouMean(name, known),
+      absl::StrCat("there is no built-in round '", name, "'", client::DidYouMean(name, known),
                    "; they are ", absl::StrJoin(known, ", "),
                    ", or name a facility round's .toml file or a frozen pack's .json file"));
 }

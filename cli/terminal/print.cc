@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 
 #include "cli/terminal/document.h"
-#include "cli/terminal/suggest.h"
 #include "cli/terminal/table.h"
+#include "common/client/suggest.h"
 #include "common/printable.h"
 #include "common/status.h"
 
@@ -75,7 +75,7 @@ absl::Status CheckFields(absl::string_view wanted, const std::vector<std::string
   for (const std::string& name : std::vector<std::string>(absl::StrSplit(wanted, ','))) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     return absl::InvalidArgumentError(absl::StrCat("--json: there is no field '", name, "'",
-                                                   DidYouMean(name, known),
+                                                   client::DidYouMean(name, known),
                                                    " (--json=? lists them)"));
   }
   return absl::OkStatus();

@@ -12,8 +12,9 @@
 
 #include "absl/strings/string_view.h"
 
-#include "cli/command/config.h"
+#include "cli/command/settings.h"
 #include "cli/entry/submission_file.h"
+#include "common/client/config.h"
 #include "common/client/export.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -61,12 +62,12 @@ inline void CheckCliConfig(absl::string_view bytes) {
     made->working_directory = home->path();
     made->system_config_path = home->Path("none.toml");
     CHECK_OK(MakeDirectories(made->UserConfigDirectory()));
-    const std::string path = cli::Config::UserPath(*made);
+    const std::string path = cli::UserConfigPath(*made);
     CHECK(symlink(file->path().c_str(), path.c_str()) == 0);
     return made;
   }();
   file->Replace(bytes);
-  const absl::StatusOr<cli::Config> config = cli::Config::Load(*environment, {});
+  const absl::StatusOr<client::Config> config = cli::LoadConfig(*environment, {});
   if (!config.ok()) {
     CHECK(!config.status().message().empty());
     return;

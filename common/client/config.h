@@ -1,11 +1,12 @@
-// Where settings come from: flag > environment > ./assay.toml upward to the repository's root >
-// user's file > system's file > built-in. Every value remembers its origin.
+// The settings that people keep for Assay's programs, and where they come from: flag > environment
+// > ./assay.toml upward to the repository's root > user's file > system's file > built-in. Every
+// value remembers its origin.
 //
 // A file may also name coordinators: [contexts.prod] with server, socket, ca, token, token_file.
 // The key `context` chooses one; its settings stand behind what is given beside the choice.
 
-#ifndef CLI_COMMAND_CONFIG_H_
-#define CLI_COMMAND_CONFIG_H_
+#ifndef COMMON_CLIENT_CONFIG_H_
+#define COMMON_CLIENT_CONFIG_H_
 
 #include <map>
 #include <optional>
@@ -16,9 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "cli/terminal/environment.h"
-
-namespace assay::cli {
+namespace assay::client {
 
 struct SettingKey {
   const char* name;      // "server"
@@ -38,12 +37,22 @@ struct Setting {
   Level level = Level::kBuiltIn;
 };
 
+// What a program gives to read its settings from.
+struct ConfigSources {
+  std::map<std::string, std::string> flags;      // what it was told directly, by key; may be empty
+  std::map<std::string, std::string> variables;  // its environment
+  std::string working_directory;                 // the search for assay.toml begins here
+  std::string user_path;                         // a file that is not there is passed over
+  std::string system_path;
+  std::vector<Setting> built_in;
+};
+
+// Immutable once loaded, so that threads may share it.
 class Config {
  public:
-  // Reads all sources. `flags`: what the command line gave, by key. INVALID_ARGUMENT with
-  // file:line:column if a file is damaged or has an unknown key.
-  static absl::StatusOr<Config> Load(const Environment& environment,
-                                     const std::map<std::string, std::string>& flags);
+  // Reads all sources. INVALID_ARGUMENT with file:line:column if a file is damaged or has an
+  // unknown key, or with its origin if the context that is chosen does not exist.
+  static absl::StatusOr<Config> Load(const ConfigSources& sources);
 
   // The value that counts, or nullopt.
   std::optional<Setting> Find(absl::string_view key) const;
@@ -58,11 +67,6 @@ class Config {
   // All that the files define, strongest file first; of the same name only the strongest.
   const std::vector<Context>& contexts() const { return contexts_; }
 
-  // Where `config set` writes: the user's file, or the project's (the nearest assay.toml, else one
-  // in the working directory).
-  static std::string UserPath(const Environment& environment);
-  static std::string ProjectPath(const Environment& environment);
-
  private:
   absl::Status ReadFileLevel(const std::string& path, Setting::Level level);
   absl::Status ApplyContext();
@@ -71,10 +75,14 @@ class Config {
   std::vector<Setting> settings_;  // strongest first
 };
 
+// The nearest assay.toml from the working directory up to the repository's root; "" if there is
+// none.
+std::string NearestProjectFile(const std::string& working_directory);
+
 // `text`, a configuration file, with `key` set to `value` outside of any context; everything else,
 // comments included, stays as it is.
 std::string WithSetting(absl::string_view text, absl::string_view key, absl::string_view value);
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_COMMAND_CONFIG_H_
+#endif  // COMMON_CLIENT_CONFIG_H_

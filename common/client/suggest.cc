@@ -1,4 +1,4 @@
-#include "cli/terminal/suggest.h"
+#include "common/client/suggest.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace assay::cli {
+namespace assay::client {
 
 int EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<std::vector<int>> cost(a.size() + 1, std::vector<int>(b.size() + 1));
@@ -47,4 +47,4 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& c
   return best.empty() ? "" : absl::StrCat("; did you mean '", best, "'?");
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

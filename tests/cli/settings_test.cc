@@ -1,4 +1,4 @@
-#include "cli/command/config.h"
+#include "cli/command/settings.h"
 
 #include <string>
 
@@ -11,8 +11,8 @@
 namespace assay {
 namespace {
 
-using cli::Config;
 using cli::ExitStatus;
+using client::Config;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -23,7 +23,7 @@ TEST(ConfigTest, StrongerSourcesWinAndSayWhoTheyAre) {
   testing::Invocation run;
   run.Write("etc/config.toml", "server = \"system:1\"\n");
   const auto origin = [&](const std::map<std::string, std::string>& flags) {
-    const absl::StatusOr<Config> config = Config::Load(run.env, flags);
+    const absl::StatusOr<Config> config = cli::LoadConfig(run.env, flags);
     return config.ok() ? config->Find("server")->value + " from " + config->Find("server")->origin
                        : config.status().ToString();
   };
@@ -47,7 +47,7 @@ TEST(ConfigTest, TheSearchForAProjectFileEndsAtTheRepository) {
   run.Write("repository/.git/HEAD", "x");
   run.env.working_directory = run.home.Path("repository");
 
-  const absl::StatusOr<Config> config = Config::Load(run.env, {});
+  const absl::StatusOr<Config> config = cli::LoadConfig(run.env, {});
   ASSERT_THAT(config, testing::IsOk());
   EXPECT_FALSE(config->Find("server").has_value());
 }
@@ -66,7 +66,7 @@ TEST(ConfigTest, DamagedFilesAreReportedWithTheirPlace) {
   for (const Case& c : kCases) {
     testing::Invocation run;
     run.Write("assay.toml", c.text);
-    EXPECT_THAT(Config::Load(run.env, {}),
+    EXPECT_THAT(cli::LoadConfig(run.env, {}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(c.message)));
   }
 }
@@ -77,7 +77,7 @@ TEST(ConfigTest, AContextStandsBehindWhatIsGivenBesideTheChoice) {
             "context = \"prod\"\n[contexts.prod]\nserver = \"prod:1\"\nca = \"prod.crt\"\n"
             "[contexts.test]\nserver = \"test:1\"\n");
   const auto server = [&](const std::map<std::string, std::string>& flags) {
-    const absl::StatusOr<Config> config = Config::Load(run.env, flags);
+    const absl::StatusOr<Config> config = cli::LoadConfig(run.env, flags);
     return config.ok() ? config->Find("server")->value + " from " + config->Find("server")->origin
                        : config.status().ToString();
   };
@@ -107,10 +107,10 @@ TEST(ConfigTest, UseChoosesAContextAndKeepsTheRest) {
 
 TEST(ConfigTest, SetKeepsCommentsAndOtherKeys) {
   EXPECT_EQ(
-      cli::WithSetting("# mine\ncolor = \"auto\"  # why\nserver = \"a:1\"\n", "server", "b:2"),
+      client::WithSetting("# mine\ncolor = \"auto\"  # why\nserver = \"a:1\"\n", "server", "b:2"),
       "# mine\ncolor = \"auto\"  # why\nserver = \"b:2\"\n");
-  EXPECT_EQ(cli::WithSetting("", "server", "b:2"), "server = \"b:2\"\n");
-  EXPECT_EQ(cli::WithSetting("[contexts.a]\nserver = \"a:1\"\n", "server", "b:2"),
+  EXPECT_EQ(client::WithSetting("", "server", "b:2"), "server = \"b:2\"\n");
+  EXPECT_EQ(client::WithSetting("[contexts.a]\nserver = \"a:1\"\n", "server", "b:2"),
             "server = \"b:2\"\n[contexts.a]\nserver = \"a:1\"\n")
       << "a context keeps its own";
 }

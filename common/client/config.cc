@@ -1,4 +1,4 @@
-#include "cli/command/config.h"
+#include "common/client/config.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,12 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 
-#include "cli/terminal/suggest.h"
+#include "common/client/suggest.h"
 #include "common/file.h"
 #include "common/status.h"
 #include "common/toml.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 std::vector<std::string> KeyNames() {
@@ -35,18 +35,6 @@ const SettingKey* FindKey(absl::string_view name) {
 std::string Parent(const std::string& directory) {
   const size_t slash = directory.rfind('/');
   return slash == std::string::npos || slash == 0 ? "/" : directory.substr(0, slash);
-}
-
-// The nearest assay.toml from the working directory up to the repository's root; "" if none.
-std::string NearestProjectFile(const Environment& env) {
-  std::string directory = env.working_directory;
-  while (!directory.empty()) {
-    std::string path = JoinPath(directory, "assay.toml");
-    if (FileExists(path)) return path;
-    if (directory == "/" || FileExists(JoinPath(directory, ".git"))) return "";
-    directory = Parent(directory);
-  }
-  return "";
 }
 
 absl::Status CheckKey(const std::string& name, const std::string& where, Setting::Level level) {
@@ -169,23 +157,21 @@ absl::Status Config::ApplyContext() {
                     : absl::StrJoin(names, ", ")));
 }
 
-absl::StatusOr<Config> Config::Load(const Environment& environment,
-                                    const std::map<std::string, std::string>& flags) {
+absl::StatusOr<Config> Config::Load(const ConfigSources& sources) {
   Config config;
-  for (const auto& [key, value] : flags)
+  for (const auto& [key, value] : sources.flags)
     config.settings_.push_back({key, value, absl::StrCat("--", key), Setting::Level::kFlag});
   for (const SettingKey& key : SettingKeys()) {
-    const std::string value = environment.Variable(key.variable);
-    if (!value.empty())
-      config.settings_.push_back({key.name, value, key.variable, Setting::Level::kEnvironment});
+    const auto variable = sources.variables.find(key.variable);
+    if (variable != sources.variables.end() && !variable->second.empty())
+      config.settings_.push_back(
+          {key.name, variable->second, key.variable, Setting::Level::kEnvironment});
   }
-  RETURN_IF_ERROR(config.ReadFileLevel(NearestProjectFile(environment), Setting::Level::kProject));
-  RETURN_IF_ERROR(config.ReadFileLevel(UserPath(environment), Setting::Level::kUser));
-  RETURN_IF_ERROR(config.ReadFileLevel(environment.system_config_path, Setting::Level::kSystem));
-  config.settings_.push_back({"color", "auto", "built-in", Setting::Level::kBuiltIn});
-  config.settings_.push_back({"output", environment.is_out_tty ? "table" : "plain",
-                              environment.is_out_tty ? "built-in (terminal)" : "built-in (pipe)",
-                              Setting::Level::kBuiltIn});
+  RETURN_IF_ERROR(config.ReadFileLevel(NearestProjectFile(sources.working_directory),
+                                       Setting::Level::kProject));
+  RETURN_IF_ERROR(config.ReadFileLevel(sources.user_path, Setting::Level::kUser));
+  RETURN_IF_ERROR(config.ReadFileLevel(sources.system_path, Setting::Level::kSystem));
+  config.settings_.insert(config.settings_.end(), sources.built_in.begin(), sources.built_in.end());
   RETURN_IF_ERROR(config.ApplyContext());
   return config;
 }
@@ -206,13 +192,15 @@ std::vector<Setting> Config::All() const {
   return all;
 }
 
-std::string Config::UserPath(const Environment& environment) {
-  return JoinPath(environment.UserConfigDirectory(), "config.toml");
-}
-
-std::string Config::ProjectPath(const Environment& environment) {
-  const std::string nearest = NearestProjectFile(environment);
-  return nearest.empty() ? JoinPath(environment.working_directory, "assay.toml") : nearest;
+std::string NearestProjectFile(const std::string& working_directory) {
+  std::string directory = working_directory;
+  while (!directory.empty()) {
+    std::string path = JoinPath(directory, "assay.toml");
+    if (FileExists(path)) return path;
+    if (directory == "/" || FileExists(JoinPath(directory, ".git"))) return "";
+    directory = Parent(directory);
+  }
+  return "";
 }
 
 std::string WithSetting(absl::string_view text, absl::string_view key, absl::string_view value) {
@@ -236,4 +224,4 @@ std::string WithSetting(absl::string_view text, absl::string_view key, absl::str
   return absl::StrCat(absl::StrJoin(lines, "\n"), "\n");
 }
 
-}  // namespace assay::cli
+}  // namespace assay::client

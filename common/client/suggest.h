@@ -1,14 +1,14 @@
-// "Did you mean ...?" for misspelt words.
+// "Did you mean ...?" for misspelt words. Pure functions.
 
-#ifndef CLI_TERMINAL_SUGGEST_H_
-#define CLI_TERMINAL_SUGGEST_H_
+#ifndef COMMON_CLIENT_SUGGEST_H_
+#define COMMON_CLIENT_SUGGEST_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 
-namespace assay::cli {
+namespace assay::client {
 
 // Letters to insert, delete, replace or swap with their neighbour to turn `a` into `b` (optimal
 // string alignment).
@@ -21,6 +21,6 @@ std::string Suggest(absl::string_view word, const std::vector<std::string>& cand
 // "; did you mean 'list'?" or "".
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& candidates);
 
-}  // namespace assay::cli
+}  // namespace assay::client
 
-#endif  // CLI_TERMINAL_SUGGEST_H_
+#endif  // COMMON_CLIENT_SUGGEST_H_
