@@ -97,7 +97,7 @@ TEST_P(ReleasedTest, IsWholeAfterItsMigration) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Schemas, ReleasedTest, ::testing::Values(7));
+INSTANTIATE_TEST_SUITE_P(Schemas, ReleasedTest, ::testing::Values(3, 7));
 
 }  // namespace
 }  // namespace assay::store
