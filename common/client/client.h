@@ -5,7 +5,6 @@
 #define COMMON_CLIENT_CLIENT_H_
 
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -1,7 +1,5 @@
 // Equality with the stored scores of the official tools: every member of every entry.
 
-#include "cli/entry/folder_score.h"
-
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -12,12 +10,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/client/folder_score_json.h"
 #include "common/rules/registry.h"
 #include "tests/rules/oracle.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace assay::cli {
+namespace assay::client {
 namespace {
 
 using ::assay::testing::IsOk;
@@ -129,4 +128,4 @@ TEST(FolderScoreTest, RoundV10EqualsTheOfficialScores) {
 }
 
 }  // namespace
-}  // namespace assay::cli
+}  // namespace assay::client
