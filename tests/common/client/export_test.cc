@@ -1,4 +1,4 @@
-// The files of a package; that a checker accepts them is tested with a coordinator (tests/e2e).
+// The files of a package; what the command writes of them is tested in tests/cli/commands_test.cc.
 
 #include "common/client/export.h"
 
