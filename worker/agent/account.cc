@@ -113,9 +113,10 @@ absl::Status GiveUpPrivileges(const std::string& account) {
 // What a process that is not root may still do; nothing else can come back.
 absl::Status KeepOnly(int capability) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const auto index = static_cast<size_t>(CAP_TO_INDEX(capability));
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
-  sets[CAP_TO_INDEX(capability)].permitted = CAP_TO_MASK(capability);
-  sets[CAP_TO_INDEX(capability)].effective = CAP_TO_MASK(capability);
+  sets[index].permitted = CAP_TO_MASK(capability);
+  sets[index].effective = CAP_TO_MASK(capability);
   return syscall(SYS_capset, &header, sets.data()) == 0 ? absl::OkStatus() : Failed("capset");
 }
 
