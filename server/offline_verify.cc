@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "server/api/convert.h"
 #include "server/store/data_directory.h"
 #include "server/store/verify.h"
 
@@ -29,11 +30,7 @@ void PrintFault(const core::StoredFault& fault, bool is_json, std::ostream& out)
     out << fault.file << ": " << fault.object << ": " << fault.problem << std::endl;
     return;
   }
-  v1::VerifyStoreResponse response;
-  response.mutable_fault()->set_file(fault.file);
-  response.mutable_fault()->set_object(fault.object);
-  response.mutable_fault()->set_problem(fault.problem);
-  PrintJson(response, out);
+  PrintJson(api::ToProto(fault), out);
 }
 
 void PrintSummary(const core::VerifyCounts& counts, int64_t fault_count, bool is_json,
@@ -45,15 +42,7 @@ void PrintSummary(const core::VerifyCounts& counts, int64_t fault_count, bool is
         << " faults" << std::endl;
     return;
   }
-  v1::VerifyStoreResponse response;
-  v1::VerifySummary* const summary = response.mutable_summary();
-  summary->set_fault_count(fault_count);
-  summary->set_page_count(counts.page_count);
-  summary->set_frame_count(counts.frame_count);
-  summary->set_event_count(counts.event_count);
-  summary->set_line_count(counts.line_count);
-  summary->set_artifact_count(counts.artifact_count);
-  PrintJson(response, out);
+  PrintJson(api::ToProto(counts, fault_count), out);
 }
 
 }  // namespace

@@ -308,4 +308,24 @@ absl::Status CheckRequestId(absl::string_view request_id) {
       "request_id is ", Shown(request_id), ": send a new UUID, and the same one when you retry"));
 }
 
+v1::VerifyStoreResponse ToProto(const core::StoredFault& fault) {
+  v1::VerifyStoreResponse response;
+  response.mutable_fault()->set_file(fault.file);
+  response.mutable_fault()->set_object(fault.object);
+  response.mutable_fault()->set_problem(fault.problem);
+  return response;
+}
+
+v1::VerifyStoreResponse ToProto(const core::VerifyCounts& counts, int64_t fault_count) {
+  v1::VerifyStoreResponse response;
+  v1::VerifySummary* const summary = response.mutable_summary();
+  summary->set_fault_count(fault_count);
+  summary->set_page_count(counts.page_count);
+  summary->set_frame_count(counts.frame_count);
+  summary->set_event_count(counts.event_count);
+  summary->set_line_count(counts.line_count);
+  summary->set_artifact_count(counts.artifact_count);
+  return response;
+}
+
 }  // namespace assay::api

@@ -61,6 +61,9 @@ v1::Event ToProto(const core::EventRow& row);
 v1::AuditEntry ToAuditEntry(const core::EventRow& row);
 v1::Round ToProto(const runtime::RoundInfo& round);
 v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation);
+// What VerifyStore tells: a fault, and at the end what was looked at.
+v1::VerifyStoreResponse ToProto(const core::StoredFault& fault);
+v1::VerifyStoreResponse ToProto(const core::VerifyCounts& counts, int64_t fault_count);
 
 // ------------------------------------------------------------------------------------ from
 // messages
