@@ -82,7 +82,7 @@ class SurvivalTest : public ::testing::Test {
 };
 
 TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
-  constexpr int kEpochs = 40;
+  constexpr int kEpochs = 60;
   Begin(kEpochs);
   const std::string copy = site_.Path("followed.txt");
   const ProcessId second_follower = Follow(copy);
@@ -90,15 +90,21 @@ TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
   const ProcessId trainers[] = {Trainer("local-0"), Trainer("local-1")};
   const ProcessId agents[] = {coordinator_.Agent("local-0"), coordinator_.Agent("local-1")};
 
+  // A trainer is held meanwhile: a fast machine would be through all epochs before the others are
+  // back.
+  ASSERT_EQ(kill(trainers[0].pid, SIGSTOP), 0);
   coordinator_.Kill();
   coordinator_.Start();
+  ASSERT_EQ(kill(trainers[0].pid, SIGCONT), 0);
   ASSERT_TRUE(AwaitEpoch(8)) << "the log does not go on after the coordinator's restart";
   EXPECT_EQ(coordinator_.Agent("local-0"), agents[0]) << "an agent outlives its coordinator";
 
+  ASSERT_EQ(kill(trainers[0].pid, SIGSTOP), 0) << "the run ended before the agent was killed";
   ASSERT_THAT(SignalGroup(agents[0], SIGKILL), IsOk());
   ASSERT_TRUE(coordinator_.AwaitLogLine("agent started worker=local-0"));
   EXPECT_NE(coordinator_.Agent("local-0"), agents[0]);
-  EXPECT_TRUE(IsRunning(trainers[0])) << "the run ended before the agent was back";
+  EXPECT_TRUE(IsRunning(trainers[0]));
+  ASSERT_EQ(kill(trainers[0].pid, SIGCONT), 0);
   ASSERT_TRUE(AwaitEpoch(kEpochs)) << "the log does not go on after the agent's restart";
   EXPECT_EQ(Trainer("local-0"), trainers[0]);
   EXPECT_EQ(Trainer("local-1"), trainers[1]);

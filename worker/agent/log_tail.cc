@@ -15,7 +15,7 @@
 namespace assay::agent {
 namespace {
 
-constexpr int64_t kReadBytes = 64 << 10;
+constexpr int64_t kTailBytes = 64 << 10;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<TailLine>> LogTail::Read(bool is_final, int64_t bytes
     return absl::DataLossError(
         absl::StrCat(path_, " shrank from ", offset_, " to ", size, " bytes while it was read"));
   }
-  std::string buffer(static_cast<size_t>(kReadBytes), '\0');
+  std::string buffer(static_cast<size_t>(kTailBytes), '\0');
   for (int64_t total = 0; total < bytes_max || lines.empty();) {
     const ssize_t n = pread(fd_.get(), buffer.data(), buffer.size(), offset_);
     if (n < 0 && errno == EINTR) continue;

@@ -29,6 +29,7 @@
 #include "worker/agent/account.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/config.h"
+#include "worker/agent/connection_keeper.h"
 #include "worker/agent/enrolment.h"
 #include "worker/agent/inventory.h"
 #include "worker/agent/rendezvous_listener.h"
@@ -104,6 +105,7 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
                                      const Inventory& inventory, const RendezvousListener& listener,
                                      int stop_fd, const Clock& clock) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
+  const ConnectionKeeper keeper(channel);
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
   ASSIGN_OR_RETURN(const std::string directory, ProgramDirectory());
   AgentOptions options{.config = config,
