@@ -1,37 +1,23 @@
-// The thread that owns Core and the only writing connection.
-//
-// It takes all commands that wait, lets Core handle them, commits the outcome in one transaction,
-// and only then gives replies and effects away: what was acknowledged is on stable storage. Group
-// commit falls out of the loop.
+// The thread of the coordinator's loop, and the queue before it: it takes all commands that wait
+// and gives the loop (core_loop.h) a turn with them. Group commit falls out of that.
 
 #ifndef SERVER_RUNTIME_CORE_THREAD_H_
 #define SERVER_RUNTIME_CORE_THREAD_H_
 
 #include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <set>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/any_invocable.h"
-#include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
-#include "common/clock.h"
 #include "common/mutex.h"
 #include "server/core/core.h"
-#include "server/runtime/certificate_table.h"
+#include "server/runtime/command_queue.h"
+#include "server/runtime/core_loop.h"
 #include "server/runtime/task_thread.h"
-#include "server/runtime/token_table.h"
-#include "server/runtime/watchers.h"
 
 namespace assay::store {
 class Checkpointer;
-class Store;
 }  // namespace assay::store
 
 namespace assay::runtime {
@@ -43,33 +29,21 @@ struct CoreThreadOptions {
   // whose cores are all busy an fsync else costs a scheduler tick (4 ms at 250 Hz) instead of 0.1
   // ms.
   bool is_realtime_wanted = true;
-  // While less is free where the database is, nothing new is begun: what is left is for the runs
-  // that are under way.
-  int64_t disk_reserve_bytes = int64_t{256} << 20;
-  // The longest that a call is parked: a worker that hangs in one must not look silent.
-  int64_t park_max_us = 5LL * 1000 * 1000;
+  CoreLoopOptions loop;
 };
 
 // Thread-safe.
 class CoreThread {
  public:
-  using Callback = absl::AnyInvocable<void(absl::StatusOr<core::Reply>)>;
-  using EffectSink = absl::AnyInvocable<void(std::vector<core::Effect>)>;
-
-  // What it works with. All but `store` may be used from elsewhere meanwhile; all must outlive it.
-  struct Parts {
-    const Clock* clock;
-    store::Store* store;                // written by this thread alone
-    store::Checkpointer* checkpointer;  // used by a thread of this one alone
-    Watchers* watchers;
-    TokenTable* tokens;
-    CertificateTable* certificates;
-  };
+  using Callback = ReplyCallback;
+  using EffectSink = CoreLoop::EffectSink;
+  using Parts = CoreLoop::Parts;
 
   // `core` continues from what the store has loaded. `effects` is called on this thread after
-  // commits and must not block.
-  CoreThread(const Parts& parts, core::Core core, EffectSink effects,
-             CoreThreadOptions options = {});
+  // commits and must not block. `checkpointer`, which must outlive this, is used by a thread of
+  // this one alone.
+  CoreThread(const Parts& parts, store::Checkpointer* checkpointer, core::Core core,
+             EffectSink effects, const CoreThreadOptions& options = {});
   ~CoreThread();  // as Stop
   CoreThread(const CoreThread&) = delete;
   CoreThread& operator=(const CoreThread&) = delete;
@@ -100,69 +74,20 @@ class CoreThread {
   void Stop();
 
  private:
-  struct Item {
-    core::Command command;
-    Callback callback;
-  };
-  struct Parked {
-    int64_t deadline_us = 0;
-    core::Desired desired;  // as it was when the call was parked
-    Callback callback;
-  };
-  // A Synchronize of the batch that is being handled.
-  struct Poll {
-    size_t index;  // in the batch
-    std::string worker;
-    int64_t timeout_us;
-  };
-
-  // RESOURCE_EXHAUSTED if the command begins something and the disk is almost full.
-  absl::Status CheckRoomFor(const core::Command& command) const;
   void Loop();
-  std::vector<Item> Take() ABSL_LOCKS_EXCLUDED(mutex_);
-  void HandleBatch(std::vector<Item> items);
-  // Handles and commits the items, then tells what came of it. After an error nothing has happened,
-  // the state is as in the store, and the items are as they were.
-  absl::Status TryBatch(std::vector<Item>* items);
-  void HandleEach(std::vector<Item> items);
-  void Refuse(Item item, const absl::Status& status);
-  void Restore(const core::Command& command);
-  // OK, or the error after which the state was read again. Ends the process where only a new start
-  // can tell what is true.
-  absl::Status Commit(const core::Outcome& outcome);
-  void Tell(const core::Outcome& outcome);
-  void Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
-               std::vector<Callback> callbacks);
-  void Park(const Poll& poll, core::Desired desired, Callback callback);
-  // Answers the parked calls of workers whose desired state has changed, and those whose time is
-  // up.
-  void AnswerParked(const std::set<std::string>& concerned);
-  // Ends the parked calls of workers whose certificates were revoked.
-  void RefuseParked(const std::vector<std::string>& revoked);
-  void AnswerAllParked();
-  void SyncMarkIfDue();
-  void CheckpointIfDue();
-  absl::Duration TimeToWait();
-  int64_t NowUs();
+  std::vector<QueuedCommand> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  void BeginCheckpoint();
 
   // Constant after construction.
-  const Parts parts_;
+  store::Checkpointer* const checkpointer_;
   const CoreThreadOptions options_;
 
-  // Used on the core thread only, once started.
-  core::Core core_;
-  EffectSink effects_;
-  std::map<std::string, Parked> parked_;  // by worker
-  bool are_effects_due_ = true;           // all that are outstanding: at the start, or after a loss
-  MonoTime last_mono_;
-  int64_t last_now_us_ = 0;
-  int64_t mark_synced_at_us_ = 0;
+  CoreLoop loop_;  // used on the core thread only, once started; but for what is thread-safe in it
 
   Mutex mutex_;
   CondVar wake_;
-  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  CommandQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool is_poked_ ABSL_GUARDED_BY(mutex_) = false;
-  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   TaskThread checkpoint_thread_{"checkpoint", 1};
   std::thread thread_;

@@ -1,38 +1,27 @@
-// Carries out what the core wants done outside: judging logs and submissions, starting agents. Each
-// result goes back to the core as a command.
+// The thread that carries out what the core wants done outside (effect_handler.h). Each result goes
+// back to the core as a command.
 
 #ifndef SERVER_RUNTIME_EFFECTS_H_
 #define SERVER_RUNTIME_EFFECTS_H_
 
-#include <memory>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 
 #include "server/core/command.h"
 #include "server/core/effect.h"
-#include "server/runtime/rule_book.h"
+#include "server/runtime/effect_handler.h"
 #include "server/runtime/task_thread.h"
-
-namespace assay::store {
-class ArtifactStore;
-class Reader;
-}  // namespace assay::store
 
 namespace assay::runtime {
 
-// One thread. Effects may be repeated: each looks at the committed data first.
+// One thread, which alone uses the handler.
 class Effects {
  public:
   // Hands a command to the core. Must not block.
   using Post = absl::AnyInvocable<void(core::Command)>;
-  // Starts agents; OK also if they run already. Called on the effects thread.
-  using Launch = absl::AnyInvocable<absl::Status(const core::LaunchAgents&)>;
 
-  // `rules` and `artifacts` must outlive this. `launch` may be null: agents come by themselves.
-  Effects(const RuleBook* rules, std::unique_ptr<store::Reader> reader,
-          const store::ArtifactStore* artifacts, Launch launch);
+  explicit Effects(EffectHandler handler);
   ~Effects();
 
   // Where results go. Call once, before the first Run.
@@ -45,16 +34,8 @@ class Effects {
   void Stop();
 
  private:
-  void Do(const core::CheckLog& effect);
-  void Do(const core::ScoreSubmission& effect);
-  void Do(const core::LaunchAgents& effect);
-
-  // Constant once running; used on the thread only.
-  const RuleBook* const rules_;
-  const std::unique_ptr<store::Reader> reader_;
-  const store::ArtifactStore* const artifacts_;
-  Launch launch_;
-  Post post_;
+  EffectHandler handler_;
+  Post post_;  // constant once running
 
   TaskThread thread_;
 };

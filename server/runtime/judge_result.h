@@ -3,9 +3,12 @@
 #ifndef SERVER_RUNTIME_JUDGE_RESULT_H_
 #define SERVER_RUNTIME_JUDGE_RESULT_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 
 #include "server/core/types.h"
+#include "server/runtime/effect_handler.h"
 #include "server/runtime/rule_book.h"
 #include "server/store/artifacts.h"
 
@@ -17,6 +20,27 @@ namespace assay::runtime {
 absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Submission& submission,
                                            const store::ArtifactStore& artifacts,
                                            const RuleBook& rules);
+
+// Judges what workers have uploaded by the rules that accepted it. Thread-safe.
+class RuleJudge final : public ResultJudge {
+ public:
+  // Both must outlive this.
+  RuleJudge(const RuleBook* rules, const store::ArtifactStore* artifacts)
+      : rules_(*rules), artifacts_(*artifacts) {}
+
+  absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run,
+                                          const core::Submission& submission) override {
+    return JudgeResult(run, submission, artifacts_, rules_);
+  }
+  absl::StatusOr<Verdict> Score(const core::Submission& submission,
+                                const std::vector<core::Run>& runs) override {
+    return rules_.Score(submission, runs);
+  }
+
+ private:
+  const RuleBook& rules_;
+  const store::ArtifactStore& artifacts_;
+};
 
 }  // namespace assay::runtime
 

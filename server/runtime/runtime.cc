@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "server/runtime/judge_result.h"
 #include "server/store/artifacts.h"
 #include "server/store/data_directory.h"
 #include "server/store/reader.h"
@@ -56,8 +57,9 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   parts->silences = std::make_unique<SilenceWatch>(clock);
   parts->verifications = std::make_unique<Verifications>(options.data_directory);
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
-  parts->effects = std::make_unique<Effects>(parts->rules.get(), std::move(effects_reader),
-                                             parts->artifacts.get(), std::move(options.launch));
+  parts->effects = std::make_unique<Effects>(
+      EffectHandler(std::make_unique<RuleJudge>(parts->rules.get(), parts->artifacts.get()),
+                    std::move(effects_reader), std::move(options.launch)));
   parts->directory.KeepBallast();
   LOG(INFO) << "recovered submissions=" << state.submissions.size() << " runs=" << state.runs.size()
             << " workers=" << state.workers.size() << " last_seq=" << state.last_seq;
@@ -65,13 +67,13 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   core::Policy policy = std::move(options.policy);
   ASSIGN_OR_RETURN(policy.secret, parts->directory.Secret());
   CoreThreadOptions thread_options = options.core_thread;
-  thread_options.park_max_us =
-      std::min(thread_options.park_max_us, std::max<int64_t>(policy.suspect_after_us / 2, 1));
+  thread_options.loop.park_max_us =
+      std::min(thread_options.loop.park_max_us, std::max<int64_t>(policy.suspect_after_us / 2, 1));
   core::Core core(std::move(policy), std::move(state), absl::ToUnixMicros(clock->Wall()));
   parts->core = std::make_unique<CoreThread>(
-      CoreThread::Parts{clock, parts->store.get(), parts->checkpointer.get(), &parts->watchers,
-                        &parts->tokens, &parts->certificates},
-      std::move(core),
+      CoreThread::Parts{clock, parts->store.get(), &parts->watchers, &parts->tokens,
+                        &parts->certificates},
+      parts->checkpointer.get(), std::move(core),
       [effects = parts->effects.get()](std::vector<core::Effect> outstanding) {
         effects->Run(std::move(outstanding));
       },

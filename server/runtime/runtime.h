@@ -31,7 +31,7 @@ struct RuntimeOptions {
   bool is_loss_accepted = false;
   core::Policy policy;  // its secret is filled in from the data directory
   CoreThreadOptions core_thread;
-  Effects::Launch launch;  // may be null
+  EffectHandler::Launch launch;  // may be null
 };
 
 // Thread-safe once opened. The destructor stops it in order: no new commands, last commit, close.

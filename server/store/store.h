@@ -16,6 +16,7 @@
 
 #include "server/core/core.h"
 #include "server/core/types.h"
+#include "server/store/core_store.h"
 #include "server/store/mark.h"
 
 namespace assay::store {
@@ -33,7 +34,7 @@ struct OpenOptions {
 };
 
 // Not thread-safe, but may move between threads.
-class Store {
+class Store final : public CoreStore {
  public:
   // Opens the database at `path`, creates and migrates it as needed, and compares it with the
   // high-water mark beside it (mark.h).
@@ -41,42 +42,23 @@ class Store {
   // not what was acknowledged; then the message says what is missing and what to do.
   static absl::StatusOr<std::unique_ptr<Store>> Open(const std::string& path,
                                                      const OpenOptions& options = {});
-  ~Store();
+  ~Store() override;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // All that is alive: open submissions, those closed ones of which a worker still holds a run, all
-  // workers, datasets, tokens and requests. DATA_LOSS if rows do not fit together.
-  absl::StatusOr<core::State> Load();
-
-  // A run whatever its age, for Core::Restore. NOT_FOUND.
-  absl::StatusOr<core::Run> LoadRun(core::RunId id);
+  absl::StatusOr<core::State> Load() override;
+  absl::StatusOr<core::Run> LoadRun(core::RunId id) override;
+  absl::Status Commit(const core::Outcome& outcome, const core::State& state) override;
+  absl::Status SyncMark() override;
+  int64_t wal_frames() const override;
+  absl::Status Checkpoint() override;
+  int64_t FreeDiskBytes() const override;
 
   // Rule packs (common/rules/pack.h) by the digest of their rules.
   using RulePacks = std::map<std::string, std::string>;
   absl::StatusOr<RulePacks> LoadRulePacks();
   // Keeps `packs` for ever; what is kept already stays as it is. Durable when it returns OK.
   absl::Status KeepRulePacks(const RulePacks& packs);
-
-  // Makes an outcome durable: its events, its run events, and the rows of all that the events
-  // touched as they are in `state`. All or nothing; when it returns OK the bytes are on stable
-  // storage. RESOURCE_EXHAUSTED if the disk is full; INVALID_ARGUMENT if a value is too large for a
-  // row, INTERNAL if the schema does not allow it: nothing has changed. Any other error leaves it
-  // open what is on disk: the process has to start again.
-  absl::Status Commit(const core::Outcome& outcome, const core::State& state);
-
-  // Brings the high-water mark to stable storage: it is written at each commit, so that it outlives
-  // the process, but only this makes it outlive a loss of power.
-  absl::Status SyncMark();
-
-  // Frames (pages of 4 KiB) in the write-ahead log. Let a Checkpointer work when there are many.
-  int64_t wal_frames() const;
-
-  // Copies the write-ahead log into the database, on this connection.
-  absl::Status Checkpoint();
-
-  // Bytes that this process may still write where the database is. Thread-safe.
-  int64_t FreeDiskBytes() const;
 
   // For tests: refuses to grow beyond `page_count` pages, as a full disk would.
   absl::Status LimitPages(int64_t page_count);

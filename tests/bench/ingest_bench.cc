@@ -69,9 +69,8 @@ class Ingest {
   explicit Ingest(absl::Duration duration) : deadline_(clock_.Mono() + duration) {
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<runtime::CoreThread>(
-        runtime::CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), &watchers_, &tokens_,
-                                   &certificates_},
-        std::move(core), [](const std::vector<core::Effect>&) {});
+        runtime::CoreThread::Parts{&clock_, store_.get(), &watchers_, &tokens_, &certificates_},
+        checkpointer_.get(), std::move(core), [](const std::vector<core::Effect>&) {});
     thread_->Start();
     Do(core::AddDataset{core::testing::SomeDataset()});
     for (int i = 0; i < kStreams; ++i) {

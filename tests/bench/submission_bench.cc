@@ -56,9 +56,8 @@ class Load {
       : client_count_(client_count), deadline_(clock_.Mono() + duration) {
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<runtime::CoreThread>(
-        runtime::CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), &watchers_, &tokens_,
-                                   &certificates_},
-        std::move(core), [](const std::vector<core::Effect>&) {});
+        runtime::CoreThread::Parts{&clock_, store_.get(), &watchers_, &tokens_, &certificates_},
+        checkpointer_.get(), std::move(core), [](const std::vector<core::Effect>&) {});
     thread_->Start();
     std::promise<void> done;
     thread_->Post({"bench", core::AddDataset{core::testing::SomeDataset()}},

@@ -56,9 +56,9 @@ class CoreThreadTest : public ::testing::Test {
     watchers_ = std::make_unique<Watchers>();
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<CoreThread>(
-        CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), watchers_.get(),
-                          tokens_.get(), certificates_.get()},
-        std::move(core),
+        CoreThread::Parts{&clock_, store_.get(), watchers_.get(), tokens_.get(),
+                          certificates_.get()},
+        checkpointer_.get(), std::move(core),
         [this](std::vector<core::Effect> effects) {
           for (core::Effect& effect : effects)
             effects_.push_back(std::move(effect));
@@ -262,9 +262,8 @@ TEST_F(CoreThreadTest, SurvivesAFullDisk) {
   thread_.reset();
   core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
   thread_ = std::make_unique<CoreThread>(
-      CoreThread::Parts{&clock_, store_.get(), checkpointer_.get(), watchers_.get(), tokens_.get(),
-                        certificates_.get()},
-      std::move(core), [](const std::vector<core::Effect>&) {},
+      CoreThread::Parts{&clock_, store_.get(), watchers_.get(), tokens_.get(), certificates_.get()},
+      checkpointer_.get(), std::move(core), [](const std::vector<core::Effect>&) {},
       CoreThreadOptions{.is_realtime_wanted = false});
   thread_->Start();
   core::SubmissionSpec large = SomeSpec();
@@ -334,7 +333,7 @@ TEST_F(CoreThreadTest, AVerdictThatCannotBeStoredIsSaidInWords) {
 TEST_F(CoreThreadTest, KeepsTheLastOfTheDiskForRunsUnderWay) {
   ASSERT_THAT(Do(Creation(SomeSpec(), "before")), IsOk());
   Close();
-  Open({.disk_reserve_bytes = std::numeric_limits<int64_t>::max()});
+  Open({.loop = {.disk_reserve_bytes = std::numeric_limits<int64_t>::max()}});
 
   const absl::StatusOr<core::Reply> refused = Do(Creation(SomeSpec(), "after"));
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));

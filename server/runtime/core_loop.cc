@@ -1,0 +1,263 @@
+#include "server/runtime/core_loop.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "server/store/core_store.h"
+
+namespace assay::runtime {
+namespace {
+
+// The longest sleep, so that a timer that was computed from a clock since set is not slept through.
+constexpr absl::Duration kSleepMax = absl::Seconds(1);
+
+// Frames of 4 KiB in the write-ahead log from which it is copied into the database: 16 MiB. And
+// from which commits wait for that: 1 GiB.
+constexpr int64_t kCheckpointFrames = 4096;
+constexpr int64_t kCheckpointInlineFrames = 262144;
+
+// What a loss of power may take from the high-water mark (ADR 0140).
+constexpr int64_t kMarkSyncUs = 1'000'000;
+
+bool IsAboutTokens(const core::RecordedEvent& event) {
+  return std::holds_alternative<core::TokenCreated>(event.event) ||
+         std::holds_alternative<core::TokenRevoked>(event.event);
+}
+
+// True if a commit failed for what one of the commands asked for: a row that is too large, or that
+// the schema does not allow.
+bool IsOfOneCommand(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsInternal(status);
+}
+
+// What takes the place of a verdict of ours that the store cannot hold: were it only refused, it
+// would be asked for again without end.
+std::optional<core::CommandBody> InsteadOf(const core::Command& command,
+                                           const absl::Status& status) {
+  const std::string error = absl::StrCat("its verdict cannot be stored: ", status.message());
+  if (const auto* checked = std::get_if<core::LogChecked>(&command.body); checked != nullptr)
+    return core::LogChecked{.run = checked->run, .error = error};
+  if (const auto* scored = std::get_if<core::SetScored>(&command.body); scored != nullptr)
+    return core::SetScored{.submission = scored->submission, .reason = error};
+  return std::nullopt;
+}
+
+// The workers whose certificates the batch has revoked.
+std::vector<std::string> Revoked(const core::Outcome& outcome) {
+  std::vector<std::string> workers;
+  for (const core::RecordedEvent& event : outcome.events) {
+    if (const auto* revoked = std::get_if<core::WorkerRevoked>(&event.event); revoked != nullptr)
+      workers.push_back(revoked->worker);
+  }
+  return workers;
+}
+
+// The workers whose desired state the events may have changed.
+std::set<std::string> Concerned(const core::Outcome& outcome, const core::State& state) {
+  std::set<std::string> workers;
+  for (const core::RecordedEvent& event : outcome.events) {
+    const auto it = state.runs.find(event.run);
+    if (it == state.runs.end() || std::holds_alternative<core::RunEventsAppended>(event.event))
+      continue;
+    for (const core::RunNode& node : it->second.nodes)
+      workers.insert(node.worker);
+  }
+  return workers;
+}
+
+}  // namespace
+
+CoreLoop::CoreLoop(const Parts& parts, core::Core core, EffectSink effects,
+                   absl::AnyInvocable<void()> begin_checkpoint, const CoreLoopOptions& options)
+    : parts_(parts),
+      options_(options),
+      core_(std::move(core)),
+      effects_(std::move(effects)),
+      begin_checkpoint_(std::move(begin_checkpoint)),
+      clock_(parts.clock) {
+  parts_.tokens->Replace(core_.state().tokens);
+  parts_.certificates->Replace(core_.state().workers);
+  parts_.watchers->Committed(core_.state().last_seq, {});
+}
+
+absl::Status CoreLoop::CheckRoomFor(const core::Command& command) const {
+  if (!std::holds_alternative<core::CreateSubmission>(command.body) &&
+      !std::holds_alternative<core::ImportSubmission>(command.body))
+    return absl::OkStatus();
+  const int64_t free_bytes = parts_.store->FreeDiskBytes();
+  if (free_bytes >= options_.disk_reserve_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the coordinator's disk is almost full: ", free_bytes >> 20, " MiB are free, and the last ",
+      options_.disk_reserve_bytes >> 20,
+      " MiB are kept for runs that are under way; nothing new is accepted until its operator makes "
+      "room in data_directory"));
+}
+
+absl::Duration CoreLoop::TimeToWait() {
+  std::optional<int64_t> next_us = core_.NextWakeupUs();
+  if (const std::optional<int64_t> parked_us = parked_.NextDeadlineUs(); parked_us.has_value())
+    next_us = std::min(next_us.value_or(*parked_us), *parked_us);
+  if (!next_us.has_value()) return kSleepMax;
+  return std::clamp(absl::Microseconds(*next_us - clock_.NowUs()), absl::ZeroDuration(), kSleepMax);
+}
+
+void CoreLoop::AnswerAllParked() {
+  parked_.AnswerAll(core_);
+}
+
+void CoreLoop::Restore(const core::Command& command) {
+  const std::optional<core::RunId> missing = core_.MissingRun(command);
+  if (!missing.has_value()) return;
+  absl::StatusOr<core::Run> run = parts_.store->LoadRun(*missing);
+  if (run.ok()) {
+    core_.Restore(*std::move(run));
+  } else if (!absl::IsNotFound(run.status())) {
+    LOG(ERROR) << "cannot load run=" << *missing << " status=" << Quoted(run.status());
+  }
+}
+
+void CoreLoop::HandleBatch(std::vector<QueuedCommand> batch) {
+  const absl::Status status = TryBatch(&batch);
+  if (status.ok()) return;
+  if (IsOfOneCommand(status)) return HandleEach(std::move(batch));
+  for (QueuedCommand& item : batch)
+    item.callback(status);
+}
+
+void CoreLoop::HandleEach(std::vector<QueuedCommand> batch) {
+  std::vector<QueuedCommand> one(1);
+  for (QueuedCommand& item : batch) {
+    one[0] = std::move(item);
+    const absl::Status status = TryBatch(&one);
+    if (!status.ok()) Refuse(std::move(one[0]), status);
+    one.resize(1);
+  }
+}
+
+void CoreLoop::Refuse(QueuedCommand item, const absl::Status& status) {
+  std::optional<core::CommandBody> instead = InsteadOf(item.command, status);
+  if (instead.has_value()) {
+    item.command.body = *std::move(instead);
+    std::vector<QueuedCommand> one;
+    one.push_back(std::move(item));
+    if (TryBatch(&one).ok()) return;
+    item = std::move(one[0]);
+  }
+  LOG(ERROR) << "command refused principal=" << Quoted(item.command.principal)
+             << " kind=" << item.command.body.index() << " status=" << Quoted(status);
+  item.callback(
+      absl::Status(status.code(), absl::StrCat("the coordinator cannot store what this comes to (",
+                                               status.message(), "); nothing of it has happened")));
+}
+
+absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
+  std::vector<core::Command> commands;
+  std::vector<Poll> polls;
+  for (QueuedCommand& item : *batch) {
+    Restore(item.command);
+    if (const auto* call = std::get_if<core::Synchronize>(&item.command.body); call != nullptr)
+      polls.push_back({commands.size(), call->worker, call->poll_timeout_us});
+    commands.push_back(std::move(item.command));
+  }
+  core::Outcome outcome = core_.Handle(commands, clock_.NowUs());
+  if (absl::Status status = Commit(outcome); !status.ok()) {
+    for (size_t i = 0; i < commands.size(); ++i)
+      (*batch)[i].command = std::move(commands[i]);
+    return status;
+  }
+
+  const std::set<std::string> concerned = Concerned(outcome, core_.state());
+  const std::vector<std::string> revoked = Revoked(outcome);
+  core_.DropRedundant();
+  Tell(outcome);
+  std::vector<core::Effect> effects = std::move(outcome.effects);
+  std::vector<ReplyCallback> callbacks;
+  for (QueuedCommand& item : *batch)
+    callbacks.push_back(std::move(item.callback));
+  Deliver(std::move(outcome), polls, std::move(callbacks));
+  for (const std::string& worker : revoked)
+    parked_.Refuse(worker, *parts_.certificates);
+  parked_.Answer(core_, concerned, clock_.last_us());
+  GiveEffects(std::move(effects));
+  SyncMarkIfDue();
+  CheckpointIfDue();
+  return absl::OkStatus();
+}
+
+absl::Status CoreLoop::Commit(const core::Outcome& outcome) {
+  absl::Status status = parts_.store->Commit(outcome, core_.state());
+  if (status.ok()) return status;
+  // Memory is ahead of the disk. A full disk, and what a row cannot hold, have rolled back, so what
+  // is on the disk can be read again; after anything else only a new start can tell what is true.
+  CHECK(absl::IsResourceExhausted(status) || IsOfOneCommand(status)) << "status=" << Quoted(status);
+  LOG(ERROR) << "commit refused status=" << Quoted(status);
+  absl::StatusOr<core::State> state = parts_.store->Load();
+  CHECK_OK(state.status());
+  core_.Reset(*std::move(state));
+  are_effects_due_ = true;
+  return status;
+}
+
+void CoreLoop::Tell(const core::Outcome& outcome) {
+  if (outcome.events.empty()) return;
+  // Before the tokens: who finds a token made after a revocation must find the revocation too.
+  if (!Revoked(outcome).empty()) parts_.certificates->Replace(core_.state().workers);
+  if (std::any_of(outcome.events.begin(), outcome.events.end(), IsAboutTokens))
+    parts_.tokens->Replace(core_.state().tokens);
+  std::set<core::SubmissionId> submissions;
+  for (const core::RecordedEvent& event : outcome.events)
+    if (!event.submission.is_none()) submissions.insert(event.submission);
+  parts_.watchers->Committed(outcome.events.back().seq, {submissions.begin(), submissions.end()});
+}
+
+void CoreLoop::Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
+                       std::vector<ReplyCallback> callbacks) {
+  auto poll = polls.begin();
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    absl::StatusOr<core::Reply>& reply = outcome.replies[i];
+    const bool is_poll = poll != polls.end() && poll->index == i;
+    const Poll* const call = is_poll ? &*poll++ : nullptr;
+    const auto* answer =
+        is_poll && reply.ok() ? std::get_if<core::SynchronizeReply>(&*reply) : nullptr;
+    if (answer != nullptr && answer->is_satisfied && call->timeout_us > 0) {
+      const int64_t timeout_us = std::min(call->timeout_us, options_.park_max_us);
+      parked_.Park(call->worker, clock_.last_us() + timeout_us, answer->desired,
+                   std::move(callbacks[i]));
+    } else {
+      callbacks[i](std::move(reply));
+    }
+  }
+}
+
+void CoreLoop::GiveEffects(std::vector<core::Effect> effects) {
+  if (std::exchange(are_effects_due_, false)) {
+    const std::vector<core::Effect> pending = core_.PendingEffects();
+    effects.insert(effects.end(), pending.begin(), pending.end());
+  }
+  if (!effects.empty()) effects_(std::move(effects));
+}
+
+void CoreLoop::SyncMarkIfDue() {
+  if (clock_.last_us() - mark_synced_at_us_ < kMarkSyncUs) return;
+  mark_synced_at_us_ = clock_.last_us();
+  if (const absl::Status status = parts_.store->SyncMark(); !status.ok())
+    LOG(ERROR) << "high-water mark not synced status=" << Quoted(status);
+}
+
+void CoreLoop::CheckpointIfDue() {
+  const int64_t frames = parts_.store->wal_frames();
+  if (frames < kCheckpointFrames) return;
+  if (frames < kCheckpointInlineFrames) return begin_checkpoint_();
+  // Unavailable: another connection is at it.
+  const absl::Status status = parts_.store->Checkpoint();
+  if (!status.ok() && !absl::IsUnavailable(status))
+    LOG(WARNING) << "checkpoint status=" << Quoted(status);
+}
+
+}  // namespace assay::runtime

@@ -1,0 +1,99 @@
+#include "server/runtime/effect_handler.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "server/store/reader.h"
+
+namespace assay::runtime {
+namespace {
+
+// Without what it is about an effect cannot be done; at the next start it comes again.
+template <typename T>
+bool IsRead(const absl::StatusOr<T>& value) {
+  if (!value.ok()) LOG(ERROR) << "effect left for the next start: " << value.status();
+  return value.ok();
+}
+
+}  // namespace
+
+EffectHandler::EffectHandler(std::unique_ptr<ResultJudge> judge,
+                             std::unique_ptr<store::Reader> reader, Launch launch)
+    : judge_(std::move(judge)), reader_(std::move(reader)), launch_(std::move(launch)) {}
+
+EffectHandler::~EffectHandler() = default;
+EffectHandler::EffectHandler(EffectHandler&&) noexcept = default;
+
+std::optional<core::Command> EffectHandler::Handle(const core::Effect& effect) {
+  Result result = std::visit([this](const auto& what) { return Do(what); }, effect);
+  if (!result.has_value()) return std::nullopt;
+  return core::Command{std::string(core::kCoordinator), *std::move(result)};
+}
+
+EffectHandler::Result EffectHandler::Do(const core::CheckLog& effect) {
+  const absl::StatusOr<core::Run> run = reader_->GetRun(effect.run);
+  if (!IsRead(run) || run->state != core::RunState::kUploading) return std::nullopt;
+  const absl::StatusOr<core::Submission> submission = reader_->GetSubmission(run->submission);
+  if (!IsRead(submission)) return std::nullopt;
+  core::LogChecked checked{.run = effect.run};
+  absl::StatusOr<core::RunFacts> facts = judge_->JudgeRun(*run, *submission);
+  if (facts.ok()) {
+    checked.facts = *std::move(facts);
+    AddPauses(effect.run, &checked.facts);
+  } else {
+    checked.error = absl::StrCat("its log cannot be judged: ", facts.status().message());
+  }
+  return checked;
+}
+
+EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
+  const absl::StatusOr<core::Submission> submission = reader_->GetSubmission(effect.submission);
+  if (!IsRead(submission) || submission->state != core::SubmissionState::kChecking)
+    return std::nullopt;
+  const absl::StatusOr<std::vector<core::Run>> runs = reader_->RunsOf(effect.submission);
+  if (!IsRead(runs)) return std::nullopt;
+  std::vector<core::Run> succeeded;
+  for (const core::Run& run : *runs)
+    if (run.state == core::RunState::kSucceeded) succeeded.push_back(run);
+  absl::StatusOr<Verdict> verdict = judge_->Score(*submission, succeeded);
+  if (!verdict.ok()) {
+    // No other rules may end it; the effect comes back at the next start.
+    LOG(ERROR) << "submission=" << effect.submission
+               << " is not scored status=" << Quoted(verdict.status());
+    return std::nullopt;
+  }
+  return core::SetScored{.submission = effect.submission,
+                         .score_minutes = verdict->score_minutes,
+                         .findings = std::move(verdict->findings),
+                         .reason = std::move(verdict->reason),
+                         .convergence = std::move(verdict->convergence)};
+}
+
+EffectHandler::Result EffectHandler::Do(const core::LaunchAgents& effect) {
+  if (!launch_) return std::nullopt;
+  const absl::Status status = launch_(effect);
+  return core::LaunchFinished{.worker_count = effect.worker_count,
+                              .error = std::string(status.message())};
+}
+
+// What the log cannot show and only the agents saw. It is evidence, by which no run fails.
+void EffectHandler::AddPauses(core::RunId run, core::RunFacts* facts) {
+  constexpr int32_t kFindingsMax = 1000;
+  const absl::StatusOr<std::vector<core::Finding>> found = reader_->FindingsOf(run, kFindingsMax);
+  if (!found.ok()) {
+    LOG(ERROR) << "run=" << run << " is judged without its pauses: " << found.status();
+    return;
+  }
+  for (core::Finding finding : *found) {
+    if (!absl::StartsWith(finding.rule_id, "R-PAU-")) continue;
+    finding.severity = core::Severity::kWarning;
+    facts->findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace assay::runtime
