@@ -206,7 +206,7 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.set_submission(NameOf(order.submission));
   SetIdentity(order, &message);
   message.set_seed(order.seed);
-  message.set_backend(order.spec.backend);
+  message.mutable_trainer()->set_backend(order.spec.backend);
   message.set_epoch_count_max(order.spec.epoch_count_max);
   message.set_quality_target(order.rules.quality_target);
   message.set_quality_key(order.rules.quality_key);

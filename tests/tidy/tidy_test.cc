@@ -89,8 +89,11 @@ const std::vector<Row>& Table() {
         "worker/comm"},
        kGrpc},
       {"worker/agent",
-       {"common", "common/rules", "common/rpc"},
+       {"common", "common/rules", "common/rpc", "worker/agent/workload"},
        {"sqlite3", "oneapi", "dnnl", "cuda"}},
+      {"worker/agent/workload",
+       {"common", "common/dataset", "worker/agent"},
+       {"grpc", "sqlite3", "oneapi", "dnnl", "cuda"}},
       // What people see; what a command is; the nouns, each with those that it builds on.
       {"cli/terminal", {"common", "common/client"}, kNoStore},
       {"cli/command", {"common", "common/client", "cli/terminal"}, kNoStore},

@@ -18,7 +18,6 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/agent/fences.h"
-#include "worker/agent/rank_command.h"
 #include "worker/agent/step_process.h"
 #include "worker/agent/wire.h"
 
@@ -200,9 +199,9 @@ void Agent::Execute(const Action& action) {
 absl::Status Agent::Prepare(const StartStep& action) {
   v1::RunSpec spec;
   if (!spec.ParseFromString(action.spec)) return absl::InternalError("the run spec does not parse");
-  RETURN_IF_ERROR(CheckSpec(spec));
   ASSIGN_OR_RETURN(const RunDirectory directory,
                    RunDirectory::ForRun(options_.config.data_directory(), action.key));
+  RETURN_IF_ERROR(MakeWorkload(spec, directory).status());
   RETURN_IF_ERROR(PrepareRun(directory, spec, options_.config, options_.system_description_json));
   Attach(directory, action.key);
   return absl::OkStatus();
@@ -272,7 +271,7 @@ void Agent::Do(const ForgetRun& action) {
   absl::Status status = StoreFences(FencesPath(), state_.fences);
   const AttachedRun* run = FindRun(action.key);
   if (run != nullptr && status.ok()) {
-    status = RemoveTree(StageDirectory(run->directory(), options_.config));
+    status = RemoveTree(run->directory().StagePath(options_.config.stage_directory()));
     if (status.ok()) status = RemoveTree(run->directory().path());
   }
   if (!status.ok()) LOG(ERROR) << "run=" << action.key.run << " is not forgotten: " << status;

@@ -1,6 +1,7 @@
 #include "worker/agent/run_directory.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -106,8 +107,8 @@ std::string RunDirectory::ResultPath(int run_number) const {
   return Path(absl::StrCat("result_", run_number, ".txt"));
 }
 
-std::string RunDirectory::TrainerOutputPath(int rank) const {
-  return Path(absl::StrCat("trainer_", rank, ".out"));
+std::string RunDirectory::StagePath(absl::string_view stage_directory) const {
+  return JoinPath(stage_directory, std::filesystem::path(path_).filename().string());
 }
 
 absl::StatusOr<StepExit> RunDirectory::ReadExit() const {

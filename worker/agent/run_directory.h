@@ -105,7 +105,8 @@ class RunDirectory {
   std::string SpoolDirectory() const { return Path("agent"); }
   std::string SpoolPath() const { return Path("agent/spool"); }
   std::string ResultPath(int run_number) const;
-  std::string TrainerOutputPath(int rank) const;
+  // The directory into which this node stages the dataset of the run, below that of all runs.
+  std::string StagePath(absl::string_view stage_directory) const;
 
   // NOT_FOUND if the file is absent; DATA_LOSS if it does not parse.
   absl::StatusOr<StepExit> ReadExit() const;

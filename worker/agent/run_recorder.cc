@@ -35,6 +35,7 @@ absl::StatusOr<std::unique_ptr<RunRecorder>> RunRecorder::Open(const RunDirector
 
 absl::Status RunRecorder::Load() {
   RETURN_IF_ERROR(LoadTextProto(directory_.SpecPath(), &spec_));
+  ASSIGN_OR_RETURN(workload_, MakeWorkload(spec_, directory_));
   RETURN_IF_ERROR(MakeDirectories(directory_.SpoolDirectory()));
   ASSIGN_OR_RETURN(spool_, EventSpool::Open(directory_.SpoolPath(),
                                             [this](const v1::RunEvent& e) { Recall(e); }));
@@ -258,15 +259,11 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
   const auto add = [&files](std::string name, std::string path) {
     if (FileExists(path)) files.push_back({std::move(name), std::move(path)});
   };
-  if (node == 0) {
+  if (node == 0)
     add(absl::StrCat("result_", spec_.run_number(), ".txt"),
         directory_.ResultPath(spec_.run_number()));
-    add("progress.jsonl", directory_.ProgressPath());
-  }
-  for (int i = 0; i < spec_.ranks_per_node(); ++i) {
-    const int rank = node * spec_.ranks_per_node() + i;
-    add(absl::StrCat("trainer_", rank, ".out"), directory_.TrainerOutputPath(rank));
-  }
+  for (ArtifactFile& file : workload_->Collected())
+    add(std::move(file.name), std::move(file.path));
   add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());
   add(absl::StrCat("observed_", node, ".json"), directory_.ObservedTouchPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());

@@ -25,20 +25,16 @@
 #include "worker/agent/log_tail.h"
 #include "worker/agent/machine.h"
 #include "worker/agent/run_directory.h"
+#include "worker/agent/workload/workload.h"
 
 namespace assay::agent {
-
-// A file to upload and the name the coordinator shall know it by; unique within the gang.
-struct ArtifactFile {
-  std::string name;
-  std::string path;
-};
 
 // Not thread-safe, but for spool().
 class RunRecorder {
  public:
   // Opens the spool and replays the log up to where the spool ends. INVALID_ARGUMENT if the spec
-  // does not parse; then there is nothing to record. `clock` must outlive the recorder.
+  // does not parse or says nothing that this agent can do; then there is nothing to record. `clock`
+  // must outlive the recorder.
   static absl::StatusOr<std::unique_ptr<RunRecorder>> Open(const RunDirectory& directory,
                                                            const RunKey& key, const Clock* clock);
 
@@ -90,6 +86,7 @@ class RunRecorder {
   const RunKey key_;
   const Clock* const clock_;
   v1::RunSpec spec_;
+  std::unique_ptr<const Workload> workload_;
   std::shared_ptr<EventSpool> spool_;                // shared with the courier, which reads it
   std::unique_ptr<const rules::RuleSet> own_rules_;  // a facility's round
   std::optional<rules::LiveChecker> checker_;        // none: no rules known, or no log here

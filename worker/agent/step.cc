@@ -10,7 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,10 +29,10 @@
 #include "common/mllog.h"
 #include "common/status.h"
 #include "worker/agent/account.h"
-#include "worker/agent/rank_command.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
+#include "worker/agent/workload/workload.h"
 
 namespace assay::agent {
 namespace {
@@ -42,7 +42,6 @@ constexpr absl::Duration kPollMax = absl::Minutes(1);
 constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
 constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
 constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
-constexpr const char* kSplits[] = {"train", "validation"};
 constexpr char kStopReason[] = "stopped on request";
 
 StepExit ExitFor(ExitCode code, absl::string_view reason) {
@@ -51,23 +50,6 @@ StepExit ExitFor(ExitCode code, absl::string_view reason) {
 
 StepExit ExitFor(ExitCode code, const absl::Status& status) {
   return ExitFor(code, status.message());
-}
-
-std::string DescribeRankExit(const RankExit& exit) {
-  if (exit.code >= kSignalBase) {
-    return absl::StrCat("rank ", exit.rank, ": killed by signal ", exit.code - kSignalBase, " (",
-                        strsignal(exit.code - kSignalBase), ")");
-  }
-  const auto code = static_cast<ExitCode>(exit.code);
-  const bool is_known = code <= kLastExitCode && code != ExitCode::kNodeFailed;
-  const absl::string_view what = is_known ? Describe(code) : "ended with a code of its own";
-  return absl::StrCat("rank ", exit.rank, ": ", what, " (code ", exit.code, ")");
-}
-
-// What only the node itself may say is not a trainer's to say: it would be given another try.
-int CodeOf(const RankExit& exit) {
-  const bool is_ours = exit.code == static_cast<int>(ExitCode::kNodeFailed);
-  return is_ours ? static_cast<int>(ExitCode::kInternal) : exit.code;
 }
 
 // SIGTERM, SIGINT and what children do as a descriptor. They stay blocked in this process; Spawn
@@ -84,16 +66,17 @@ absl::StatusOr<UniqueFd> BlockSignals() {
   return fd;
 }
 
-// Watches the trainers until all have ended.
+// Watches the processes until all have ended.
 class Supervisor {
  public:
   struct Limits {
     absl::Duration run_timeout;
     absl::Duration grace;
   };
-  Supervisor(TrainerGroup* group, std::optional<TouchMonitor>* monitor, int signal_fd,
-             const RunDirectory* directory, const Clock* clock)
+  Supervisor(TrainerGroup* group, const Workload* workload, std::optional<TouchMonitor>* monitor,
+             int signal_fd, const RunDirectory* directory, const Clock* clock)
       : group_(group),
+        workload_(workload),
         monitor_(monitor),
         signal_fd_(signal_fd),
         directory_(directory),
@@ -108,10 +91,7 @@ class Supervisor {
       if (HasStopSignal()) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
       RETURN_IF_ERROR(group_->Observe());
       RETURN_IF_ERROR(RecordPauses());
-      if (group_->first_failure().has_value()) {
-        const RankExit& failure = *group_->first_failure();
-        Stop(StepExit{CodeOf(failure), DescribeRankExit(failure)});
-      }
+      if (group_->first_failure().has_value()) Stop(workload_->Read(*group_->first_failure()));
       RETURN_IF_ERROR(EnforceDeadlines());
     }
     RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
@@ -196,6 +176,7 @@ class Supervisor {
   }
 
   TrainerGroup* const group_;
+  const Workload* const workload_;
   std::optional<TouchMonitor>* const monitor_;
   const int signal_fd_;
   const RunDirectory* const directory_;
@@ -237,7 +218,8 @@ class Step {
   absl::Status Load() {
     RETURN_IF_ERROR(LoadTextProto(directory_->SpecPath(), &spec_));
     RETURN_IF_ERROR(LoadTextProto(directory_->WorkerPath(), &worker_));
-    return CheckSpec(spec_);
+    ASSIGN_OR_RETURN(workload_, MakeWorkload(spec_, *directory_));
+    return absl::OkStatus();
   }
 
   // All that ranks may write is made before they start, so that the directory itself need not be
@@ -245,8 +227,7 @@ class Step {
   absl::Status MakeRoomForRanks() {
     ASSIGN_OR_RETURN(user_, FindRunUser(worker_));
     ASSIGN_OR_RETURN(step_user_, FindStepUser(worker_, user_));
-    if (access(worker_.trainer_program().c_str(), X_OK) != 0)
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", worker_.trainer_program()));
+    RETURN_IF_ERROR(workload_->Check(worker_));
     RETURN_IF_ERROR(GrantPassage(directory_->path(), user_));
     RETURN_IF_ERROR(GiveTo(step_user_, directory_->WitnessDirectory()));
     RETURN_IF_ERROR(MakeDirectories(directory_->RanksPath(), kPrivateDirectory));
@@ -256,17 +237,27 @@ class Step {
     return GiveTo(user_, directory_->ProgressPath());
   }
 
+  std::string StagePath() const { return directory_->StagePath(worker_.stage_directory()); }
+
+  // Below the dataset or its copy.
+  std::vector<std::string> SampleFoldersOf(const std::string& root) const {
+    std::vector<std::string> folders = workload_->SampleFolders();
+    for (std::string& folder : folders)
+      folder = JoinPath(root, folder);
+    return folders;
+  }
+
   absl::Status MakeStageDirectory() const {
     if (!spec_.dataset().is_staged()) return absl::OkStatus();
     if (!FileExists(worker_.stage_directory())) {
       RETURN_IF_ERROR(MakeDirectories(worker_.stage_directory()));
       RETURN_IF_ERROR(GrantPassage(worker_.stage_directory(), user_));
     }
-    const std::string stage = StageDirectory(*directory_, worker_);
+    const std::string stage = StagePath();
     RETURN_IF_ERROR(RemoveTree(stage));
-    for (const char* split : kSplits) {
-      RETURN_IF_ERROR(MakeDirectories(JoinPath(stage, split), kPrivateDirectory));
-      RETURN_IF_ERROR(ShareBetween(step_user_, user_, JoinPath(stage, split)));
+    for (const std::string& folder : SampleFoldersOf(stage)) {
+      RETURN_IF_ERROR(MakeDirectories(folder, kPrivateDirectory));
+      RETURN_IF_ERROR(ShareBetween(step_user_, user_, folder));
     }
     return ShareBetween(step_user_, user_, stage);
   }
@@ -275,12 +266,11 @@ class Step {
   // directory itself where that is not the step's to remove, the agent removes.
   void EmptyStageDirectory() const {
     if (!spec_.dataset().is_staged()) return;
-    const std::string stage = StageDirectory(*directory_, worker_);
-    for (const char* split : kSplits) {
-      const absl::Status status = RemoveTree(JoinPath(stage, split));
+    for (const std::string& folder : SampleFoldersOf(StagePath())) {
+      const absl::Status status = RemoveTree(folder);
       if (!status.ok()) LOG(WARNING) << status;
     }
-    rmdir(stage.c_str());
+    rmdir(StagePath().c_str());
   }
 
   absl::Status LogCacheClear(const CacheReset& reset) const {
@@ -304,13 +294,12 @@ class Step {
   // it is, before the dataset itself is touched (HPC rules v3.0, "Timing"; ADR 0051).
   absl::Status ArmMonitor() {
     const bool is_copy_watched = spec_.dataset().is_staged() && !spec_.is_staging_timed();
-    const std::string root =
-        is_copy_watched ? StageDirectory(*directory_, worker_) : spec_.dataset().path();
-    absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
-        TouchMonitorOptions{.directories = {JoinPath(root, kSplits[0]), JoinPath(root, kSplits[1])},
-                            .is_read_only = is_copy_watched,
-                            .is_fanotify_allowed = options_->is_fanotify_allowed},
-        clock_);
+    const std::string root = is_copy_watched ? StagePath() : spec_.dataset().path();
+    absl::StatusOr<TouchMonitor> monitor =
+        TouchMonitor::Arm(TouchMonitorOptions{.directories = SampleFoldersOf(root),
+                                              .is_read_only = is_copy_watched,
+                                              .is_fanotify_allowed = options_->is_fanotify_allowed},
+                          clock_);
     if (monitor.ok()) {
       LOG(INFO) << "touch monitor armed mechanism=" << monitor->mechanism() << " root=" << root;
       monitor_ = *std::move(monitor);
@@ -332,7 +321,7 @@ class Step {
     if (status.ok() && step_user_.has_value()) status = BecomeStep(*step_user_, *user_);
     StepExit exit = ExitFor(ExitCode::kNodeFailed, status);
     if (status.ok()) {
-      Supervisor supervisor(&group, &monitor_, signal_fd, directory_, clock_);
+      Supervisor supervisor(&group, workload_.get(), &monitor_, signal_fd, directory_, clock_);
       absl::StatusOr<StepExit> outcome =
           supervisor.Run({.run_timeout = RunTimeout(), .grace = options_->grace});
       exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
@@ -343,14 +332,11 @@ class Step {
   }
 
   absl::Status Start(TrainerGroup* group) {
-    for (RankCommand command : CommandsOf(spec_, *directory_, worker_)) {
-      const int local_rank = command.rank - spec_.node_rank() * spec_.ranks_per_node();
-      if (command.rank == 0) command.inherited_fd = options_->listener_fd;
-      v1::RunSpec spec = SpecOfRank(spec_, local_rank, *directory_, worker_);
-      if (command.inherited_fd >= 0) spec.set_rendezvous_listener(kInheritedFd);
-      const std::string spec_path = RankSpecPath(*directory_, local_rank);
-      RETURN_IF_ERROR(StoreTextProto(spec_path, spec, kPrivateFile));
-      RETURN_IF_ERROR(GiveTo(user_, spec_path));
+    for (RankCommand& command : workload_->Commands(worker_, options_->listener_fd)) {
+      for (const InputFile& input : command.inputs) {
+        RETURN_IF_ERROR(WriteFileAtomic(input.path, input.content, kPrivateFile));
+        RETURN_IF_ERROR(GiveTo(user_, input.path));
+      }
       command.argv = AsRank(user_, command.argv);
       if (user_.has_value())
         command.environment.push_back(absl::StrCat("HOME=", directory_->RanksPath()));
@@ -364,6 +350,7 @@ class Step {
   const Clock* const clock_;
   v1::RunSpec spec_;
   v1::WorkerConfig worker_;
+  std::unique_ptr<const Workload> workload_;
   std::optional<Account> user_;       // of the ranks; none: ours
   std::optional<Account> step_user_;  // of this process once they have started; none: as before
   std::optional<TouchMonitor> monitor_;

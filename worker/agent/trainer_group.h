@@ -1,10 +1,9 @@
-// The trainer processes of one node, one per rank, in one process group.
+// The processes of one run on one node in one process group.
 
 #ifndef WORKER_AGENT_TRAINER_GROUP_H_
 #define WORKER_AGENT_TRAINER_GROUP_H_
 
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,25 +11,9 @@
 
 #include "common/file.h"
 #include "common/process.h"
+#include "worker/agent/workload/workload.h"
 
 namespace assay::agent {
-
-struct RankCommand {
-  int rank = 0;  // in the whole gang
-  std::vector<std::string> argv;
-  std::vector<std::string> environment;
-  std::string working_directory;
-  std::string output_path;
-  std::vector<int> cores;  // to pin it to; empty: wherever this process may run
-  int inherited_fd = -1;   // as SpawnOptions::inherited_fd
-};
-
-inline constexpr int kSignalBase = 128;  // as a shell reports it
-
-struct RankExit {
-  int rank = 0;
-  int code = 0;  // or kSignalBase + signal
-};
 
 // A rank was stopped by a signal (SIGSTOP), or goes on.
 struct RankStop {

@@ -88,7 +88,7 @@ absl::Status TrainingLoop::Run() {
 absl::Status TrainingLoop::BuildModel() {
   ASSIGN_OR_RETURN(
       std::unique_ptr<Backend> backend,
-      WithExitCode(MakeBackend(spec_.run.backend(), {.device = spec_.run.local_rank()}),
+      WithExitCode(MakeBackend(spec_.run.trainer().backend(), {.device = spec_.run.local_rank()}),
                    ExitCode::kBackend));
   if (backend->is_host_memory())
     LOG(INFO) << "rank=" << spec_.rank << " pinned_compute_threads=" << PinComputeThreads();
@@ -340,7 +340,7 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
                    WithExitCode(profile_.Gather(Deadline()), ExitCode::kCommLost));
   progress_.ReportProfile(ProfileRecord({.epoch = epochs_done_,
                                          .is_final = is_final,
-                                         .backend = spec_.run.backend(),
+                                         .backend = spec_.run.trainer().backend(),
                                          .ranks_per_sample = spec_.grid.size()},
                                         ranks));
   return absl::OkStatus();

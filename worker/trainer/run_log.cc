@@ -57,7 +57,7 @@ void RunLog::Identity() {
 void RunLog::Scale() {
   const v1::RunSpec& run = spec_.run;
   const int ranks_per_node = spec_.world_size / std::max(run.node_count(), 1);
-  const bool is_on_gpu = absl::StartsWith(run.backend(), "cuda");
+  const bool is_on_gpu = absl::StartsWith(run.trainer().backend(), "cuda");
   // The reference logs the seed as the start of an interval.
   writer_.Start("seed", JsonValue(run.seed()));
   writer_.Event("number_of_ranks", spec_.world_size);
@@ -65,8 +65,8 @@ void RunLog::Scale() {
   writer_.Event("accelerators_per_node", is_on_gpu ? ranks_per_node : 0);
   // Its name says how exactly products are computed. In float32 on a CPU a log is as the
   // reference's.
-  if (!run.backend().empty() && run.backend() != "onednn")
-    writer_.Event("backend", JsonValue(run.backend()));
+  if (!run.trainer().backend().empty() && run.trainer().backend() != "onednn")
+    writer_.Event("backend", JsonValue(run.trainer().backend()));
 }
 
 void RunLog::Submission() {

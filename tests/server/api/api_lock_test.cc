@@ -25,6 +25,7 @@
 #include "assay/v1/run_spec.pb.h"
 #include "assay/v1/submission_service.pb.h"
 #include "assay/v1/worker_service.pb.h"
+#include "assay/v1/workload.pb.h"
 
 #include "common/file.h"
 #include "tests/support/status_matchers.h"
@@ -83,8 +84,9 @@ Lines CurrentLines() {
   Lines lines;
   for (const FileDescriptor* file :
        {v1::ServerConfig::descriptor()->file(), v1::SubmissionSpec::descriptor()->file(),
-        v1::RunSpec::descriptor()->file(), v1::CreateSubmissionRequest::descriptor()->file(),
-        v1::EnrolRequest::descriptor()->file(), v1::Token::descriptor()->file()}) {
+        v1::RunSpec::descriptor()->file(), v1::TrainerWorkload::descriptor()->file(),
+        v1::CreateSubmissionRequest::descriptor()->file(), v1::EnrolRequest::descriptor()->file(),
+        v1::Token::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i)
       AddMessage(*file->message_type(i), &lines);
     for (int s = 0; s < file->service_count(); ++s) {

@@ -39,6 +39,7 @@ struct RunFixture {
     spec.set_round("hpc-3.0.0");
     spec.set_node_count(1);
     spec.set_ranks_per_node(1);
+    spec.mutable_trainer();
     spec.mutable_dataset()->set_path(dir.Path("dataset"));
     Trainer("exit 0");
   }

@@ -57,6 +57,9 @@ class StepTest : public ::testing::Test {
     return exit.ok() ? *exit : StepExit{-1, "no exit"};
   }
   StepExit Run() { return Finish(Start()); }
+  std::string OutputPath(int rank) const {
+    return directory_.Path(absl::StrCat("trainer_", rank, ".out"));
+  }
   std::string Read(const std::string& path) {
     const absl::StatusOr<std::string> text = ReadFile(path);
     return text.ok() ? *text : text.status().ToString();
@@ -92,10 +95,9 @@ TEST_F(StepTest, GivesEveryRankItsSpecEnvironmentAndOutput) {
 
   EXPECT_EQ(Run(), (StepExit{0, "finished"}));
 
-  EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "rank= threads=2 hello in " +
-                                                       directory_.RanksPath() + " 0 0077\nto " +
-                                                       directory_.ResultPath(3) + "\n");
-  EXPECT_THAT(Read(directory_.TrainerOutputPath(1)), HasSubstr("rank=1 threads=2"));
+  EXPECT_EQ(Read(OutputPath(0)), "rank= threads=2 hello in " + directory_.RanksPath() +
+                                     " 0 0077\nto " + directory_.ResultPath(3) + "\n");
+  EXPECT_THAT(Read(OutputPath(1)), HasSubstr("rank=1 threads=2"));
 }
 
 TEST_F(StepTest, HandsTheListeningSocketToRankZeroAlone) {
@@ -111,8 +113,8 @@ TEST_F(StepTest, HandsTheListeningSocketToRankZeroAlone) {
 
   ASSERT_THAT(step, IsOk());
   EXPECT_EQ(Finish(*step).code, 0);
-  EXPECT_EQ(Read(directory_.TrainerOutputPath(0)), "socket as 3\n");
-  EXPECT_EQ(Read(directory_.TrainerOutputPath(1)), "none\n");
+  EXPECT_EQ(Read(OutputPath(0)), "socket as 3\n");
+  EXPECT_EQ(Read(OutputPath(1)), "none\n");
 }
 
 TEST_F(StepTest, LogsTheClearedCachesFirstAndOnceOnNodeZero) {
@@ -131,7 +133,7 @@ TEST_F(StepTest, OtherNodesWriteNoLog) {
   run_.Trainer("echo $RANK");
   EXPECT_EQ(Run().code, 0);
   EXPECT_FALSE(FileExists(directory_.ResultPath(3)));
-  EXPECT_TRUE(FileExists(directory_.TrainerOutputPath(1)));  // its rank in the gang
+  EXPECT_TRUE(FileExists(OutputPath(1)));  // its rank in the gang
 }
 
 TEST_F(StepTest, ReportsCodesAndSignalsOfTrainers) {
@@ -292,7 +294,7 @@ TEST_F(StepTest, WhereStagingIsNotTimedTheFirstReadOfTheCopyCounts) {
   run_.Trainer(std::string("cp $DATA/train/a.bin $STAGE/train/a.bin\n"
                            "cp $DATA/validation/a.bin $STAGE/validation/a.bin\n") +
                Reading("$STAGE/validation/a.bin"));
-  EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
+  EXPECT_EQ(Run().code, 0) << Read(OutputPath(0));
   const absl::StatusOr<Touch> touch = ReadTouch();
   ASSERT_THAT(touch, IsOk());
   EXPECT_EQ(touch->path, run_.dir.Path("stage/r-1-g1/validation/a.bin"));
@@ -411,9 +413,9 @@ TEST_F(AccountsTest, ARankCanDoItsWorkAndNothingElse) {
       "try touch ../witness/exit.json; try rm -f ../step.json; try mv ../result_3.txt ../x\n"
       "try ln -sf /etc/passwd ../result_3.txt; try touch ../agent/spool; try kill -0 $PPID"));
 
-  EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
+  EXPECT_EQ(Run().code, 0) << Read(OutputPath(0));
 
-  const std::string output = Read(directory_.TrainerOutputPath(0));
+  const std::string output = Read(OutputPath(0));
   EXPECT_THAT(output, AllOf(::testing::StartsWith("nobody\nnogroup\n"), HasSubstr("\nworked\n"),
                             HasSubstr("NoNewPrivs:\t1"), HasSubstr("CapPrm:\t0000000000000000"),
                             HasSubstr("CapBnd:\t0000000000000000"),
@@ -436,9 +438,9 @@ TEST_F(AccountsTest, AStepIsNotRootWhileItsRanksExecute) {
   const UniqueFd seen(open(pipe_.c_str(), O_WRONLY | O_CLOEXEC));  // lets the trainer end
   ASSERT_EQ(write(seen.get(), "\n", 1), 1);
 
-  EXPECT_EQ(Finish(step).code, 0) << Read(directory_.TrainerOutputPath(0));
+  EXPECT_EQ(Finish(step).code, 0) << Read(OutputPath(0));
 
-  const std::string status = Read(directory_.TrainerOutputPath(0));
+  const std::string status = Read(OutputPath(0));
   const auto daemon = *FindStepUser(run_.worker, *FindRunUser(run_.worker));
   const auto four_times = [](const char* name, unsigned id) {
     return absl::StrFormat("%s:\t%d\t%d\t%d\t%d\n", name, id, id, id, id);
@@ -472,9 +474,9 @@ TEST_F(AccountsTest, StagedSamplesAreGoneWithTheRun) {
   run_.spec.mutable_dataset()->set_is_staged(true);
   run_.Trainer(absl::StrCat(kAwaitStep, "cp $DATA/train/a.bin $STAGE/train/a.bin; echo $STAGE"));
 
-  EXPECT_EQ(Run().code, 0) << Read(directory_.TrainerOutputPath(0));
+  EXPECT_EQ(Run().code, 0) << Read(OutputPath(0));
 
-  const std::string stage(absl::StripAsciiWhitespace(Read(directory_.TrainerOutputPath(0))));
+  const std::string stage(absl::StripAsciiWhitespace(Read(OutputPath(0))));
   EXPECT_TRUE(!FileExists(stage) || std::filesystem::is_empty(stage)) << stage;
 }
 

@@ -70,7 +70,7 @@ class DeviceInputTest : public testing::LoopFixture {
   // Batches of two; evaluated in threes, so that the last batch is filled up.
   v1::RunSpec Run() const {
     v1::RunSpec run = Logged(testing::SmallRun());
-    run.set_backend("cuda");
+    run.mutable_trainer()->set_backend("cuda");
     run.set_epoch_count_max(kEpochs);
     run.set_quality_target(1e-6);
     run.set_progress_path(dir_.Path("progress"));
@@ -185,7 +185,7 @@ TEST_F(DeviceInputTest, AResumedRunFillsTheCacheAnew) {
 
 TEST_F(DeviceInputTest, ACacheInTheHostsMemoryIsRefusedBeforeTheRunStarts) {
   v1::RunSpec run = Run();
-  run.set_backend("onednn");
+  run.mutable_trainer()->set_backend("onednn");
   SetHyperparameter(&run, "device_cache_mib", "64");
 
   const absl::Status status = Train(run);

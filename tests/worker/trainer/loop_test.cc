@@ -106,7 +106,7 @@ TEST_F(TrainingLoopTest, ErrorsInBfloat16RepeatAndAreNearThoseOfFloat) {
   v1::RunSpec run = Run();
   run.set_quality_target(1e-6);
   ASSERT_THAT(Train(run), IsOk());
-  run.set_backend("onednn-bf16");
+  run.mutable_trainer()->set_backend("onednn-bf16");
   ASSERT_THAT(Train(run), IsOk());
   ASSERT_THAT(Train(run), IsOk());
 

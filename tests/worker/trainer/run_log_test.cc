@@ -102,7 +102,7 @@ TEST_F(RunLogTest, CountsAcceleratorsWhateverTheGpuBackendsPrecision) {
     SCOPED_TRACE(backend);
     absl::StatusOr<TrainerSpec> spec = Spec();
     ASSERT_THAT(spec, IsOk());
-    spec->run.set_backend(backend);
+    spec->run.mutable_trainer()->set_backend(backend);
     spec->run.set_log_path(dir_.Path(backend));
     auto log = RunLog::Open(*spec, &clock_);
     ASSERT_THAT(log, IsOk());

@@ -32,7 +32,7 @@ inline v1::RunSpec SmallRun() {
   run.set_benchmark("cosmoflow");
   run.set_round("hpc-3.0.0");
   run.set_seed(7);
-  run.set_backend("onednn");
+  run.mutable_trainer()->set_backend("onednn");
   run.set_epoch_count_max(2);
   run.set_quality_target(0.124);
   run.set_quality_key("eval_error");

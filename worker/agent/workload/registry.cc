@@ -1,0 +1,58 @@
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+#include "worker/agent/workload/trainer.h"
+#include "worker/agent/workload/workload.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr int kRanksPerNodeMax = 1024;
+
+struct Kind {
+  v1::RunSpec::WorkloadCase workload;
+  std::unique_ptr<const Workload> (*make)(const v1::RunSpec& spec, const RunDirectory& directory);
+};
+
+constexpr Kind kKinds[] = {
+    {v1::RunSpec::kTrainer, MakeTrainer},
+};
+
+absl::Status Invalid(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("run spec: ", what));
+}
+
+// What no kind can do without.
+absl::Status CheckSpec(const v1::RunSpec& spec) {
+  if (spec.ranks_per_node() < 1 || spec.ranks_per_node() > kRanksPerNodeMax)
+    return Invalid(absl::StrCat("ranks_per_node is ", spec.ranks_per_node(), ", want 1 to ",
+                                kRanksPerNodeMax));
+  if (spec.node_rank() < 0 || spec.node_rank() >= spec.node_count())
+    return Invalid(
+        absl::StrCat("node_rank is ", spec.node_rank(), " of ", spec.node_count(), " nodes"));
+  if (spec.run_number() < 0) return Invalid("run_number is negative");
+  if (spec.dataset().path().empty() || spec.dataset().path()[0] != '/')
+    return Invalid(absl::StrCat("dataset.path \"", spec.dataset().path(), "\" is not absolute"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const v1::RunSpec& spec,
+                                                             const RunDirectory& directory) {
+  const absl::Status checked = CheckSpec(spec);
+  if (!checked.ok()) return checked;
+  for (const Kind& kind : kKinds)
+    if (kind.workload == spec.workload_case()) return kind.make(spec, directory);
+  return Invalid(
+      "it names no workload that this agent knows; install the coordinator's version of "
+      "assay-worker on this node");
+}
+
+std::string DescribeSignal(int code) {
+  const int signal = code - kSignalBase;
+  return absl::StrCat("killed by signal ", signal, " (", strsignal(signal), ")");
+}
+
+}  // namespace assay::agent

@@ -1,0 +1,92 @@
+// What a run executes on this node, as far as one kind differs from another: the processes, which
+// paths of the dataset are samples, what an exit means, what is kept. All else the step does for
+// every kind alike: caches, witness, accounts, limits, stopping (worker/agent/step.h).
+//
+// A kind is one file of this folder and one row in registry.cc.
+
+#ifndef WORKER_AGENT_WORKLOAD_WORKLOAD_H_
+#define WORKER_AGENT_WORKLOAD_WORKLOAD_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "assay/v1/config.pb.h"
+#include "assay/v1/run_spec.pb.h"
+
+#include "worker/agent/machine.h"
+#include "worker/agent/run_directory.h"
+
+namespace assay::agent {
+
+// A file that a process reads.
+struct InputFile {
+  std::string path;
+  std::string content;
+};
+
+// A process to start.
+struct RankCommand {
+  int rank = 0;  // in the whole gang
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;
+  std::string working_directory;
+  std::string output_path;          // of stdout and stderr
+  std::vector<int> cores;           // to pin it to; empty: wherever this process may run
+  int inherited_fd = -1;            // as SpawnOptions::inherited_fd
+  std::vector<InputFile> inputs{};  // to write before it starts, for nobody but its account
+};
+
+inline constexpr int kSignalBase = 128;  // as a shell reports it
+
+struct RankExit {
+  int rank = 0;
+  int code = 0;  // or kSignalBase + signal
+};
+
+// A file to upload and the name the coordinator shall know it by; unique within the gang.
+struct ArtifactFile {
+  std::string name;
+  std::string path;
+};
+
+// Of one run on one node. Immutable.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+
+  // Whether it can be started here; else what is missing, with its path.
+  virtual absl::Status Check(const v1::WorkerConfig& worker) const = 0;
+
+  // What this node starts, in this order, once the caches are clear and the witness is armed.
+  // Nothing is written yet.
+  //   listener_fd: a socket that listens at the gang's rendezvous address, for rank 0; -1: none.
+  virtual std::vector<RankCommand> Commands(const v1::WorkerConfig& worker,
+                                            int listener_fd) const = 0;
+
+  // The folders of the dataset, or of its staged copy, that hold samples; relative. The first touch
+  // of what lies in them is witnessed.
+  virtual std::vector<std::string> SampleFolders() const = 0;
+
+  // What the end of one of its processes says of the run. The code is one of ExitCode, or
+  // kSignalBase + signal, and never kNodeFailed: that is the node's to say.
+  virtual StepExit Read(const RankExit& exit) const = 0;
+
+  // What its processes leave behind, besides the log. Files may be missing.
+  virtual std::vector<ArtifactFile> Collected() const = 0;
+};
+
+// The workload of the run whose files are in `directory`. INVALID_ARGUMENT if this agent has no
+// such kind, or the spec makes no sense for one node: ranks, number, dataset path.
+absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const v1::RunSpec& spec,
+                                                             const RunDirectory& directory);
+
+// "killed by signal 11 (Segmentation fault)"; `code` is at least kSignalBase.
+std::string DescribeSignal(int code);
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_WORKLOAD_WORKLOAD_H_
