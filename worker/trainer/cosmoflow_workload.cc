@@ -1,11 +1,14 @@
 #include "worker/trainer/cosmoflow_workload.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/rules/ranks.h"
 #include "common/status.h"
 #include "worker/engine/lr_schedule.h"
 
@@ -14,7 +17,18 @@ namespace {
 
 constexpr char kBoundariesKey[] = "opt_learning_rate_decay_boundary_epochs";
 constexpr char kFactorKey[] = "opt_learning_rate_decay_factor";
+// Of the decay that the reference lacks (LrFade).
+constexpr char kFadeEpochsKey[] = "opt_learning_rate_decay_epochs";
+constexpr char kFadeEndKey[] = "opt_learning_rate_decay_end_factor";
+constexpr char kFadePowerKey[] = "opt_learning_rate_decay_poly_power";
 
+struct CosmoflowSettings {
+  CosmoflowSpec model;
+  LrSchedule schedule;
+  std::string optimizer_name;
+};
+
+// A single factor f at n boundaries means f, f^2, ..., f^n of the peak.
 absl::StatusOr<std::vector<LrDecay>> Decays(const Hyperparameters& parameters) {
   ASSIGN_OR_RETURN(std::vector<double> boundaries, parameters.Numbers(kBoundariesKey));
   ASSIGN_OR_RETURN(std::vector<double> factors, parameters.Numbers(kFactorKey));
@@ -45,84 +59,86 @@ absl::StatusOr<LrFade> Fade(const Hyperparameters& parameters) {
   return fade;
 }
 
-absl::Status FillSchedule(const Hyperparameters& parameters, TrainerSpec* spec) {
+absl::StatusOr<LrSchedule> ReadSchedule(const Hyperparameters& parameters) {
   constexpr double kReferencePeak = 1e-3;
   constexpr int64_t kReferenceWarmupEpochs = 4;
+  LrSchedule schedule;
   ASSIGN_OR_RETURN(const double peak, parameters.Number("opt_base_learning_rate", kReferencePeak));
   ASSIGN_OR_RETURN(const double warmup_factor,
                    parameters.Number("opt_learning_rate_warmup_factor", 1));
-  ASSIGN_OR_RETURN(spec->schedule.warmup_epochs,
+  ASSIGN_OR_RETURN(schedule.warmup_epochs,
                    parameters.Integer("opt_learning_rate_warmup_epochs", kReferenceWarmupEpochs));
-  if (spec->schedule.warmup_epochs > 0 && warmup_factor <= 0) {
+  if (schedule.warmup_epochs > 0 && warmup_factor <= 0) {
     return InvalidField("opt_learning_rate_warmup_factor",
-                        absl::StrCat("want a number > 0 with ", spec->schedule.warmup_epochs,
+                        absl::StrCat("want a number > 0 with ", schedule.warmup_epochs,
                                      " warm-up epochs, found ", warmup_factor));
   }
   // The log's opt_base_learning_rate is the peak; warm-up starts at peak / factor.
-  spec->schedule.scale = warmup_factor > 0 ? warmup_factor : 1;
-  spec->schedule.base = peak / spec->schedule.scale;
-  ASSIGN_OR_RETURN(spec->schedule.decays, Decays(parameters));
-  ASSIGN_OR_RETURN(spec->schedule.fade, Fade(parameters));
-  JsonList boundaries;
-  for (const LrDecay& decay : spec->schedule.decays)
-    boundaries.emplace_back(decay.boundary_epoch);
-  spec->logged_decay_boundaries = JsonValue(boundaries);
-  if (!spec->schedule.decays.empty()) {
-    spec->logged_decay_factor =
-        std::max_element(spec->schedule.decays.begin(), spec->schedule.decays.end(),
-                         [](const LrDecay& a, const LrDecay& b) { return a.factor < b.factor; })
-            ->factor;
-  }
-  return Validate(spec->schedule);
+  schedule.scale = warmup_factor > 0 ? warmup_factor : 1;
+  schedule.base = peak / schedule.scale;
+  ASSIGN_OR_RETURN(schedule.decays, Decays(parameters));
+  ASSIGN_OR_RETURN(schedule.fade, Fade(parameters));
+  RETURN_IF_ERROR(Validate(schedule));
+  return schedule;
 }
 
 int64_t OrDefault(int64_t value, int64_t otherwise) {
   return value == 0 ? otherwise : value;
 }
 
-bool IsClosedMlperf(const v1::RunSpec& run) {
-  return run.division() == "closed" && absl::StartsWith(run.round(), "hpc-");
+absl::StatusOr<std::string> ReadOptimizer(const Hyperparameters& parameters) {
+  ASSIGN_OR_RETURN(std::string name, parameters.Text("opt_name", "SGD"));
+  if (absl::EqualsIgnoreCase(name, "sgd")) return name;
+  return InvalidField("opt_name", absl::StrCat("this trainer has sgd, not ", name));
 }
 
-absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
-  ASSIGN_OR_RETURN(spec->dropout, parameters.Number("dropout", 0.5));
-  ASSIGN_OR_RETURN(spec->weight_decay, parameters.Number("opt_weight_decay", 0));
-  ASSIGN_OR_RETURN(spec->optimizer_name, parameters.Text("opt_name", "SGD"));
-  if (!absl::EqualsIgnoreCase(spec->optimizer_name, "sgd"))
-    return InvalidField("opt_name",
-                        absl::StrCat("this trainer has sgd, not ", spec->optimizer_name));
-  const v1::ModelSpec& model = spec->run.model();
+absl::StatusOr<CosmoflowSpec> ReadModel(const Hyperparameters& parameters,
+                                        const TrainerSpec& spec) {
+  const v1::ModelSpec& given = spec.run.model();
   const CosmoflowSpec reference;
+  CosmoflowSpec model;
+  ASSIGN_OR_RETURN(model.dropout, parameters.Number("dropout", 0.5));
+  // Keras' l2: adds l2 * sum(w^2) to the loss.
+  ASSIGN_OR_RETURN(model.l2, parameters.Number("opt_weight_decay", 0));
   ASSIGN_OR_RETURN(
-      spec->model.cube_edge,
-      parameters.Integer("cube_edge", OrDefault(model.cube_edge(), reference.cube_edge)));
-  ASSIGN_OR_RETURN(spec->model.base_filters,
-                   parameters.Integer("base_filter_count", OrDefault(model.base_filter_count(),
+      model.cube_edge,
+      parameters.Integer("cube_edge", OrDefault(given.cube_edge(), reference.cube_edge)));
+  ASSIGN_OR_RETURN(model.base_filters,
+                   parameters.Integer("base_filter_count", OrDefault(given.base_filter_count(),
                                                                      reference.base_filters)));
-  spec->model.kernel = OrDefault(model.kernel_size(), reference.kernel);
-  if (IsClosedMlperf(spec->run) && spec->model.base_filters != reference.base_filters) {
+  model.kernel = OrDefault(given.kernel_size(), reference.kernel);
+  if (IsClosedMlperf(spec.run) && model.base_filters != reference.base_filters) {
     return InvalidField("base_filter_count",
                         absl::StrCat("the closed division has ", reference.base_filters, ", found ",
-                                     spec->model.base_filters));
+                                     model.base_filters));
   }
-  spec->model.batch = spec->local_batch_size;
-  spec->model.dropout = spec->dropout;
-  spec->model.l2 = spec->weight_decay;
-  spec->model.grid = spec->grid;
-  return Validate(spec->model);
+  model.batch = spec.local_batch_size;
+  model.grid = spec.grid;
+  RETURN_IF_ERROR(Validate(model));
+  return model;
+}
+
+absl::StatusOr<CosmoflowSettings> ReadSettings(const Hyperparameters& parameters,
+                                               const TrainerSpec& spec) {
+  CosmoflowSettings settings;
+  ASSIGN_OR_RETURN(settings.schedule, ReadSchedule(parameters));
+  ASSIGN_OR_RETURN(settings.optimizer_name, ReadOptimizer(parameters));
+  ASSIGN_OR_RETURN(settings.model, ReadModel(parameters, spec));
+  return settings;
 }
 
 class CosmoflowWorkload : public Workload {
  public:
-  explicit CosmoflowWorkload(const TrainerSpec& spec) : spec_(spec) {}
+  CosmoflowWorkload(const TrainerSpec& spec, CosmoflowSettings settings)
+      : spec_(spec), settings_(std::move(settings)) {}
 
-  void Describe(ModelSpec* model) const override { model->cosmoflow = spec_.model; }
+  void Describe(ModelSpec* model) const override { model->cosmoflow = settings_.model; }
   DataPlan data() const override {
-    return {.format = data::CosmoflowFormat(static_cast<int>(spec_.model.cube_edge),
+    return {.format = data::CosmoflowFormat(static_cast<int>(settings_.model.cube_edge),
                                             spec_.compression, Block())};
   }
   double LearningRate(int epoch, int64_t) const override {
-    return LearningRateAt(spec_.schedule, epoch);
+    return LearningRateAt(settings_.schedule, epoch);
   }
   bool IsReached(double quality) const override { return quality <= spec_.run.quality_target(); }
 
@@ -132,8 +148,10 @@ class CosmoflowWorkload : public Workload {
   }
   void LogStart(RunLog* log) const override { log->Samples(); }
   void LogSettings(RunLog* log) const override {
-    log->HyperparametersOfRun();
+    LogHyperparameters(log);
+    LogModel(log);
     log->ExtensionsOfRun();
+    LogFade(log);
   }
   void LogEpochStart(RunLog* log, const EpochResult& result) const override {
     log->EpochStart(result.epoch);
@@ -141,30 +159,75 @@ class CosmoflowWorkload : public Workload {
   void LogEpochEnd(RunLog* log, const EpochResult& result) const override {
     log->EvalStop(result.epoch);
     log->EpochStop(result.epoch);
-    log->EvalError(result.epoch, result.quality);
+    log->Event("eval_error", result.quality, log->EpochNumber(result.epoch));
   }
 
  private:
   // What this rank keeps of each cube.
   data::CubeBlock Block() const {
     const SpatialPlace place = PlaceOf(spec_.grid, spec_.rank % spec_.grid.size());
-    const Interval depth = CosmoflowBlock(spec_.model, place, 0);
-    const Interval height = CosmoflowBlock(spec_.model, place, 1);
+    const Interval depth = CosmoflowBlock(settings_.model, place, 0);
+    const Interval height = CosmoflowBlock(settings_.model, place, 1);
     return {depth.begin, depth.extent, height.begin, height.extent};
   }
 
+  void LogHyperparameters(RunLog* log) const {
+    const LrSchedule& schedule = settings_.schedule;
+    log->Event("opt_weight_decay", settings_.model.l2);
+    log->Event("dropout", settings_.model.dropout);
+    log->Event("opt_name", JsonValue(settings_.optimizer_name));
+    log->Event("opt_base_learning_rate", schedule.peak());
+    log->Event("opt_learning_rate_warmup_epochs", JsonValue(schedule.warmup_epochs));
+    log->Event("opt_learning_rate_warmup_factor", schedule.scale);
+    LogDecays(log);
+    // Not a hyperparameter: the result is the same but for rounding. Logged as the other scales
+    // are.
+    if (spec_.grid.IsSplit()) {
+      const JsonList parts = {JsonValue(spec_.grid.parts[0]), JsonValue(spec_.grid.parts[1])};
+      log->Event(rules::kSpatialGridKey, JsonValue(parts));
+    }
+    if (spec_.checkpoint_interval_steps > 0)
+      log->Event(kCheckpointKey, JsonValue(spec_.checkpoint_interval_steps));
+  }
+
+  // As the reference does: the boundaries, sorted, and the largest of the factors.
+  void LogDecays(RunLog* log) const {
+    JsonList boundaries;
+    double factor = 1;
+    for (const LrDecay& decay : settings_.schedule.decays) {
+      factor = boundaries.empty() ? decay.factor : std::max(factor, decay.factor);
+      boundaries.emplace_back(decay.boundary_epoch);
+    }
+    log->Event(kBoundariesKey, JsonValue(boundaries));
+    log->Event(kFactorKey, factor);
+  }
+
+  // MLPerf fixes the model, so its logs do not describe it; a facility's own round may vary it.
+  void LogModel(RunLog* log) const {
+    if (absl::StartsWith(spec_.run.round(), "hpc-")) return;
+    log->Event("cube_edge", JsonValue(settings_.model.cube_edge));
+    log->Event("kernel_size", JsonValue(settings_.model.kernel));
+    log->Event("base_filter_count", JsonValue(settings_.model.base_filters));
+  }
+
+  void LogFade(RunLog* log) const {
+    const LrFade& fade = settings_.schedule.fade;
+    if (fade.epochs == 0) return;
+    log->Event(kFadeEpochsKey, JsonValue(fade.epochs));
+    log->Event(kFadeEndKey, fade.end_factor);
+    log->Event(kFadePowerKey, fade.power);
+  }
+
   const TrainerSpec& spec_;
+  const CosmoflowSettings settings_;
 };
 
 }  // namespace
 
-absl::Status FillCosmoflow(const Hyperparameters& parameters, TrainerSpec* spec) {
-  RETURN_IF_ERROR(FillSchedule(parameters, spec));
-  return FillModel(parameters, spec);
-}
-
-std::unique_ptr<Workload> MakeCosmoflowWorkload(const TrainerSpec& spec) {
-  return std::make_unique<CosmoflowWorkload>(spec);
+absl::StatusOr<std::unique_ptr<const Workload>> MakeCosmoflowWorkload(
+    const Hyperparameters& parameters, const TrainerSpec& spec) {
+  ASSIGN_OR_RETURN(CosmoflowSettings settings, ReadSettings(parameters, spec));
+  return std::make_unique<const CosmoflowWorkload>(spec, std::move(settings));
 }
 
 }  // namespace assay

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "worker/trainer/hyperparameters.h"
 #include "worker/trainer/spec.h"
@@ -13,9 +13,11 @@
 
 namespace assay {
 
-// See WorkloadEntry.
-absl::Status FillCosmoflow(const Hyperparameters& parameters, TrainerSpec* spec);
-std::unique_ptr<Workload> MakeCosmoflowWorkload(const TrainerSpec& spec);
+// Reads its settings from `parameters`; those that are not given take the reference's defaults.
+// `spec`, in which ranks and batch are known, must outlive the result. INVALID_ARGUMENT names the
+// field, what it holds and what is allowed.
+absl::StatusOr<std::unique_ptr<const Workload>> MakeCosmoflowWorkload(
+    const Hyperparameters& parameters, const TrainerSpec& spec);
 
 }  // namespace assay
 

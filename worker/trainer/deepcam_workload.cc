@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -11,13 +12,23 @@
 #include "common/dataset/climate_file.h"
 #include "common/file.h"
 #include "common/status.h"
+#include "worker/engine/optimizer.h"
+#include "worker/engine/step_schedule.h"
 
 namespace assay {
 namespace {
 
 using Kind = OptimizerOptions::Kind;
 
-absl::Status FillOptimizer(const Hyperparameters& parameters, OptimizerOptions* optimizer) {
+struct DeepcamSettings {
+  DeepcamSpec model;
+  OptimizerOptions optimizer;
+  StepSchedule schedule;
+  int batchnorm_group = 1;  // consecutive ranks that normalise together
+  int accumulation = 1;     // batches for each optimizer step
+};
+
+absl::Status ReadAdam(const Hyperparameters& parameters, OptimizerOptions* optimizer) {
   ASSIGN_OR_RETURN(const std::string name, parameters.Text("opt_name", "LAMB"));
   const absl::StatusOr<Kind> kind = ParseOptimizer(name);
   if (!kind.ok() || *kind == Kind::kSgd)
@@ -36,7 +47,7 @@ absl::Status FillOptimizer(const Hyperparameters& parameters, OptimizerOptions* 
   return absl::OkStatus();
 }
 
-absl::Status FillSchedule(const Hyperparameters& parameters, StepSchedule* schedule) {
+absl::Status ReadStepSchedule(const Hyperparameters& parameters, StepSchedule* schedule) {
   ASSIGN_OR_RETURN(const std::string type, parameters.Text("scheduler_type", "multistep"));
   const absl::StatusOr<StepSchedule::Kind> kind = ParseStepSchedule(type);
   if (!kind.ok()) return InvalidField("scheduler_type", kind.status().message());
@@ -55,10 +66,10 @@ absl::Status FillSchedule(const Hyperparameters& parameters, StepSchedule* sched
   return Validate(*schedule);
 }
 
-absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
-  DeepcamSpec& model = spec->deepcam.model;
+absl::StatusOr<DeepcamSpec> ReadModel(const Hyperparameters& parameters, const TrainerSpec& spec) {
   const DeepcamSpec reference;
-  const int64_t filters = spec->run.model().base_filter_count();
+  DeepcamSpec model;
+  const int64_t filters = spec.run.model().base_filter_count();
   ASSIGN_OR_RETURN(model.height, parameters.Integer("map_height", reference.height));
   ASSIGN_OR_RETURN(model.width, parameters.Integer("map_width", reference.width));
   ASSIGN_OR_RETURN(
@@ -66,8 +77,8 @@ absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
       parameters.Integer("base_filter_count", filters == 0 ? reference.base_filters : filters));
   ASSIGN_OR_RETURN(model.middle_blocks,
                    parameters.Integer("middle_block_count", reference.middle_blocks));
-  model.batch = spec->local_batch_size;
-  if (IsClosedMlperf(spec->run) &&
+  model.batch = spec.local_batch_size;
+  if (IsClosedMlperf(spec.run) &&
       (model.height != reference.height || model.width != reference.width ||
        model.base_filters != reference.base_filters ||
        model.middle_blocks != reference.middle_blocks)) {
@@ -76,24 +87,38 @@ absl::Status FillModel(const Hyperparameters& parameters, TrainerSpec* spec) {
         absl::StrCat("the closed division has ", reference.height, ", ", reference.width, ", ",
                      reference.base_filters, ", ", reference.middle_blocks));
   }
-  return Validate(model);
+  RETURN_IF_ERROR(Validate(model));
+  return model;
 }
 
-absl::Status FillGroups(const Hyperparameters& parameters, TrainerSpec* spec) {
+absl::Status ReadGroups(const Hyperparameters& parameters, const TrainerSpec& spec,
+                        DeepcamSettings* settings) {
   constexpr int64_t kMaxAccumulation = 1 << 16;
   ASSIGN_OR_RETURN(const int64_t group, parameters.Integer("batchnorm_group_size", 1));
-  if (group < 1 || spec->world_size % group != 0)
+  if (group < 1 || spec.world_size % group != 0)
     return InvalidField(
         "batchnorm_group_size",
-        absl::StrCat("want a divisor of the ", spec->world_size, " ranks, found ", group));
+        absl::StrCat("want a divisor of the ", spec.world_size, " ranks, found ", group));
   ASSIGN_OR_RETURN(const int64_t accumulation,
                    parameters.Integer("gradient_accumulation_frequency", 1));
   if (accumulation < 1 || accumulation > kMaxAccumulation)
     return InvalidField("gradient_accumulation_frequency",
                         absl::StrCat("want 1..", kMaxAccumulation, ", found ", accumulation));
-  spec->deepcam.batchnorm_group = static_cast<int>(group);
-  spec->deepcam.accumulation = static_cast<int>(accumulation);
+  settings->batchnorm_group = static_cast<int>(group);
+  settings->accumulation = static_cast<int>(accumulation);
   return absl::OkStatus();
+}
+
+absl::StatusOr<DeepcamSettings> ReadSettings(const Hyperparameters& parameters,
+                                             const TrainerSpec& spec) {
+  if (spec.extensions.augmentation != data::Augmentation::kNone)
+    return InvalidField(kAugmentationKey, "deepcam's maps are not turned; leave it out");
+  DeepcamSettings settings;
+  RETURN_IF_ERROR(ReadAdam(parameters, &settings.optimizer));
+  RETURN_IF_ERROR(ReadStepSchedule(parameters, &settings.schedule));
+  RETURN_IF_ERROR(ReadGroups(parameters, spec, &settings));
+  ASSIGN_OR_RETURN(settings.model, ReadModel(parameters, spec));
+  return settings;
 }
 
 template <typename Number>
@@ -106,17 +131,18 @@ JsonValue ListOf(const std::vector<Number>& numbers) {
 
 class DeepcamWorkload : public Workload {
  public:
-  explicit DeepcamWorkload(const TrainerSpec& spec) : spec_(spec) {}
+  DeepcamWorkload(const TrainerSpec& spec, DeepcamSettings settings)
+      : spec_(spec), settings_(std::move(settings)) {}
 
   void Describe(ModelSpec* model) const override {
-    model->deepcam = settings().model;
-    model->options.optimizer = settings().optimizer;
-    model->options.accumulation = settings().accumulation;
+    model->deepcam = settings_.model;
+    model->options.optimizer = settings_.optimizer;
+    model->options.accumulation = settings_.accumulation;
   }
 
   DataPlan data() const override {
-    const dataset::ClimateExtents extents = {static_cast<int>(settings().model.height),
-                                             static_cast<int>(settings().model.width)};
+    const dataset::ClimateExtents extents = {static_cast<int>(settings_.model.height),
+                                             static_cast<int>(settings_.model.width)};
     const std::string statistics(dataset::kClimateStatisticsName);
     return {.format = data::DeepcamFormat(extents, JoinPath(spec_.data_directory, statistics)),
             .suffix = std::string(dataset::kClimateSuffix),
@@ -126,19 +152,19 @@ class DeepcamWorkload : public Workload {
   }
 
   double LearningRate(int, int64_t optimizer_step) const override {
-    return LearningRateAtStep(settings().schedule, optimizer_step);
+    return LearningRateAtStep(settings_.schedule, optimizer_step);
   }
   bool IsReached(double quality) const override { return quality >= spec_.run.quality_target(); }
   bool judges_training() const override { return true; }
-  int normalisation_group() const override { return settings().batchnorm_group; }
+  int normalisation_group() const override { return settings_.batchnorm_group; }
 
   void LogInit(RunLog* log) const override {
     log->Submission();
     log->InitStart();
     log->Scale();
     log->Event("global_batch_size", JsonValue(spec_.global_batch_size));
-    log->Event("batchnorm_group_size", settings().batchnorm_group);
-    log->Event("gradient_accumulation_frequency", settings().accumulation);
+    log->Event("batchnorm_group_size", settings_.batchnorm_group);
+    log->Event("gradient_accumulation_frequency", settings_.accumulation);
     log->Event("checkpoint");
     LogOptimizer(log);
     LogSchedule(log);
@@ -170,8 +196,6 @@ class DeepcamWorkload : public Workload {
   }
 
  private:
-  const DeepcamSettings& settings() const { return spec_.deepcam; }
-
   static JsonObject StepNumber(const EpochResult& result) {
     JsonObject where;
     where.emplace_back("step_num", result.step);
@@ -186,10 +210,10 @@ class DeepcamWorkload : public Workload {
 
   // The keys of the optimizer's parameter group, in its order.
   void LogOptimizer(RunLog* log) const {
-    const OptimizerOptions& optimizer = settings().optimizer;
+    const OptimizerOptions& optimizer = settings_.optimizer;
     const bool is_lamb = optimizer.kind == Kind::kLamb;
     log->Event("opt_name", JsonValue(OptimizerName(optimizer.kind)));
-    log->Event("opt_lr", settings().schedule.base);
+    log->Event("opt_lr", settings_.schedule.base);
     if (is_lamb) log->Event("opt_bias_correction", JsonValue(true));
     log->Event("opt_betas", ListOf<double>({optimizer.beta1, optimizer.beta2}));
     log->Event("opt_eps", optimizer.epsilon);
@@ -200,7 +224,7 @@ class DeepcamWorkload : public Workload {
   }
 
   void LogSchedule(RunLog* log) const {
-    const StepSchedule& schedule = settings().schedule;
+    const StepSchedule& schedule = settings_.schedule;
     log->Event("scheduler_type", JsonValue(StepScheduleName(schedule.kind)));
     if (schedule.kind == StepSchedule::Kind::kMultistep) {
       log->Event("scheduler_milestones", ListOf(schedule.milestones));
@@ -218,28 +242,22 @@ class DeepcamWorkload : public Workload {
   // MLPerf fixes the model, so its logs do not describe it; a facility's own round may vary it.
   void LogModel(RunLog* log) const {
     if (absl::StartsWith(spec_.run.round(), "hpc-")) return;
-    log->Event("map_height", JsonValue(settings().model.height));
-    log->Event("map_width", JsonValue(settings().model.width));
-    log->Event("base_filter_count", JsonValue(settings().model.base_filters));
-    log->Event("middle_block_count", JsonValue(settings().model.middle_blocks));
+    log->Event("map_height", JsonValue(settings_.model.height));
+    log->Event("map_width", JsonValue(settings_.model.width));
+    log->Event("base_filter_count", JsonValue(settings_.model.base_filters));
+    log->Event("middle_block_count", JsonValue(settings_.model.middle_blocks));
   }
 
   const TrainerSpec& spec_;
+  const DeepcamSettings settings_;
 };
 
 }  // namespace
 
-absl::Status FillDeepcam(const Hyperparameters& parameters, TrainerSpec* spec) {
-  if (spec->extensions.augmentation != data::Augmentation::kNone)
-    return InvalidField(kAugmentationKey, "deepcam's maps are not turned; leave it out");
-  RETURN_IF_ERROR(FillOptimizer(parameters, &spec->deepcam.optimizer));
-  RETURN_IF_ERROR(FillSchedule(parameters, &spec->deepcam.schedule));
-  RETURN_IF_ERROR(FillGroups(parameters, spec));
-  return FillModel(parameters, spec);
-}
-
-std::unique_ptr<Workload> MakeDeepcamWorkload(const TrainerSpec& spec) {
-  return std::make_unique<DeepcamWorkload>(spec);
+absl::StatusOr<std::unique_ptr<const Workload>> MakeDeepcamWorkload(
+    const Hyperparameters& parameters, const TrainerSpec& spec) {
+  ASSIGN_OR_RETURN(DeepcamSettings settings, ReadSettings(parameters, spec));
+  return std::make_unique<const DeepcamWorkload>(spec, std::move(settings));
 }
 
 }  // namespace assay

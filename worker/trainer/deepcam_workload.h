@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "worker/trainer/hyperparameters.h"
 #include "worker/trainer/spec.h"
@@ -14,9 +14,11 @@
 
 namespace assay {
 
-// See WorkloadEntry.
-absl::Status FillDeepcam(const Hyperparameters& parameters, TrainerSpec* spec);
-std::unique_ptr<Workload> MakeDeepcamWorkload(const TrainerSpec& spec);
+// Reads its settings from `parameters`; those that are not given take the reference's defaults.
+// `spec`, in which ranks and batch are known, must outlive the result. INVALID_ARGUMENT names the
+// field, what it holds and what is allowed.
+absl::StatusOr<std::unique_ptr<const Workload>> MakeDeepcamWorkload(
+    const Hyperparameters& parameters, const TrainerSpec& spec);
 
 }  // namespace assay
 

@@ -21,10 +21,6 @@ inline constexpr char kEvalBatchKey[] = "local_eval_batch_size";
 inline constexpr char kAugmentationKey[] = "data_augmentation";
 inline constexpr char kGradientSkipLayerKey[] = "gradient_skip_layer";
 inline constexpr char kGradientSkipEpochsKey[] = "gradient_skip_after_epochs";
-// Of CosmoFlow's schedule (LrFade).
-inline constexpr char kFadeEpochsKey[] = "opt_learning_rate_decay_epochs";
-inline constexpr char kFadeEndKey[] = "opt_learning_rate_decay_end_factor";
-inline constexpr char kFadePowerKey[] = "opt_learning_rate_decay_poly_power";
 
 // The layers up to `layer` are trained for so many epochs and then frozen (Model::FreezeThrough).
 struct GradientSkip {

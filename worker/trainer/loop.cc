@@ -31,10 +31,10 @@ constexpr absl::Duration kCollectiveTimeout = absl::Minutes(5);
 
 constexpr int kStagingThreads = 4;
 
-std::unique_ptr<Workload> WorkloadOf(const TrainerSpec& spec) {
-  const absl::StatusOr<const WorkloadEntry*> entry = FindWorkload(spec.run.benchmark());
-  CHECK_OK(entry.status());  // a spec that was made has a workload
-  return (*entry)->make(spec);
+std::unique_ptr<const Workload> WorkloadOf(const TrainerSpec& spec) {
+  absl::StatusOr<std::unique_ptr<const Workload>> workload = MakeWorkload(spec);
+  CHECK_OK(workload.status());  // a spec that was made has a workload
+  return *std::move(workload);
 }
 
 }  // namespace

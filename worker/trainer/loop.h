@@ -68,7 +68,7 @@ class TrainingLoop {
   MonoTime Deadline() const;
 
   const TrainerSpec& spec_;
-  const std::unique_ptr<Workload> workload_;
+  const std::unique_ptr<const Workload> workload_;
   const Clock* const clock_;
   const std::atomic<bool>* const stop_;
   std::unique_ptr<RunLog> log_;

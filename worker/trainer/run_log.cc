@@ -100,29 +100,6 @@ void RunLog::StagingStop() {
   writer_.End("staging_stop");
 }
 
-void RunLog::HyperparametersOfRun() {
-  writer_.Event("opt_weight_decay", spec_.weight_decay);
-  writer_.Event("dropout", spec_.dropout);
-  writer_.Event("opt_name", JsonValue(spec_.optimizer_name));
-  writer_.Event("opt_base_learning_rate", spec_.schedule.peak());
-  writer_.Event("opt_learning_rate_warmup_epochs", JsonValue(spec_.schedule.warmup_epochs));
-  writer_.Event("opt_learning_rate_warmup_factor", spec_.schedule.scale);
-  writer_.Event("opt_learning_rate_decay_boundary_epochs", spec_.logged_decay_boundaries);
-  writer_.Event("opt_learning_rate_decay_factor", spec_.logged_decay_factor);
-  // Not a hyperparameter: the result is the same but for rounding. Logged as the other scales are.
-  if (spec_.grid.IsSplit()) {
-    const JsonList parts = {JsonValue(spec_.grid.parts[0]), JsonValue(spec_.grid.parts[1])};
-    writer_.Event("spatial_grid", JsonValue(parts));
-  }
-  if (spec_.checkpoint_interval_steps > 0)
-    writer_.Event("checkpoint_interval_steps", JsonValue(spec_.checkpoint_interval_steps));
-  // MLPerf fixes the model, so its logs do not describe it; a facility's own round may vary it.
-  if (absl::StartsWith(spec_.run.round(), "hpc-")) return;
-  writer_.Event("cube_edge", JsonValue(spec_.model.cube_edge));
-  writer_.Event("kernel_size", JsonValue(spec_.model.kernel));
-  writer_.Event("base_filter_count", JsonValue(spec_.model.base_filters));
-}
-
 void RunLog::ExtensionsOfRun() {
   const Extensions& extensions = spec_.extensions;
   if (extensions.eval_batch > 0)
@@ -137,11 +114,6 @@ void RunLog::ExtensionsOfRun() {
     writer_.Event(kGradientSkipLayerKey, JsonValue(extensions.gradient_skip.layer));
     writer_.Event(kGradientSkipEpochsKey, JsonValue(extensions.gradient_skip.after_epochs));
   }
-  const LrFade& fade = spec_.schedule.fade;
-  if (fade.epochs == 0) return;
-  writer_.Event(kFadeEpochsKey, JsonValue(fade.epochs));
-  writer_.Event(kFadeEndKey, fade.end_factor);
-  writer_.Event(kFadePowerKey, fade.power);
 }
 
 void RunLog::EpochStart(int epoch, JsonObject more) {
@@ -158,10 +130,6 @@ void RunLog::EvalStop(int epoch) {
 
 void RunLog::EpochStop(int epoch, JsonObject more) {
   writer_.End("epoch_stop", {}, EpochNumber(epoch, std::move(more)));
-}
-
-void RunLog::EvalError(int epoch, double mean_absolute_error) {
-  writer_.Event("eval_error", mean_absolute_error, EpochNumber(epoch));
 }
 
 void RunLog::Resumed(int epoch, int64_t step) {

@@ -37,15 +37,13 @@ class RunLog {
   void Samples();
   void StagingStart();
   void StagingStop();
-  void HyperparametersOfRun();
-  // Those that are on.
+  // Those that every benchmark has and that are on.
   void ExtensionsOfRun();
   // `epoch` is 0-based here; the log's numbering is the round's.
   void EpochStart(int epoch, JsonObject more = {});
   void EvalStart(int epoch);
   void EvalStop(int epoch);
   void EpochStop(int epoch, JsonObject more = {});
-  void EvalError(int epoch, double mean_absolute_error);
   // While muted, lines are dropped: a resumed process repeats no header.
   void Mute(bool is_muted) { is_muted_ = is_muted; }
   // This process goes on from a checkpoint. What the killed one wrote after it stays above, and is

@@ -89,7 +89,6 @@ absl::Status FillGradientBuckets(const Hyperparameters& parameters, TrainerSpec*
 }
 
 absl::Status CheckDataset(const v1::RunSpec& run) {
-  RETURN_IF_ERROR(FindWorkload(run.benchmark()).status());
   if (run.dataset().path().empty()) return InvalidField("dataset.path", "missing");
   if (run.dataset().train_sample_count() <= 0 || run.dataset().eval_sample_count() <= 0)
     return InvalidField("dataset", "train_sample_count and eval_sample_count must be positive");
@@ -131,11 +130,9 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   RETURN_IF_ERROR(FillRanks(run, &spec));
   ASSIGN_OR_RETURN(const Hyperparameters parameters, Hyperparameters::Parse(run));
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
-  ASSIGN_OR_RETURN(const WorkloadEntry* const workload, FindWorkload(run.benchmark()));
   RETURN_IF_ERROR(FillCheckpoints(parameters, &spec));
   RETURN_IF_ERROR(FillGradientBuckets(parameters, &spec));
   ASSIGN_OR_RETURN(spec.extensions, ReadExtensions(parameters, run));
-  RETURN_IF_ERROR(workload->fill(parameters, &spec));
   const std::string& compression = run.dataset().compression();
   ASSIGN_OR_RETURN(spec.compression,
                    dataset::ParseCompression(compression.empty() ? "none" : compression));
@@ -145,6 +142,7 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
     spec.run.set_epoch_count_max(kReferenceEpochs);
   }
   if (absl::StrContains(run.round(), "0.7")) spec.first_epoch_number = 0;
+  RETURN_IF_ERROR(MakeWorkload(spec).status());
   return spec;
 }
 

@@ -12,14 +12,8 @@
 #include "assay/v1/run_spec.pb.h"
 
 #include "common/dataset/tfrecord.h"
-#include "common/json_value.h"
 #include "worker/engine/gradient_buckets.h"
-#include "worker/engine/lr_schedule.h"
-#include "worker/engine/optimizer.h"
 #include "worker/engine/spatial.h"
-#include "worker/engine/step_schedule.h"
-#include "worker/models/cosmoflow.h"
-#include "worker/models/deepcam.h"
 #include "worker/trainer/extensions.h"
 
 namespace assay {
@@ -27,16 +21,8 @@ namespace assay {
 // Hyperparameter: steps from one checkpoint to the next.
 inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
 
-// What DeepCAM asks for beyond what every benchmark has.
-struct DeepcamSettings {
-  DeepcamSpec model;
-  OptimizerOptions optimizer;
-  StepSchedule schedule;
-  int batchnorm_group = 1;  // consecutive ranks that normalise together
-  int accumulation = 1;     // batches for each optimizer step
-};
-
-// Immutable once made.
+// What every benchmark has; the settings of one are its workload's (workload.h). Immutable once
+// made.
 struct TrainerSpec {
   v1::RunSpec run;
 
@@ -53,13 +39,6 @@ struct TrainerSpec {
   // Ranks of one group that share a node.
   int group_ranks_per_node() const;
 
-  // Of CosmoFlow:
-  LrSchedule schedule;
-  JsonValue logged_decay_boundaries;  // as logged: a sorted list
-  double logged_decay_factor = 1;     // as logged: the largest of the factors
-  double dropout = 0;
-  double weight_decay = 0;  // Keras' l2: adds weight_decay * sum(w^2) to the loss
-  std::string optimizer_name = "SGD";
   int64_t checkpoint_interval_steps = 0;  // 0: none are written
   bool is_resumed = false;                // go on from the last checkpoint if there is one
   // Of GPUs that average gradients among themselves; 0: all at once. None: the engine's default.
@@ -67,10 +46,6 @@ struct TrainerSpec {
   int64_t gradient_bucket_bytes() const {
     return gradient_bucket_mib.value_or(kGradientBucketMib) << 20;
   }
-
-  CosmoflowSpec model;
-
-  DeepcamSettings deepcam;  // if the benchmark is that
 
   Extensions extensions;
   // Samples that a group evaluates at once.
@@ -86,9 +61,8 @@ struct TrainerSpec {
 };
 
 // Hyperparameters are read under their mlperf-log keys; those that are not given take the
-// reference's defaults (mlcommons/hpc, cosmoflow/configs/cosmo.yaml, deepcam/train.py). A single
-// opt_learning_rate_decay_factor f at n boundaries means f, f^2, ..., f^n of the peak.
-// INVALID_ARGUMENT names the field, what it holds and what is allowed.
+// reference's defaults. INVALID_ARGUMENT names the field, what it holds and what is allowed; also
+// where it is one that only the benchmark's workload reads.
 absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run);
 
 // Makes `spec` one of a process that goes on where a killed one left off. FAILED_PRECONDITION where

@@ -4,27 +4,35 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/status.h"
 #include "worker/trainer/cosmoflow_workload.h"
 #include "worker/trainer/deepcam_workload.h"
 
 namespace assay {
 namespace {
 
-constexpr WorkloadEntry kWorkloads[] = {
-    {"cosmoflow", FillCosmoflow, MakeCosmoflowWorkload},
-    {"deepcam", FillDeepcam, MakeDeepcamWorkload},
+struct Benchmark {
+  absl::string_view name;
+  absl::StatusOr<std::unique_ptr<const Workload>> (*make)(const Hyperparameters& parameters,
+                                                          const TrainerSpec& spec);
+};
+
+constexpr Benchmark kBenchmarks[] = {
+    {"cosmoflow", MakeCosmoflowWorkload},
+    {"deepcam", MakeDeepcamWorkload},
 };
 
 }  // namespace
 
-absl::StatusOr<const WorkloadEntry*> FindWorkload(absl::string_view benchmark) {
-  for (const WorkloadEntry& entry : kWorkloads)
-    if (entry.benchmark == benchmark) return &entry;
+absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const TrainerSpec& spec) {
+  ASSIGN_OR_RETURN(const Hyperparameters parameters, Hyperparameters::Parse(spec.run));
+  for (const Benchmark& benchmark : kBenchmarks)
+    if (benchmark.name == spec.run.benchmark()) return benchmark.make(parameters, spec);
   const std::string names = absl::StrJoin(
-      kWorkloads, ", ",
-      [](std::string* out, const WorkloadEntry& entry) { absl::StrAppend(out, entry.benchmark); });
-  return InvalidField("benchmark",
-                      absl::StrCat("want one of ", names, ", found \"", benchmark, "\""));
+      kBenchmarks, ", ",
+      [](std::string* out, const Benchmark& known) { absl::StrAppend(out, known.name); });
+  return InvalidField(
+      "benchmark", absl::StrCat("want one of ", names, ", found \"", spec.run.benchmark(), "\""));
 }
 
 bool IsClosedMlperf(const v1::RunSpec& run) {

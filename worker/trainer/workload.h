@@ -1,9 +1,9 @@
-// What one benchmark does differently from another, between the run spec and the engine: which
-// model, which data, which learning rates, what counts as reached, and which keys its reference
-// logs when.
+// What one benchmark does differently from another, between the run spec and the engine: its
+// settings, which model, which data, which learning rates, what counts as reached, and which keys
+// its reference logs when.
 //
-// A benchmark is one class here, one row in the table of workload.cc, and one model in
-// worker/models/registry.cc.
+// A benchmark is one class, in the one file that reads, checks and logs its settings; one row in
+// the table of workload.cc; and one model in worker/models/registry.cc.
 
 #ifndef WORKER_TRAINER_WORKLOAD_H_
 #define WORKER_TRAINER_WORKLOAD_H_
@@ -77,16 +77,10 @@ class Workload {
   virtual void LogEpochEnd(RunLog* log, const EpochResult& result) const = 0;
 };
 
-struct WorkloadEntry {
-  absl::string_view benchmark;
-  // Reads the benchmark's hyperparameters into the spec, in which ranks and batch are known.
-  // INVALID_ARGUMENT names the field, what it holds and what is allowed.
-  absl::Status (*fill)(const Hyperparameters& parameters, TrainerSpec* spec);
-  std::unique_ptr<Workload> (*make)(const TrainerSpec& spec);
-};
-
-// INVALID_ARGUMENT: this trainer has no such benchmark; lists those there are.
-absl::StatusOr<const WorkloadEntry*> FindWorkload(absl::string_view benchmark);
+// The workload of the spec's benchmark, which reads and checks its own settings here.
+// INVALID_ARGUMENT names the field, what it holds and what is allowed; or that this trainer has no
+// such benchmark, and those it has.
+absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const TrainerSpec& spec);
 
 // Whether the run is of MLPerf's closed division, which fixes the model.
 bool IsClosedMlperf(const v1::RunSpec& run);

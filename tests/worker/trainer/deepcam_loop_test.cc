@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "tests/worker/trainer/run_specs.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/loop.h"
+#include "worker/trainer/workload.h"
 
 namespace assay {
 namespace {
@@ -236,11 +238,14 @@ TEST(DeepcamSpecTest, ReadsTheReferencesHyperparameters) {
   const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
 
   ASSERT_THAT(spec, IsOk());
-  EXPECT_EQ(spec->deepcam.optimizer.kind, OptimizerOptions::Kind::kAdamW);
-  EXPECT_EQ(spec->deepcam.optimizer.beta2, 0.99);
-  EXPECT_EQ(spec->deepcam.schedule.period, 90);
-  EXPECT_EQ(spec->deepcam.accumulation, 3);
-  EXPECT_EQ(spec->deepcam.model.width, 48);
+  const std::unique_ptr<const Workload> workload = *MakeWorkload(*spec);
+  ModelSpec model;
+  workload->Describe(&model);
+  EXPECT_EQ(model.options.optimizer.kind, OptimizerOptions::Kind::kAdamW);
+  EXPECT_EQ(model.options.optimizer.beta2, 0.99);
+  EXPECT_EQ(model.options.accumulation, 3);
+  EXPECT_EQ(model.deepcam.width, 48);
+  EXPECT_NEAR(workload->LearningRate(0, 2 + 90), 0, 1e-12) << "after warm-up and the whole cosine";
 }
 
 TEST(DeepcamSpecTest, RefusesBadValuesNamingTheField) {

@@ -1,5 +1,6 @@
 #include "worker/trainer/run_log.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/trainer/run_specs.h"
+#include "worker/trainer/workload.h"
 
 namespace assay {
 namespace {
@@ -55,20 +57,22 @@ class RunLogTest : public ::testing::Test {
   FakeClock clock_;
 };
 
-void WriteWholeRun(RunLog* log) {
-  log->InitStart();
-  log->Identity();
+// What the loop writes in one epoch, by the workload of the spec.
+void WriteWholeRun(const TrainerSpec& spec, RunLog* log) {
+  const absl::StatusOr<std::unique_ptr<const Workload>> workload = MakeWorkload(spec);
+  ASSERT_THAT(workload, IsOk());
+  const EpochResult epoch = {.quality = 0.25};
+  (*workload)->LogInit(log);
   log->InitStop();
   log->RunStart();
-  log->Samples();
+  (*workload)->LogStart(log);
   log->StagingStart();
   log->StagingStop();
-  log->HyperparametersOfRun();
-  log->EpochStart(0);
+  (*workload)->LogSettings(log);
+  (*workload)->LogEpochStart(log, epoch);
+  (*workload)->LogTrained(log, epoch);
   log->EvalStart(0);
-  log->EvalStop(0);
-  log->EpochStop(0);
-  log->EvalError(0, 0.25);
+  (*workload)->LogEpochEnd(log, epoch);
   log->RunStop("success");
 }
 
@@ -79,7 +83,7 @@ TEST_F(RunLogTest, FollowsTheReferenceOrder) {
   auto log = RunLog::Open(*spec, &clock_);
   ASSERT_THAT(log, IsOk());
 
-  WriteWholeRun(log->get());
+  WriteWholeRun(*spec, log->get());
 
   EXPECT_THAT((*log)->status(), IsOk());
   EXPECT_THAT(
@@ -107,7 +111,7 @@ TEST_F(RunLogTest, CountsAcceleratorsWhateverTheGpuBackendsPrecision) {
     auto log = RunLog::Open(*spec, &clock_);
     ASSERT_THAT(log, IsOk());
 
-    WriteWholeRun(log->get());
+    WriteWholeRun(*spec, log->get());
 
     EXPECT_THAT(ReadFile(dir_.Path(backend)).value_or(""),
                 ::testing::HasSubstr("\"key\": \"accelerators_per_node\", \"value\": 1,"));
@@ -126,7 +130,7 @@ TEST_F(RunLogTest, EpochsAreNumberedFromOneAndStampedByTheMonotonicClock) {
 
   clock_.Advance(absl::Microseconds(1999));
   clock_.StepWall(absl::Hours(1));
-  (*log)->EvalError(0, 0.5);
+  (*log)->Event("eval_error", 0.5, (*log)->EpochNumber(0));
 
   const std::string text = ReadFile(dir_.Path("result_1.txt")).value_or("");
   const size_t metadata = text.find("\"metadata\"");
@@ -137,6 +141,24 @@ TEST_F(RunLogTest, EpochsAreNumberedFromOneAndStampedByTheMonotonicClock) {
   EXPECT_EQ((*log)->ClockDrift(), absl::Hours(1));
 }
 
+// The decays as the reference logs them: boundaries in order, and the largest of the factors.
+TEST_F(RunLogTest, DecaysAreLoggedAsTheReferenceDoes) {
+  v1::RunSpec run = SmallRun();
+  run.set_log_path(dir_.Path("result_1.txt"));
+  testing::SetHyperparameter(&run, "opt_learning_rate_decay_boundary_epochs", "[64, 32]");
+  testing::SetHyperparameter(&run, "opt_learning_rate_decay_factor", "[0.125, 0.25]");
+  const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
+  ASSERT_THAT(spec, IsOk());
+  auto log = RunLog::Open(*spec, &clock_);
+  ASSERT_THAT(log, IsOk());
+
+  WriteWholeRun(*spec, log->get());
+
+  EXPECT_THAT(Records(),
+              ::testing::IsSupersetOf({"opt_learning_rate_decay_boundary_epochs=[32, 64]",
+                                       "opt_learning_rate_decay_factor=0.25"}));
+}
+
 // A facility's round may vary the model, so its logs say which it was.
 TEST_F(RunLogTest, AFacilityRoundLogsTheModel) {
   absl::StatusOr<TrainerSpec> spec = Spec();
@@ -145,7 +167,7 @@ TEST_F(RunLogTest, AFacilityRoundLogsTheModel) {
   auto log = RunLog::Open(*spec, &clock_);
   ASSERT_THAT(log, IsOk());
 
-  (*log)->HyperparametersOfRun();
+  WriteWholeRun(*spec, log->get());
 
   EXPECT_THAT(Records(),
               ::testing::IsSupersetOf({"cube_edge=32", "kernel_size=3", "base_filter_count=2"}));
@@ -157,7 +179,7 @@ TEST_F(RunLogTest, OtherRanksWriteNothing) {
   auto log = RunLog::Open(*spec, &clock_);
   ASSERT_THAT(log, IsOk());
 
-  WriteWholeRun(log->get());
+  WriteWholeRun(*spec, log->get());
 
   EXPECT_THAT((*log)->status(), IsOk());
   EXPECT_FALSE(FileExists(dir_.Path("result_1.txt")));
