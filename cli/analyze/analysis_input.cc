@@ -11,6 +11,7 @@
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/package/results_tree.h"
+#include "common/rules/registry.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -48,10 +49,10 @@ absl::StatusOr<RuleSetRef> RulesOf(Context* context, const Arguments& arguments,
   if (arguments.Has("round")) return LoadRuleSet(context->env(), arguments.Get("round"));
   absl::StatusOr<RuleSetRef> rules = LoadRuleSet(context->env(), round);
   if (!absl::IsNotFound(rules.status())) return rules;
-  constexpr char kNewest[] = "hpc-3.0.0";
+  const std::string& newest = rules::BuiltInRuleSets().back()->name();
   context->Note(absl::StrCat("round ", round, " is not known here: quality targets are those of ",
-                             kNewest, "; name its .toml file with --round"));
-  return LoadRuleSet(context->env(), kNewest);
+                             newest, "; name its .toml file with --round"));
+  return LoadRuleSet(context->env(), newest);
 }
 
 absl::StatusOr<AnalysisInput> ReadFromCoordinator(Context* context, const Arguments& arguments) {

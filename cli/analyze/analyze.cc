@@ -154,8 +154,10 @@ struct Yardstick {
 std::optional<analysis::SampleFlops> FlopsOf(const AnalysisInput& input,
                                              const std::string& benchmark) {
   if (!input.is_round_known) return std::nullopt;
-  if (input.rules->data().is_mlperf)
-    return analysis::ReferenceFlops(input.rules->name(), benchmark);
+  if (input.rules->data().is_mlperf) {
+    const rules::Benchmark* known = input.rules->FindBenchmark(benchmark);
+    return known == nullptr ? std::nullopt : analysis::ReferenceFlops(*known);
+  }
   const rules::Hyperparameters fixed = rules::ReferenceHyperparameters(*input.rules, benchmark);
   const auto edge = fixed.find("cube_edge");
   const auto filters = fixed.find("base_filter_count");

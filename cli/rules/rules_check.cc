@@ -5,10 +5,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 
 #include "cli/command/context.h"
 #include "cli/rules/log_files.h"
 #include "cli/rules/rule_sets.h"
+#include "common/rules/registry.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -118,12 +121,21 @@ class VerdictPrinter {
   absl::Status status_;
 };
 
+// The built-in rounds as --ruleset has them: "3.0.0" for hpc-3.0.0.
+std::vector<std::string> BuiltInVersions() {
+  std::vector<std::string> versions;
+  for (const rules::RuleSet* round : rules::BuiltInRuleSets())
+    versions.emplace_back(absl::StripPrefix(round->name(), "hpc-"));
+  return versions;
+}
+
 absl::StatusOr<RuleSetRef> WantedRules(const Context& context, const Arguments& arguments) {
   const bool has_round = arguments.Has("round");
   if (has_round == arguments.Has("ruleset")) {
     return absl::InvalidArgumentError(
-        "name the rules to judge by, once: --ruleset 3.0.0 (or 2.0.0, 1.0.0, 0.7.0), or --round "
-        "for a facility's round or a frozen pack");
+        absl::StrCat("name the rules to judge by, once: --ruleset with one of ",
+                     absl::StrJoin(BuiltInVersions(), ", "),
+                     ", or --round for a facility's round or a frozen pack"));
   }
   return LoadRuleSet(context.env(), arguments.Get(has_round ? "round" : "ruleset"),
                      arguments.Get("public-key"));
@@ -158,8 +170,8 @@ std::vector<Command> RulesCheckCommands() {
        .options = {{.name = "ruleset",
                     .kind = Kind::kChoice,
                     .value = "VERSION",
-                    .help = "MLPerf HPC rules: 0.7.0, 1.0.0, 2.0.0 or 3.0.0",
-                    .choices = {"0.7.0", "1.0.0", "2.0.0", "3.0.0"}},
+                    .help = "the rules of a built-in round",
+                    .choices = BuiltInVersions()},
                    {.name = "round",
                     .kind = Kind::kText,
                     .value = "ROUND",

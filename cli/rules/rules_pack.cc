@@ -58,7 +58,7 @@ absl::StatusOr<ExitStatus> RunPackVerify(Context* context, const Arguments& argu
   const rules::RuleSet* built_in = rules::FindRuleSet(pack.data.name);
   std::string program = "this program has no round of that name";
   if (built_in != nullptr)
-    program = built_in->digest() == pack.digest ? "the same rules" : "different rules";
+    program = built_in->IsKnownAs(pack.digest) ? "the same rules" : "different rules";
   RETURN_IF_ERROR(context->printer().Show({.schema = "assay.rule_pack_file/v1",
                                            .value = {{"file", file},
                                                      {"round", pack.data.name},

@@ -64,10 +64,14 @@ SampleFlops CosmoflowFlops(const CosmoflowSize& size) {
   return flops;
 }
 
-std::optional<SampleFlops> ReferenceFlops(absl::string_view round, absl::string_view benchmark) {
-  if (benchmark == "deepcam") return kDeepcam;
-  if (benchmark != "cosmoflow") return std::nullopt;
-  return CosmoflowFlops({.kernel = round == "hpc-0.7.0" ? 2 : 3});
+std::optional<SampleFlops> ReferenceFlops(const rules::Benchmark& benchmark) {
+  if (benchmark.name == "deepcam") return kDeepcam;
+  if (benchmark.name != "cosmoflow") return std::nullopt;
+  CosmoflowSize size;
+  for (const auto& [name, value] : benchmark.fixed)
+    if (name == "kernel_size")
+      size.kernel = static_cast<int>(value.AsInt64().value_or(size.kernel));
+  return CosmoflowFlops(size);
 }
 
 std::optional<PeakRate> PeakOf(absl::string_view model) {

@@ -28,9 +28,9 @@ struct CosmoflowSize {
 };
 SampleFlops CosmoflowFlops(const CosmoflowSize& size);
 
-// Of the reference model of a round ("hpc-0.7.0"); nullopt where it has not been counted.
-// CosmoFlow had kernels of 2 voxels in v0.7 and has 3 since v1.0.
-std::optional<SampleFlops> ReferenceFlops(absl::string_view round, absl::string_view benchmark);
+// Of the reference model of a round; nullopt where it has not been counted. CosmoFlow's kernels
+// are as the round has them: of 2 voxels in v0.7, of 3 since v1.0.
+std::optional<SampleFlops> ReferenceFlops(const rules::Benchmark& benchmark);
 
 struct PeakRate {
   double tflops = 0;      // of one unit

@@ -73,7 +73,7 @@ std::optional<v1::ReferenceConvergence> ConvergenceOf(const v1::Submission& entr
     if (run.is_converged()) one.epochs = static_cast<double>(run.epoch_count());
   }
   const std::optional<rules::ConvergenceVerdict> verdict =
-      rules::JudgeConvergence(round->name(), spec.benchmark(), converged);
+      rules::JudgeConvergence(*round, spec.benchmark(), converged);
   if (!verdict) return std::nullopt;
   return ToMessage(*verdict);
 }

@@ -11,6 +11,7 @@
 #include "common/client/ids.h"
 #include "common/json_document.h"
 #include "common/package/system_description.h"
+#include "common/rules/registry.h"
 #include "common/status.h"
 
 namespace assay::client {
@@ -79,7 +80,9 @@ std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector
 std::string ResultsPath(const v1::Submission& entry) {
   const v1::SubmissionSpec& spec = entry.spec();
   std::string scaling = entry.scaling();
-  if (scaling.empty() && spec.round() != "hpc-0.7.0") scaling = "strong";
+  const rules::RuleSet* built_in = rules::FindRuleSet(spec.round());
+  if (scaling.empty() && (built_in == nullptr || built_in->data().scaling_folders))
+    scaling = "strong";
   return absl::StrCat("results/", PathPart(spec.system()), scaling.empty() ? "" : "/", scaling, "/",
                       PathPart(spec.benchmark()));
 }

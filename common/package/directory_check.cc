@@ -78,7 +78,7 @@ class DirectoryCheck {
 
  private:
   bool IsWeak() const { return place_.scaling == "weak"; }
-  bool IsClosed() const { return HasScaling(rules_) && place_.division == "closed"; }
+  bool IsClosed() const { return rules_.data().scaling_folders && place_.division == "closed"; }
 
   // A finding about the directory, or about `name` in it.
   void Add(absl::string_view name, rules::Finding finding) {
@@ -234,7 +234,7 @@ class DirectoryCheck {
     if (!IsClosed() || !rules_.data().is_mlperf) return;
     const rules::ConvergenceSubmission submission = rules::SubmissionOf(convergence_);
     const rules::ConvergenceVerdict verdict =
-        rules::CheckConvergence(rules_.name(), submission, rules::ReferenceMode::kPruned);
+        rules::CheckConvergence(rules_, submission, rules::ReferenceMode::kPruned);
     if (!verdict.exception.empty()) return Add("", Violation("R-RCP-002", verdict.exception));
     report_.convergence = verdict.message;
     if (verdict.passed) {
@@ -267,7 +267,7 @@ class DirectoryCheck {
   }
 
   void JudgePrunedRuns() {
-    if (!folder_.pruned_files.empty() && HasScaling(rules_) && !IsWeak())
+    if (!folder_.pruned_files.empty() && rules_.data().scaling_folders && !IsWeak())
       Add("", Violation("R-PKG-013", "pruned_results in a strong folder"));
     for (const std::string& name : folder_.pruned_files) {
       const std::string below = absl::StrCat("pruned_results/", name);
@@ -309,10 +309,6 @@ class DirectoryCheck {
 };
 
 }  // namespace
-
-bool HasScaling(const rules::RuleSet& rules) {
-  return rules.name() != "hpc-0.7.0";
-}
 
 CheckerParams ReadParams(const TreeReader& tree, const std::string& path, const std::string& label,
                          std::vector<PackageFinding>* findings) {

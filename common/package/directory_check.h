@@ -12,9 +12,6 @@
 
 namespace assay::package {
 
-// True if the round is judged for seeds, convergence and strong or weak folders: all but 0.7.
-bool HasScaling(const rules::RuleSet& rules);
-
 // package_checker_params in the folder `path`, called `label` in findings, which are appended.
 // Without bypasses if there is none.
 CheckerParams ReadParams(const TreeReader& tree, const std::string& path, const std::string& label,

@@ -92,7 +92,7 @@ class OrganizationCheck {
       for (rules::Finding& finding :
            CheckSystemDescription(*bytes, {.organization = name_, .system = system})) {
         // Round 0.7 had no check of descriptions.
-        if (!HasScaling(rules_)) finding.severity = rules::Severity::kWarning;
+        if (!rules_.data().scaling_folders) finding.severity = rules::Severity::kWarning;
         Add(below, std::move(finding));
       }
     }
@@ -154,7 +154,7 @@ class OrganizationCheck {
     const CheckerParams params = ReadParams(tree_, Path(below), Label(below), &report_.findings);
     place.bypasses_rcp = options_.bypasses_rcp || params.bypasses_rcp;
     place.bypasses_seeds = options_.bypasses_seeds || params.bypasses_seeds;
-    if (HasScaling(rules_)) {
+    if (rules_.data().scaling_folders) {
       CheckScalings(below, place);
     } else {
       CheckBenchmarks(below, place);
@@ -181,7 +181,7 @@ class OrganizationCheck {
   void CheckBenchmarks(const std::string& below, const DirectoryPlace& place) {
     for (const std::string& benchmark : Folders(below)) {
       const std::string child = JoinPath(below, benchmark);
-      if (!HasScaling(rules_) && (benchmark == "strong" || benchmark == "weak")) {
+      if (!rules_.data().scaling_folders && (benchmark == "strong" || benchmark == "weak")) {
         Add(child, Violation("R-PKG-003", absl::StrCat("the level \"", benchmark, "\""),
                              "results/SYSTEM/BENCHMARK, as round 0.7 had it"));
         continue;

@@ -21,8 +21,9 @@ namespace {
 
 // The rules by which the official tools judge a round; null for a facility's own.
 const rules::RuleSet* OfficialRules(const rules::RuleSet& rules) {
-  if (rules.name() == "hpc-0.7.0") return rules::FindRuleSet("hpc-1.0.0");
-  return rules::FindRuleSet(rules.name()) == &rules ? &rules : nullptr;
+  const std::string& official = rules.data().official_round;
+  if (official.empty() || official == rules.name()) return official.empty() ? nullptr : &rules;
+  return rules::FindRuleSet(official);
 }
 
 std::optional<double> TotalScale(const JsonValue& description) {
@@ -82,10 +83,10 @@ void ReadEnergies(SetScore* set) {
 
 // ------------------------------------------------------------------------------------- official
 
-void Summarize(const SetScore& set, const std::vector<rules::RunScore>& scores,
-               OfficialScore* official) {
+void Summarize(const SetScore& set, const rules::RuleSet& rules,
+               const std::vector<rules::RunScore>& scores, OfficialScore* official) {
   rules::SummaryInput input;
-  input.score = rules::OlympicScore(scores);
+  input.score = Score(rules, scores);
   input.energy = rules::ScoredEnergy(input.score, set.energies, /*scaling_factor=*/1);
   input.is_closed = MemberText(set.judged.folder.system_description, "division") == "closed";
   input.submission = official->submission;
@@ -109,17 +110,17 @@ OfficialScore Official(const SetScore& set, const rules::RuleSet& rules,
     converged.push_back(rules::ReadConvergence(run.log));
   }
   official.submission = rules::SubmissionOf(converged);
-  official.pruned =
-      CheckConvergence(rules.name(), official.submission, rules::ReferenceMode::kPruned);
-  official.full = CheckConvergence(rules.name(), official.submission, rules::ReferenceMode::kFull);
+  official.pruned = CheckConvergence(rules, official.submission, rules::ReferenceMode::kPruned);
+  official.full = CheckConvergence(rules, official.submission, rules::ReferenceMode::kFull);
   if (set.is_weak()) {
     const rules::Benchmark* benchmark = rules.FindBenchmark(set.judged.folder.benchmark);
     official.throughput =
         rules::ScoreThroughput(models, benchmark == nullptr ? 1 : benchmark->runs_required,
                                static_cast<int>(set.judged.folder.pruned_files.size()));
   } else {
-    official.documented = rules::OlympicScoreV07(scores);
-    Summarize(set, scores, &official);
+    official.documented = rules::OlympicScore(scores, rules::Counts::kReachedTarget,
+                                              rules.data().failed_runs_allowed);
+    Summarize(set, rules, scores, &official);
   }
   return official;
 }

@@ -15,7 +15,6 @@
 #include "absl/strings/strip.h"
 
 #include "common/rules/condition.h"
-#include "common/rules/hpc_tables.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
 #include "common/toml.h"
@@ -158,6 +157,8 @@ absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data)
   data->name = name;
   data->label = label;
   data->is_mlperf = false;
+  data->official_round.clear();
+  data->paper.clear();
   if (!table.contains("init_limit_s")) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t limit_s, Count(table, "init_limit_s", kInitLimitMaxS));
   SetInitLimit(limit_s * 1000, data);
@@ -172,6 +173,11 @@ bool BelongsTo(const std::string& config, const std::string& benchmark) {
   return false;
 }
 
+std::vector<Condition> TargetConditions(const Benchmark& benchmark) {
+  if (benchmark.lower_is_better) return {Greater(0), AtMost(benchmark.target)};
+  return {AtLeast(benchmark.target), AtMost(1)};
+}
+
 // Leaves of the base only what concerns `benchmark`, with its new target.
 void KeepOnly(const Benchmark& benchmark, RuleSetData* data) {
   data->benchmarks = {benchmark};
@@ -184,7 +190,7 @@ void KeepOnly(const Benchmark& benchmark, RuleSetData* data) {
   for (Config& config : data->configs) {
     for (KeyRule& rule : config.rules) {
       if (rule.key == "submission_benchmark") rule.checks = {Equals(benchmark.name)};
-      if (rule.topic == Topic::kQuality) rule = QualityRule(rule.id, benchmark);
+      if (rule.topic == Topic::kQuality) rule.some_line = TargetConditions(benchmark);
     }
   }
 }
@@ -206,6 +212,7 @@ absl::Status RoundReader::ReadBenchmark(const toml::table& table, RuleSetData* d
   Benchmark benchmark = *known;
   benchmark.runs_required = static_cast<int>(runs);
   benchmark.target = target;
+  benchmark.reference_points.clear();  // they are of the base's target
   KeepOnly(benchmark, data);
   return absl::OkStatus();
 }

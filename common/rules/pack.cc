@@ -1,6 +1,6 @@
 #include "common/rules/pack.h"
 
-#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -8,14 +8,19 @@
 
 #include "common/json_reader.h"
 #include "common/rules/pack_names.h"
+#include "common/rules/registry.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
 namespace assay::rules {
 namespace {
 
-// With the texts for people, or only what judges.
-enum class Texts { kKept, kLeftOut };
+// Which of the forms that one rule set has.
+struct Form {
+  bool has_texts = true;   // and all else that does not judge
+  bool is_former = false;  // version 1
+};
+constexpr Form kJudging = {.has_texts = false};
 
 JsonList Strings(const std::vector<std::string>& texts) {
   return JsonList(texts.begin(), texts.end());
@@ -40,6 +45,19 @@ JsonValue ToJson(const Effect& effect) {
   return json;
 }
 
+// Counts of epochs are integers in every published table.
+JsonValue ToNumber(double value) {
+  return value == std::floor(value) ? JsonValue(static_cast<int64_t>(value)) : JsonValue(value);
+}
+
+JsonValue ToJson(const ReferenceRecord& record) {
+  JsonList epochs;
+  for (const double count : record.epochs)
+    epochs.push_back(ToNumber(count));
+  return JsonObject{
+      {"name", record.name}, {"batch_size", record.batch_size}, {"epochs", std::move(epochs)}};
+}
+
 template <typename T>
 JsonList ToJsonList(const std::vector<T>& elements) {
   JsonList list;
@@ -48,7 +66,7 @@ JsonList ToJsonList(const std::vector<T>& elements) {
   return list;
 }
 
-JsonValue ToJson(const KeyRule& rule, Texts texts) {
+JsonValue ToJson(const KeyRule& rule, Form form) {
   JsonObject json = {{"id", rule.id},
                      {"key", rule.key},
                      {"occurrence", NameOf(rule.occurrence)},
@@ -57,39 +75,55 @@ JsonValue ToJson(const KeyRule& rule, Texts texts) {
                      {"some_line", ToJsonList(rule.some_line)},
                      {"effects", ToJsonList(rule.effects)},
                      {"topic", NameOf(rule.topic)}};
-  if (texts == Texts::kLeftOut) return json;
+  if (!form.has_texts) return json;
   json.emplace_back("section", rule.section);
   json.emplace_back("remedy", rule.remedy);
   return json;
 }
 
-JsonList ToJson(const std::vector<KeyRule>& rules, Texts texts) {
+JsonList ToJson(const std::vector<KeyRule>& rules, Form form) {
   JsonList list;
   for (const KeyRule& rule : rules)
-    list.push_back(ToJson(rule, texts));
+    list.push_back(ToJson(rule, form));
   return list;
 }
 
-JsonValue ToJson(const RuleSetData& data, Texts texts) {
-  JsonList benchmarks, configs;
-  for (const Benchmark& benchmark : data.benchmarks) {
-    benchmarks.push_back(JsonObject{{"name", benchmark.name},
-                                    {"runs_required", benchmark.runs_required},
-                                    {"quality_key", benchmark.quality_key},
-                                    {"lower_is_better", benchmark.lower_is_better},
-                                    {"target", benchmark.target},
-                                    {"document_rules", ToJson(benchmark.document_rules, texts)}});
+JsonValue ToJson(const Benchmark& benchmark, Form form) {
+  JsonObject json = {{"name", benchmark.name},
+                     {"runs_required", benchmark.runs_required},
+                     {"quality_key", benchmark.quality_key},
+                     {"lower_is_better", benchmark.lower_is_better},
+                     {"target", benchmark.target}};
+  if (!form.is_former) {
+    json.emplace_back("fixed", benchmark.fixed);
+    if (form.has_texts) json.emplace_back("reference_values", benchmark.reference_values);
+    json.emplace_back("reference_unit", NameOf(benchmark.reference_unit));
+    json.emplace_back("reference_points", ToJsonList(benchmark.reference_points));
   }
+  json.emplace_back("document_rules", ToJson(benchmark.document_rules, form));
+  return json;
+}
+
+JsonValue ToJson(const RuleSetData& data, Form form) {
+  JsonList benchmarks, configs;
+  for (const Benchmark& benchmark : data.benchmarks)
+    benchmarks.push_back(ToJson(benchmark, form));
   for (const Config& config : data.configs) {
     configs.push_back(JsonObject{{"name", config.name},
                                  {"has_flags", config.has_flags},
-                                 {"rules", ToJson(config.rules, texts)}});
+                                 {"rules", ToJson(config.rules, form)}});
   }
   JsonObject json = {{"name", data.name}};
-  if (texts == Texts::kKept) json.emplace_back("label", data.label);
+  if (form.has_texts) json.emplace_back("label", data.label);
+  if (form.has_texts && !form.is_former) json.emplace_back("paper", data.paper);
   json.emplace_back("is_mlperf", data.is_mlperf);
+  if (!form.is_former) {
+    json.emplace_back("official_round", data.official_round);
+    json.emplace_back("scaling_folders", data.scaling_folders);
+  }
   json.emplace_back("staging_on_the_clock", data.staging_on_the_clock);
   json.emplace_back("init_limit_ms", data.init_limit_ms);
+  if (!form.is_former) json.emplace_back("counts", NameOf(data.counts));
   json.emplace_back("failed_runs_allowed", data.failed_runs_allowed);
   json.emplace_back("benchmarks", std::move(benchmarks));
   json.emplace_back("configs", std::move(configs));
@@ -113,18 +147,52 @@ absl::StatusOr<std::string> SignatureOf(const JsonValue& file) {
   return bytes;
 }
 
+// What version 1 left out, as a facility's own round had it.
+absl::StatusOr<RuleSetData> ReadFormer(const JsonValue& round) {
+  const RuleSetData unsaid;
+  if (round.AsObject() == nullptr) return absl::InvalidArgumentError("round is no object");
+  JsonObject json = *round.AsObject();
+  json.emplace_back("paper", unsaid.paper);
+  json.emplace_back("official_round", unsaid.official_round);
+  json.emplace_back("scaling_folders", unsaid.scaling_folders);
+  json.emplace_back("counts", NameOf(unsaid.counts));
+  return RuleSetFromJson(json);
+}
+
+// A copy of a built-in round is completed from it.
+void Complete(absl::string_view former_digest, RuleSetData* data) {
+  for (const RuleSet* built_in : BuiltInRuleSets()) {
+    if (!built_in->IsKnownAs(former_digest)) continue;
+    const RuleSetData& whole = built_in->data();
+    data->paper = whole.paper;
+    data->official_round = whole.official_round;
+    data->scaling_folders = whole.scaling_folders;
+    data->counts = whole.counts;
+    for (size_t i = 0; i < whole.benchmarks.size(); ++i) {  // the digest says they are the same
+      Benchmark* benchmark = &data->benchmarks[i];
+      std::vector<KeyRule> rules = std::move(benchmark->document_rules);
+      *benchmark = whole.benchmarks[i];
+      benchmark->document_rules = std::move(rules);
+    }
+  }
+}
+
 }  // namespace
 
 JsonValue RuleSetToJson(const RuleSetData& data) {
-  return ToJson(data, Texts::kKept);
+  return ToJson(data, Form{});
 }
 
 std::string CanonicalText(const RuleSetData& data) {
-  return DumpJson(ToJson(data, Texts::kLeftOut));
+  return DumpJson(ToJson(data, kJudging));
+}
+
+std::string FormerCanonicalText(const RuleSetData& data) {
+  return DumpJson(ToJson(data, Form{.has_texts = false, .is_former = true}));
 }
 
 std::string CanonicalText(const KeyRule& rule) {
-  return DumpJson(ToJson(rule, Texts::kLeftOut));
+  return DumpJson(ToJson(rule, kJudging));
 }
 
 std::string PackMessage(const RuleSetData& data) {
@@ -146,25 +214,32 @@ absl::StatusOr<Pack> ReadPack(absl::string_view text, absl::string_view source) 
   const JsonResult file = ParseJson(text);
   if (file.error != JsonError::kNone) return Broken(source, "no JSON");
   const JsonValue* schema = file.value.Find("schema");
-  if (schema == nullptr || !PythonEquals(*schema, kPackSchema)) {
-    return Broken(source, absl::StrCat("no rule pack: its schema is not ", kPackSchema));
+  const bool is_former = schema != nullptr && PythonEquals(*schema, kFormerPackSchema);
+  if (schema == nullptr || (!is_former && !PythonEquals(*schema, kPackSchema))) {
+    return Broken(source, absl::StrCat("no rule pack: its schema is neither ", kPackSchema, " nor ",
+                                       kFormerPackSchema));
   }
   const JsonValue* round = file.value.Find("round");
   if (round == nullptr) return Broken(source, "it has no member \"round\"");
   Pack pack;
-  absl::StatusOr<RuleSetData> data = RuleSetFromJson(*round);
+  absl::StatusOr<RuleSetData> data = is_former ? ReadFormer(*round) : RuleSetFromJson(*round);
   if (!data.ok()) return Annotate(data.status(), source);
   pack.data = *std::move(data);
   absl::StatusOr<std::string> signature = SignatureOf(file.value);
   if (!signature.ok()) return Annotate(signature.status(), source);
   pack.signature = *std::move(signature);
-  pack.digest = Sha256Hex(CanonicalText(pack.data));
+  pack.digest = Sha256Hex(is_former ? FormerCanonicalText(pack.data) : CanonicalText(pack.data));
   const JsonValue* digest = file.value.Find("digest");
   if (digest == nullptr || !PythonEquals(*digest, pack.digest)) {
     return absl::DataLossError(
         absl::StrCat(source, ": its digest is not that of its rules, ", pack.digest));
   }
   pack.message = PackMessage(pack.data);
+  if (is_former) {
+    pack.message =
+        absl::StrCat(kFormerPackSchema, "\n", DumpJson(ToJson(pack.data, Form{.is_former = true})));
+    Complete(pack.digest, &pack.data);
+  }
   return pack;
 }
 

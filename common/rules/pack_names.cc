@@ -34,6 +34,12 @@ constexpr Named<Effect::Kind> kEffects[] = {{Effect::Kind::kSetFlag, "set_flag"}
                                             {Effect::Kind::kNoteInitStart, "note_init_start"},
                                             {Effect::Kind::kEnqueue, "enqueue"}};
 
+constexpr Named<Counts> kCounts[] = {{Counts::kCompliant, "compliant"},
+                                     {Counts::kReachedTarget, "reached_target"}};
+
+constexpr Named<ReferenceUnit> kUnits[] = {{ReferenceUnit::kEpochs, "epochs"},
+                                           {ReferenceUnit::kSamples, "samples"}};
+
 using Kind = Condition::Kind;
 
 struct ConditionRow {
@@ -96,6 +102,21 @@ absl::string_view NameOf(Effect::Kind kind) {
   return Name(kEffects, kind);
 }
 
+absl::string_view NameOf(Counts counts) {
+  return Name(kCounts, counts);
+}
+absl::string_view NameOf(ReferenceUnit unit) {
+  return Name(kUnits, unit);
+}
+
+template <>
+std::optional<Counts> FromName(absl::string_view name) {
+  return Value<Counts>(kCounts, name);
+}
+template <>
+std::optional<ReferenceUnit> FromName(absl::string_view name) {
+  return Value<ReferenceUnit>(kUnits, name);
+}
 template <>
 std::optional<Occurrence> FromName(absl::string_view name) {
   return Value<Occurrence>(kOccurrences, name);

@@ -16,6 +16,8 @@ namespace assay::rules {
 namespace {
 
 constexpr int64_t kRunsMax = 1000;
+constexpr int64_t kBatchSizeMax = int64_t{1} << 40;
+constexpr size_t kReferenceRunsMin = 3;
 constexpr int64_t kInitLimitMaxMs = int64_t{24} * 60 * 60 * 1000;
 
 // One JSON object being read: knows its path for messages.
@@ -79,17 +81,27 @@ class ObjectReader {
     *value = *known;
     return absl::OkStatus();
   }
-  // Every element of a list through `read`, a function from ObjectReader to StatusOr of a T.
+  // Every element of a list through `read`, a function from ObjectReader to StatusOr of a T. A list
+  // that is not there is empty.
   template <typename T, typename Read>
   absl::Status List(absl::string_view name, Read read, std::vector<T>* elements) const {
     const JsonValue* member = json_.Find(name);
-    if (member == nullptr || member->AsList() == nullptr) return Error(name, "must be a list");
+    if (member == nullptr) return absl::OkStatus();
+    if (member->AsList() == nullptr) return Error(name, "must be a list");
     for (const JsonValue& element : *member->AsList()) {
       ASSIGN_OR_RETURN(
           T value,
           read(ObjectReader(element, absl::StrCat(path_, ".", name, "[", elements->size(), "]"))));
       elements->push_back(std::move(value));
     }
+    return absl::OkStatus();
+  }
+  // A member that may be missing.
+  absl::Status Object(absl::string_view name, JsonObject* value) const {
+    const JsonValue* member = json_.Find(name);
+    if (member == nullptr) return absl::OkStatus();
+    if (member->AsObject() == nullptr) return Error(name, "must be an object");
+    *value = *member->AsObject();
     return absl::OkStatus();
   }
   const JsonValue& json() const { return json_; }
@@ -127,8 +139,7 @@ absl::StatusOr<Condition> ReadCondition(const ObjectReader& reader) {
   RETURN_IF_ERROR(reader.CheckNames({"kind", "operands", "member", "flag"}));
   Condition condition;
   RETURN_IF_ERROR(reader.Enum("kind", &condition.kind));
-  if (reader.Has("operands"))
-    RETURN_IF_ERROR(reader.List("operands", ReadValue, &condition.operands));
+  RETURN_IF_ERROR(reader.List("operands", ReadValue, &condition.operands));
   if (!AreUsable(OperandsOf(condition.kind), condition.operands))
     return reader.Error("operands", "do not fit the kind");
   if (UsesMember(condition.kind)) RETURN_IF_ERROR(reader.Text("member", &condition.member));
@@ -166,15 +177,49 @@ absl::StatusOr<KeyRule> ReadRule(const ObjectReader& reader) {
   return rule;
 }
 
+absl::StatusOr<double> ReadCount(const ObjectReader& reader) {
+  const std::optional<double> count = reader.json().ToDouble();
+  if (count && std::isfinite(*count) && *count > 0) return *count;
+  return absl::InvalidArgumentError(absl::StrCat(reader.path(), " must be a number above 0"));
+}
+
+absl::StatusOr<ReferenceRecord> ReadReference(const ObjectReader& reader) {
+  RETURN_IF_ERROR(reader.CheckNames({"name", "batch_size", "epochs"}));
+  ReferenceRecord record;
+  RETURN_IF_ERROR(reader.Text("name", &record.name));
+  RETURN_IF_ERROR(reader.Integer("batch_size", 1, kBatchSizeMax, &record.batch_size));
+  RETURN_IF_ERROR(reader.List("epochs", ReadCount, &record.epochs));
+  if (record.epochs.size() < kReferenceRunsMin)
+    return reader.Error("epochs", absl::StrCat("must be at least ", kReferenceRunsMin,
+                                               ": the fastest and the slowest are left out"));
+  return record;
+}
+
+// By rising batch size, without repetition.
+absl::Status CheckOrder(const ObjectReader& reader, const std::vector<ReferenceRecord>& records) {
+  for (size_t i = 1; i < records.size(); ++i)
+    if (records[i].batch_size <= records[i - 1].batch_size)
+      return reader.Error("reference_points",
+                          absl::StrCat("must rise in batch_size; ", records[i].name, " does not"));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Benchmark> ReadBenchmark(const ObjectReader& reader) {
-  RETURN_IF_ERROR(reader.CheckNames(
-      {"name", "runs_required", "quality_key", "lower_is_better", "target", "document_rules"}));
+  RETURN_IF_ERROR(reader.CheckNames({"name", "runs_required", "quality_key", "lower_is_better",
+                                     "target", "fixed", "reference_values", "reference_unit",
+                                     "reference_points", "document_rules"}));
   Benchmark benchmark;
   RETURN_IF_ERROR(reader.Text("name", &benchmark.name));
   RETURN_IF_ERROR(reader.Integer("runs_required", 1, kRunsMax, &benchmark.runs_required));
   RETURN_IF_ERROR(reader.Text("quality_key", &benchmark.quality_key));
   RETURN_IF_ERROR(reader.Bool("lower_is_better", &benchmark.lower_is_better));
   RETURN_IF_ERROR(reader.Double("target", &benchmark.target));
+  RETURN_IF_ERROR(reader.Object("fixed", &benchmark.fixed));
+  RETURN_IF_ERROR(reader.Object("reference_values", &benchmark.reference_values));
+  if (reader.Has("reference_unit"))
+    RETURN_IF_ERROR(reader.Enum("reference_unit", &benchmark.reference_unit));
+  RETURN_IF_ERROR(reader.List("reference_points", ReadReference, &benchmark.reference_points));
+  RETURN_IF_ERROR(CheckOrder(reader, benchmark.reference_points));
   RETURN_IF_ERROR(reader.List("document_rules", ReadRule, &benchmark.document_rules));
   return benchmark;
 }
@@ -192,15 +237,19 @@ absl::StatusOr<Config> ReadConfig(const ObjectReader& reader) {
 
 absl::StatusOr<RuleSetData> RuleSetFromJson(const JsonValue& json) {
   const ObjectReader reader(json, "round");
-  RETURN_IF_ERROR(
-      reader.CheckNames({"name", "label", "is_mlperf", "staging_on_the_clock", "init_limit_ms",
-                         "failed_runs_allowed", "benchmarks", "configs"}));
+  RETURN_IF_ERROR(reader.CheckNames({"name", "label", "paper", "is_mlperf", "official_round",
+                                     "scaling_folders", "staging_on_the_clock", "init_limit_ms",
+                                     "counts", "failed_runs_allowed", "benchmarks", "configs"}));
   RuleSetData data;
   RETURN_IF_ERROR(reader.Text("name", &data.name));
   RETURN_IF_ERROR(reader.Text("label", &data.label));
+  RETURN_IF_ERROR(reader.Text("paper", &data.paper));
   RETURN_IF_ERROR(reader.Bool("is_mlperf", &data.is_mlperf));
+  RETURN_IF_ERROR(reader.Text("official_round", &data.official_round));
+  RETURN_IF_ERROR(reader.Bool("scaling_folders", &data.scaling_folders));
   RETURN_IF_ERROR(reader.Bool("staging_on_the_clock", &data.staging_on_the_clock));
   RETURN_IF_ERROR(reader.Integer("init_limit_ms", 1, kInitLimitMaxMs, &data.init_limit_ms));
+  RETURN_IF_ERROR(reader.Enum("counts", &data.counts));
   RETURN_IF_ERROR(reader.Integer("failed_runs_allowed", 0, kRunsMax, &data.failed_runs_allowed));
   RETURN_IF_ERROR(reader.List("benchmarks", ReadBenchmark, &data.benchmarks));
   RETURN_IF_ERROR(reader.List("configs", ReadConfig, &data.configs));

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/rules/rcp_tables.h"
-#include "common/rules/registry.h"
 #include "common/rules/t_test.h"
 
 namespace assay::rules {
@@ -72,28 +69,16 @@ struct References {
   int submission_runs = 0;
 };
 
-using Tables = std::map<std::pair<std::string, std::string>, References>;
-
-Tables BuildTables() {
-  Tables tables;
-  for (const RuleSet* rules : BuiltInRuleSets()) {
-    for (const Benchmark& benchmark : rules->data().benchmarks) {
-      std::vector<ReferenceRecord> records = ReferenceRecords(rules->name(), benchmark.name);
-      if (records.empty()) continue;
-      References& references = tables[{rules->name(), benchmark.name}];
-      references.submission_runs = benchmark.runs_required;
-      for (ReferenceRecord& record : records)
-        references.points.push_back(Measured(std::move(record), benchmark.runs_required));
-      Prune(&references.points);
-    }
-  }
-  return tables;
-}
-
-const References* FindReferences(absl::string_view rule_set, absl::string_view benchmark) {
-  static const auto* const kTables = new Tables(BuildTables());
-  const auto found = kTables->find({std::string(rule_set), std::string(benchmark)});
-  return found == kTables->end() ? nullptr : &found->second;
+// Of a benchmark that the round does not have, and of one without points, no points.
+References ReferencesOf(const RuleSet& rules, absl::string_view name) {
+  References references;
+  const Benchmark* benchmark = rules.FindBenchmark(name);
+  if (benchmark == nullptr || benchmark->reference_points.empty()) return references;
+  references.submission_runs = benchmark->runs_required;
+  for (const ReferenceRecord& record : benchmark->reference_points)
+    references.points.push_back(Measured(record, benchmark->runs_required));
+  Prune(&references.points);
+  return references;
 }
 
 // Compares with `point` and notes what came out.
@@ -144,11 +129,8 @@ void Judge(const References& references, int64_t batch_size, ReferenceMode mode,
 
 }  // namespace
 
-std::span<const ReferencePoint> ReferencePoints(absl::string_view rule_set,
-                                                absl::string_view benchmark) {
-  const References* references = FindReferences(rule_set, benchmark);
-  if (references == nullptr) return {};
-  return references->points;
+std::vector<ReferencePoint> ReferencePoints(const RuleSet& rules, absl::string_view benchmark) {
+  return ReferencesOf(rules, benchmark).points;
 }
 
 double MinAcceptableMean(double mean, double stdev, int count, int submission_runs) {
@@ -204,8 +186,8 @@ ConvergenceSubmission SubmissionOf(std::span<const ConvergenceRun> runs) {
   return submission;
 }
 
-ConvergenceVerdict CheckConvergence(absl::string_view rule_set,
-                                    const ConvergenceSubmission& submission, ReferenceMode mode) {
+ConvergenceVerdict CheckConvergence(const RuleSet& rules, const ConvergenceSubmission& submission,
+                                    ReferenceMode mode) {
   ConvergenceVerdict verdict;
   if (!submission.exception.empty()) {
     verdict.exception = submission.exception;
@@ -216,21 +198,23 @@ ConvergenceVerdict CheckConvergence(absl::string_view rule_set,
     verdict.message = "Insufficient convergence";
     return verdict;
   }
-  const References* references = FindReferences(rule_set, submission.benchmark);
-  if (references == nullptr) {
+  const References references = ReferencesOf(rules, submission.benchmark);
+  if (references.points.empty()) {
     verdict.message = "Cannot find any RCPs";
     return verdict;
   }
-  Judge(*references, submission.batch_size, mode, &verdict);
+  Judge(references, submission.batch_size, mode, &verdict);
   return verdict;
 }
 
-std::optional<ConvergenceVerdict> JudgeConvergence(absl::string_view rule_set,
+std::optional<ConvergenceVerdict> JudgeConvergence(const RuleSet& rules,
                                                    absl::string_view benchmark,
                                                    std::span<const ConvergenceRun> runs) {
-  if (runs.empty() || benchmark == "openfold" || ReferencePoints(rule_set, benchmark).empty())
+  const Benchmark* known = rules.FindBenchmark(benchmark);
+  if (runs.empty() || known == nullptr || known->reference_points.empty() ||
+      known->reference_unit != ReferenceUnit::kEpochs)
     return std::nullopt;
-  return CheckConvergence(rule_set, SubmissionOf(runs), ReferenceMode::kPruned);
+  return CheckConvergence(rules, SubmissionOf(runs), ReferenceMode::kPruned);
 }
 
 std::string SummaryWord(const ConvergenceVerdict& verdict) {

@@ -6,7 +6,7 @@
 //   std::vector<ConvergenceRun> runs;
 //   for (const std::string& log : logs) runs.push_back(ReadConvergence(log));
 //   const ConvergenceVerdict verdict =
-//       CheckConvergence("hpc-3.0.0", SubmissionOf(runs), ReferenceMode::kPruned);
+//       CheckConvergence(rules, SubmissionOf(runs), ReferenceMode::kPruned);
 
 #ifndef COMMON_RULES_RCP_H_
 #define COMMON_RULES_RCP_H_
@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+
+#include "common/rules/ruleset.h"
 
 namespace assay::rules {
 
@@ -37,11 +39,9 @@ struct ReferencePoint {
   double max_speedup() const { return mean / min_epochs; }
 };
 
-// The points of a benchmark under a rule set ("hpc-2.0.0"), by rising batch size; pointers into a
-// table that lives as long as the process. Empty where there are none: round 0.7, facilities'
-// rounds.
-std::span<const ReferencePoint> ReferencePoints(absl::string_view rule_set,
-                                                absl::string_view benchmark);
+// The points of a benchmark of the round, by rising batch size. Empty where there are none: round
+// 0.7, facilities' rounds.
+std::vector<ReferencePoint> ReferencePoints(const RuleSet& rules, absl::string_view benchmark);
 
 // Which points count. The package checker and the summarizer use kPruned.
 enum class ReferenceMode { kPruned, kFull };
@@ -114,13 +114,13 @@ struct ConvergenceVerdict {
 };
 
 // Judges a submission of a benchmark under a rule set.
-ConvergenceVerdict CheckConvergence(absl::string_view rule_set,
-                                    const ConvergenceSubmission& submission, ReferenceMode mode);
+ConvergenceVerdict CheckConvergence(const RuleSet& rules, const ConvergenceSubmission& submission,
+                                    ReferenceMode mode);
 
 // The verdict on runs of which the facts are known instead of the logs, against the pruned points.
 // None without runs, for a benchmark without points in the round, and for OpenFold, whose epochs
 // are counted in samples, which the facts do not tell.
-std::optional<ConvergenceVerdict> JudgeConvergence(absl::string_view rule_set,
+std::optional<ConvergenceVerdict> JudgeConvergence(const RuleSet& rules,
                                                    absl::string_view benchmark,
                                                    std::span<const ConvergenceRun> runs);
 

@@ -13,65 +13,6 @@
 namespace assay::rules {
 namespace {
 
-Hyperparameters Cosmoflow() {
-  return {{"global_batch_size", 64},
-          {"opt_name", "SGD"},
-          {"sgd_opt_momentum", 0.9},
-          {"opt_base_learning_rate", 0.001},
-          {"opt_learning_rate_warmup_epochs", 4},
-          {"opt_learning_rate_warmup_factor", 1},
-          {"opt_learning_rate_decay_boundary_epochs", JsonList{32, 64}},
-          {"opt_learning_rate_decay_factor", JsonList{0.25, 0.125}},
-          {"dropout", 0.5},
-          {"opt_weight_decay", 0.0}};
-}
-
-Hyperparameters Deepcam(bool is_first_round) {
-  Hyperparameters values = {{"global_batch_size", 128},
-                            {"batchnorm_group_size", 1},
-                            {"gradient_accumulation_frequency", 1},
-                            {"opt_name", "LAMB"},
-                            {"opt_betas", JsonList{0.9, 0.999}},
-                            {"opt_eps", 1e-6},
-                            {"opt_weight_decay", 0.01},
-                            {"opt_bias_correction", true},
-                            {"opt_grad_averaging", true},
-                            {"opt_max_grad_norm", 1.0},
-                            {"scheduler_lr_warmup_steps", 0},
-                            {"scheduler_lr_warmup_factor", 1.0}};
-  if (is_first_round) {
-    values.insert({{"opt_lr", 0.001},
-                   {"scheduler_type", "multistep"},
-                   {"scheduler_milestones", JsonList{8192, 16384}},
-                   {"scheduler_decay_rate", 0.1}});
-  } else {
-    values.insert({{"opt_lr", 0.00155},
-                   {"scheduler_type", "cosine_annealing"},
-                   {"scheduler_t_max", 9000},
-                   {"scheduler_eta_min", 0.0}});
-  }
-  return values;
-}
-
-Hyperparameters Oc20() {
-  return {{"global_batch_size", 256},
-          {"opt_name", "AdamW"},
-          {"opt_base_learning_rate", 0.0004},
-          {"opt_learning_rate_warmup_steps", 31252},
-          {"opt_learning_rate_warmup_factor", 0.2},
-          {"opt_learning_rate_decay_boundary_steps", JsonList{125008, 187512, 250016}},
-          {"opt_learning_rate_decay_factor", 0.1}};
-}
-
-Hyperparameters Openfold() {
-  return {{"global_batch_size", 128},
-          {"opt_name", "Adam"},
-          {"opt_base_learning_rate", 0.001},
-          {"opt_learning_rate_warmup_init", 1e-5},
-          {"opt_learning_rate_warmup_steps", 0},
-          {"initial_training_dataloader_type", "InitialTrainingDataloaderPT"}};
-}
-
 // Values that a rule fixes are the reference's.
 void AddFixedValues(const RuleSet& rules, absl::string_view benchmark, Hyperparameters* values) {
   const int config = rules.ConfigNumber(absl::StrCat("closed_", benchmark));
@@ -157,11 +98,8 @@ Judgement JudgementOf(const RuleSet& rules, absl::string_view benchmark, absl::s
 
 Hyperparameters ReferenceHyperparameters(const RuleSet& rules, absl::string_view benchmark) {
   Hyperparameters values;
-  if (benchmark == "cosmoflow") values = Cosmoflow();
-  if (benchmark == "deepcam")
-    values = Deepcam(rules.name() == "hpc-0.7.0" || rules.name() == "hpc-1.0.0");
-  if (benchmark == "oc20") values = Oc20();
-  if (benchmark == "openfold") values = Openfold();
+  if (const Benchmark* known = rules.FindBenchmark(benchmark); known != nullptr)
+    values.insert(known->reference_values.begin(), known->reference_values.end());
   AddFixedValues(rules, benchmark, &values);
   return values;
 }

@@ -1,41 +1,58 @@
 #include "common/rules/registry.h"
 
-#include <array>
+#include <memory>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-#include "common/rules/rounds.h"
+#include "common/log.h"
+#include "common/rules/embedded_rounds.h"
+#include "common/rules/pack.h"
 
 namespace assay::rules {
 namespace {
 
-using RoundTable = std::array<RuleSet, 4>;
+using RoundTable = std::vector<std::unique_ptr<const RuleSet>>;
+
+RoundTable ReadRounds() {
+  RoundTable rounds;
+  for (const EmbeddedRound& file : EmbeddedRounds()) {
+    absl::StatusOr<Pack> pack = ReadPack(file.pack, file.file_name);
+    CHECK(pack.ok()) << pack.status();
+    rounds.push_back(std::make_unique<const RuleSet>(std::move(pack->data)));
+  }
+  return rounds;
+}
 
 const RoundTable& Rounds() {
-  static const RoundTable* const rounds = new RoundTable{RuleSet(HpcV0_7()), RuleSet(HpcV1_0()),
-                                                         RuleSet(HpcV2_0()), RuleSet(HpcV3_0())};
+  static const RoundTable* const rounds = new RoundTable(ReadRounds());
   return *rounds;
+}
+
+// Of a round of HPC the family need not be said: it was first.
+absl::string_view WithoutFamily(absl::string_view name) {
+  absl::ConsumePrefix(&name, "hpc");
+  if (!absl::ConsumePrefix(&name, "-")) absl::ConsumePrefix(&name, " ");
+  absl::ConsumePrefix(&name, "v");
+  return name;
 }
 
 }  // namespace
 
 const RuleSet* FindRuleSet(absl::string_view name) {
-  absl::ConsumePrefix(&name, "hpc");
-  if (!absl::ConsumePrefix(&name, "-")) absl::ConsumePrefix(&name, " ");
-  absl::ConsumePrefix(&name, "v");
-  for (const RuleSet& rules : Rounds()) {
-    const absl::string_view version = absl::StripPrefix(rules.name(), "hpc-");
-    if (name == version || absl::StrCat(name, ".0") == version) return &rules;
+  const absl::string_view version = WithoutFamily(name);
+  for (const auto& rules : Rounds()) {
+    const absl::string_view own = WithoutFamily(rules->name());
+    if (version == own || absl::StrCat(version, ".0") == own) return rules.get();
   }
   return nullptr;
 }
 
 std::vector<const RuleSet*> BuiltInRuleSets() {
   std::vector<const RuleSet*> all;
-  for (const RuleSet& rules : Rounds())
-    all.push_back(&rules);
+  for (const auto& rules : Rounds())
+    all.push_back(rules.get());
   return all;
 }
 

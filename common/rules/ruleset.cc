@@ -61,7 +61,9 @@ std::string Demand(const KeyRule& rule) {
 }
 
 RuleSet::RuleSet(RuleSetData data)
-    : data_(std::move(data)), digest_(Sha256Hex(CanonicalText(data_))) {
+    : data_(std::move(data)),
+      digest_(Sha256Hex(CanonicalText(data_))),
+      former_digest_(Sha256Hex(FormerCanonicalText(data_))) {
   const auto number = [&](absl::string_view key) {
     return key_numbers_.try_emplace(std::string(key), key_count()).first->second;
   };

@@ -96,22 +96,51 @@ struct Config {
   std::vector<KeyRule> rules;
 };
 
+// In what the reference's way to the target is counted: what a log's epoch_num says.
+enum class ReferenceUnit { kEpochs, kSamples };
+
+// What the reference did with one batch size, as published with the round (rules specification,
+// appendix B). rcp.h derives what is compared with.
+struct ReferenceRecord {
+  std::string name;            // "cosmoflow_ref_64"
+  int64_t batch_size = 0;      // global
+  std::vector<double> epochs;  // to convergence, one for each run; in the benchmark's unit
+
+  bool operator==(const ReferenceRecord&) const = default;
+};
+
 struct Benchmark {
   std::string name;
   int runs_required = 0;
   std::string quality_key;
   bool lower_is_better = true;
   double target = 0;
+  // What the round fixes of its runs beyond the logged hyperparameters, in the trainer's names.
+  JsonObject fixed;
+  JsonObject reference_values;  // the reference's hyperparameters; no rule judges by them
+  ReferenceUnit reference_unit = ReferenceUnit::kEpochs;
+  std::vector<ReferenceRecord> reference_points;  // by rising batch size; may be empty
   // Demands of the document that no log shows or the checker skips; judged on submission only.
   std::vector<KeyRule> document_rules;
 };
 
+// Which runs have a time to solution; the others rank behind the slowest.
+enum class Counts {
+  kCompliant,      // whose log passes the check
+  kReachedTarget,  // that reached the target, whether or not the log passes
+};
+
 struct RuleSetData {
-  std::string name;                  // "hpc-3.0.0"
-  std::string label;                 // one line for people
-  bool is_mlperf = true;             // false: results must not be called MLPerf results
+  std::string name;            // "hpc-3.0.0"
+  std::string label;           // one line for people
+  std::string paper;           // where its results are analysed; empty: nowhere
+  bool is_mlperf = true;       // false: results must not be called MLPerf results
+  std::string official_round;  // by which the official tools judge it; empty: by none
+  // A package has SYSTEM/strong|weak/BENCHMARK, and its sets are judged for seeds and convergence.
+  bool scaling_folders = true;
   bool staging_on_the_clock = true;  // staging_start must come after run_start
   int64_t init_limit_ms = 0;
+  Counts counts = Counts::kCompliant;
   int failed_runs_allowed = 1;  // of a set, by olympic scoring
   std::vector<Benchmark> benchmarks;
   std::vector<Config> configs;  // the first is where checking starts
@@ -129,6 +158,10 @@ class RuleSet {
   const std::string& name() const { return data_.name; }
   // SHA-256 over CanonicalText (pack.h): two sets with equal digests judge alike.
   const std::string& digest() const { return digest_; }
+  // True for digest(), and for the one that entries accepted before packs of version 2 have.
+  bool IsKnownAs(absl::string_view digest) const {
+    return digest == digest_ || digest == former_digest_;
+  }
 
   // The number of a key that some rule or fact is about, from 0; -1 for others.
   int KeyNumber(absl::string_view key) const {
@@ -158,7 +191,7 @@ class RuleSet {
   void Index();
 
   RuleSetData data_;
-  std::string digest_;
+  std::string digest_, former_digest_;
   absl::flat_hash_map<std::string, int> key_numbers_;
   std::vector<std::vector<const KeyRule*>> rules_;  // [config][key]
   std::vector<std::vector<int>> configs_with_;      // [key]

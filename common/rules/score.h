@@ -30,17 +30,16 @@ struct TimeToSolution {
   std::vector<int> counted;       // positions in the input of the runs that were averaged
 };
 
-// The official score: runs that fail the check are dropped, more than `failed_allowed` of them
-// leave no score; of the rest the fastest is left out, and the slowest too unless a dropped run
-// stands for it; mean of what remains.
-TimeToSolution OlympicScore(std::span<const RunScore> runs, int failed_allowed = 1);
+// True if the run has a time to solution: it counts, and did end.
+bool HasTime(Counts counts, const RunScore& run);
 
-// The rule behind the published v0.7 figures: a run that never reached the target, or has no
-// run_stop, ranks as infinitely slow; fastest and slowest are left out; mean of what remains. It
-// asks for no compliance. No score if more than one run ranks infinite, or fewer than three ran.
-TimeToSolution OlympicScoreV07(std::span<const RunScore> runs);
+// The olympic score: runs without a time to solution are dropped, more than `failed_allowed` of
+// them leave no score; of the rest the fastest is left out, and the slowest too unless a dropped
+// run stands for it; mean of what remains. So do the official summarizer, with Counts::kCompliant,
+// and the published figures of v0.7, which asked for no compliance, with kReachedTarget.
+TimeToSolution OlympicScore(std::span<const RunScore> runs, Counts counts, int failed_allowed);
 
-// Either, by round: OlympicScoreV07 for hpc-0.7.0, else OlympicScore.
+// As the round has it.
 TimeToSolution Score(const RuleSet& rules, std::span<const RunScore> runs);
 
 // How `score`, which has minutes, came about, in words: "olympic mean of 5 runs: best and worst

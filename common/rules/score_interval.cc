@@ -10,11 +10,9 @@ namespace assay::rules {
 namespace {
 
 std::vector<double> CountingMinutes(const RuleSet& rules, std::span<const RunScore> runs) {
-  const bool is_v07 = rules.name() == "hpc-0.7.0";
   std::vector<double> minutes;
   for (const RunScore& run : runs) {
-    if (run.run_ms && (is_v07 ? run.reached_target : run.compliant))
-      minutes.push_back(*run.run_ms / kMsPerMinute);
+    if (HasTime(rules.data().counts, run)) minutes.push_back(*run.run_ms / kMsPerMinute);
   }
   return minutes;
 }

@@ -27,9 +27,8 @@ struct Extremes {
 
 Extremes ExtremesOf(const RuleSet& rules, std::span<const RunScore> ended) {
   Extremes extremes;
-  const bool is_v07 = rules.name() == "hpc-0.7.0";
   for (const RunScore& run : ended) {
-    if (!run.run_ms || !(is_v07 ? run.reached_target : run.compliant)) continue;
+    if (!HasTime(rules.data().counts, run)) continue;
     extremes.fastest_ms = std::min(extremes.fastest_ms.value_or(*run.run_ms), *run.run_ms);
     extremes.slowest_ms = std::max(extremes.slowest_ms.value_or(*run.run_ms), *run.run_ms);
   }

@@ -14,10 +14,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// What a run ranks as: the v0.7 round asks for the target only, later ones for compliance.
 double RankedMinutes(const RuleSet& rules, const RunScore& run) {
-  const bool counts = rules.name() == "hpc-0.7.0" ? run.reached_target : run.compliant;
-  return counts && run.run_ms ? *run.run_ms / kMsPerMinute : kNever;
+  return HasTime(rules.data().counts, run) ? *run.run_ms / kMsPerMinute : kNever;
 }
 
 double Median(std::vector<double> values) {

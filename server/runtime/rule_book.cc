@@ -1,50 +1,29 @@
 #include "server/runtime/rule_book.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
-#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 #include "common/file.h"
 #include "common/json_reader.h"
 #include "common/log.h"
 #include "common/rules/borrowing.h"
-#include "common/rules/check.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/hyperparameters.h"
 #include "common/rules/pack.h"
-#include "common/rules/rcp.h"
 #include "common/rules/registry.h"
-#include "common/rules/score.h"
-#include "common/rules/score_window.h"
-#include "common/rules/throughput.h"
 #include "common/status.h"
 #include "common/toml.h"
+#include "server/runtime/log_judge.h"
+#include "server/runtime/set_verdict.h"
 
 namespace assay::runtime {
 namespace {
 
-// The log stamps milliseconds, cut off.
-constexpr int64_t kTouchToleranceMs = 1;
-
 void Append(const std::vector<rules::Finding>& findings, std::vector<core::Finding>* out) {
   out->insert(out->end(), findings.begin(), findings.end());
-}
-
-bool HasError(const std::vector<core::Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(), [](const core::Finding& finding) {
-    return finding.severity == core::Severity::kError;
-  });
-}
-
-std::optional<int64_t> ToInt64(std::optional<double> value) {
-  if (!value.has_value() || !std::isfinite(*value) || std::fabs(*value) > 9e18) return std::nullopt;
-  return static_cast<int64_t>(*value);
 }
 
 absl::StatusOr<rules::Hyperparameters> ToValues(
@@ -93,48 +72,6 @@ std::string JsonOf(const std::optional<JsonValue>& value) {
   return value ? DumpJson(*value) : "";
 }
 
-rules::RunScore ToScore(const core::Run& run) {
-  rules::RunScore score;
-  score.compliant = run.facts.is_compliant.value_or(false);
-  score.reached_target = run.facts.is_converged.value_or(false);
-  if (run.facts.run_start_ms.has_value() && run.facts.run_stop_ms.has_value())
-    score.run_ms = static_cast<double>(*run.facts.run_stop_ms - *run.facts.run_start_ms);
-  return score;
-}
-
-rules::ModelRun ToModel(const core::Run& run) {
-  rules::ModelRun model;
-  model.compliant = run.facts.is_compliant.value_or(false);
-  if (run.facts.run_start_ms) model.run_start_ms = static_cast<double>(*run.facts.run_start_ms);
-  if (run.facts.run_stop_ms) model.run_stop_ms = static_cast<double>(*run.facts.run_stop_ms);
-  if (run.facts.instance_scale > 0) model.instance_scale = run.facts.instance_scale;
-  return model;
-}
-
-rules::ConvergenceRun ToConvergence(const core::Run& run, const std::string& benchmark) {
-  rules::ConvergenceRun converged{.benchmark = benchmark};
-  if (run.facts.global_batch_size > 0) converged.batch_size = run.facts.global_batch_size;
-  if (run.facts.is_converged.value_or(false) && run.facts.epoch_count)
-    converged.epochs = static_cast<double>(*run.facts.epoch_count);
-  return converged;
-}
-
-std::optional<double> Finite(std::optional<double> value) {
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-core::Convergence ToCore(const rules::ConvergenceVerdict& verdict) {
-  if (!verdict.exception.empty()) return {.error = verdict.exception};
-  core::Convergence convergence = {.is_passed = verdict.passed,
-                                   .verdict = rules::SummaryWord(verdict),
-                                   .message = verdict.message,
-                                   .normalization = verdict.normalization,
-                                   .mean_epochs = Finite(verdict.olympic_mean),
-                                   .p_value = Finite(verdict.p_value)};
-  if (verdict.reference) convergence.min_epochs = Finite(verdict.reference->min_epochs);
-  return convergence;
-}
-
 template <typename T>
 void Default(T value, T* field) {
   if (*field == T{}) *field = std::move(value);
@@ -154,66 +91,12 @@ core::SubmissionSpec WithDefaults(core::SubmissionSpec spec, const rules::RuleSe
   return spec;
 }
 
-// A round and, for a facility's own, the file that defines it.
+using RulesRef = std::shared_ptr<const rules::RuleSet>;
+
+// A facility's own round and the file that defines it.
 struct Round {
-  const rules::RuleSet* rules = nullptr;
-  std::unique_ptr<const rules::RuleSet> owned;
+  RulesRef rules;
   std::string toml;
-};
-
-// Who judges a submission: a round that the book has, or one that is kept with the submission.
-struct Judge {
-  const rules::RuleSet* round;
-  std::unique_ptr<const rules::RuleSet> owned;
-};
-
-// The agents watch what the round's clock is about: the dataset itself, or its staged copy where
-// staging is off the clock (docs/adr/0051). So every touch they report must come after run_start.
-std::vector<rules::Finding> CheckTouch(const rules::Facts& facts, const core::Run& run) {
-  if (!run.first_touch.has_value() && !run.observed_touch.has_value()) return {rules::NoWitness()};
-  std::vector<rules::Finding> findings;
-  for (const bool is_attributed : {true, false}) {
-    const std::optional<core::GangTouch>& seen =
-        is_attributed ? run.first_touch : run.observed_touch;
-    if (!seen.has_value()) continue;
-    rules::FirstTouch touch;
-    touch.touch_ms = seen->at_us / 1000;
-    touch.witness = "the agents of the run";
-    touch.tolerance_ms = kTouchToleranceMs + (seen->uncertainty_us + 999) / 1000;
-    touch.is_attributed = is_attributed;
-    for (rules::Finding& finding : rules::CheckFirstTouch(facts.run_start_ms, touch))
-      findings.push_back(std::move(finding));
-  }
-  return findings;
-}
-
-class RoundLogJudge final : public LogJudge {
- public:
-  explicit RoundLogJudge(Judge judge) : judge_(std::move(judge)), checker_(*judge_.round) {}
-
-  void Add(absl::string_view bytes) override { checker_.Add(bytes); }
-
-  core::RunFacts Finish(const core::Run& run) override {
-    const rules::CheckResult result = checker_.Finish();
-    core::RunFacts facts;
-    Append(result.findings, &facts.findings);
-    Append(CheckTouch(result.facts, run), &facts.findings);
-    facts.is_compliant = result.pass && !HasError(facts.findings);
-    facts.is_converged = result.facts.reached_target;
-    facts.run_start_ms = ToInt64(result.facts.run_start_ms);
-    facts.run_stop_ms = ToInt64(result.facts.run_stop_ms);
-    facts.quality = result.facts.quality;
-    facts.epoch_count = result.facts.epochs;
-    facts.staging_ms = ToInt64(result.facts.staging_ms);
-    if (result.facts.global_batch_size.has_value())
-      facts.global_batch_size = result.facts.global_batch_size->AsInt64().value_or(0);
-    facts.instance_scale = rules::InstanceScale(result.facts).value_or(0);
-    return facts;
-  }
-
- private:
-  const Judge judge_;
-  rules::StreamChecker checker_;
 };
 
 class RoundBook final : public RuleBook {
@@ -221,8 +104,7 @@ class RoundBook final : public RuleBook {
   absl::Status AddFacilityRound(const std::string& path) {
     ASSIGN_OR_RETURN(std::string toml, ReadFile(path, kTomlBytesMax));
     Round round;
-    ASSIGN_OR_RETURN(round.owned, rules::ParseFacilityRound(toml, path));
-    round.rules = round.owned.get();
+    ASSIGN_OR_RETURN(round.rules, rules::ParseFacilityRound(toml, path));
     round.toml = std::move(toml);
     const std::string name = round.rules->name();
     if (Find(name) != nullptr)
@@ -253,7 +135,7 @@ class RoundBook final : public RuleBook {
     if (pack.ok() && pack->digest != digest)
       pack = absl::DataLossError(absl::StrCat("they have the digest ", pack->digest));
     if (pack.ok()) {
-      kept_.emplace(digest, std::make_unique<rules::RuleSet>(std::move(pack->data)));
+      kept_.emplace(digest, std::make_shared<rules::RuleSet>(std::move(pack->data)));
     } else {
       LOG(ERROR) << "kept rules left out digest=" << digest << " status=" << Quoted(pack.status());
     }
@@ -267,7 +149,7 @@ class RoundBook final : public RuleBook {
   }
 
   absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const override {
-    const rules::RuleSet* round = Find(spec.round);
+    const RulesRef round = Find(spec.round);
     if (round == nullptr)
       return absl::NotFoundError(
           absl::StrCat("there is no round \"", spec.round, "\"; known are ", Names()));
@@ -308,90 +190,21 @@ class RoundBook final : public RuleBook {
 
   absl::StatusOr<std::unique_ptr<LogJudge>> JudgeLog(
       const core::Submission& submission) const override {
-    ASSIGN_OR_RETURN(Judge judge, JudgeOf(submission));
-    return std::make_unique<RoundLogJudge>(std::move(judge));
+    ASSIGN_OR_RETURN(RulesRef round, RulesOf(submission));
+    return MakeLogJudge(std::move(round));
   }
 
   absl::StatusOr<Verdict> Score(const core::Submission& submission,
                                 const std::vector<core::Run>& runs) const override {
-    ASSIGN_OR_RETURN(const Judge judge, JudgeOf(submission));
-    return submission.scaling == "weak" ? WeakVerdict(submission, runs, *judge.round)
-                                        : StrongVerdict(submission, runs, *judge.round);
+    ASSIGN_OR_RETURN(const RulesRef round, RulesOf(submission));
+    return JudgeSet(submission, runs, *round);
   }
 
  private:
-  static int RunsRequired(const core::Submission& submission, const rules::RuleSet& round) {
-    const rules::Benchmark* benchmark = round.FindBenchmark(submission.spec.benchmark);
-    return benchmark == nullptr ? 1 : benchmark->runs_required;
-  }
-
-  // Only the closed division is compared with the reference.
-  static void AddConvergence(const core::Submission& submission, std::span<const core::Run> runs,
-                             const rules::RuleSet& round, Verdict* verdict) {
-    if (submission.spec.division == "open") return;
-    std::vector<rules::ConvergenceRun> converged;
-    for (const core::Run& run : runs)
-      converged.push_back(ToConvergence(run, submission.spec.benchmark));
-    const std::optional<rules::ConvergenceVerdict> judged =
-        rules::JudgeConvergence(round.name(), submission.spec.benchmark, converged);
-    if (!judged) return;
-    verdict->convergence = ToCore(*judged);
-    if (judged->passed && verdict->score_minutes)
-      verdict->convergence->normalized_minutes = *verdict->score_minutes * judged->normalization;
-  }
-
-  static Verdict StrongVerdict(const core::Submission& submission,
-                               const std::vector<core::Run>& runs, const rules::RuleSet& round) {
-    std::vector<rules::RunScore> scores;
-    for (const core::Run& run : runs)
-      scores.push_back(ToScore(run));
-    const int size = submission.is_imported ? 0 : RunsRequired(submission, round);
-    const rules::WindowScore window = rules::ScoreWindows(round, scores, size);
-    const rules::TimeToSolution& result = window.score;
-    Verdict verdict;
-    verdict.score_minutes = result.minutes;
-    const std::span<const core::Run> all(runs);
-    AddConvergence(submission,
-                   result.minutes ? all.subspan(static_cast<size_t>(window.first),
-                                                static_cast<size_t>(window.size))
-                                  : all,
-                   round, &verdict);
-    if (!result.minutes.has_value()) {
-      verdict.reason = result.reason;
-      return verdict;
-    }
-    verdict.reason = absl::StrFormat("%.3f minutes to solution: %s", *result.minutes,
-                                     rules::DescribeScore(round, result, window.size));
-    if (!window.explanation.empty()) absl::StrAppend(&verdict.reason, "; ", window.explanation);
-    return verdict;
-  }
-
-  static Verdict WeakVerdict(const core::Submission& submission, const std::vector<core::Run>& runs,
-                             const rules::RuleSet& round) {
-    std::vector<rules::ModelRun> models;
-    for (const core::Run& run : runs)
-      models.push_back(ToModel(run));
-    const rules::Throughput result =
-        rules::ScoreThroughput(models, RunsRequired(submission, round), /*pruned_count=*/0);
-    Verdict verdict;
-    AddConvergence(submission, runs, round, &verdict);
-    if (!result.is_scored) {
-      verdict.reason = result.reason;
-      return verdict;
-    }
-    verdict.throughput = core::Throughput{.model_count = result.model_count,
-                                          .instance_scale = result.instance_scale().value_or(0),
-                                          .time_to_all_minutes = *result.time_to_all_minutes};
-    verdict.reason = absl::StrFormat("%.4f models per minute: %d models in %.3f minutes, %d failed",
-                                     result.models_per_minute(), result.model_count,
-                                     *result.time_to_all_minutes, result.failed_count);
-    return verdict;
-  }
-
   std::vector<const rules::RuleSet*> All() const {
     std::vector<const rules::RuleSet*> all = rules::BuiltInRuleSets();
     for (const auto& [name, round] : facility_rounds_)
-      all.push_back(round.rules);
+      all.push_back(round.rules.get());
     return all;
   }
 
@@ -402,9 +215,11 @@ class RoundBook final : public RuleBook {
     return absl::StrJoin(names, ", ");
   }
 
-  const rules::RuleSet* Find(const std::string& name) const {
+  // Null if there is none.
+  RulesRef Find(const std::string& name) const {
     const auto it = facility_rounds_.find(name);
-    return it != facility_rounds_.end() ? it->second.rules : rules::FindRuleSet(name);
+    if (it != facility_rounds_.end()) return it->second.rules;
+    return RulesRef(rules::FindRuleSet(name), [](const rules::RuleSet*) {});  // it is for ever
   }
 
   static absl::Status NoSuchBenchmark(const rules::RuleSet& round, const std::string& name) {
@@ -425,7 +240,9 @@ class RoundBook final : public RuleBook {
     facts.quality_target = benchmark.target;
     facts.quality_key = benchmark.quality_key;
     facts.is_staging_timed = round.data().staging_on_the_clock;
-    facts.kernel_size = round.name() == "hpc-0.7.0" ? 2 : 3;
+    for (const auto& [name, value] : benchmark.fixed)
+      if (name == "kernel_size")
+        facts.kernel_size = static_cast<int32_t>(value.AsInt64().value_or(facts.kernel_size));
     const auto it = facility_rounds_.find(round.name());
     if (it != facility_rounds_.end()) facts.rule_set_toml = it->second.toml;
     return facts;
@@ -433,20 +250,16 @@ class RoundBook final : public RuleBook {
 
   // The rules that accepted the submission, whatever its round has come to since. An import of a
   // round that was not known has no digest of ours.
-  absl::StatusOr<Judge> JudgeOf(const core::Submission& submission) const {
+  absl::StatusOr<RulesRef> RulesOf(const core::Submission& submission) const {
     const std::string& digest = submission.rules.digest;
-    const rules::RuleSet* round = Find(submission.spec.round);
-    if (round != nullptr && (digest.empty() || round->digest() == digest))
-      return Judge{round, nullptr};
+    RulesRef round = Find(submission.spec.round);
+    if (round != nullptr && (digest.empty() || round->IsKnownAs(digest))) return round;
     const auto kept = kept_.find(digest);
-    if (kept != kept_.end()) return Judge{kept->second.get(), nullptr};
+    if (kept != kept_.end()) return kept->second;
     if (!submission.rules.rule_set_toml.empty()) {
       absl::StatusOr<std::unique_ptr<const rules::RuleSet>> own =
           rules::ParseFacilityRound(submission.rules.rule_set_toml, submission.spec.round);
-      if (own.ok() && (*own)->digest() == digest) {
-        const rules::RuleSet* rules = own->get();
-        return Judge{rules, *std::move(own)};
-      }
+      if (own.ok() && (*own)->IsKnownAs(digest)) return RulesRef(*std::move(own));
     }
     return absl::FailedPreconditionError(absl::StrCat(
         submission.id.ToString(), " is judged by the rules of ", submission.spec.round,
@@ -457,7 +270,7 @@ class RoundBook final : public RuleBook {
   }
 
   std::map<std::string, Round> facility_rounds_;
-  std::map<std::string, std::unique_ptr<const rules::RuleSet>> kept_;  // by digest
+  std::map<std::string, RulesRef> kept_;  // by digest
 };
 
 }  // namespace

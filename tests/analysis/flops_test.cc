@@ -22,10 +22,13 @@ TEST(FlopsTest, CosmoflowCostsWhatItsLayersDo) {
 }
 
 TEST(FlopsTest, RoundsHaveTheirModels) {
-  EXPECT_EQ(ReferenceFlops("hpc-0.7.0", "cosmoflow")->train, CosmoflowFlops({.kernel = 2}).train);
-  EXPECT_EQ(ReferenceFlops("hpc-3.0.0", "cosmoflow")->train, CosmoflowFlops({}).train);
-  EXPECT_EQ(ReferenceFlops("hpc-1.0.0", "deepcam")->train, 1963.97e9);
-  EXPECT_FALSE(ReferenceFlops("hpc-1.0.0", "oc20").has_value());
+  EXPECT_EQ(ReferenceFlops(*rules::FindRuleSet("hpc-0.7.0")->FindBenchmark("cosmoflow"))->train,
+            CosmoflowFlops({.kernel = 2}).train);
+  EXPECT_EQ(ReferenceFlops(*rules::FindRuleSet("hpc-3.0.0")->FindBenchmark("cosmoflow"))->train,
+            CosmoflowFlops({}).train);
+  EXPECT_EQ(ReferenceFlops(*rules::FindRuleSet("hpc-1.0.0")->FindBenchmark("deepcam"))->train,
+            1963.97e9);
+  EXPECT_FALSE(ReferenceFlops(*rules::FindRuleSet("hpc-1.0.0")->FindBenchmark("oc20")).has_value());
 }
 
 TEST(FlopsTest, KnowsThePeaksOfThePublishedSystems) {

@@ -150,7 +150,7 @@ TEST_F(RulesCommandTest, CheckWantsItsRulesNamedOnce) {
   run_.Write("result_0.txt", CosmoflowLog().Text());
 
   EXPECT_EQ(run_.Run("rules check result_0.txt"), ExitStatus::kUsage);
-  EXPECT_THAT(run_.err, HasSubstr("--ruleset 3.0.0"));
+  EXPECT_THAT(run_.err, HasSubstr("3.0.0"));
   EXPECT_EQ(run_.Run("rules check --ruleset 3.0.0 --round v3.0 result_0.txt"), ExitStatus::kUsage);
   EXPECT_EQ(run_.Run("rules check --ruleset 4.0.0 result_0.txt"), ExitStatus::kUsage);
 }

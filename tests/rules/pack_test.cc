@@ -9,11 +9,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/ed25519.h"
+#include "common/file.h"
 #include "common/json_reader.h"
 #include "common/rules/check.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/pack_names.h"
 #include "common/rules/registry.h"
+#include "common/sha256.h"
 #include "tests/rules/sample_log.h"
 #include "tests/support/status_matchers.h"
 
@@ -30,14 +33,54 @@ using ::testing::HasSubstr;
 // rules: undo the change, or add a round.
 TEST(PackTest, FrozenRoundsHaveTheirDigests) {
   const std::map<std::string, std::string> kDigests = {
-      {"hpc-0.7.0", "e1b668652da34f509ef862f7582d3ea6c22f88a763e89e28d4bcf6545c7c9382"},
-      {"hpc-1.0.0", "b5d50b697e78992790cd4e34f22bc56c080f733857f259cb13e9b98c54d82dfd"},
-      {"hpc-2.0.0", "3dfcb961532482323c9e7c03f650360e7086f3c3713d77ce55433af1bece9d90"},
-      {"hpc-3.0.0", "26b90523bfbdd5e9e566c7064b333becd0614436b17e79fb8133b32693b29c0a"}};
+      {"hpc-0.7.0", "1e96d4a06cdf3cebc3911438616723af970905517df6e876c78d17210967517d"},
+      {"hpc-1.0.0", "ca73d742f1802c69a300e658e2911d6ab5d24d6d38d1eb2020f3a764beddaef8"},
+      {"hpc-2.0.0", "80bd0763872f89c0e8fc2d72d57898cddbdfdf91171299e51c5ec9b91f714cb0"},
+      {"hpc-3.0.0", "bca6fe36241dc877b627ab11cb10d59d9fd2f7ed3e5ad7ae0a568a3658251322"}};
   std::map<std::string, std::string> digests;
   for (const RuleSet* rules : BuiltInRuleSets())
     digests[rules->name()] = rules->digest();
   EXPECT_EQ(digests, kDigests);
+}
+
+// Entries accepted before version 2 have these.
+TEST(PackTest, FrozenRoundsAreKnownByTheirFormerDigests) {
+  const std::pair<const char*, const char*> kFormer[] = {
+      {"hpc-0.7.0", "e1b668652da34f509ef862f7582d3ea6c22f88a763e89e28d4bcf6545c7c9382"},
+      {"hpc-1.0.0", "b5d50b697e78992790cd4e34f22bc56c080f733857f259cb13e9b98c54d82dfd"},
+      {"hpc-2.0.0", "3dfcb961532482323c9e7c03f650360e7086f3c3713d77ce55433af1bece9d90"},
+      {"hpc-3.0.0", "26b90523bfbdd5e9e566c7064b333becd0614436b17e79fb8133b32693b29c0a"}};
+  for (const auto& [name, digest] : kFormer) {
+    for (const RuleSet* rules : BuiltInRuleSets())
+      EXPECT_EQ(rules->IsKnownAs(digest), rules->name() == name) << rules->name();
+  }
+}
+
+// packs/ has a pack that a program of version 1 froze and signed.
+TEST(PackTest, APackOfVersionOneIsVerifiedAsItWasAndJudgesAsTheRoundDoes) {
+  const absl::StatusOr<std::string> file = ReadFile("tests/rules/packs/hpc-0.7.0.v1.json");
+  const absl::StatusOr<std::string> key = ReadFile("tests/rules/packs/signer.pub.pem");
+  ASSERT_THAT(file, IsOk());
+  ASSERT_THAT(key, IsOk());
+
+  const absl::StatusOr<Pack> pack = ReadPack(*file, "hpc-0.7.0.v1.json");
+
+  ASSERT_THAT(pack, IsOk());
+  EXPECT_EQ(pack->digest, "e1b668652da34f509ef862f7582d3ea6c22f88a763e89e28d4bcf6545c7c9382");
+  EXPECT_THAT(Ed25519Verify(*key, pack->message, pack->signature), IsOk());
+  EXPECT_EQ(RuleSet(pack->data).digest(), FindRuleSet("0.7.0")->digest());
+  EXPECT_EQ(pack->data.counts, Counts::kReachedTarget);
+
+  // One that is no built-in round: by the rules that all others had.
+  RuleSetData other = FindRuleSet("0.7.0")->data();
+  other.benchmarks[0].target = 0.5;
+  const std::string changed =
+      absl::StrReplaceAll(*file, {{"\"target\": 0.124", "\"target\": 0.5"},
+                                  {pack->digest, Sha256Hex(FormerCanonicalText(other))}});
+  const absl::StatusOr<Pack> unknown = ReadPack(changed, "other.json");
+  ASSERT_THAT(unknown, IsOk());
+  EXPECT_EQ(unknown->data.counts, Counts::kCompliant);
+  EXPECT_TRUE(unknown->data.official_round.empty());
 }
 
 TEST(PackTest, EveryBuiltInRoundSurvivesWritingAndReading) {
@@ -85,7 +128,10 @@ TEST(PackTest, TheDigestTellsKindsApartWhoseWordsAreTheSame) {
 TEST(PackTest, DamagedFilesAreRefusedWithThePlace) {
   const std::string file = WritePack(FindRuleSet("3.0.0")->data(), "");
   const std::tuple<const char*, const char*, const char*> kDamages[] = {
-      {"assay.rule_pack/v1", "assay.rule_pack/v2", "schema"},
+      {"assay.rule_pack/v2", "assay.rule_pack/v3", "schema"},
+      {"\"counts\": \"compliant\"", "\"counts\": \"all\"", "the unknown \"all\""},
+      {"\"batch_size\": 64", "\"batch_size\": 16", "cosmoflow_ref_64 does not"},
+      {"\"epochs\": [8, 8", "\"epochs\": [0, 8", "epochs[0] must be a number above 0"},
       {"\"init_limit_ms\": 1800000", "\"init_limit_ms\": \"long\"", "round.init_limit_ms"},
       {"\"label\"", "\"lable\"", "round.lable is unknown"},
       {"\"occurrence\": \"exactly_one\"", "\"occurrence\": \"thrice\"", "the unknown \"thrice\""},

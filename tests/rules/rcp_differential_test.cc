@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 
 #include "common/rules/rcp.h"
+#include "common/rules/registry.h"
 #include "common/rules/t_test.h"
 #include "tests/rules/oracle.h"
 
@@ -45,7 +46,7 @@ struct Tally {
 class RcpDifferentialTest : public ::testing::Test {
  protected:
   void ComparePoints(const JsonValue& set, Tally* tally) const {
-    const std::span<const ReferencePoint> points = ReferencePoints(rule_set_, benchmark_);
+    const std::vector<ReferencePoint> points = ReferencePoints(*FindRuleSet(rule_set_), benchmark_);
     const JsonList& records = *set.Find("records")->AsList();
     ASSERT_EQ(points.size(), records.size());
     for (size_t i = 0; i < records.size(); ++i) {
@@ -63,10 +64,11 @@ class RcpDifferentialTest : public ::testing::Test {
 
   void CompareInterpolations(const JsonValue& set, Tally* tally) const {
     const auto runs = static_cast<int>(Number(set, "submission_runs"));
+    const std::vector<ReferencePoint> points = ReferencePoints(*FindRuleSet(rule_set_), benchmark_);
     for (const JsonValue& row : *set.Find("interp")->AsList()) {
       const ReferencePoint* low = nullptr;
       const ReferencePoint* high = nullptr;
-      for (const ReferencePoint& point : ReferencePoints(rule_set_, benchmark_)) {
+      for (const ReferencePoint& point : points) {
         if (static_cast<double>(point.batch_size) == Number(row, "low")) low = &point;
         if (static_cast<double>(point.batch_size) == Number(row, "high")) high = &point;
       }
@@ -88,7 +90,7 @@ class RcpDifferentialTest : public ::testing::Test {
         runs.push_back(
             {.batch_size = row.Find("bs")->AsInt64(), .benchmark = benchmark_, .epochs = epochs});
       const ConvergenceVerdict verdict =
-          CheckConvergence(rule_set_, SubmissionOf(runs), ModeOf(row));
+          CheckConvergence(*FindRuleSet(rule_set_), SubmissionOf(runs), ModeOf(row));
       const std::string what = absl::StrCat(Text(row, "mode"), " BS ", Number(row, "bs"));
       EXPECT_EQ(verdict.exception, "") << what;
       EXPECT_EQ(verdict.passed, row.Find("passed")->AsBool()) << what;

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/rules/registry.h"
 #include "common/rules/t_test.h"
 #include "tests/rules/sample_log.h"
 
@@ -60,12 +61,12 @@ TEST(RcpTest, MinimumIsWhereTheTestStopsToTellThemApart) {
 
 TEST(RcpTest, PruningDropsWhatLiesAboveItsNeighbours) {
   std::vector<int64_t> kept;
-  for (const ReferencePoint& point : ReferencePoints("hpc-2.0.0", "cosmoflow"))
+  for (const ReferencePoint& point : ReferencePoints(*FindRuleSet("hpc-2.0.0"), "cosmoflow"))
     if (point.survives_pruning) kept.push_back(point.batch_size);
 
   EXPECT_THAT(kept, ElementsAre(32, 512, 1024));
-  EXPECT_TRUE(ReferencePoints("hpc-0.7.0", "cosmoflow").empty());
-  EXPECT_TRUE(ReferencePoints("hpc-2.0.0", "openfold").empty());
+  EXPECT_TRUE(ReferencePoints(*FindRuleSet("hpc-0.7.0"), "cosmoflow").empty());
+  EXPECT_TRUE(ReferencePoints(*FindRuleSet("hpc-2.0.0"), "openfold").empty());
 }
 
 ConvergenceSubmission Submission(int64_t batch_size, std::vector<double> epochs) {
@@ -76,8 +77,8 @@ ConvergenceSubmission Submission(int64_t batch_size, std::vector<double> epochs)
 }
 
 TEST(RcpTest, AMeasuredBatchSizeIsComparedWithItsPoint) {
-  const ConvergenceVerdict verdict =
-      CheckConvergence("hpc-1.0.0", Submission(2048, {22, 22, 23, 22, 20}), ReferenceMode::kPruned);
+  const ConvergenceVerdict verdict = CheckConvergence(
+      *FindRuleSet("hpc-1.0.0"), Submission(2048, {22, 22, 23, 22, 20}), ReferenceMode::kPruned);
 
   EXPECT_TRUE(verdict.passed);
   EXPECT_EQ(verdict.message, "RCP found");
@@ -88,8 +89,8 @@ TEST(RcpTest, AMeasuredBatchSizeIsComparedWithItsPoint) {
 }
 
 TEST(RcpTest, SignificantlyFasterFails) {
-  const ConvergenceVerdict verdict =
-      CheckConvergence("hpc-1.0.0", Submission(2048, {20, 20, 20, 20, 20}), ReferenceMode::kPruned);
+  const ConvergenceVerdict verdict = CheckConvergence(
+      *FindRuleSet("hpc-1.0.0"), Submission(2048, {20, 20, 20, 20, 20}), ReferenceMode::kPruned);
 
   EXPECT_FALSE(verdict.passed);
   EXPECT_EQ(verdict.message, "RCP found");
@@ -99,8 +100,8 @@ TEST(RcpTest, SignificantlyFasterFails) {
 }
 
 TEST(RcpTest, ALargerBatchThanAnyNeedsAPointOfItsOwn) {
-  const ConvergenceVerdict verdict =
-      CheckConvergence("hpc-1.0.0", Submission(4096, {90, 90, 90, 90, 90}), ReferenceMode::kPruned);
+  const ConvergenceVerdict verdict = CheckConvergence(
+      *FindRuleSet("hpc-1.0.0"), Submission(4096, {90, 90, 90, 90, 90}), ReferenceMode::kPruned);
 
   EXPECT_FALSE(verdict.passed);
   EXPECT_EQ(verdict.message, "Missing RCP, please submit RCP with BS = 4096");
@@ -108,13 +109,13 @@ TEST(RcpTest, ALargerBatchThanAnyNeedsAPointOfItsOwn) {
 }
 
 TEST(RcpTest, OneRunMayFailToConvergeTwoMayNot) {
-  EXPECT_TRUE(CheckConvergence("hpc-1.0.0", Submission(128, {9, 9, 9, 9, kNotConverged}),
-                               ReferenceMode::kPruned)
+  EXPECT_TRUE(CheckConvergence(*FindRuleSet("hpc-1.0.0"),
+                               Submission(128, {9, 9, 9, 9, kNotConverged}), ReferenceMode::kPruned)
                   .passed);
   std::vector<ConvergenceRun> runs(5, {.batch_size = 128, .benchmark = "deepcam", .epochs = 9});
   runs[1].epochs = runs[3].epochs = std::nullopt;
   const ConvergenceVerdict verdict =
-      CheckConvergence("hpc-1.0.0", SubmissionOf(runs), ReferenceMode::kPruned);
+      CheckConvergence(*FindRuleSet("hpc-1.0.0"), SubmissionOf(runs), ReferenceMode::kPruned);
   EXPECT_FALSE(verdict.passed);
   EXPECT_EQ(verdict.message, "Insufficient convergence");
 }
@@ -131,7 +132,7 @@ TEST(RcpTest, ABenchmarkWithoutPointsFails) {
   const std::vector<ConvergenceRun> runs(
       10, {.batch_size = 128, .benchmark = "openfold", .epochs = 90000});
   const ConvergenceVerdict verdict =
-      CheckConvergence("hpc-2.0.0", SubmissionOf(runs), ReferenceMode::kFull);
+      CheckConvergence(*FindRuleSet("hpc-2.0.0"), SubmissionOf(runs), ReferenceMode::kFull);
   EXPECT_EQ(verdict.message, "Cannot find any RCPs");
   EXPECT_EQ(SummaryWord(verdict), "No RCP");
 }

@@ -36,6 +36,10 @@ TEST(RuleSetTest, RoundsDifferOnlyAsTheySay) {
   RuleSetData v2 = FindRuleSet("2.0.0")->data();
   v2.name = v1.name;
 
+  EXPECT_EQ(FormerCanonicalText(v1), FormerCanonicalText(v2)) << "the rules of logs are the same";
+  v2.official_round = v1.official_round;
+  for (size_t i = 0; i < v1.benchmarks.size(); ++i)  // round 2.0 measured more batch sizes
+    v2.benchmarks[i].reference_points = v1.benchmarks[i].reference_points;
   EXPECT_EQ(CanonicalText(v1), CanonicalText(v2));
   EXPECT_TRUE(v1.staging_on_the_clock);
   EXPECT_FALSE(FindRuleSet("3.0.0")->data().staging_on_the_clock);
@@ -54,8 +58,16 @@ TEST(RuleSetTest, TheDigestChangesWithAnyRule) {
   digests.insert(RuleSet(data).digest());
   data.init_limit_ms += 1;
   digests.insert(RuleSet(data).digest());
+  data.counts = Counts::kReachedTarget;
+  digests.insert(RuleSet(data).digest());
+  data.benchmarks[0].reference_points.pop_back();
+  digests.insert(RuleSet(data).digest());
+  data.benchmarks[0].fixed = {{"kernel_size", 2}};
+  digests.insert(RuleSet(data).digest());
 
-  EXPECT_EQ(digests.size(), 5u);
+  EXPECT_EQ(digests.size(), 8u);
+  data.benchmarks[0].reference_values.clear();  // nobody is judged by them
+  EXPECT_TRUE(digests.contains(RuleSet(data).digest()));
 }
 
 // An id means one key, in every round, so that a finding can be looked up.

@@ -238,6 +238,33 @@ TEST(IncludeTableTest, ForbiddenIncludesAreFound) {
   }
 }
 
+// What differs between rounds is data of their packs. A text literal that is a round's name, as in
+// `if (round == "hpc-3.0.0")`, is how code would know one.
+TEST(RoundTest, NoCodeNamesARound) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator("common/rules/rounds")) {
+    if (entry.path().extension() != ".json") continue;
+    const std::string name = entry.path().stem().string();
+    const std::string version(absl::StripPrefix(name, "hpc-"));
+    const std::string brief(absl::StripSuffix(version, ".0"));
+    for (const std::string& known : {name, version, brief, absl::StrCat("v", brief)})
+      names.push_back(absl::StrCat("\"", known, "\""));
+  }
+  ASSERT_GE(names.size(), 4u);
+  std::vector<std::string> problems;
+  for (const Source& source : Sources(
+           {"common/rules", "common/package", "common/client", "server", "worker/agent", "cli"})) {
+    for (const std::string& line : source.lines) {
+      const std::string code = line.substr(0, line.find("//"));
+      for (const std::string& name : names)
+        if (absl::StrContains(code, name))
+          problems.push_back(absl::StrCat(source.path, ": ", line));
+    }
+  }
+
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 TEST(FileTest, NoFileIsLongerThanItsBudget) {
   std::vector<std::string> problems;
   for (const Source& source : Sources(kTopFolders)) {

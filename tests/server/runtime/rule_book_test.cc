@@ -235,6 +235,30 @@ TEST(RuleBookTest, ASubmissionIsJudgedByTheRulesThatAcceptedItOnly) {
               StatusIs(absl::StatusCode::kFailedPrecondition));
 }
 
+// Before version 2 of packs a round's digest did not cover its reference points.
+TEST(RuleBookTest, AnEntryOfAFormerVersionIsJudgedByItsRound) {
+  const auto book = *LoadRuleBook({});
+  core::Submission submission = DeepcamEntry();
+  submission.rules.digest = "26b90523bfbdd5e9e566c7064b333becd0614436b17e79fb8133b32693b29c0a";
+  EXPECT_THAT(book->JudgeLog(submission), IsOk());
+  submission.spec.round = "hpc-1.0.0";
+  EXPECT_THAT(book->JudgeLog(submission).status(), StatusIs(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST(RuleBookTest, AScoreSaysThatItsRoundHasNoReferencePoints) {
+  const auto book = *LoadRuleBook({});
+  core::Submission submission = DeepcamEntry();
+  submission.spec.round = "hpc-0.7.0";
+  submission.rules.digest = rules::FindRuleSet("hpc-0.7.0")->digest();
+  std::vector<core::Run> runs;
+  for (const int64_t minutes : {20, 21, 22})
+    runs.push_back(Trained(0, minutes));
+  EXPECT_THAT(book->Score(submission, runs)->reason,
+              HasSubstr("hpc-0.7.0 has no reference convergence points for deepcam"));
+  submission.spec.division = "open";
+  EXPECT_THAT(book->Score(submission, runs)->reason, Not(HasSubstr("reference")));
+}
+
 TEST(RuleBookTest, GivesTheRulesOfAllItsRoundsToBeKept) {
   const auto book = *LoadRuleBook({"deploy/rounds/cosmoflow-mini.toml"});
   const std::map<std::string, std::string> packs = book->Packs();
