@@ -22,6 +22,7 @@
 #include "common/rules/extensions.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/log_rules.h"
+#include "common/rules/pack_names.h"
 #include "common/rules/ranks.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
@@ -38,6 +39,23 @@ Json RuleSetJson(const rules::RuleSet& rule_set) {
   if (!rule_set.data().label.empty()) json["label"] = rule_set.data().label;
   json["digest"] = rule_set.digest();
   return json;
+}
+
+// With what the round fixes ("kernel_size=3") and where the reference's convergence is known.
+Json BenchmarkJson(const rules::Benchmark& benchmark) {
+  Json fixed = Json::array();
+  for (const auto& [key, value] : benchmark.fixed)
+    fixed.push_back(absl::StrCat(key, "=", DumpJson(value)));
+  Json batch_sizes = Json::array();
+  for (const rules::ReferenceRecord& record : benchmark.reference_points)
+    batch_sizes.push_back(record.batch_size);
+  return {{"id", benchmark.name},
+          {"runs", benchmark.runs_required},
+          {"quality_key", benchmark.quality_key},
+          {"target", benchmark.target},
+          {"better", benchmark.lower_is_better ? "lower" : "higher"},
+          {"fixed", std::move(fixed)},
+          {"reference_batch_sizes", std::move(batch_sizes)}};
 }
 
 // Rounds that the coordinator has besides the built-in ones; none if no coordinator answers.
@@ -78,14 +96,20 @@ absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& argum
                            {"MLPerf result", "is_mlperf_result", Format::kYesNo},
                            {"digest", "digest"},
                            {"init limit ms", "init_limit_ms"},
-                           {"staging timed", "is_staging_timed", Format::kYesNo}},
+                           {"staging timed", "is_staging_timed", Format::kYesNo},
+                           {"runs that count", "counts"},
+                           {"failed runs allowed", "failed_runs_allowed", Format::kNumber},
+                           {"judged officially as", "official_round"},
+                           {"analysed in", "paper"}},
                 .sections = {{"Benchmarks",
                               "benchmark_details",
                               {{"BENCHMARK", "id"},
                                {"RUNS", "runs", Format::kNumber},
                                {"KEY", "quality_key"},
                                {"TARGET", "target", Format::kNumber},
-                               {"BETTER", "better"}}},
+                               {"BETTER", "better"},
+                               {"FIXED", "fixed"},
+                               {"REFERENCE BATCH SIZES", "reference_batch_sizes"}}},
                              {"Rules",
                               "rules",
                               {{"RULE", "id"},
@@ -94,14 +118,14 @@ absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& argum
                                {"WANTS", "expected"}}}}};
   view.value["init_limit_ms"] = rule_set->data().init_limit_ms;
   view.value["is_staging_timed"] = rule_set->data().staging_on_the_clock;
+  view.value["counts"] = std::string(rules::NameOf(rule_set->data().counts));
+  view.value["failed_runs_allowed"] = rule_set->data().failed_runs_allowed;
+  for (const auto& [key, text] : {std::pair("official_round", &rule_set->data().official_round),
+                                  std::pair("paper", &rule_set->data().paper)})
+    if (!text->empty()) view.value[key] = *text;
   view.value["benchmark_details"] = Json::array();
   for (const rules::Benchmark& benchmark : rule_set->data().benchmarks)
-    view.value["benchmark_details"].push_back(
-        {{"id", benchmark.name},
-         {"runs", benchmark.runs_required},
-         {"quality_key", benchmark.quality_key},
-         {"target", benchmark.target},
-         {"better", benchmark.lower_is_better ? "lower" : "higher"}});
+    view.value["benchmark_details"].push_back(BenchmarkJson(benchmark));
   view.value["rules"] = Json::array();
   for (const rules::Config& config : rule_set->data().configs)
     for (const rules::KeyRule& rule : config.rules)

@@ -1,15 +1,18 @@
 #include "cli/rules/rules_pack.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
 #include "cli/rules/rule_sets.h"
 #include "common/ed25519.h"
 #include "common/file.h"
 #include "common/rules/pack.h"
+#include "common/rules/pack_names.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
 
@@ -83,6 +86,25 @@ struct Demand {
 };
 using Demands = std::map<std::pair<std::string, std::string>, Demand>;  // by config and key
 
+// What of a benchmark is no rule of a log: "cosmoflow (reference)".
+void AddReference(const rules::Benchmark& benchmark, Demands* demands) {
+  const auto put = [&](absl::string_view what, const std::string& key, const std::string& words,
+                       const std::string& exact) {
+    (*demands)[{absl::StrCat(benchmark.name, " (", what, ")"), key}] = {"", words, exact};
+  };
+  for (const auto& [key, value] : benchmark.fixed)
+    put("fixed", key, DumpJson(value), DumpJson(value));
+  for (const auto& [key, value] : benchmark.reference_values)
+    put("reference", key, DumpJson(value), DumpJson(value));
+  for (const rules::ReferenceRecord& record : benchmark.reference_points)
+    put("reference", absl::StrCat("convergence at batch size ", record.batch_size),
+        absl::StrCat(record.epochs.size(), " runs, ",
+                     *std::min_element(record.epochs.begin(), record.epochs.end()), " to ",
+                     *std::max_element(record.epochs.begin(), record.epochs.end()), " ",
+                     rules::NameOf(benchmark.reference_unit)),
+        absl::StrJoin(record.epochs, ","));
+}
+
 Demands DemandsOf(const rules::RuleSetData& data) {
   Demands demands;
   const auto put = [&](const std::string& key, const std::string& words) {
@@ -91,10 +113,13 @@ Demands DemandsOf(const rules::RuleSetData& data) {
   put("init_limit_ms", absl::StrCat(data.init_limit_ms));
   put("staging_on_the_clock", data.staging_on_the_clock ? "yes" : "no");
   put("failed_runs_allowed", absl::StrCat(data.failed_runs_allowed));
+  put("counts", std::string(rules::NameOf(data.counts)));
+  put("scaling_folders", data.scaling_folders ? "yes" : "no");
   for (const rules::Benchmark& benchmark : data.benchmarks) {
     put(benchmark.name,
         absl::StrCat(benchmark.runs_required, " runs, ", benchmark.quality_key,
                      benchmark.lower_is_better ? " <= " : " >= ", Json(benchmark.target).dump()));
+    AddReference(benchmark, &demands);
     for (const rules::KeyRule& rule : benchmark.document_rules)
       demands[{absl::StrCat(benchmark.name, " (document)"), rule.key}] = {
           rule.id, rules::Demand(rule), rules::CanonicalText(rule)};

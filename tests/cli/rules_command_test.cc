@@ -188,7 +188,13 @@ TEST_F(RulesCommandTest, AFrozenRoundThatWasTouchedIsRefused) {
 }
 
 TEST_F(RulesCommandTest, DiffShowsWhatARoundChanged) {
-  EXPECT_EQ(run_.Run("rules diff v1.0 v2.0"), ExitStatus::kDone);
+  EXPECT_EQ(run_.Run("rules diff v1.0 v1.0"), ExitStatus::kDone);
+  // The logs' rules are the same; the reference was measured anew.
+  EXPECT_EQ(run_.Run("rules diff v1.0 v2.0 -o ndjson"), ExitStatus::kDifferent);
+  EXPECT_THAT(run_.out, HasSubstr("cosmoflow (reference)"));
+  EXPECT_THAT(run_.out, HasSubstr("convergence at batch size 32"));
+  EXPECT_THAT(run_.out, HasSubstr("33 runs, 6 to 9 epochs"));
+  EXPECT_THAT(run_.out, Not(HasSubstr("R-")));
   EXPECT_EQ(run_.Run("rules diff v2.0 v3.0 -o ndjson"), ExitStatus::kDifferent);
 
   int changed = 0;
