@@ -40,6 +40,7 @@ class CommandQueue {
   // Takes no more. What waits can still be taken.
   void Close() { is_closed_ = true; }
 
+  size_t size() const { return items_.size(); }
   bool is_empty() const { return items_.empty(); }
   bool is_closed() const { return is_closed_; }
 

@@ -101,6 +101,9 @@ absl::Status CoreLoop::CheckRoomFor(const core::Command& command) const {
 
 absl::Duration CoreLoop::TimeToWait() {
   std::optional<int64_t> next_us = core_.NextWakeupUs();
+  // What time alone brings is not tried without pause on a disk that is full.
+  if (was_refused_ && next_us.has_value())
+    next_us = std::max(*next_us, clock_.last_us() + absl::ToInt64Microseconds(kSleepMax));
   if (const std::optional<int64_t> parked_us = parked_.NextDeadlineUs(); parked_us.has_value())
     next_us = std::min(next_us.value_or(*parked_us), *parked_us);
   if (!next_us.has_value()) return kSleepMax;
@@ -128,6 +131,8 @@ void CoreLoop::HandleBatch(std::vector<QueuedCommand> batch) {
   if (IsOfOneCommand(status)) return HandleEach(std::move(batch));
   for (QueuedCommand& item : batch)
     item.callback(status);
+  // While nothing can be committed, calls end all the same.
+  parked_.Answer(core_, {}, clock_.last_us());
 }
 
 void CoreLoop::HandleEach(std::vector<QueuedCommand> batch) {
@@ -135,7 +140,11 @@ void CoreLoop::HandleEach(std::vector<QueuedCommand> batch) {
   for (QueuedCommand& item : batch) {
     one[0] = std::move(item);
     const absl::Status status = TryBatch(&one);
-    if (!status.ok()) Refuse(std::move(one[0]), status);
+    if (IsOfOneCommand(status)) {
+      Refuse(std::move(one[0]), status);
+    } else if (!status.ok()) {
+      one[0].callback(status);
+    }
     one.resize(1);
   }
 }
@@ -192,6 +201,7 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
 
 absl::Status CoreLoop::Commit(const core::Outcome& outcome) {
   absl::Status status = parts_.store->Commit(outcome, core_.state());
+  was_refused_ = !status.ok();
   if (status.ok()) return status;
   // Memory is ahead of the disk. A full disk, and what a row cannot hold, have rolled back, so what
   // is on the disk can be read again; after anything else only a new start can tell what is true.
@@ -225,6 +235,7 @@ void CoreLoop::Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
     const Poll* const call = is_poll ? &*poll++ : nullptr;
     const auto* answer =
         is_poll && reply.ok() ? std::get_if<core::SynchronizeReply>(&*reply) : nullptr;
+    if (answer != nullptr) parked_.Release(call->worker, answer->desired);
     if (answer != nullptr && answer->is_satisfied && call->timeout_us > 0) {
       const int64_t timeout_us = std::min(call->timeout_us, options_.park_max_us);
       parked_.Park(call->worker, clock_.last_us() + timeout_us, answer->desired,

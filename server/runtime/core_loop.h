@@ -108,6 +108,7 @@ class CoreLoop {
   SlewedClock clock_;
   ParkedPolls parked_;
   bool are_effects_due_ = true;  // all that are outstanding: at the start, or after a loss
+  bool was_refused_ = false;     // the last commit
   int64_t mark_synced_at_us_ = 0;
 };
 

@@ -5,13 +5,15 @@
 
 namespace assay::runtime {
 
+void ParkedPolls::Release(const std::string& worker, const core::Desired& desired) {
+  const auto it = polls_.find(worker);
+  if (it == polls_.end()) return;
+  it->second.callback(core::Reply(core::SynchronizeReply{desired, true}));
+  polls_.erase(it);
+}
+
 void ParkedPolls::Park(const std::string& worker, int64_t deadline_us, core::Desired desired,
                        ReplyCallback callback) {
-  const auto it = polls_.find(worker);
-  if (it != polls_.end()) {
-    it->second.callback(core::Reply(core::SynchronizeReply{desired, true}));
-    polls_.erase(it);
-  }
   polls_.emplace(worker, Poll{deadline_us, std::move(desired), std::move(callback)});
 }
 

@@ -19,8 +19,12 @@ namespace assay::runtime {
 // At most one call of each worker. Every callback is called exactly once. Not thread-safe.
 class ParkedPolls {
  public:
-  // Holds a call of `worker`, which is to do what `desired` says, until `deadline_us`. A worker
-  // that calls again has given up the call before: its answer goes nowhere, but frees it.
+  // A worker that calls again has given up the call before, if there is one: its answer goes
+  // nowhere, but frees it.
+  void Release(const std::string& worker, const core::Desired& desired);
+
+  // Holds a call of `worker`, which is to do what `desired` says, until `deadline_us`. Release the
+  // call before it first.
   void Park(const std::string& worker, int64_t deadline_us, core::Desired desired,
             ReplyCallback callback);
 

@@ -1,10 +1,14 @@
-// The coordinator in the simulation: the real core on the real store, crashed at any commit.
+// The coordinator in the simulation: the loop, the queue, the parking and the effects of the
+// product, on its store, without its threads. It loses power at any commit and between any two
+// answers, is shut down, and starts again.
 
 #ifndef TESTS_SIM_SIM_SERVER_H_
 #define TESTS_SIM_SIM_SERVER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,13 +18,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 #include "common/log.h"
-#include "server/core/apply.h"
 #include "server/core/core.h"
-#include "server/store/store.h"
+#include "server/core/desired.h"
+#include "server/runtime/core_loop.h"
+#include "server/runtime/effect_handler.h"
+#include "server/store/reader.h"
+#include "tests/sim/answers.h"
+#include "tests/sim/history.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_judge.h"
+#include "tests/sim/sim_store.h"
 
 namespace assay::sim {
 
@@ -28,115 +40,278 @@ class SimServer {
  public:
   using Callback = std::function<void(const absl::StatusOr<core::Reply>&)>;
 
-  SimServer(Network* network, std::string path) : network_(*network), path_(std::move(path)) {
+  SimServer(Network* network, Coverage* coverage, std::string path)
+      : network_(*network),
+        coverage_(*coverage),
+        path_(std::move(path)),
+        clock_(network),
+        history_(coverage, Policy()) {
     Start();
-    Tick();
+    Minute();
   }
 
   // A command has arrived. `callback` is what leaves again; never, if the server is or goes down.
   void Receive(core::Command command, const Callback& callback) {
-    if (core_ == nullptr) return;
-    const bool crashes = network_.Permille(network_.troubles.server_crash_permille);
-    const bool before_commit = network_.Below(2) == 0;
-    Restore(command);
-    std::vector<core::Command> commands;
-    commands.push_back(std::move(command));
-    const core::Outcome outcome = core_->Handle(std::move(commands), network_.now_us());
-    if (crashes && before_commit) return Crash();
-    Commit(outcome);
-    if (crashes) return Crash();
-    core_->DropRedundant();
-    CheckInvariants();
-    CarryOut(outcome.effects);
-    if (callback) callback(outcome.replies[0]);
+    if (loop_ == nullptr) return;
+    const int64_t id = ++last_call_;
+    Call call{.command = command, .came_us = network_.now_us()};
+    runtime::QueuedCommand item{std::move(command),
+                                [this, id, callback](auto reply) { Answer(id, callback, reply); }};
+    calls_.emplace(id, std::move(call));
+    absl::Status status = loop_->CheckRoomFor(item.command);
+    if (status.ok()) status = queue_->Push(&item);
+    if (status.ok()) return TurnAfter(network_.Delay(network_.pace.commit_us_max));
+    ++coverage_.met[absl::StrCat("command turned away: ", absl::StatusCodeToString(status.code()))];
+    item.callback(status);
   }
 
-  core::Desired DesiredFor(const std::string& worker) const {
-    return core_ == nullptr ? core::Desired{} : core_->DesiredFor(worker);
+  // From which generation on a certificate that is issued now is good.
+  int64_t CertificateGeneration(const std::string& worker) const {
+    return certificates_.ValidFrom(worker);
   }
-  bool is_up() const { return core_ != nullptr; }
-  int crash_count() const { return crash_count_; }
+
+  // True if an entry waits for a restart to be scored.
+  bool is_score_missing() const { return judgements_.is_score_missing; }
+  bool is_up() const { return loop_ != nullptr; }
+  const History& history() const { return history_; }
+
+  // Asks it to end in order; it starts again a little later.
+  void Restart() {
+    if (loop_ == nullptr || queue_->is_closed()) return;
+    ++coverage_.met["shutdown"];
+    queue_->Close();
+    TurnAfter(network_.Delay(network_.pace.commit_us_max));
+  }
 
   // What is on disk is what the log says.
-  void CheckRowsEqualFold() {
-    core::State folded;
-    for (const core::RecordedEvent& event : log_)
-      Apply(event, &folded);
-    core::DropAllRedundant(&folded);
+  void CheckRows() {
     const auto loaded = store_->Load();
     CHECK_OK(loaded.status());
-    EXPECT_TRUE(*loaded == folded) << "rows differ from the fold of " << log_.size() << " events";
+    EXPECT_TRUE(*loaded == history_.Alive()) << "rows differ from the fold of the log";
   }
 
  private:
-  void Start() {
-    store_ = *store::Store::Open(path_);
-    CheckRowsEqualFold();
+  static core::Policy Policy() {
     core::Policy policy;
     policy.secret = "secret";
-    core_ = std::make_unique<core::Core>(policy, *store_->Load(), network_.now_us());
-    CarryOut(core_->PendingEffects());
+    return policy;
+  }
+
+  void Start() {
+    store_ = std::make_unique<SimStore>(&network_, &history_, &coverage_, path_);
+    CheckRows();
+    judgements_.is_score_missing = false;
+    auto reader = store::Reader::Open(path_);
+    CHECK_OK(reader.status());
+    effects_ = std::make_unique<runtime::EffectHandler>(
+        std::make_unique<SimJudge>(&network_, &coverage_, &judgements_), *std::move(reader),
+        [this](const core::LaunchAgents&) { return Launch(); });
+    told_seq_ = 0;
+    watchers_ = std::make_unique<runtime::Watchers>();
+    watchers_->Subscribe({}, [this](int64_t seq) { Told(seq); });
+    queue_ = std::make_unique<runtime::CommandQueue>(network_.pace.queue_limit);
+    const runtime::CoreLoop::Parts parts = {&clock_, store_.get(), watchers_.get(), &tokens_,
+                                            &certificates_};
+    core::Core core(Policy(), *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
+    loop_ = std::make_unique<runtime::CoreLoop>(
+        parts, std::move(core), [this](const auto& effects) { CarryOut(effects); },
+        [this] { ++coverage_.met["checkpoint beside the commits"]; }, options_);
+    TurnAfter(0);
   }
 
   void Crash() {
-    ++crash_count_;
-    core_.reset();
+    is_turn_ = false;
+    superseded_.clear();
+    store_->LoseCache();
+    calls_.clear();
+    Down();
+  }
+
+  // As CoreThread: what waited was handled, and nothing has come since.
+  void End() {
+    loop_->AnswerAllParked();
+    EXPECT_EQ(calls_.size(), 0u) << "a call is not answered at the end";
+    Down();
+  }
+
+  void Down() {
+    ++life_;
+    turn_at_us_.reset();
+    loop_.reset();
+    effects_.reset();
+    queue_.reset();
+    watchers_.reset();
     store_.reset();
     network_.After(kSecond * (1 + network_.Below(30)), [this] { Start(); });
   }
 
-  void Tick() {
-    Receive({"coordinator", core::Tick{}}, nullptr);
-    network_.After(5 * kSecond, [this] { Tick(); });
+  // As CoreThread: when commands wait or the loop's time has come, whatever is first.
+  void TurnAfter(int64_t delay_us) {
+    const int64_t at_us = network_.now_us() + delay_us;
+    if (turn_at_us_.has_value() && *turn_at_us_ <= at_us) return;
+    turn_at_us_ = at_us;
+    network_.After(delay_us, [this, at_us, life = life_] {
+      if (life == life_ && turn_at_us_ == at_us) Turn();
+    });
   }
 
-  void Restore(const core::Command& command) {
-    const std::optional<core::RunId> missing = core_->MissingRun(command);
-    if (!missing.has_value()) return;
-    absl::StatusOr<core::Run> run = store_->LoadRun(*missing);
-    if (run.ok()) core_->Restore(*std::move(run));
+  void Turn() {
+    turn_at_us_.reset();
+    if (network_.Permille(network_.troubles.clock_step_permille)) StepClock();
+    std::vector<runtime::QueuedCommand> batch = queue_->Take(network_.pace.batch_max);
+    const bool is_idle = batch.empty();
+    if (batch.size() > 1) ++coverage_.met["batch of several"];
+    if (!is_idle) turn_began_with_ = history_.state().workers;
+    const int64_t refused_count = store_->refused_count();
+    const int64_t credential_count = history_.credential_count();
+    try {
+      is_turn_ = true;
+      loop_->HandleBatch(std::move(batch));
+      store_->EndTurn();
+    } catch (const PowerLoss&) {
+      return Crash();
+    }
+    is_turn_ = false;
+    if (store_->refused_count() > refused_count) {
+      EXPECT_TRUE(loop_->core().state() == history_.Alive()) << "memory is ahead of the disk";
+    }
+    if (history_.credential_count() > credential_count) CheckCredentials();
+    CheckCalls();
+    EXPECT_EQ(told_seq_, history_.state().last_seq) << "watchers wait";
+    if (is_idle && queue_->is_closed() && queue_->is_empty()) return End();
+    const int64_t wait_us = absl::ToInt64Microseconds(loop_->TimeToWait());
+    const bool is_more = !queue_->is_empty() || queue_->is_closed();
+    TurnAfter(is_more ? kMillisecond : std::max(wait_us, kMillisecond));
   }
 
-  void Commit(const core::Outcome& outcome) {
-    CHECK_OK(store_->Commit(outcome, core_->state()));
-    for (const core::RecordedEvent& event : outcome.events)
-      log_.push_back(event);
+  void Answer(int64_t id, const Callback& callback, const absl::StatusOr<core::Reply>& reply) {
+    const auto it = calls_.find(id);
+    ASSERT_TRUE(it != calls_.end()) << "a call is answered twice";
+    store_->CountAnswer();
+    const Call call = std::move(it->second);
+    calls_.erase(it);
+    if (reply.ok()) {
+      ++coverage_.answered[call.command.body.index()];
+      if (!call.is_parked) Heard(call.command);
+    } else if (is_turn_) {
+      // What the worker has said counts, though its call was refused: it calls again.
+      if (const auto* poll = std::get_if<core::Synchronize>(&call.command.body))
+        superseded_.insert(poll->worker);
+    }
+    CheckAnswer(call.command, reply, turn_began_with_, history_.state());
+    if (callback) callback(reply);
   }
 
-  // The judges are reliable, but slow; what they say of a dead server is lost.
+  void Told(int64_t seq) {
+    EXPECT_LE(seq, history_.state().last_seq) << "told of what is not committed";
+    told_seq_ = seq;
+  }
+
+  // Judges and launchers take their time; what they say of a dead server is lost.
   void CarryOut(const std::vector<core::Effect>& effects) {
     for (const core::Effect& effect : effects) {
-      core::CommandBody verdict = core::Tick{};
-      if (const auto* check = std::get_if<core::CheckLog>(&effect))
-        verdict = core::LogChecked{check->run, {}, ""};
-      if (const auto* score = std::get_if<core::ScoreSubmission>(&effect))
-        verdict = core::SetScored{score->submission, 1.0, {}, "scored"};
-      network_.After(kSecond, [this, verdict] { Receive({"coordinator", verdict}, nullptr); });
+      network_.After(network_.Delay(kSecond), [this, effect, life = life_] {
+        if (life != life_) return;
+        std::optional<core::Command> result = effects_->Handle(effect);
+        if (!result.has_value()) return;
+        network_.After(network_.Delay(network_.pace.judge_us_max),
+                       [this, command = *std::move(result), life] {
+                         if (life == life_) Receive(command, nullptr);
+                       });
+      });
     }
   }
 
-  // No worker serves two gangs, and every gang is whole.
-  void CheckInvariants() const {
-    const core::State& state = core_->state();
-    std::set<std::string> busy;
-    for (const core::RunId id : state.active) {
-      const core::Run& run = state.runs.at(id);
-      const core::SubmissionSpec& spec = state.submissions.at(run.submission).spec;
-      ASSERT_EQ(static_cast<int32_t>(run.nodes.size()), spec.node_count) << id;
-      for (const core::RunNode& node : run.nodes) {
-        if (node.is_released) continue;  // its part is done; the run is being judged
-        ASSERT_TRUE(busy.insert(node.worker).second) << node.worker << " serves two gangs";
-        ASSERT_EQ(state.workers.at(node.worker).run, id);
-      }
+  absl::Status Launch() {
+    if (!network_.Percent(network_.troubles.launch_failure_percent)) return absl::OkStatus();
+    ++coverage_.met["launch that failed"];
+    return absl::UnavailableError("no agent can be started");
+  }
+
+  void StepClock() {
+    ++coverage_.met["wall clock that was set"];
+    clock_.StepWall(kSecond * (static_cast<int64_t>(network_.Below(7200)) - 3600));
+  }
+
+  void Minute() {
+    if (loop_ != nullptr) {
+      EXPECT_TRUE(loop_->core().state() == history_.Alive()) << "memory is not what is alive";
     }
+    if (network_.Permille(network_.troubles.shutdown_permille)) Restart();
+    network_.After(kMinute, [this] { Minute(); });
+  }
+
+  struct Call {
+    core::Command command;
+    int64_t came_us = 0;
+    bool is_parked = false;
+  };
+
+  void Heard(const core::Command& command) {
+    const auto* call = std::get_if<core::Synchronize>(&command.body);
+    if (call != nullptr) history_.Heard(call->worker, network_.now_us());
+  }
+
+  // Between turns only what waits in the queue, and calls of workers that are where they should be,
+  // are not answered.
+  void CheckCalls() {
+    std::map<std::string, int> parked;
+    size_t waiting = queue_->size();
+    for (auto it = calls_.rbegin(); it != calls_.rend(); ++it) {
+      Call& call = it->second;
+      if (waiting > 0) {
+        --waiting;
+        continue;
+      }
+      const auto* poll = std::get_if<core::Synchronize>(&call.command.body);
+      ASSERT_TRUE(poll != nullptr) << "command " << call.command.body.index() << " is not answered";
+      if (!std::exchange(call.is_parked, true)) {
+        Heard(call.command);
+        superseded_.erase(poll->worker);
+      }
+      EXPECT_EQ(++parked[poll->worker], 1) << poll->worker << " has called again";
+      const core::Desired desired = loop_->core().DesiredFor(poll->worker);
+      EXPECT_TRUE(superseded_.contains(poll->worker) || IsSatisfied(desired, poll->report))
+          << poll->worker << " is not told what to do: " << static_cast<int>(desired.action);
+      EXPECT_LE(network_.now_us() - call.came_us, options_.park_max_us + 5 * kSecond)
+          << poll->worker << " is parked for ever";
+      EXPECT_GE(call.command.certificate_generation.value_or(0),
+                certificates_.ValidFrom(poll->worker))
+          << poll->worker << " waits with a certificate that was revoked";
+    }
+  }
+
+  // What calls are let in by is what was committed.
+  void CheckCredentials() {
+    for (const auto& [id, token] : history_.state().tokens)
+      EXPECT_EQ(tokens_.Find(token.secret_sha256), token) << id;
+    for (const auto& [name, worker] : history_.state().workers)
+      EXPECT_EQ(certificates_.ValidFrom(name), worker.certificate_generation) << name;
   }
 
   Network& network_;
+  Coverage& coverage_;
   const std::string path_;
-  int crash_count_ = 0;
-  std::vector<core::RecordedEvent> log_;  // all that was committed
-  std::unique_ptr<store::Store> store_;
-  std::unique_ptr<core::Core> core_;
+  const runtime::CoreLoopOptions options_;
+  SimClock clock_;
+  History history_;
+  Judgements judgements_;
+  runtime::TokenTable tokens_;
+  runtime::CertificateTable certificates_;
+  std::unique_ptr<SimStore> store_;
+  std::unique_ptr<runtime::Watchers> watchers_;
+  std::unique_ptr<runtime::EffectHandler> effects_;
+  std::unique_ptr<runtime::CommandQueue> queue_;
+  std::unique_ptr<runtime::CoreLoop> loop_;  // null: it is down
+
+  int64_t life_ = 0;  // starts so far
+  std::optional<int64_t> turn_at_us_;
+  int64_t last_call_ = 0;
+  std::map<int64_t, Call> calls_;  // let in and not answered, in order of arrival
+  bool is_turn_ = false;
+  std::set<std::string> superseded_;  // workers whose parked call is not their last word
+  int64_t told_seq_ = 0;
+  std::map<std::string, core::Worker> turn_began_with_;
 };
 
 }  // namespace assay::sim

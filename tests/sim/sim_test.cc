@@ -1,17 +1,23 @@
-// The whole coordinator and its agents in one thread, under simulated time: the real core, the real
-// store, the real decisions of the agent; a network, trainers and crashes drawn from a seed.
+// The whole coordinator and its agents in one thread, under simulated time: the real loop with its
+// queue, batches, parked calls and effects, the real core and store, the real decisions of the
+// agent; a network, disk, judges, people, trainers and losses of power drawn from a seed.
 //
-// After every command: no worker serves two gangs, no gang is partial. After every restart: the
-// rows equal the fold of the log. At the end: every acknowledged submission is there once and has
-// ended, every acknowledged event is there once and byte by byte, no id was given out twice, no
-// trainer was started twice. ASSAY_SIM_SEED replays one seed, ASSAY_SIM_COUNT sets how many are
-// run.
+// After every event: what a reader of the log may rely on (history.h). At every answer: what it
+// says is committed (answers.h). After every turn: no call waits whose worker should do something
+// else, nobody is let in by what was revoked, memory is not ahead of the disk (sim_server.h). After
+// every restart: the rows equal the fold of the log. At the end: every acknowledged submission is
+// there once and has ended, every acknowledged event is there once and byte by byte, no id was
+// given out twice, no trainer was started twice.
+//
+// ASSAY_SIM_SEED replays one seed, ASSAY_SIM_COUNT sets how many are run.
 
 #include <cstdlib>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -19,8 +25,9 @@
 #include "gtest/gtest.h"
 
 #include "server/store/reader.h"
-#include "tests/server/core/world.h"
+#include "tests/sim/history.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_people.h"
 #include "tests/sim/sim_server.h"
 #include "tests/sim/sim_worker.h"
 #include "tests/support/temp_dir.h"
@@ -29,75 +36,63 @@ namespace assay::sim {
 namespace {
 
 constexpr int kWorkerCount = 4;
-constexpr int kSubmissionCount = 5;
-constexpr int64_t kPatienceUs = 24 * 60 * kMinute;
+constexpr int64_t kTroubleUs = 60 * kMinute;        // at most, until everything works
+constexpr int64_t kPatienceUs = 24 * 60 * kMinute;  // from then on
+constexpr uint64_t kCoverageSeeds = 200;            // so many meet everything
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed) : network_(seed), server_(&network_, path_) {
-    Submit("dataset", core::AddDataset{core::testing::SomeDataset()});
+  Simulation(uint64_t seed, Coverage* coverage)
+      : network_(seed),
+        server_(&network_, coverage, path_),
+        submitters_(&network_, &server_, kWorkerCount),
+        operators_(&network_, &server_, &workers_, &submitters_) {
     for (int i = 0; i < kWorkerCount; ++i)
       workers_.push_back(std::make_unique<SimWorker>(&network_, &server_, absl::StrCat("w", i)));
-    for (int i = 0; i < kSubmissionCount; ++i) {
-      core::SubmissionSpec spec = core::testing::SomeSpec();
-      spec.node_count = 1 + static_cast<int32_t>(network_.Below(kWorkerCount));
-      spec.run_count = 1 + static_cast<int32_t>(network_.Below(2));
-      spec.replacement_count_max = static_cast<int32_t>(network_.Below(4));
-      const std::string request_id = absl::StrCat("request-", i);
-      network_.After(kSecond * (10 + network_.Below(120)), [this, spec, request_id] {
-        Submit(request_id, core::testing::Creation(spec, request_id));
-      });
-    }
   }
 
   void Run() {
+    const int64_t heal_us = network_.now_us() + kSecond * network_.Below(kTroubleUs / kSecond);
+    while (network_.now_us() < heal_us && !::testing::Test::HasFailure())
+      network_.Step();
+    network_.Heal();
+    if (server_.is_score_missing()) server_.Restart();
     const int64_t deadline_us = network_.now_us() + kPatienceUs;
-    // Looking costs more than a step.
     while (!IsOver() && network_.now_us() < deadline_us && !::testing::Test::HasFailure())
-      for (int step = 0; step < 50; ++step)
-        network_.Step();
+      network_.Step();
     EXPECT_TRUE(IsOver()) << "a submission never ends";
     // Late evidence may still be on its way.
     const int64_t end_us = network_.now_us() + 40 * kMinute;
     while (network_.now_us() < end_us || !server_.is_up())
       network_.Step();
-    server_.CheckRowsEqualFold();
+    server_.CheckRows();
+    CheckHistory();
     CheckEvidence();
   }
 
  private:
-  // A client that repeats its request until it is answered.
-  void Submit(const std::string& name, const core::CommandBody& body) {
-    if (answered_.count(name) > 0) return;
-    network_.Send([this, name, body] {
-      server_.Receive({"alice", body}, [this, name](const absl::StatusOr<core::Reply>& reply) {
-        network_.Send([this, name, reply] { Answered(name, reply); });
-      });
-    });
-    network_.After(5 * kSecond, [this, name, body] { Submit(name, body); });
-  }
-
-  void Answered(const std::string& name, const absl::StatusOr<core::Reply>& reply) {
-    if (!reply.ok()) return;  // the dataset is not there yet
-    const auto* made = std::get_if<core::SubmissionReply>(&*reply);
-    const int64_t number = made == nullptr ? 0 : made->id.number;
-    const auto [it, is_first] = answered_.emplace(name, number);
-    EXPECT_EQ(it->second, number) << name << " was made twice";
-    if (!is_first || number == 0) return;
-    EXPECT_TRUE(ids_.insert(number).second) << "e-" << number << " was given out twice";
-  }
-
-  bool IsOver() {
-    if (answered_.size() < kSubmissionCount + 1) return false;
-    const auto reader = *store::Reader::Open(path_);
-    for (const int64_t id : ids_)
-      if (!IsTerminal(reader->GetSubmission(core::SubmissionId{id})->state)) return false;
+  bool IsOver() const {
+    if (!submitters_.is_answered()) return false;
+    for (const auto& [id, submission] : server_.history().state().submissions)
+      if (!IsTerminal(submission.state)) return false;
     return true;
+  }
+
+  // What ended long ago and has left memory is on the disk as it was.
+  void CheckHistory() {
+    const auto reader = *store::Reader::Open(path_);
+    const core::State& state = server_.history().state();
+    for (const core::SubmissionId id : submitters_.ids())
+      EXPECT_EQ(state.submissions.count(id), 1u) << id << " was acknowledged";
+    EXPECT_EQ(reader->ListSubmissions({}, {.size = 100})->items.size(), state.submissions.size());
+    for (const auto& [id, submission] : state.submissions)
+      EXPECT_TRUE(*reader->GetSubmission(id) == submission) << id;
+    for (const auto& [id, run] : state.runs)
+      EXPECT_TRUE(*reader->GetRun(id) == run) << id;
   }
 
   void CheckEvidence() {
     const auto reader = *store::Reader::Open(path_);
-    EXPECT_EQ(reader->ListSubmissions({}, {.size = 100})->items.size(), ids_.size());
     for (const auto& worker : workers_) {
       for (const auto& [key, run] : worker->history()) {
         const auto events =
@@ -120,8 +115,8 @@ class Simulation {
   Network network_;
   SimServer server_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
-  std::map<std::string, int64_t> answered_;  // request -> number of the submission
-  std::set<int64_t> ids_;
+  SimSubmitters submitters_;
+  SimOperators operators_;
 };
 
 uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
@@ -131,17 +126,51 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return value;
 }
 
+// A simulation that never meets a thing says nothing of it.
+void CheckCoverage(const Coverage& coverage) {
+  for (const auto& [what, count] : coverage.met)
+    std::cout << count << " x " << what << "\n";
+  for (const char* what : {"batch of several",
+                           "checkpoint beside the commits",
+                           "checkpoint that commits wait for",
+                           "command turned away: RESOURCE_EXHAUSTED",
+                           "command turned away: UNAVAILABLE",
+                           "commit refused by a full disk",
+                           "commit that found no page",
+                           "commit refused by a row's size",
+                           "commit refused by the schema",
+                           "entry that cannot be scored",
+                           "log that cannot be judged",
+                           "launch that failed",
+                           "power loss before a commit",
+                           "power loss after a commit",
+                           "power loss between answers",
+                           "power loss after the answers",
+                           "score that is too large for a row",
+                           "verdict on a log that is too large for a row",
+                           "shutdown",
+                           "wall clock that was set"})
+    EXPECT_TRUE(coverage.met.contains(what)) << what << " is never met";
+  for (size_t kind = 0; kind < std::variant_size_v<core::CommandBody>; ++kind)
+    EXPECT_TRUE(coverage.answered.contains(kind)) << "no command of kind " << kind << " succeeds";
+  const core::Event never = core::DataLossAccepted{};  // an operator says so at the start
+  for (size_t kind = 0; kind < std::variant_size_v<core::Event>; ++kind)
+    EXPECT_NE(coverage.events.contains(kind), kind == never.index()) << "event of kind " << kind;
+}
+
 TEST(SimTest, EveryStoryEndsTheSame) {
   // In memory where there is one: what is tested is the order of writes, not the disk.
   setenv("TMPDIR", "/dev/shm", /*overwrite=*/0);
-  SetMinLogSeverity(LogSeverity::ERROR);
+  SetMinLogSeverity(LogSeverity::FATAL);
   const uint64_t only = FromEnvironment("ASSAY_SIM_SEED", 0);
-  const uint64_t count = FromEnvironment("ASSAY_SIM_COUNT", 200);
+  const uint64_t count = FromEnvironment("ASSAY_SIM_COUNT", 1000);
+  Coverage coverage;
   for (uint64_t seed = only == 0 ? 1 : only; seed <= (only == 0 ? count : only); ++seed) {
     SCOPED_TRACE(absl::StrCat("ASSAY_SIM_SEED=", seed));
-    Simulation(seed).Run();
+    Simulation(seed, &coverage).Run();
     if (HasFailure()) break;
   }
+  if (only == 0 && count >= kCoverageSeeds && !HasFailure()) CheckCoverage(coverage);
 }
 
 }  // namespace

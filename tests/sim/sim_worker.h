@@ -47,6 +47,26 @@ class SimWorker {
   // Events that the coordinator has acknowledged.
   const std::map<agent::RunKey, int64_t>& acknowledged() const { return acknowledged_; }
 
+  const std::string& name() const { return name_; }
+  // Its certificate was refused: it needs an enrolment token.
+  bool is_refused() const { return is_refused_; }
+
+  // Has got an enrolment token and asks for a certificate.
+  void Enrol(const std::string& secret_sha256) {
+    network_.Send([this, secret_sha256] {
+      // The certificate is signed when the request arrives, and given once the token is used up.
+      const int64_t generation = server_.CertificateGeneration(name_);
+      server_.Receive({name_, core::RedeemEnrolment{secret_sha256, name_}},
+                      [this, generation](const absl::StatusOr<core::Reply>& reply) {
+                        if (!reply.ok()) return;
+                        network_.Send([this, generation] {
+                          certificate_generation_ = std::max(certificate_generation_, generation);
+                          is_refused_ = false;
+                        });
+                      });
+    });
+  }
+
  private:
   void Start() {
     ++incarnation_;
@@ -55,6 +75,7 @@ class SimWorker {
       held[key].is_started = run.is_started;
     state_ = agent::Restore(std::move(held), fences_);
     is_up_ = true;
+    is_leaving_ = false;
     for (const auto& [key, run] : disk_)
       Observe(key);
     Take(agent::SyncFailed{});
@@ -70,7 +91,26 @@ class SimWorker {
 
   void Tick() {
     Take(agent::Tick{});
+    if (is_up_ && !is_leaving_ && network_.Permille(network_.troubles.agent_leave_permille))
+      Leave();
     network_.After(3 * kSecond, [this] { Tick(); });
+  }
+
+  // The service is stopped, and started again a little later.
+  void Leave() {
+    is_leaving_ = true;
+    Take(agent::LeaveRequested{});
+    network_.After(kSecond * (1 + network_.Below(60)), [this, incarnation = incarnation_] {
+      if (is_up_ && incarnation == incarnation_) Crash();
+    });
+  }
+
+  core::Command Signed(core::CommandBody body) const {
+    return {name_, std::move(body), certificate_generation_};
+  }
+
+  void Refused(const absl::Status& status) {
+    if (absl::IsUnauthenticated(status)) is_refused_ = true;
   }
 
   void Take(const agent::Input& input) {
@@ -148,15 +188,12 @@ class SimWorker {
     command.report.phase = static_cast<core::WorkerPhase>(status.phase);
     command.report.generation = status.key.generation;
     command.report.exit_code = status.exit.code;
+    command.is_leaving = status.is_leaving;
+    command.poll_timeout_us = status.is_leaving ? 0 : 5 * kSecond;
     if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
-    network_.Send([this, call, command] {
-      server_.Receive({name_, command}, [this, call](const absl::StatusOr<core::Reply>& reply) {
-        if (!reply.ok()) return;
-        const auto& answer = std::get<core::SynchronizeReply>(*reply);
-        if (!answer.is_satisfied) return Answer(call, answer.desired);
-        network_.After(2 * kSecond, [this, call] {  // parked
-          if (server_.is_up()) Answer(call, server_.DesiredFor(name_));
-        });
+    network_.Send([this, call, sent = Signed(command)] {
+      server_.Receive(sent, [this, call](const absl::StatusOr<core::Reply>& reply) {
+        network_.Send([this, call, reply] { Answered(call, reply); });
       });
     });
     network_.After(10 * kSecond, [this, call] {
@@ -164,15 +201,15 @@ class SimWorker {
     });
   }
 
-  void Answer(int64_t call, const core::Desired& desired) {
-    network_.Send([this, call, desired] {
-      if (call != call_ || !is_up_) return;
-      agent::Desired wanted{static_cast<agent::Order>(desired.action), {}, ""};
-      if (desired.action != core::DesiredAction::kIdle)
-        wanted.key = {desired.run.ToString(), desired.generation};
-      if (desired.order.has_value()) orders_[wanted.key] = desired;
-      Take(agent::SyncReply{wanted});
-    });
+  void Answered(int64_t call, const absl::StatusOr<core::Reply>& reply) {
+    if (!reply.ok()) return Refused(reply.status());
+    if (call != call_ || !is_up_) return;
+    const core::Desired& desired = std::get<core::SynchronizeReply>(*reply).desired;
+    agent::Desired wanted{static_cast<agent::Order>(desired.action), {}, ""};
+    if (desired.action != core::DesiredAction::kIdle)
+      wanted.key = {desired.run.ToString(), desired.generation};
+    if (desired.order.has_value()) orders_[wanted.key] = desired;
+    Take(agent::SyncReply{wanted});
   }
 
   void Do(const agent::SendEvents& send) {
@@ -181,8 +218,8 @@ class SimWorker {
         *core::ParseRunId(send.key.run), send.key.generation, run.node_rank, {}, name_};
     for (int64_t seq = send.first_seq; seq <= send.last_seq; ++seq)
       command.events.push_back({.seq = seq, .text = run.lines[static_cast<size_t>(seq - 1)]});
-    network_.Send([this, key = send.key, command] {
-      server_.Receive({name_, command}, [this, key](const absl::StatusOr<core::Reply>& reply) {
+    network_.Send([this, key = send.key, sent = Signed(command)] {
+      server_.Receive(sent, [this, key](const absl::StatusOr<core::Reply>& reply) {
         if (!reply.ok()) return;  // a gap: the spool is sent again from what is acknowledged
         const int64_t durable_seq = std::get<core::AppendReply>(*reply).durable_seq;
         network_.Send([this, key, durable_seq] {
@@ -196,17 +233,26 @@ class SimWorker {
   void Do(const agent::UploadArtifacts& upload) {
     for (const std::string& file_name : upload.file_names) {
       const agent::UploadedFile file{file_name, Sha256Hex(upload.key.run), 10};
-      const core::RecordArtifact command{*core::ParseRunId(upload.key.run),
-                                         upload.key.generation,
-                                         {file.file_name, file.sha256, 10},
-                                         name_};
-      network_.Send([this, key = upload.key, file, command] {
-        server_.Receive({name_, command}, [this, key, file](const auto& reply) {
-          if (!reply.ok()) return;
-          network_.Send([this, key, file] { Take(agent::ArtifactUploaded{key, file}); });
+      const core::RecordArtifact record{*core::ParseRunId(upload.key.run),
+                                        upload.key.generation,
+                                        {file.file_name, file.sha256, 10},
+                                        name_};
+      network_.Send([this, key = upload.key, file, record] { Upload(key, file, record); });
+    }
+  }
+
+  // Asks before the bytes are taken, and records the artifact when they are there.
+  void Upload(const agent::RunKey& key, const agent::UploadedFile& file,
+              const core::RecordArtifact& record) {
+    server_.Receive(Signed(core::AuthorizeUpload{record}), [=, this](const auto& reply) {
+      if (!reply.ok()) return;
+      network_.After(network_.Delay(kSecond), [=, this] {
+        server_.Receive(Signed(record), [=, this](const auto& recorded) {
+          if (!recorded.ok()) return;
+          network_.Send([=, this] { Take(agent::ArtifactUploaded{key, file}); });
         });
       });
-    }
+    });
   }
 
   Network& network_;
@@ -216,9 +262,12 @@ class SimWorker {
   // On disk.
   std::map<agent::RunKey, DiskRun> disk_;
   std::map<std::string, int64_t> fences_;
+  int64_t certificate_generation_ = 0;
+  bool is_refused_ = false;
 
   // In memory.
   bool is_up_ = false;
+  bool is_leaving_ = false;
   int incarnation_ = 0;
   int64_t call_ = 0;
   agent::MachineState state_;

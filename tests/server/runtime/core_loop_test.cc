@@ -1,0 +1,154 @@
+#include "server/runtime/core_loop.h"
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/log.h"
+#include "server/store/core_store.h"
+#include "server/store/store.h"
+#include "tests/server/core/world.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::runtime {
+namespace {
+
+using ::assay::testing::FakeClock;
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
+using ::assay::testing::TempDir;
+using core::testing::Creation;
+using core::testing::SomeSpec;
+
+using MaybeReply = std::optional<absl::StatusOr<core::Reply>>;
+
+// A store whose next commits are refused as told.
+class RefusingStore final : public store::CoreStore {
+ public:
+  explicit RefusingStore(std::unique_ptr<store::Store> store) : store_(std::move(store)) {}
+
+  absl::Status Commit(const core::Outcome& outcome, const core::State& state) override {
+    if (outcome.events.empty() || refusals.empty()) return store_->Commit(outcome, state);
+    const absl::Status status = refusals.front();
+    refusals.pop_front();
+    return status;
+  }
+  absl::StatusOr<core::State> Load() override { return store_->Load(); }
+  absl::StatusOr<core::Run> LoadRun(core::RunId id) override { return store_->LoadRun(id); }
+  absl::Status SyncMark() override { return store_->SyncMark(); }
+  int64_t wal_frames() const override { return store_->wal_frames(); }
+  absl::Status Checkpoint() override { return store_->Checkpoint(); }
+  int64_t FreeDiskBytes() const override { return store_->FreeDiskBytes(); }
+
+  std::deque<absl::Status> refusals;
+
+ private:
+  const std::unique_ptr<store::Store> store_;
+};
+
+const absl::Status kFullDisk = absl::ResourceExhaustedError("the disk is full");
+const absl::Status kTooLarge = absl::InvalidArgumentError("a row is too large");
+
+class CoreLoopTest : public ::testing::Test {
+ protected:
+  CoreLoopTest()
+      : store_(*store::Store::Open(dir_.Path("assay.db"))),
+        loop_(
+            {&clock_, &store_, &watchers_, &tokens_, &certificates_},
+            core::Core({}, *store_.Load(), absl::ToUnixMicros(clock_.Wall())), [](const auto&) {},
+            [] {}, {}) {
+    CHECK_OK(Do(core::AddDataset{core::testing::SomeDataset()}).status());
+  }
+
+  // One turn with these commands; what was answered by its end.
+  std::vector<MaybeReply> Turn(std::vector<core::CommandBody> bodies) {
+    auto replies = std::make_shared<std::vector<MaybeReply>>(bodies.size());
+    std::vector<QueuedCommand> batch;
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      batch.push_back({{"alice", std::move(bodies[i])},
+                       [replies, i](auto reply) { (*replies)[i] = std::move(reply); }});
+    }
+    loop_.HandleBatch(std::move(batch));
+    turns_.push_back(replies);
+    return *replies;
+  }
+  absl::StatusOr<core::Reply> Do(core::CommandBody body) {
+    return **Turn({std::move(body)}).begin();
+  }
+
+  // A worker says what it does; it is answered at once.
+  void Report(core::WorkerPhase phase, int64_t poll_timeout_us = 0) {
+    core::Synchronize call{.worker = "w0", .poll_timeout_us = poll_timeout_us};
+    call.description.incarnation = "i1";
+    call.report.phase = phase;
+    if (phase != core::WorkerPhase::kIdle) call.report.run = core::RunId{1};
+    call.report.generation = phase == core::WorkerPhase::kIdle ? 0 : 1;
+    Turn({call});
+  }
+
+  TempDir dir_;
+  FakeClock clock_;
+  RefusingStore store_;
+  Watchers watchers_;
+  TokenTable tokens_;
+  CertificateTable certificates_;
+  CoreLoop loop_;
+  std::vector<std::shared_ptr<std::vector<MaybeReply>>> turns_;
+};
+
+// Beside a command that no row can hold, so that each is tried alone.
+TEST_F(CoreLoopTest, AFullDiskFailsNoRunWhoseVerdictItRefuses) {
+  ASSERT_THAT(Do(Creation(SomeSpec(), "a")), IsOk());
+  Report(core::WorkerPhase::kIdle);
+  Report(core::WorkerPhase::kExecuting);
+  Report(core::WorkerPhase::kFinished);
+  ASSERT_EQ(loop_.core().state().runs.at(core::RunId{1}).state, core::RunState::kUploading);
+
+  store_.refusals = {kTooLarge, kTooLarge, kFullDisk};
+  const std::vector<MaybeReply> replies =
+      Turn({Creation(SomeSpec(), "b"), core::LogChecked{.run = core::RunId{1}}});
+
+  EXPECT_THAT(*replies[0], StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(*replies[1], StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(loop_.core().state().runs.at(core::RunId{1}).state, core::RunState::kUploading);
+}
+
+TEST_F(CoreLoopTest, AParkedCallEndsInTimeWhileNothingCanBeCommitted) {
+  Report(core::WorkerPhase::kIdle, 3'000'000);
+  ASSERT_FALSE(turns_.back()->front().has_value());
+
+  clock_.Advance(absl::Seconds(4));
+  store_.refusals = {kFullDisk};
+  const std::shared_ptr<std::vector<MaybeReply>> parked = turns_.back();
+  EXPECT_THAT(Do(Creation(SomeSpec(), "a")), StatusIs(absl::StatusCode::kResourceExhausted));
+
+  ASSERT_TRUE(parked->front().has_value());
+  EXPECT_THAT(*parked->front(), IsOk());
+}
+
+// The worker has become silent, which cannot be written down.
+TEST_F(CoreLoopTest, PausesBeforeItTriesAFullDiskAgain) {
+  Report(core::WorkerPhase::kIdle);
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_EQ(loop_.TimeToWait(), absl::ZeroDuration());
+
+  store_.refusals = {kFullDisk};
+  Turn({});
+  EXPECT_EQ(loop_.TimeToWait(), absl::Seconds(1));
+
+  clock_.Advance(absl::Seconds(1));
+  Turn({});
+  EXPECT_EQ(loop_.core().state().workers.at("w0").state, core::WorkerState::kSuspect);
+}
+
+}  // namespace
+}  // namespace assay::runtime
