@@ -9,7 +9,7 @@ cmake --preset coverage >/dev/null
 tests=(rules_test server_core_test server_store_test server_runtime_test sim_test)
 cmake --build --preset coverage --target "${tests[@]}"
 find build/coverage -name '*.gcda' -delete
-ctest --test-dir build/coverage --output-on-failure \
+ASSAY_SIM_COUNT=200 ctest --test-dir build/coverage --output-on-failure \
   --tests-regex "^($(IFS='|' && echo "${tests[*]}"))\$"
 for folder in common/rules server/core server/store; do
   echo "== $folder"

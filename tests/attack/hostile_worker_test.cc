@@ -4,6 +4,7 @@
 #include <grpcpp/support/client_callback.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/log.h"
 #include "common/mutex.h"
 #include "tests/attack/witness.h"
 #include "tests/integration/fake_worker.h"
@@ -55,7 +57,7 @@ class Flood {
     for (const Call& call : calls_)
       call.context->TryCancel();
     while (open_count_ > 0)
-      changed_.Wait(&mutex_);
+      CHECK(changed_.WaitFor(&mutex_, std::chrono::minutes(2))) << open_count_ << " calls hang";
     return call_count_;
   }
 

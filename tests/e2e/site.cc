@@ -1,9 +1,5 @@
 #include "tests/e2e/site.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -60,19 +56,6 @@ void Install(const std::filesystem::path& from, const std::filesystem::path& to)
   if (!error) return;
   CHECK(std::filesystem::copy_file(from, to, error))
       << "from=" << from.string() << " " << error.message();
-}
-
-// A port that nobody has now; the coordinator keeps it through its restarts.
-uint16_t FreePort() {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  CHECK(bind(fd.get(), generic, size) == 0);
-  CHECK(getsockname(fd.get(), generic, &size) == 0);
-  return ntohs(address.sin_port);
 }
 
 std::string Content(const std::string& path) {
@@ -154,7 +137,7 @@ Coordinator::Coordinator(Site* site, int worker_count)
     : site_(site), log_(site->Path("assayd.fifo")) {
   const std::string socket = site->Path("assayd.sock");
   const Outcome init = site->Assay({"admin", "init", site->Path("etc"), "--host", "127.0.0.1",
-                                    "--port", absl::StrCat(FreePort()), "--data",
+                                    "--port", absl::StrCat(port_.number()), "--data",
                                     site->Path("data"), "--unix-socket", socket});
   CHECK(init.exit_code == 0) << init.Text();
   // What an operator of a single machine changes.

@@ -17,6 +17,7 @@
 #include "nlohmann/json.hpp"
 
 #include "common/process.h"
+#include "tests/support/held_port.h"
 #include "tests/support/log_tail.h"
 #include "tests/support/temp_dir.h"
 
@@ -75,6 +76,7 @@ class Coordinator {
 
  private:
   Site* const site_;
+  const HeldPort port_;  // the same through its restarts
   LogTail log_;
   std::optional<ProcessId> process_;
 };

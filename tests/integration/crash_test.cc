@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -65,13 +66,14 @@ class Ledger {
     MutexLock lock(&mutex_);
     return is_over_;
   }
-  // Waits until both loads have got further by a life's worth.
+  // Waits until both loads have got further by a life's worth; ends the program if they stand still
+  // for two minutes.
   void AwaitProgress() {
     MutexLock lock(&mutex_);
     const size_t submissions = submissions_.size() + kSubmissionsPerLife;
     const int64_t seq = durable_seq_ + kEventsPerLife;
     while (submissions_.size() < submissions || durable_seq_ < seq)
-      changed_.Wait(&mutex_);
+      CHECK(changed_.WaitFor(&mutex_, std::chrono::minutes(2))) << "nothing is acknowledged";
   }
   std::map<std::string, std::string> submissions() {
     MutexLock lock(&mutex_);

@@ -1,6 +1,7 @@
 // Equality with the official checker: every stored verdict, class of error, warning and fact is
 // compared with ours, over all published logs of two rounds and the synthetic cases.
 
+#include <algorithm>
 #include <iostream>
 #include <set>
 #include <string>
@@ -60,6 +61,17 @@ std::ostream& operator<<(std::ostream& out, const Tally& tally) {
              << " sets of warnings equal\n";
 }
 
+// What a node says of the log in the end when it has seen it line by line.
+CheckResult Follow(absl::string_view log, const RuleSet& rules) {
+  LiveChecker checker(rules);
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    checker.AddLine(log.substr(0, end));
+    log.remove_prefix(std::min(end + 1, log.size()));
+  }
+  return checker.Finish();
+}
+
 // Compares one log with its row and counts what agrees.
 void Compare(const std::string& log, const JsonValue& row, Tally* tally) {
   const RuleSet* rules = FindRuleSet(Text(row, "ruleset"));
@@ -74,6 +86,10 @@ void Compare(const std::string& log, const JsonValue& row, Tally* tally) {
   EXPECT_EQ(expected, Classes(result)) << Text(row, "what") << Text(row, "path");
   // The official tool shows no warnings once it has died.
   EXPECT_EQ(Strings(row, "warnings"), WarnedKeys(result)) << Text(row, "what");
+
+  const CheckResult live = Follow(log, *rules);
+  EXPECT_EQ(Text(row, "verdict") == "pass", live.pass) << "live: " << Text(row, "what");
+  EXPECT_EQ(expected, Classes(live)) << "live: " << Text(row, "what") << Text(row, "path");
 }
 
 void ExpectFact(const JsonValue& row, absl::string_view name, std::optional<double> ours) {

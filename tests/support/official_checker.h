@@ -7,11 +7,13 @@
 #include <sys/file.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
@@ -40,6 +42,11 @@ inline ProgramRun RunToEnd(std::vector<std::string> argv) {
   return run;
 }
 
+// The checker whose verdicts ours are compared with, and what it computes with. A newer one is
+// taken on purpose, together with what it changes in ours.
+inline constexpr const char* kOfficialPackages[] = {
+    "mlperf-logging==4.1.68", "numpy==2.4.6", "pandas==3.1.1", "PyYAML==6.0.3", "scipy==1.17.1"};
+
 // The Python of an environment that has the checker, made once for all tests of a build; empty,
 // with the reason in `why_not`, where PyPI cannot be reached. Fails the test if Python itself does
 // not work, or PyPI answers and the checker still cannot be installed.
@@ -51,14 +58,19 @@ inline std::string ProvideOfficialChecker(std::string* why_not) {
   // One test at a time makes it.
   const UniqueFd lock(open((folder + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   EXPECT_TRUE(lock.is_open() && flock(lock.get(), LOCK_EX) == 0) << folder;
-  if (FileExists(python) &&
-      RunToEnd({python, "-c", "import mlperf_logging.compliance_checker"}).exit_code == 0)
-    return python;
+  const std::string is_there = absl::StrCat(
+      "from importlib.metadata import version; import mlperf_logging.compliance_checker;"
+      "wanted = '",
+      absl::StrJoin(kOfficialPackages, " "), "'.split();",
+      "assert all(version(p.split('==')[0]) == p.split('==')[1] for p in wanted)");
+  if (FileExists(python) && RunToEnd({python, "-c", is_there}).exit_code == 0) return python;
   const ProgramRun made = RunToEnd({"/usr/bin/python3", "-m", "venv", "--clear", folder});
   // Not PyPI's fault, so no reason to skip: python3-venv is in deploy/packages.txt.
   EXPECT_EQ(made.exit_code, 0) << "no Python environment can be made: " << made.output;
-  const ProgramRun installed = RunToEnd({python, "-m", "pip", "install", "--quiet", "--retries",
-                                         "1", "--timeout", "20", "mlperf-logging"});
+  std::vector<std::string> install = {python,      "-m", "pip",       "install", "--quiet",
+                                      "--retries", "1",  "--timeout", "20"};
+  install.insert(install.end(), std::begin(kOfficialPackages), std::end(kOfficialPackages));
+  const ProgramRun installed = RunToEnd(std::move(install));
   if (installed.exit_code == 0) return python;
   // Only the network excuses this: where PyPI answers, the installation has to work.
   constexpr char kAskPyPi[] =

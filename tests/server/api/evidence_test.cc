@@ -31,6 +31,7 @@
 #include "server/auth/certificate_token.h"
 #include "server/gate/gate.h"
 #include "server/gate/stream.h"
+#include "tests/support/in_time.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -258,10 +259,10 @@ TEST_F(EvidenceTest, RevocationEndsAConnectionWhoseNumberOutlivesItsCalls) {
     return held;
   };
   std::thread client([&] { EXPECT_EQ(Call(As("w0")), "error 14"); });
-  begun.get_future().wait();
+  assay::testing::InTime(begun.get_future());
 
   is_revoked_ = true;
-  cancelled.get_future().wait();
+  assay::testing::InTime(cancelled.get_future());
   client.join();
 
   const int number = std::stoi(peer.substr(peer.find(':') + 1));

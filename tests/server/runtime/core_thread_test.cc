@@ -17,6 +17,7 @@
 #include "server/store/store.h"
 #include "tests/server/core/world.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/in_time.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -24,6 +25,7 @@ namespace assay::runtime {
 namespace {
 
 using ::assay::testing::FakeClock;
+using ::assay::testing::InTime;
 using ::assay::testing::IsOk;
 using ::assay::testing::StatusIs;
 using ::assay::testing::TempDir;
@@ -82,7 +84,7 @@ class CoreThreadTest : public ::testing::Test {
     return future;
   }
 
-  absl::StatusOr<core::Reply> Do(core::CommandBody body) { return Post(std::move(body)).get(); }
+  absl::StatusOr<core::Reply> Do(core::CommandBody body) { return InTime(Post(std::move(body))); }
 
   // Holds the core thread in a callback until the result is set.
   std::promise<void> Hold() {
@@ -92,9 +94,9 @@ class CoreThreadTest : public ::testing::Test {
     std::future<void> is_held = held->get_future();
     thread_->Post({"alice", core::GetServerInfo{}}, [released, held](const auto&) {
       held->set_value();
-      released->wait();
+      released->wait_for(std::chrono::minutes(2));
     });
-    is_held.wait();
+    InTime(std::move(is_held));
     return release;
   }
 
@@ -129,7 +131,7 @@ TEST_F(CoreThreadTest, CommitsAllThatWaitsAtOnce) {
   release.set_value();
   std::set<core::SubmissionId> ids;
   for (ReplyFuture& future : futures) {
-    const auto reply = future.get();
+    const auto reply = InTime(std::move(future));
     ASSERT_THAT(reply, IsOk());
     ids.insert(std::get<core::SubmissionReply>(*reply).id);
   }
@@ -148,11 +150,11 @@ TEST_F(CoreThreadTest, RefusesWhenTooManyWaitButNotItsOwn) {
   ReplyFuture refused = Post(core::GetServerInfo{});
   ReplyFuture own = Post(core::Tick{}, "coordinator");
 
-  EXPECT_THAT(refused.get(), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(InTime(std::move(refused)), StatusIs(absl::StatusCode::kResourceExhausted));
   release.set_value();
-  EXPECT_THAT(first.get(), IsOk());
-  EXPECT_THAT(second.get(), IsOk());
-  EXPECT_THAT(own.get(), IsOk());
+  EXPECT_THAT(InTime(std::move(first)), IsOk());
+  EXPECT_THAT(InTime(std::move(second)), IsOk());
+  EXPECT_THAT(InTime(std::move(own)), IsOk());
 }
 
 TEST_F(CoreThreadTest, ParksAnIdleWorkerUntilThereIsWork) {
@@ -162,7 +164,7 @@ TEST_F(CoreThreadTest, ParksAnIdleWorkerUntilThereIsWork) {
 
   ASSERT_THAT(Do(Creation(SomeSpec(), "a")), IsOk());
 
-  const auto reply = parked.get();
+  const auto reply = InTime(std::move(parked));
   ASSERT_THAT(reply, IsOk());
   EXPECT_EQ(std::get<core::SynchronizeReply>(*reply).desired.action, core::DesiredAction::kExecute);
 }
@@ -170,7 +172,7 @@ TEST_F(CoreThreadTest, ParksAnIdleWorkerUntilThereIsWork) {
 TEST_F(CoreThreadTest, AnswersAParkedCallWhenItsTimeIsUp) {
   ReplyFuture parked = Post(Call("w0", 3'000'000), "w0");
   ReplyFuture at_once = Post(Call("w1", 0), "w1");
-  EXPECT_THAT(at_once.get(), IsOk());
+  EXPECT_THAT(InTime(std::move(at_once)), IsOk());
 
   clock_.Advance(absl::Seconds(2));
   thread_->Poke();
@@ -179,7 +181,7 @@ TEST_F(CoreThreadTest, AnswersAParkedCallWhenItsTimeIsUp) {
   clock_.Advance(absl::Seconds(2));
   thread_->Poke();
 
-  EXPECT_EQ(std::get<core::SynchronizeReply>(*parked.get()).desired.action,
+  EXPECT_EQ(std::get<core::SynchronizeReply>(*InTime(std::move(parked))).desired.action,
             core::DesiredAction::kIdle);
 }
 
@@ -187,10 +189,19 @@ TEST_F(CoreThreadTest, AWorkerThatCallsAgainFreesItsEarlierCall) {
   ReplyFuture first = Post(Call("w0", 3'000'000), "w0");
   ReplyFuture second = Post(Call("w0", 3'000'000), "w0");
 
-  EXPECT_THAT(first.get(), IsOk());
+  EXPECT_THAT(InTime(std::move(first)), IsOk());
   EXPECT_EQ(second.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   thread_->Stop();
-  EXPECT_THAT(second.get(), IsOk());
+  EXPECT_THAT(InTime(std::move(second)), IsOk());
+}
+
+TEST_F(CoreThreadTest, ACallThatIsAnsweredAtOnceFreesTheEarlierOneToo) {
+  ReplyFuture first = Post(Call("w0", 3'000'000), "w0");
+  const core::WorkerReport unknown{core::WorkerPhase::kFinished, core::RunId{7}, 1, 0, "", {}};
+
+  ASSERT_THAT(Do(Call("w0", 3'000'000, unknown)), IsOk());
+
+  EXPECT_EQ(first.wait_for(std::chrono::seconds(0)), std::future_status::ready);
 }
 
 TEST_F(CoreThreadTest, StopsAParkedTrainerAtOnce) {
@@ -201,7 +212,7 @@ TEST_F(CoreThreadTest, StopsAParkedTrainerAtOnce) {
 
   ASSERT_THAT(Do(core::CancelSubmission{core::SubmissionId{1}, ""}), IsOk());
 
-  EXPECT_EQ(std::get<core::SynchronizeReply>(*parked.get()).desired.action,
+  EXPECT_EQ(std::get<core::SynchronizeReply>(*InTime(std::move(parked))).desired.action,
             core::DesiredAction::kStop);
 }
 
@@ -295,9 +306,9 @@ TEST_F(CoreThreadTest, RefusesWhatCannotBeStoredAndNothingBesideIt) {
 
   release.set_value();
 
-  EXPECT_THAT(guilty.get(), StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(std::get<core::SubmissionReply>(*before.get()).id, core::SubmissionId{1});
-  EXPECT_EQ(std::get<core::SubmissionReply>(*after.get()).id, core::SubmissionId{2});
+  EXPECT_THAT(InTime(std::move(guilty)), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(std::get<core::SubmissionReply>(*InTime(std::move(before))).id, core::SubmissionId{1});
+  EXPECT_EQ(std::get<core::SubmissionReply>(*InTime(std::move(after))).id, core::SubmissionId{2});
   // Both workers have something to do now: neither was forgotten in its call.
   for (ReplyFuture* call : {&parked, &waiting}) {
     const auto reply = call->get();
@@ -323,7 +334,7 @@ TEST_F(CoreThreadTest, AVerdictThatCannotBeStoredIsSaidInWords) {
   core::LogChecked checked{.run = core::RunId{1}};
   checked.facts.findings.push_back({.found = std::string(2 << 20, 'x')});
 
-  EXPECT_THAT(Post(checked, "coordinator").get(), IsOk());
+  EXPECT_THAT(InTime(Post(checked, "coordinator")), IsOk());
 
   const absl::StatusOr<core::Run> run = store_->LoadRun(core::RunId{1});
   EXPECT_EQ(run->state, core::RunState::kFailed);
@@ -353,7 +364,7 @@ TEST_F(CoreThreadTest, RefusesAParkedCallWhoseCertificateIsRevoked) {
 
   ASSERT_THAT(Do(core::RevokeWorker{"w0", ""}), IsOk());
 
-  EXPECT_THAT(parked.get(), StatusIs(absl::StatusCode::kUnauthenticated));
+  EXPECT_THAT(InTime(std::move(parked)), StatusIs(absl::StatusCode::kUnauthenticated));
   EXPECT_EQ(other.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   EXPECT_EQ(certificates_->ValidFrom("w0"), 1);
   EXPECT_EQ(certificates_->ValidFrom("w1"), 0);

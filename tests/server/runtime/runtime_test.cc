@@ -14,6 +14,7 @@
 #include "common/sha256.h"
 #include "tests/server/core/world.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/in_time.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -33,7 +34,7 @@ template <typename T, typename Call>
 absl::StatusOr<T> Await(Call call) {
   auto promise = std::make_shared<std::promise<absl::StatusOr<T>>>();
   call([promise](absl::StatusOr<T> result) { promise->set_value(std::move(result)); });
-  return promise->get_future().get();
+  return assay::testing::InTime(promise->get_future());
 }
 
 class RuntimeTest : public ::testing::Test {
@@ -69,7 +70,7 @@ class RuntimeTest : public ::testing::Test {
         [&](auto callback) { uploads.Begin(announced, std::move(callback)); });
     std::promise<absl::Status> done;
     uploads.Append(ticket, bytes, [&done](absl::Status status) { done.set_value(status); });
-    EXPECT_THAT(done.get_future().get(), IsOk());
+    EXPECT_THAT(assay::testing::InTime(done.get_future()), IsOk());
     return {ticket, *Await<core::ArtifactRef>(
                         [&](auto callback) { uploads.Finish(ticket, std::move(callback)); })};
   }
@@ -94,7 +95,7 @@ class RuntimeTest : public ::testing::Test {
           });
       core::Submission submission = *Await<core::Submission>(
           [&](auto callback) { runtime_->queries().GetSubmission(id, std::move(callback)); });
-      if (!IsTerminal(submission.state)) changed->get_future().wait();
+      if (!IsTerminal(submission.state)) assay::testing::InTime(changed->get_future());
       runtime_->watchers().Unsubscribe(ticket);
       if (IsTerminal(submission.state)) return submission;
     }
@@ -204,7 +205,7 @@ TEST_F(RuntimeTest, TakesArtifactsInPieces) {
   const auto append = [&](Uploads::Ticket to, const std::string& piece) {
     std::promise<absl::Status> done;
     uploads.Append(to, piece, [&done](absl::Status status) { done.set_value(status); });
-    return done.get_future().get();
+    return assay::testing::InTime(done.get_future());
   };
   EXPECT_THAT(append(*ticket, "hello "), IsOk());
   EXPECT_THAT(append(*ticket, "world"), IsOk());

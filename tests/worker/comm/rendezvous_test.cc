@@ -176,7 +176,7 @@ TEST_F(RendezvousTest, AFalseServerLearnsNoTokenAndIsRefused) {
   absl::StatusOr<std::unique_ptr<Rendezvous>> joined = absl::UnknownError("still trying");
   std::thread rank([&] { joined = Join(options); });
   pollfd waiting = {.fd = listener->get(), .events = POLLIN, .revents = 0};
-  ASSERT_EQ(poll(&waiting, 1, -1), 1);
+  ASSERT_EQ(poll(&waiting, 1, PollTimeoutMs(clock_, Soon(), kPatience)), 1);
   const UniqueFd fd = AcceptFrom(listener->get());
 
   const Frame hello = NextFrameOn(fd.get());

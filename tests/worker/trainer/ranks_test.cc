@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <deque>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "common/file.h"
 #include "common/process.h"
 #include "common/sha256.h"
+#include "tests/support/held_port.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/trainer/run_specs.h"
@@ -39,13 +41,6 @@ using testing::TempDir;
 
 // Far more than a run takes; only a hang gets there.
 constexpr absl::Duration kPatience = absl::Minutes(4);
-
-// A port that was free a moment ago: bound by rank 0, refused loudly if someone was faster.
-std::string RendezvousAddress(int salt) {
-  constexpr int kFirstPort = 20'000;
-  constexpr int kPortCount = 10'000;
-  return absl::StrCat("127.0.0.1:", kFirstPort + (getpid() * 7 + salt * 131) % kPortCount);
-}
 
 class RanksTest : public ::testing::Test {
  protected:
@@ -92,7 +87,7 @@ class RanksTest : public ::testing::Test {
 
   // Starts all ranks of `run`; each attempt listens elsewhere.
   std::vector<ProcessId> StartAll(v1::RunSpec run, bool is_resumed = false) {
-    run.set_rendezvous_address(RendezvousAddress(++attempts_ * 17));
+    run.set_rendezvous_address(ports_.emplace_back().address());
     std::vector<ProcessId> ranks;
     for (int rank = 0; rank < run.node_count(); ++rank) {
       const absl::StatusOr<ProcessId> process = Start(run, rank, is_resumed);
@@ -148,7 +143,7 @@ class RanksTest : public ::testing::Test {
               Sha256Hex(weights));
   }
 
-  int attempts_ = 0;
+  std::deque<testing::HeldPort> ports_;
   static constexpr int kTrainSamples = 48;
   static constexpr int kEvalSamples = 16;
   TempDir dir_;
@@ -247,7 +242,7 @@ TEST_F(RanksTest, AKilledRunResumesToTheSameBits) {
 // One rank takes steps of another length, which no log and no quality would show.
 TEST_F(RanksTest, RanksWhoseParametersDifferEndTheRun) {
   v1::RunSpec run = Run(2);
-  run.set_rendezvous_address(RendezvousAddress(++attempts_ * 17));
+  run.set_rendezvous_address(ports_.emplace_back().address());
   const absl::StatusOr<ProcessId> zero = Start(run, 0);
   SetHyperparameter(&run, "opt_base_learning_rate", "0.123");
   const absl::StatusOr<ProcessId> one = Start(run, 1);
