@@ -39,14 +39,14 @@ Case CosmoflowCase(int64_t edge, int64_t batch) {
           batch,
           {.name = "cosmoflow",
            .cosmoflow = {.batch = batch, .cube_edge = edge},
-           .options = {.seed = 1, .is_alone = true}}};
+           .options = {.seed = 1, .reduction = {.is_alone = true}}}};
 }
 
 // With LAMB, as the reference.
 Case DeepcamCase(int64_t height, int64_t width, int64_t batch) {
   ModelSpec spec = {.name = "deepcam",
                     .deepcam = {.batch = batch, .height = height, .width = width},
-                    .options = {.seed = 1, .is_alone = true}};
+                    .options = {.seed = 1, .reduction = {.is_alone = true}}};
   spec.options.optimizer = {.kind = OptimizerOptions::Kind::kLamb, .weight_decay = 0.01};
   return {absl::StrCat(height, "x", width), batch, spec};
 }

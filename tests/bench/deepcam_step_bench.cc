@@ -22,7 +22,7 @@ constexpr double kFlopsPerPixel = 1963.97e9 / (768 * 1152);
 ModelSpec SpecOf(const benchmark::State& state) {
   ModelSpec spec = {.name = "deepcam"};
   spec.deepcam = {.batch = state.range(2), .height = state.range(0), .width = state.range(1)};
-  spec.options.is_alone = true;
+  spec.options.reduction.is_alone = true;
   spec.options.optimizer.kind = OptimizerOptions::Kind::kLamb;
   return spec;
 }

@@ -49,7 +49,7 @@ absl::StatusOr<Request> Parse(const std::vector<std::string>& words) {
   Request request = {.backend = words[0], .is_training = words[1] == "train"};
   ModelSpec& spec = request.spec;
   spec.name = words[3];
-  spec.options.is_alone = true;
+  spec.options.reduction.is_alone = true;
   ASSIGN_OR_RETURN(spec.cosmoflow.batch, ParseExtent(words[2]));
   spec.deepcam.batch = spec.cosmoflow.batch;
   if (is_cosmoflow) {

@@ -8,9 +8,7 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "common/status.h"
-#include "worker/engine/adaptive.h"
 #include "worker/engine/async_copier.h"
-#include "worker/engine/rank_average.h"
 
 namespace assay {
 namespace {
@@ -44,9 +42,10 @@ Trainable::Trainable(std::unique_ptr<Backend> backend, ModelParts training, Mode
       evaluation_{std::move(evaluation), {}, {}, {}, {}, {}},
       options_(options),
       buffers_(backend_.get(), kBufferAlignment),
+      accumulator_(backend_.get(), training_.model.get(), options.accumulation),
+      reducer_(backend_.get(), training_.model.get(), options.accumulation == 1, options.reduction),
       parameters_(backend_.get()),
       optimizer_state_(backend_.get()),
-      gradients_(backend_.get()),
       layer_buffers_(backend_.get()) {
   CHECK(backend_->real() == DType::kFloat32);
 }
@@ -55,15 +54,7 @@ absl::Status Trainable::Commit() {
   ASSIGN_OR_RETURN(optimizer_,
                    MakeOptimizer(options_.optimizer, backend_.get(), training_.model.get()));
   RETURN_IF_ERROR(Annotate(optimizer_->Commit(), "optimizer state"));
-  if (options_.accumulation < 1)
-    return absl::InvalidArgumentError(
-        absl::StrCat("gradient accumulation must be at least 1, is ", options_.accumulation));
-  if (options_.accumulation > 1) {
-    if (backend_->adaptive() == nullptr)
-      return absl::InvalidArgumentError(
-          absl::StrCat("backend ", backend_->name(), " cannot accumulate gradients"));
-    buffers_.Reserve(Shape{model().parameter_count()}, DType::kFloat32, &accumulated_);
-  }
+  RETURN_IF_ERROR(accumulator_.Plan(&buffers_));
   buffers_.Reserve(Shape{1}, DType::kFloat32, &loss_);
   buffers_.Reserve(Shape{1}, DType::kFloat32, &square_sum_);
   RETURN_IF_ERROR(Reserve(&training_));
@@ -138,25 +129,6 @@ void Trainable::AwaitAndStage(BatchFeed* feed, const Batch* next) {
   });
 }
 
-// Adds this batch's gradients to those before it; true if it is the last before a step, and then
-// the model's gradients are the mean.
-bool Trainable::Accumulate() {
-  if (options_.accumulation == 1) return true;
-  const Tensor gradients = model().Trained(model().flat_gradients());
-  const Tensor sums = model().Trained(accumulated_);
-  const bool is_first = accumulated_batches_ == 0;
-  if (is_first) {
-    backend_->Copy(gradients, sums);
-  } else {
-    backend_->adaptive()->AddScaled(1, gradients, sums);
-  }
-  if (++accumulated_batches_ < options_.accumulation) return false;
-  accumulated_batches_ = 0;
-  backend_->Copy(sums, gradients);
-  backend_->adaptive()->AddScaled(1.0 / options_.accumulation - 1, sums, gradients);
-  return true;
-}
-
 absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPosition& position,
                                            double learning_rate, ReduceGradients reduce,
                                            const Batch* next) {
@@ -171,17 +143,17 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   training_.prediction = training_.model->Forward(training_.input, pass);
   training_.objective->Loss(training_.prediction, training_.targets, training_.output_gradient,
                             loss_);
-  Backward(pass);
+  reducer_.Backward(training_.output_gradient, pass);
   backend_->EndSection();
   AwaitAndStage(train_feed_.get(), next);
   const float loss = Loss();
   Fetch(&training_);
-  if (Accumulate()) {
-    RETURN_IF_ERROR(Reduce(reduce));
+  if (accumulator_.Add()) {
+    RETURN_IF_ERROR(reducer_.ReduceOnHost(reduce));
     parameters_.Forget();
     optimizer_state_.Forget();
     backend_->BeginSection(kUpdateSection);
-    if (AveragesOnDevice() && !AveragesInBuckets()) AverageAll();
+    reducer_.ReduceOnDevice();
     optimizer_->Step(learning_rate);
     is_evaluation_old_ = true;
     backend_->EndSection();
@@ -193,51 +165,10 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   return loss;
 }
 
-// Of the current batch. In buckets the gradients are means over the ranks when it is done.
-void Trainable::Backward(Pass pass) {
-  if (!AveragesInBuckets()) return training_.model->Backward(training_.output_gradient, pass);
-  if (buckets_ == nullptr)
-    buckets_ =
-        std::make_unique<GradientBuckets>(rank_average(), model().parameters(),
-                                          model().flat_gradients(), options_.gradient_bucket_bytes);
-  buckets_->Begin();
-  pass.observer = buckets_.get();
-  training_.model->Backward(training_.output_gradient, pass);
-  buckets_->Finish();
-}
-
-void Trainable::AverageAll() {
-  const Tensor gradients = model().Trained(model().flat_gradients());
-  rank_average()->Average(gradients, RankScope::kAll);
-  ++flat_averages_.averages;
-  flat_averages_.bytes += static_cast<int64_t>(gradients.bytes());
-}
-
-AverageCounts Trainable::average_counts() const {
-  return buckets_ == nullptr ? flat_averages_ : buckets_->counts();
-}
-
 // Copies the predictions of a lane to the host.
 void Trainable::Fetch(Lane* lane) {
   backend_->CopyOut(lane->prediction, lane->predictions.data());
   last_ = lane;
-}
-
-bool Trainable::AveragesOnDevice() const {
-  const RankAverage* const average = backend_->rank_average();
-  return average != nullptr && average->has_joined();
-}
-
-bool Trainable::AveragesInBuckets() const {
-  return options_.gradient_bucket_bytes > 0 && options_.accumulation == 1 && AveragesOnDevice();
-}
-
-absl::Status Trainable::Reduce(ReduceGradients reduce) {
-  if (AveragesOnDevice() || (options_.is_alone && !backend_->is_host_memory()))
-    return absl::OkStatus();
-  RETURN_IF_ERROR(reduce(gradients_.Pull(model().Trained(model().flat_gradients()))));
-  gradients_.Push();
-  return absl::OkStatus();
 }
 
 // Of the current batch, with the L2 term; waits for the work before it.
@@ -299,8 +230,7 @@ SampleWork Trainable::work() const {
       static_cast<double>((3 + 2 * moments) * trained * static_cast<int64_t>(sizeof(float)));
   return {.train_flops = (flops.forward + flops.backward) / samples,
           .eval_flops = flops.forward / samples,
-          .train_bytes =
-              (bytes.forward + bytes.backward + step_bytes / options_.accumulation) / samples,
+          .train_bytes = (bytes.forward + bytes.backward + step_bytes / accumulation()) / samples,
           .eval_bytes = bytes.forward / samples};
 }
 

@@ -1,5 +1,6 @@
 // A model with everything that training it takes: input buffers, objective, optimizer, gradients in
-// one flat range. The trainer's loop drives it; it knows no dataset, no collective and no schedule.
+// one flat range. The trainer's loop drives it; it knows no dataset and no schedule, and leaves
+// what ranks do with each other's gradients to a GradientReducer.
 //
 //   std::unique_ptr<Trainable> model = *MakeTrainable(spec, *MakeBackend("onednn"));
 //   Broadcast(model->parameters()); model->ParametersChanged();            // rank 0's weights
@@ -30,7 +31,8 @@
 #include "worker/engine/backend.h"
 #include "worker/engine/batch.h"
 #include "worker/engine/batch_feed.h"
-#include "worker/engine/gradient_buckets.h"
+#include "worker/engine/gradient_accumulator.h"
+#include "worker/engine/gradient_reducer.h"
 #include "worker/engine/host_mirror.h"
 #include "worker/engine/model.h"
 #include "worker/engine/objective.h"
@@ -50,21 +52,12 @@ struct StepPosition {
   uint64_t step = 0;   // from 0 within the epoch
 };
 
-// Replaces the local gradients, in place, by their mean over all ranks.
-using ReduceGradients = absl::FunctionRef<absl::Status(std::span<float> gradients)>;
-
 struct TrainableOptions {
   uint64_t seed = 0;  // of initial weights (equal on all ranks) and dropout masks
   uint32_t rank = 0;  // tells the dropout masks of the ranks apart
-  // The only rank: where gradients are not in the host's memory, `reduce` is not called and they
-  // stay where they are.
-  bool is_alone = false;
   OptimizerOptions optimizer;
   int accumulation = 1;  // batches whose mean gradient one optimizer step takes
-  // Where the ranks' devices average gradients: in buckets of about so many bytes, while the
-  // backward pass goes on; 0: all at once after it, as always with accumulation, whose sum is there
-  // only then.
-  int64_t gradient_bucket_bytes = kGradientBucketMib << 20;
+  ReducerOptions reduction;
 };
 
 // Sums over the samples of a batch, so that batches of any size add up.
@@ -129,7 +122,7 @@ class Trainable {
   int64_t eval_batch_size() const { return evaluation().batch(); }
   int64_t input_elements() const;  // numbers in one sample
   int64_t outputs() const;         // predictions per sample
-  int accumulation() const { return options_.accumulation; }
+  int accumulation() const { return accumulator_.batches(); }
   int64_t terms_per_sample() const { return training_.objective->terms_per_sample(); }
 
   // All parameters as one flat vector, in order of layers, without gaps; Model describes the parts.
@@ -141,9 +134,7 @@ class Trainable {
   void ParametersChanged();
   // Where the optimizer's state was taken over: batches trained on before, a multiple of
   // accumulation().
-  void set_batches_done(int64_t batches) {
-    optimizer_->set_steps_done(batches / options_.accumulation);
-  }
+  void set_batches_done(int64_t batches) { optimizer_->set_steps_done(batches / accumulation()); }
   // Waits for all work: then the ranges above hold its results.
   void Synchronize() { backend_->Synchronize(); }
   // What layers keep besides parameters, such as running statistics; empty if there is none.
@@ -177,11 +168,9 @@ class Trainable {
   // nothing. The result must end before this and `host` do.
   std::shared_ptr<void> Pin(std::span<std::byte> host);
 
-  // The backend's own averages over ranks, or null. Once its ranks have joined, TrainStep takes the
-  // gradients' means there and does not call `reduce`.
-  RankAverage* rank_average() { return backend_->rank_average(); }
-  // Gradients averaged there so far.
-  AverageCounts average_counts() const;
+  // Once the ranks of its device() have joined, TrainStep takes the gradients' means there and does
+  // not call `reduce`.
+  const GradientReducer& reducer() const { return reducer_; }
 
  private:
   // A model with room for one batch.
@@ -205,13 +194,7 @@ class Trainable {
   int64_t SamplesOf(const Batch& batch) const;
   void Copying(absl::FunctionRef<void()> copy);
   void AwaitAndStage(BatchFeed* feed, const Batch* next);
-  bool Accumulate();
   float Loss();
-  void Backward(Pass pass);
-  void AverageAll();
-  bool AveragesOnDevice() const;
-  bool AveragesInBuckets() const;
-  absl::Status Reduce(ReduceGradients reduce);
 
   const std::unique_ptr<Backend> backend_;
   Lane training_;
@@ -226,13 +209,11 @@ class Trainable {
   std::unique_ptr<SampleCache> cache_;
   std::unique_ptr<BatchFeed> train_feed_, eval_feed_;
   Arena buffers_;
-  Tensor loss_;                               // (1)
-  Tensor square_sum_;                         // (1)
-  Tensor accumulated_;                        // as Model::flat_gradients(); only with accumulation
-  int accumulated_batches_ = 0;               // since the last optimizer step
-  std::unique_ptr<GradientBuckets> buckets_;  // from the first step that needs them on
-  AverageCounts flat_averages_;
-  HostMirror parameters_, optimizer_state_, gradients_, layer_buffers_;
+  Tensor loss_;        // (1)
+  Tensor square_sum_;  // (1)
+  GradientAccumulator accumulator_;
+  GradientReducer reducer_;
+  HostMirror parameters_, optimizer_state_, layer_buffers_;
 };
 
 }  // namespace assay

@@ -96,8 +96,8 @@ absl::Status TrainingLoop::BuildModel() {
   ModelSpec model = {.name = spec_.run.benchmark(),
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
                                  .rank = static_cast<uint32_t>(spec_.group()),
-                                 .is_alone = spec_.world_size == 1,
-                                 .gradient_bucket_bytes = spec_.gradient_bucket_bytes()},
+                                 .reduction = {.is_alone = spec_.world_size == 1,
+                                               .bucket_bytes = spec_.gradient_bucket_bytes()}},
                      .eval_batch = spec_.eval_batch_size(),
                      .group = spatial_.get()};
   workload_->Describe(&model);
@@ -160,7 +160,7 @@ absl::Status TrainingLoop::MeetRanks() {
 
 // Where the ranks' devices can speak to each other, they do so from now on.
 absl::Status TrainingLoop::MeetOnDevice() {
-  RankAverage* const average = model_->rank_average();
+  RankAverage* const average = model_->reducer().device();
   RETURN_IF_ERROR(JoinDeviceRanks(average, workload_->normalisation_group(), comm_.get(), clock_,
                                   CollectiveTimeout()));
   if (average == nullptr || !average->has_joined()) return absl::OkStatus();
@@ -211,7 +211,7 @@ absl::Status TrainingLoop::OpenSources() {
 // Not in the log of one process, where there is nothing to protect.
 void TrainingLoop::LogProtection() {
   if (spec_.world_size == 1) return;
-  const RankAverage* const device = model_->rank_average();
+  const RankAverage* const device = model_->reducer().device();
   JsonObject metadata;
   if (device != nullptr && device->has_joined())
     metadata.emplace_back("devices", JsonValue("trusted network"));
@@ -332,8 +332,8 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
   ProfileCounts& counts = profile_.counts();
   counts.read_bytes = train_.source->stored_bytes() + validation_.source->stored_bytes();
   counts.input_copy_s = absl::ToDoubleSeconds(model_->input_copy_time());
-  counts.device_averages = model_->average_counts();
-  if (const RankAverage* const device = model_->rank_average(); device != nullptr)
+  counts.device_averages = model_->reducer().counts();
+  if (const RankAverage* const device = model_->reducer().device(); device != nullptr)
     counts.device_traffic = device->traffic();
   counts.cached_samples = model_->cached_samples();
   ASSIGN_OR_RETURN(const std::vector<ProfileCounts> ranks,

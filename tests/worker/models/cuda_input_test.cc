@@ -35,7 +35,7 @@ constexpr size_t kVoxels = size_t{32} * 32 * 32 * kCosmoflowChannels;
 ModelSpec Spec() {
   return {.name = "cosmoflow",
           .cosmoflow = {.batch = kBatch, .cube_edge = 32, .kernel = 2, .base_filters = 1},
-          .options = {.seed = 42, .is_alone = true}};
+          .options = {.seed = 42, .reduction = {.is_alone = true}}};
 }
 
 // A batch in the memory of a reader.

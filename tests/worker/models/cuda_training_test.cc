@@ -374,7 +374,7 @@ TEST(CudaGradientsTest, AloneItLeavesGradientsOnTheDevice) {
   auto backend = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(), {});
   ASSERT_THAT(backend, IsOk());
   ModelSpec spec = Cosmoflow();
-  spec.options.is_alone = true;
+  spec.options.reduction.is_alone = true;
   auto model = MakeTrainable(spec, *std::move(backend));
   ASSERT_THAT(model, IsOk());
 
@@ -386,13 +386,14 @@ TEST(CudaGradientsTest, RanksThatJoinedAverageOnTheDevice) {
   ASSERT_THAT(backend, IsOk());
   auto model = MakeTrainable(Cosmoflow(), *std::move(backend));
   ASSERT_THAT(model, IsOk());
-  const absl::StatusOr<std::string> id = (*model)->rank_average()->MakeId();
+  const absl::StatusOr<std::string> id = (*model)->reducer().device()->MakeId();
   ASSERT_THAT(id, IsOk());
   // Alone, because the others are the same: tests/worker/trainer/device_training_test.cc has more.
-  ASSERT_THAT((*model)->rank_average()->Join({.id = *id, .timeout = absl::Seconds(10)}), IsOk());
+  ASSERT_THAT((*model)->reducer().device()->Join({.id = *id, .timeout = absl::Seconds(10)}),
+              IsOk());
 
   EXPECT_EQ(Train(model->get()).reductions, 0);
-  EXPECT_EQ((*model)->average_counts().averages, kSteps);  // all gradients are one small bucket
+  EXPECT_EQ((*model)->reducer().counts().averages, kSteps);  // all gradients are one small bucket
 }
 
 TEST(CudaGradientsTest, ParametersWrittenOnTheHostReachTheDevice) {

@@ -69,10 +69,10 @@ class RankUnderTest {
   // On a device that speaks to the others'.
   Outcome OnDevice(int64_t bucket_bytes) {
     const cuda::HostDevice* const device = Make(bucket_bytes);
-    EXPECT_THAT(
-        JoinDeviceRanks(model_->rank_average(), setup_.group, comm_, &clock_, absl::Seconds(60)),
-        IsOk());
-    group_.UseDevice(model_->rank_average());
+    EXPECT_THAT(JoinDeviceRanks(model_->reducer().device(), setup_.group, comm_, &clock_,
+                                absl::Seconds(60)),
+                IsOk());
+    group_.UseDevice(model_->reducer().device());
     Outcome outcome = Train();
     outcome.graphs = device->graphs();
     outcome.launches = device->launches();
@@ -93,7 +93,7 @@ class RankUnderTest {
     EXPECT_THAT(backend, IsOk());
     ModelSpec spec = setup_.spec;
     spec.options.rank = static_cast<uint32_t>(comm_->rank());
-    spec.options.gradient_bucket_bytes = bucket_bytes;
+    spec.options.reduction.bucket_bytes = bucket_bytes;
     auto model = MakeTrainable(spec, *std::move(backend));
     EXPECT_THAT(model, IsOk());
     model_ = *std::move(model);
@@ -120,7 +120,7 @@ class RankUnderTest {
     outcome.evaluation = model_->EvalBatch(batch.view()).value_or(EvalSums{.quality = -1});
     const std::span<float> parameters = model_->parameters();
     outcome.parameters.assign(parameters.begin(), parameters.end());
-    outcome.counts = model_->average_counts();
+    outcome.counts = model_->reducer().counts();
     EXPECT_THAT(comm_->Close(Soon()), IsOk());
     return outcome;
   }

@@ -318,9 +318,10 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
     const auto model = Make(spec, division, &group, &device);
     if (division.devices_meet) {
       const RealClock clock;
-      EXPECT_THAT(JoinDeviceRanks(model->rank_average(), 1, comm, &clock, comm::testing::kPatience),
-                  IsOk());
-      group.UseDevice(model->rank_average());
+      EXPECT_THAT(
+          JoinDeviceRanks(model->reducer().device(), 1, comm, &clock, comm::testing::kPatience),
+          IsOk());
+      group.UseDevice(model->reducer().device());
     }
     const auto rows = targets.begin() + first * kOutputs;
     const Training training =
