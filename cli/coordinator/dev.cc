@@ -7,7 +7,7 @@
 
 #include "cli/command/context.h"
 #include "cli/coordinator/dev_coordinator.h"
-#include "cli/dataset/dataset.h"
+#include "cli/dataset/dataset_files.h"
 #include "common/client/ids.h"
 #include "common/status.h"
 

@@ -13,6 +13,7 @@
 #include "cli/coordinator/dev.h"
 #include "cli/coordinator/dev_coordinator.h"
 #include "cli/dataset/dataset.h"
+#include "cli/dataset/dataset_files.h"
 #include "cli/entry/follow.h"
 #include "cli/entry/submit.h"
 #include "common/client/ids.h"

@@ -1,146 +1,16 @@
 #include "cli/dataset/dataset.h"
 
 #include <algorithm>
-#include <limits>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 
+#include "cli/dataset/dataset_files.h"
 #include "common/client/ids.h"
 #include "common/client/resource_json.h"
-#include "common/dataset/verify.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
-
-constexpr int64_t kSamplesMax = 100'000'000;
-constexpr int kBarWidth = 24;
-
-dataset::ProgressCallback Drawn(ProgressLine* line, const Context* context, std::string what) {
-  return [line, context, what = std::move(what)](const dataset::Progress& progress) {
-    line->Draw(absl::StrCat(
-        what, " ",
-        ProgressBar(progress.files, progress.files_total, kBarWidth, context->style().is_utf8()),
-        " ", progress.files, "/", progress.files_total, " files, ",
-        FormatBytes(static_cast<double>(progress.bytes))));
-  };
-}
-
-Json ManifestJson(const std::string& directory, const dataset::Manifest& manifest) {
-  Json json = {
-      {"id", manifest.name},
-      {"benchmark", manifest.benchmark},
-      {"path", directory},
-      {"train_samples", manifest.train_samples},
-      {"eval_samples", manifest.validation_samples},
-      {"compression", manifest.compression == dataset::Compression::kGzip ? "gzip" : "none"},
-      {"bytes", dataset::TotalBytes(manifest)},
-      {"digest", dataset::DatasetDigest(manifest)}};
-  if (manifest.cube_edge > 0) json["cube_edge"] = manifest.cube_edge;
-  return json;
-}
-
-const std::vector<Column>& ManifestFields() {
-  static const auto* const kFields = new std::vector<Column>{{"dataset", "id"},
-                                                             {"benchmark", "benchmark"},
-                                                             {"path", "path"},
-                                                             {"train samples", "train_samples"},
-                                                             {"eval samples", "eval_samples"},
-                                                             {"cube edge", "cube_edge"},
-                                                             {"compression", "compression"},
-                                                             {"size", "bytes", Format::kBytes},
-                                                             {"digest", "digest"}};
-  return *kFields;
-}
-
-// What both benchmarks' options say alike.
-template <typename Spec>
-absl::Status FillSpec(const Arguments& arguments, Spec* spec) {
-  if (arguments.Has("name")) spec->name = arguments.Get("name");
-  ASSIGN_OR_RETURN(const int64_t seed, arguments.Integer("seed", 0));
-  spec->parameters.seed = static_cast<uint64_t>(seed);
-  ASSIGN_OR_RETURN(spec->train_samples, arguments.Integer("train", 0));
-  ASSIGN_OR_RETURN(spec->validation_samples, arguments.Integer("eval", 0));
-  for (const int64_t samples : {spec->train_samples, spec->validation_samples})
-    if (samples < 0 || samples > kSamplesMax)
-      return absl::InvalidArgumentError(
-          absl::StrCat("--train, --eval: 0 to ", kSamplesMax, " samples"));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<dataset::CosmoDatasetSpec> CosmoSpec(const Arguments& arguments) {
-  dataset::CosmoDatasetSpec spec;
-  RETURN_IF_ERROR(FillSpec(arguments, &spec));
-  ASSIGN_OR_RETURN(spec.parameters.mode, dataset::ParseCosmoMode(arguments.Get("mode")));
-  ASSIGN_OR_RETURN(const int64_t edge, arguments.Integer("edge", 32));
-  if (edge < 32 || edge > 128)
-    return absl::InvalidArgumentError("--edge: a cube has 32, 64, 96 or 128 voxels a side");
-  spec.parameters.edge = static_cast<int>(edge);
-  if (arguments.Get("compression") == "gzip") spec.compression = dataset::Compression::kGzip;
-  return spec;
-}
-
-absl::StatusOr<dataset::ClimateDatasetSpec> ClimateSpec(const Arguments& arguments) {
-  dataset::ClimateDatasetSpec spec;
-  RETURN_IF_ERROR(FillSpec(arguments, &spec));
-  ASSIGN_OR_RETURN(const int64_t height, arguments.Integer("height", 96));
-  ASSIGN_OR_RETURN(const int64_t width, arguments.Integer("width", 144));
-  if (height < 32 || height > 768 || width < 32 || width > 1152)
-    return absl::InvalidArgumentError(
-        "--height, --width: multiples of 16 from 32 up to 768 and 1152");
-  spec.parameters.extents = {static_cast<int>(height), static_cast<int>(width)};
-  return spec;
-}
-
-absl::StatusOr<ExitStatus> RunGenerate(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
-  const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
-  dataset::Manifest manifest;
-  if (arguments.Get("benchmark") == "deepcam") {
-    ASSIGN_OR_RETURN(const dataset::ClimateDatasetSpec spec, ClimateSpec(arguments));
-    ASSIGN_OR_RETURN(manifest, Generate(*context, directory, spec, static_cast<int>(threads)));
-  } else {
-    ASSIGN_OR_RETURN(const dataset::CosmoDatasetSpec spec, CosmoSpec(arguments));
-    ASSIGN_OR_RETURN(manifest, Generate(*context, directory, spec, static_cast<int>(threads)));
-  }
-  RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset/v1",
-                                           .value = ManifestJson(directory, manifest),
-                                           .fields = ManifestFields()}));
-  context->Note(absl::StrCat("next: assay dataset add ", manifest.name, " ", directory));
-  return ExitStatus::kDone;
-}
-
-absl::StatusOr<ExitStatus> RunDatasetVerify(Context* context, const Arguments& arguments) {
-  std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
-  ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
-  ASSIGN_OR_RETURN(const dataset::Manifest manifest, dataset::LoadManifest(directory));
-  ProgressLine line(context);
-  ASSIGN_OR_RETURN(const std::vector<dataset::Problem> problems,
-                   dataset::VerifyDataset(directory, static_cast<int>(threads),
-                                          Drawn(&line, context, "verifying")));
-  line.Clear();
-  ListView view{.schema = "assay.dataset_problem/v1",
-                .columns = {{"FILE", "file"},
-                            {"OFFSET", "offset", Format::kNumber},
-                            {"PROBLEM", "problem"},
-                            {"REMEDY", "remedy", Format::kText, 1}}};
-  for (const dataset::Problem& problem : problems) {
-    Json item = {{"file", problem.file}, {"problem", problem.problem}, {"remedy", problem.remedy}};
-    if (problem.offset.has_value()) item["offset"] = *problem.offset;
-    view.items.push_back(item);
-  }
-  if (context->printer().IsStructured() || !problems.empty())
-    RETURN_IF_ERROR(context->printer().List(view));
-  if (!problems.empty()) {
-    context->Note(absl::StrCat(problems.size(), " problems in ", directory));
-    return ExitStatus::kFailed;
-  }
-  context->Note(absl::StrCat(context->style().Mark(Tone::kGood), " every byte of ",
-                             manifest.files.size(), " files is as the manifest says (digest ",
-                             dataset::DatasetDigest(manifest).substr(0, 12), ")"));
-  return ExitStatus::kDone;
-}
 
 absl::StatusOr<ExitStatus> RunAdd(Context* context, const Arguments& arguments) {
   const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
@@ -198,7 +68,7 @@ absl::StatusOr<ExitStatus> RunDatasetShow(Context* context, const Arguments& arg
   }
   RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset/v1",
                                            .value = client::DatasetJson(*found),
-                                           .fields = ManifestFields()}));
+                                           .fields = DatasetFields()}));
   return ExitStatus::kDone;
 }
 
@@ -213,24 +83,6 @@ absl::StatusOr<ExitStatus> RunDatasetRemove(Context* context, const Arguments& a
 }
 
 }  // namespace
-
-int DefaultThreads() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
-                                           const dataset::CosmoDatasetSpec& spec, int threads) {
-  ProgressLine line(&context);
-  return dataset::GenerateCosmoDataset(directory, spec, threads,
-                                       Drawn(&line, &context, "generating"));
-}
-
-absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
-                                           const dataset::ClimateDatasetSpec& spec, int threads) {
-  ProgressLine line(&context);
-  return dataset::GenerateClimateDataset(directory, spec, threads,
-                                         Drawn(&line, &context, "generating"));
-}
 
 v1::Dataset DatasetResource(const std::string& id, const std::string& directory,
                             const dataset::Manifest& manifest) {
@@ -247,104 +99,30 @@ v1::Dataset DatasetResource(const std::string& id, const std::string& directory,
 }
 
 std::vector<Command> DatasetCommands() {
-  using Kind = Option::Kind;
   const Positional directory = {
       .name = "DIR", .help = "the dataset's folder", .completes = Completes::kDirectory};
   const Positional id = {.name = "ID", .help = "as cosmo32"};
-  const Option threads = {.name = "threads",
-                          .kind = Kind::kInteger,
-                          .value = "N",
-                          .help = "all processors if not given",
-                          .min = 1,
-                          .max = 4096};
-  return {
-      {.path = "dataset generate",
-       .summary = "make a synthetic dataset in the real format",
-       .description = "The same options make the same bytes, everywhere. Interrupted, it goes on "
-                      "where it stopped.",
-       .positionals = {directory},
-       .options = {{.name = "train",
-                    .kind = Kind::kInteger,
-                    .value = "N",
-                    .help = "samples to train on",
-                    .is_required = true},
-                   {.name = "eval",
-                    .kind = Kind::kInteger,
-                    .value = "N",
-                    .help = "samples to evaluate on",
-                    .is_required = true},
-                   {.name = "benchmark",
-                    .kind = Kind::kChoice,
-                    .value = "NAME",
-                    .help = "cosmoflow (cubes) or deepcam (climate maps)",
-                    .choices = {"cosmoflow", "deepcam"},
-                    .fallback = "cosmoflow"},
-                   {.name = "height",
-                    .kind = Kind::kInteger,
-                    .value = "PIXELS",
-                    .help = "of a climate map: a multiple of 16 up to 768",
-                    .fallback = "96"},
-                   {.name = "width",
-                    .kind = Kind::kInteger,
-                    .value = "PIXELS",
-                    .help = "of a climate map: a multiple of 16 up to 1152",
-                    .fallback = "144"},
-                   {.name = "edge",
-                    .kind = Kind::kInteger,
-                    .value = "VOXELS",
-                    .help = "side of a cube: 32, 64, 96 or 128",
-                    .fallback = "32"},
-                   {.name = "mode",
-                    .kind = Kind::kText,
-                    .value = "MODE",
-                    .help = "lognormal, zeldovich, beacon or shuffled",
-                    .fallback = "lognormal"},
-                   {.name = "seed",
-                    .kind = Kind::kInteger,
-                    .value = "N",
-                    .help = "another seed, other cubes",
-                    .fallback = "0",
-                    .max = std::numeric_limits<int64_t>::max()},
-                   {.name = "compression",
-                    .kind = Kind::kChoice,
-                    .value = "KIND",
-                    .help = "gzip or none",
-                    .choices = {"gzip", "none"},
-                    .fallback = "none"},
-                   {.name = "name",
-                    .kind = Kind::kText,
-                    .value = "NAME",
-                    .help = "stands in its manifest; cosmosyn or camsyn if not given"},
-                   threads},
-       .examples = {{"assay dataset generate /data/cosmo32 --train 2048 --eval 256", ""},
-                    {"assay dataset generate /data/cam96 --benchmark deepcam --train 512 --eval 64",
-                     ""}},
-       .run = RunGenerate},
-      {.path = "dataset verify",
-       .summary = "compare a dataset with its manifest, byte by byte",
-       .positionals = {directory},
-       .options = {threads},
-       .examples = {{"assay dataset verify /data/cosmo32", "exit 1 if a byte differs"}},
-       .run = RunDatasetVerify},
-      {.path = "dataset add",
-       .summary = "register a dataset with the coordinator",
-       .positionals = {id, directory},
-       .examples = {{"assay dataset add cosmo32 /data/cosmo32", ""}},
-       .run = RunAdd},
-      {.path = "dataset list",
-       .summary = "list registered datasets",
-       .examples = {{"assay dataset list", ""}},
-       .run = RunDatasetList},
-      {.path = "dataset show",
-       .summary = "show a registered dataset",
-       .positionals = {id},
-       .examples = {{"assay dataset show cosmo32", ""}},
-       .run = RunDatasetShow},
-      {.path = "dataset remove",
-       .summary = "make the coordinator forget a dataset; its files stay",
-       .positionals = {id},
-       .examples = {{"assay dataset remove cosmo32", ""}},
-       .run = RunDatasetRemove}};
+  return {DatasetGenerateCommand(),
+          DatasetVerifyCommand(),
+          {.path = "dataset add",
+           .summary = "register a dataset with the coordinator",
+           .positionals = {id, directory},
+           .examples = {{"assay dataset add cosmo32 /data/cosmo32", ""}},
+           .run = RunAdd},
+          {.path = "dataset list",
+           .summary = "list registered datasets",
+           .examples = {{"assay dataset list", ""}},
+           .run = RunDatasetList},
+          {.path = "dataset show",
+           .summary = "show a registered dataset",
+           .positionals = {id},
+           .examples = {{"assay dataset show cosmo32", ""}},
+           .run = RunDatasetShow},
+          {.path = "dataset remove",
+           .summary = "make the coordinator forget a dataset; its files stay",
+           .positionals = {id},
+           .examples = {{"assay dataset remove cosmo32", ""}},
+           .run = RunDatasetRemove}};
 }
 
 }  // namespace assay::cli

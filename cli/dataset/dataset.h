@@ -1,4 +1,4 @@
-// assay dataset: make, check and register the data that entries train on.
+// assay dataset: the data that entries train on, and what the coordinator knows of it.
 
 #ifndef CLI_DATASET_DATASET_H_
 #define CLI_DATASET_DATASET_H_
@@ -6,33 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-
 #include "assay/v1/resources.pb.h"
 
 #include "cli/command/command.h"
-#include "cli/command/context.h"
-#include "common/dataset/climate_dataset.h"
-#include "common/dataset/cosmo_dataset.h"
 #include "common/dataset/manifest.h"
 
 namespace assay::cli {
-
-// Makes `directory` hold the dataset, with progress on stderr. See GenerateCosmoDataset and
-// GenerateClimateDataset.
-absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
-                                           const dataset::CosmoDatasetSpec& spec, int threads);
-absl::StatusOr<dataset::Manifest> Generate(const Context& context, const std::string& directory,
-                                           const dataset::ClimateDatasetSpec& spec, int threads);
 
 // The resource that stands for the dataset in `directory`.
 v1::Dataset DatasetResource(const std::string& id, const std::string& directory,
                             const dataset::Manifest& manifest);
 
-// Threads to use where the user did not say: all processors.
-int DefaultThreads();
-
+// All of them: also those of dataset_files.h.
 std::vector<Command> DatasetCommands();
 
 }  // namespace assay::cli
