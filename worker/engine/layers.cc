@@ -1,80 +1,11 @@
 #include "worker/engine/layers.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
 #include "common/status.h"
 
 namespace assay {
-
-double GlorotLimit(int64_t fan_in, int64_t fan_out) {
-  return std::sqrt(6.0 / static_cast<double>(fan_in + fan_out));
-}
-
-bool IsTrained(Layer* layer) {
-  const std::vector<Parameter*> parameters = layer->parameters();
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [](const Parameter* parameter) { return !parameter->is_frozen; });
-}
-
-std::vector<LayerTimes> TimesOfSequence(std::span<const std::unique_ptr<Layer>> layers,
-                                        const LayerTimes& outer, bool has_backward) {
-  std::vector<LayerTimes> times(layers.size(), outer);
-  const size_t last = layers.size() - 1;  // unused where there is none
-  for (size_t i = 1; i < layers.size(); ++i) {
-    times[i].forward = times[i - 1].forward + layers[i - 1]->time_steps();
-    times[last - i].backward = times[last - i + 1].backward + layers[last - i + 1]->time_steps();
-  }
-  for (size_t i = layers.size(); i-- > 1;) {  // the reader of each result is known before it
-    const int64_t start = has_backward ? times[i].backward : times[i].forward;
-    const int64_t until = start + layers[i]->time_steps() - 1;
-    const bool passes_on = layers[i]->in_place().forward;
-    times[i - 1].result_until = passes_on ? std::max(until, times[i].result_until) : until;
-  }
-  for (size_t i = 1; i < layers.size(); ++i) {
-    const int64_t until = times[i - 1].backward + layers[i - 1]->time_steps() - 1;
-    const bool passes_on = layers[i - 1]->in_place().backward;
-    times[i].gradient_until = passes_on ? std::max(until, times[i - 1].gradient_until) : until;
-  }
-  return times;
-}
-
-LayerTraffic Layer::Traffic(const Shape& input, bool wants_dx) {
-  int64_t weights = 0;
-  for (const Parameter* parameter : parameters())
-    weights += parameter->shape.elements();
-  const int64_t x = input.elements(), y = output().elements();
-  const bool is_trained = IsTrained(this);
-  int64_t backward = wants_dx || is_trained ? y : 0;
-  if (is_trained) backward += x + weights;
-  if (wants_dx) backward += x + weights;
-  return {.forward = static_cast<double>(x + weights + y),
-          .backward = static_cast<double>(backward)};
-}
-
-LayerTraffic TrafficOfSequence(std::span<const std::unique_ptr<Layer>> layers, Shape input,
-                               bool wants_dx) {
-  LayerTraffic sum;
-  for (const std::unique_ptr<Layer>& layer : layers) {
-    sum += layer->Traffic(input, wants_dx);
-    input = layer->output();
-    wants_dx = wants_dx || IsTrained(layer.get());
-  }
-  return sum;
-}
-
-size_t LimitSequence(std::span<const std::unique_ptr<Layer>> layers, bool wants_dx) {
-  size_t needless = 0;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i]->LimitBackward(wants_dx);
-    wants_dx = wants_dx || IsTrained(layers[i].get());
-    if (!wants_dx) needless = i + 1;
-  }
-  return needless;
-}
 
 absl::Status Log1pLayer::Plan(LayerMemory memory, bool wants_dx) {
   CHECK(!wants_dx) << "counts have no gradient";
@@ -123,10 +54,10 @@ absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
-LayerFlops ConvPoolLayer::flops() const {
+LayerCost ConvPoolLayer::Cost(const Shape& input, bool wants_dx) {
   const ConvShape& conv = shape_.conv;
-  return ProductFlops(conv.y().elements() * (conv.w().elements() / conv.out_channels), kernel_,
-                      dx_.data != nullptr);
+  return ProductCost(this, input, wants_dx,
+                     conv.y().elements() * (conv.w().elements() / conv.out_channels));
 }
 
 ConvPoolTensors ConvPoolLayer::Tensors(const Tensor& x, const Pass& pass) const {
@@ -139,9 +70,9 @@ Tensor ConvPoolLayer::Forward(const Tensor& x, const Pass& pass) {
 }
 
 Tensor ConvPoolLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
-  block_->Backward(Tensors(x, pass), dy.Reshaped(output()),
-                   {kernel_.gradient, bias_.gradient, dx_});
-  return dx_;
+  const Tensor dx = pass.wants_dx ? dx_ : Tensor{};
+  block_->Backward(Tensors(x, pass), dy.Reshaped(output()), {kernel_.gradient, bias_.gradient, dx});
+  return dx;
 }
 
 DenseLayer::DenseLayer(Backend* backend, const Shape& input, const Options& options)
@@ -166,8 +97,8 @@ absl::Status DenseLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
-LayerFlops DenseLayer::flops() const {
-  return ProductFlops(batch_ * inputs_ * options_.units, kernel_, dx_.data != nullptr);
+LayerCost DenseLayer::Cost(const Shape& input, bool wants_dx) {
+  return ProductCost(this, input, wants_dx, batch_ * inputs_ * options_.units);
 }
 
 DropoutMask DenseLayer::MaskOf(const Pass& pass) const {
@@ -193,7 +124,8 @@ Tensor DenseLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass)
   const Tensor& activated = had_dropout ? activated_ : y_;
   backend_->ActivationBackward(activated, options_.activation, dy, bias_.gradient);
   backend_->DenseBackwardWeights(x.Reshaped({batch_, inputs_}), dy, kernel_.gradient);
-  if (dx_.data != nullptr) backend_->DenseBackwardData(dy, kernel_.value, dx_);
+  if (!pass.wants_dx) return {};
+  backend_->DenseBackwardData(dy, kernel_.value, dx_);
   return dx_;
 }
 

@@ -55,13 +55,10 @@ class ConvPoolLayer : public Layer {
   Shape output() const override { return shape_.y(); }
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
-  LayerFlops flops() const override;
-  void LimitBackward(bool wants_dx) override {
-    if (!wants_dx) dx_ = {};
-  }
   void ParametersChanged() override { block_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+  LayerCost Cost(const Shape& input, bool wants_dx) override;
 
  private:
   ConvPoolTensors Tensors(const Tensor& x, const Pass& pass) const;
@@ -73,7 +70,7 @@ class ConvPoolLayer : public Layer {
   Parameter bias_;    // (filters)
   Tensor y_;          // (B, D/2, H/2, W/2, filters)
   Tensor code_;       // same shape, uint8: see Backend::PoolForward
-  Tensor dx_;         // (B, D, H, W, C); empty if nobody wants it
+  Tensor dx_;         // (B, D, H, W, C); empty if planned without
 };
 
 // Dense -> bias -> activation -> dropout (in training). Flattens its input in memory order.
@@ -94,12 +91,9 @@ class DenseLayer : public Layer {
   Shape output() const override { return {batch_, options_.units}; }
   std::vector<Parameter*> parameters() override { return {&kernel_, &bias_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
-  LayerFlops flops() const override;
-  void LimitBackward(bool wants_dx) override {
-    if (!wants_dx) dx_ = {};
-  }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+  LayerCost Cost(const Shape& input, bool wants_dx) override;
 
  private:
   DropoutMask MaskOf(const Pass& pass) const;
@@ -113,7 +107,7 @@ class DenseLayer : public Layer {
   Tensor y_;              // (B, units), after dropout
   Tensor activated_;      // (B, units), before dropout; only with dropout
   Tensor scale_;          // (B, units), what dropout multiplied with; only with dropout
-  Tensor dx_;             // (B, inputs); empty if nobody wants it
+  Tensor dx_;             // (B, inputs); empty if planned without
 };
 
 }  // namespace assay

@@ -46,9 +46,8 @@ void SetInit(KernelInit init, int64_t fan_in, Parameter* kernel) {
   }
 }
 
-LayerFlops FlopsOf(const Conv2dShape& shape, const Parameter& kernel, bool has_input_gradient) {
-  return ProductFlops(shape.y().elements() * (shape.w().elements() / shape.out_channels), kernel,
-                      has_input_gradient);
+int64_t MultiplyAdds(const Conv2dShape& shape) {
+  return shape.y().elements() * (shape.w().elements() / shape.out_channels);
 }
 
 }  // namespace
@@ -69,8 +68,8 @@ absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
-LayerFlops Conv2dLayer::flops() const {
-  return FlopsOf(shape_, kernel_, dx_.data != nullptr);
+LayerCost Conv2dLayer::Cost(const Shape& input, bool wants_dx) {
+  return ProductCost(this, input, wants_dx, MultiplyAdds(shape_));
 }
 
 Tensor Conv2dLayer::Forward(const Tensor& x, const Pass&) {
@@ -84,9 +83,10 @@ void Conv2dLayer::ForwardNormalised(const Tensor& x, const Normalisation& n, con
   backend_->maps()->Normalise(n, y, y);
 }
 
-Tensor Conv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
+Tensor Conv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
   convolution_->BackwardWeights(x, dy, kernel_.gradient);
-  if (dx_.data != nullptr) convolution_->BackwardData(dy, kernel_.value, dx_);
+  if (!pass.wants_dx) return {};
+  convolution_->BackwardData(dy, kernel_.value, dx_);
   return dx_;
 }
 
@@ -114,8 +114,8 @@ absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
-LayerFlops Deconv2dLayer::flops() const {
-  return FlopsOf(shape_, kernel_, dx_.data != nullptr);
+LayerCost Deconv2dLayer::Cost(const Shape& input, bool wants_dx) {
+  return ProductCost(this, input, wants_dx, MultiplyAdds(shape_));
 }
 
 Tensor Deconv2dLayer::Forward(const Tensor& x, const Pass&) {
@@ -128,9 +128,10 @@ void Deconv2dLayer::ForwardNormalised(const Tensor& x, const Normalisation& n, c
   backend_->maps()->Normalise(n, y, y);
 }
 
-Tensor Deconv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass&) {
+Tensor Deconv2dLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass) {
   convolution_->BackwardWeights(dy, x, kernel_.gradient);
-  if (dx_.data != nullptr) convolution_->Forward(dy, kernel_.value, dx_);
+  if (!pass.wants_dx) return {};
+  convolution_->Forward(dy, kernel_.value, dx_);
   return dx_;
 }
 
@@ -240,6 +241,10 @@ Tensor BatchNormLayer::Forward(const Tensor& x, const Pass& pass) {
   TakeMoments(x, pass.group);
   backend_->maps()->Normalise(With(mean_, variance_), x, y_);
   return y_;
+}
+
+AddingLayer* BatchNormLayer::adding() {
+  return !options_.relu && backend_->maps()->adds_in_passing() ? this : nullptr;
 }
 
 void BatchNormLayer::ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {

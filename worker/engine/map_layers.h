@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 
 #include "worker/engine/backend.h"
-#include "worker/engine/composite.h"
 #include "worker/engine/layer.h"
 #include "worker/engine/maps.h"
+#include "worker/engine/sequence_layer.h"
 
 namespace assay {
 
@@ -50,14 +50,11 @@ class Conv2dLayer : public MapConvolutionLayer {
   Shape output() const override { return shape_.y(); }
   std::vector<Parameter*> parameters() override { return {&kernel_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
-  LayerFlops flops() const override;
-  void LimitBackward(bool wants_dx) override {
-    if (!wants_dx) dx_ = {};
-  }
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+  LayerCost Cost(const Shape& input, bool wants_dx) override;
 
  private:
   Backend* const backend_;
@@ -65,7 +62,7 @@ class Conv2dLayer : public MapConvolutionLayer {
   std::unique_ptr<Convolution> convolution_;
   Parameter kernel_;  // (k, k, C / groups, filters)
   Tensor y_;          // (B, H', W', filters)
-  Tensor dx_;         // (B, H, W, C); empty if nobody wants it
+  Tensor dx_;         // (B, H, W, C); empty if planned without
 };
 
 // A transposed convolution that doubles the map, without bias: kernel 3, stride 2, padding 1,
@@ -78,14 +75,11 @@ class Deconv2dLayer : public MapConvolutionLayer {
   Shape output() const override { return shape_.x(); }
   std::vector<Parameter*> parameters() override { return {&kernel_}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
-  LayerFlops flops() const override;
-  void LimitBackward(bool wants_dx) override {
-    if (!wants_dx) dx_ = {};
-  }
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+  LayerCost Cost(const Shape& input, bool wants_dx) override;
 
  private:
   Backend* const backend_;
@@ -93,7 +87,7 @@ class Deconv2dLayer : public MapConvolutionLayer {
   std::unique_ptr<Convolution> convolution_;
   Parameter kernel_;  // (3, 3, filters, C)
   Tensor y_;          // (B, 2 H, 2 W, filters)
-  Tensor dx_;         // (B, H, W, C); empty if nobody wants it
+  Tensor dx_;         // (B, H, W, C); empty if planned without
 };
 
 // y = x + bias, in place.
@@ -104,7 +98,9 @@ class BiasLayer : public Layer {
 
   Shape output() const override { return shape_; }
   std::vector<Parameter*> parameters() override { return {&bias_}; }
-  InPlace in_place() const override { return {.forward = true, .backward = true}; }
+  LayerLiveness liveness() const override {
+    return {.forward_in_place = true, .backward_in_place = true};
+  }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -122,7 +118,7 @@ class BiasLayer : public Layer {
 // Training normalises with the batch's mean and biased variance (over the ranks of Pass::group, if
 // given, which must hold equally many samples) and moves the running ones by `momentum` towards
 // them; the running variance takes the unbiased one, N / (N - 1). Evaluation uses the running ones.
-class BatchNormLayer : public Layer {
+class BatchNormLayer : public Layer, public AddingLayer {
  public:
   struct Options {
     std::string name;
@@ -136,12 +132,12 @@ class BatchNormLayer : public Layer {
   Shape output() const override { return shape_; }
   std::vector<Parameter*> parameters() override { return {&scale_, &shift_}; }
   std::vector<Buffer*> buffers() override { return {&running_mean_, &running_variance_}; }
-  InPlace in_place() const override { return {.backward = true}; }
+  LayerLiveness liveness() const override { return {.backward_in_place = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
-  bool can_add() const override { return !options_.relu && backend_->maps()->adds_in_passing(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
-  void ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+  AddingLayer* adding() override;
+  void ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) override;
 
   // What evaluation does.
   Normalisation WithRunning() const { return With(running_mean_.value, running_variance_.value); }
@@ -190,7 +186,7 @@ class AffineReluLayer : public Layer {
 
   Shape output() const override { return shape_; }
   std::vector<Parameter*> parameters() override { return {&weight_, &bias_}; }
-  InPlace in_place() const override { return {.backward = true}; }
+  LayerLiveness liveness() const override { return {.backward_in_place = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -258,7 +254,7 @@ class ConvertLayer : public Layer {
   const Shape shape_;
   const DType from_, to_;
   Tensor y_;   // of to_
-  Tensor dx_;  // of from_; empty if nobody wants it
+  Tensor dx_;  // of from_; empty if planned without
 };
 
 }  // namespace assay

@@ -42,31 +42,26 @@ Model::Model(Backend* backend, const Shape& input, DType input_type)
     : backend_(backend),
       input_(input),
       input_type_(input_type),
+      layers_(std::make_unique<SequenceLayer>(input)),
       values_(backend, SizeOf(backend->real())),
       gradients_(backend, SizeOf(backend->real())),
       buffer_values_(backend, SizeOf(backend->real())),
       activations_(backend, kActivationAlignment) {}
 
 void Model::Add(std::unique_ptr<Layer> layer) {
-  layers_.push_back(std::move(layer));
+  layers_->Add(std::move(layer));
 }
 
 // What both ways of committing have in common: activations, and the lists of what layers own.
 absl::Status Model::Plan(bool has_backward) {
-  CHECK(!layers_.empty());
+  CHECK(!layers_->is_identity());
   size_t scratch_bytes = 1;
-  const std::vector<LayerTimes> times = TimesOfSequence(layers_, {}, has_backward);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    // Nobody asks for the gradient of what no parameter precedes.
-    RETURN_IF_ERROR(layers_[i]->Plan({&activations_, &scratch_bytes, has_backward, times[i]},
-                                     has_backward && !parameters_.empty()));
-    for (Parameter* parameter : layers_[i]->parameters())
-      parameters_.push_back(parameter);
-    for (Buffer* buffer : layers_[i]->buffers())
-      buffers_.push_back(buffer);
-  }
+  // Nobody asks for the gradient of the input.
+  RETURN_IF_ERROR(
+      layers_->Plan({&activations_, &scratch_bytes, has_backward, {}}, /*wants_dx=*/false));
+  parameters_ = layers_->parameters();
+  buffers_ = layers_->buffers();
   activations_.Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
-  inputs_.resize(layers_.size());
   return absl::OkStatus();
 }
 
@@ -117,28 +112,19 @@ void Model::Initialize(uint64_t seed) {
 }
 
 void Model::ParametersChanged() {
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    layer->ParametersChanged();
+  layers_->ParametersChanged();
 }
 
 Tensor Model::Forward(const Tensor& input, Pass pass) {
   CHECK(input.shape == input_) << "input=" << input.shape.ToString();
   pass.scratch = scratch_.data;
-  Tensor x = input;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    inputs_[i] = x;
-    x = layers_[i]->Forward(x, pass);
-  }
-  return x;
+  return layers_->Forward(input, pass);
 }
 
 void Model::Backward(const Tensor& dy, Pass pass) {
   pass.scratch = scratch_.data;
-  Tensor gradient = dy;
-  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;) {
-    gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
-    TellOfGradients(layers_[i].get(), pass);
-  }
+  pass.wants_dx = false;
+  layers_->Backward({}, dy, pass);
 }
 
 // How many parameters there are from the input on up to the last of `layer`.
@@ -166,7 +152,6 @@ absl::Status Model::FreezeThrough(absl::string_view layer) {
     elements += parameters_[i]->shape.elements();
   }
   frozen_elements_ = std::max(frozen_elements_, elements);
-  needless_ = LimitSequence(layers_, /*wants_dx=*/false);
   return absl::OkStatus();
 }
 
@@ -178,7 +163,7 @@ Tensor Model::Trained(const Tensor& flat) const {
 }
 
 Shape Model::output() const {
-  return layers_.back()->output();
+  return layers_->output();
 }
 
 int64_t Model::parameter_count() const {
@@ -189,14 +174,11 @@ int64_t Model::parameter_count() const {
 }
 
 LayerFlops Model::flops() const {
-  LayerFlops sum;
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    sum += layer->flops();
-  return sum;
+  return layers_->Cost(input_, /*wants_dx=*/false).flops;
 }
 
 LayerTraffic Model::traffic_bytes() const {
-  const LayerTraffic numbers = TrafficOfSequence(layers_, input_, /*wants_dx=*/false);
+  const LayerTraffic numbers = layers_->Cost(input_, /*wants_dx=*/false).traffic;
   const auto size = static_cast<double>(SizeOf(backend_->real()));
   // The first layer reads numbers of another size.
   const double excess =

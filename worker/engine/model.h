@@ -15,6 +15,7 @@
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/layer.h"
+#include "worker/engine/sequence_layer.h"
 #include "worker/engine/tensor.h"
 
 namespace assay {
@@ -90,7 +91,7 @@ class Model {
   Backend* const backend_;
   const Shape input_;
   const DType input_type_;
-  std::vector<std::unique_ptr<Layer>> layers_;
+  const std::unique_ptr<SequenceLayer> layers_;
   std::vector<Parameter*> parameters_;
   std::vector<Buffer*> buffers_;
   Arena values_;
@@ -98,8 +99,6 @@ class Model {
   Arena buffer_values_;
   Arena activations_;
   Tensor scratch_;
-  std::vector<Tensor> inputs_;  // of each layer in the last Forward
-  size_t needless_ = 0;         // so many of the first layers need no Backward
   int64_t frozen_elements_ = 0;
 };
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
-#include "worker/engine/composite.h"
+#include "worker/engine/branch_layer.h"
 #include "worker/engine/map_layers.h"
 
 namespace assay {

@@ -9,7 +9,7 @@
 
 #include "tests/worker/engine/layer_harness.h"
 #include "worker/engine/backends/reference/reference_backend.h"
-#include "worker/engine/composite.h"
+#include "worker/engine/branch_layer.h"
 #include "worker/engine/map_layers.h"
 #include "worker/engine/maps.h"
 

@@ -1,4 +1,4 @@
-#include "worker/engine/composite.h"
+#include "worker/engine/branch_layer.h"
 
 #include <algorithm>
 
@@ -10,11 +10,6 @@
 
 namespace assay {
 namespace {
-
-template <typename Item>
-void Append(const std::vector<Item*>& items, std::vector<Item*>* all) {
-  all->insert(all->end(), items.begin(), items.end());
-}
 
 Shape Joined(BranchLayer::Join join, const std::vector<std::unique_ptr<SequenceLayer>>& branches) {
   CHECK(!branches.empty());
@@ -36,86 +31,6 @@ Shape Joined(BranchLayer::Join join, const std::vector<std::unique_ptr<SequenceL
 
 }  // namespace
 
-std::vector<Parameter*> SequenceLayer::parameters() {
-  std::vector<Parameter*> all;
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    Append(layer->parameters(), &all);
-  return all;
-}
-
-std::vector<Buffer*> SequenceLayer::buffers() {
-  std::vector<Buffer*> all;
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    Append(layer->buffers(), &all);
-  return all;
-}
-
-int64_t SequenceLayer::time_steps() const {
-  int64_t sum = 0;
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    sum += layer->time_steps();
-  return sum;
-}
-
-InPlace SequenceLayer::in_place() const {
-  InPlace all = {true, true};
-  for (const std::unique_ptr<Layer>& layer : layers_) {
-    const InPlace one = layer->in_place();
-    all = {all.forward && one.forward, all.backward && one.backward};
-  }
-  return all;
-}
-
-absl::Status SequenceLayer::Plan(LayerMemory memory, bool wants_dx) {
-  inputs_.resize(layers_.size());
-  const std::vector<LayerTimes> times = TimesOfSequence(layers_, memory.times, memory.has_backward);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    memory.times = times[i];
-    RETURN_IF_ERROR(layers_[i]->Plan(memory, wants_dx));
-    wants_dx = memory.has_backward && (wants_dx || !layers_[i]->parameters().empty());
-  }
-  return absl::OkStatus();
-}
-
-LayerFlops SequenceLayer::flops() const {
-  LayerFlops sum;
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    sum += layer->flops();
-  return sum;
-}
-
-void SequenceLayer::ParametersChanged() {
-  for (const std::unique_ptr<Layer>& layer : layers_)
-    layer->ParametersChanged();
-}
-
-Tensor SequenceLayer::Forward(const Tensor& x, const Pass& pass) {
-  Tensor value = x;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    inputs_[i] = value;
-    value = layers_[i]->Forward(value, pass);
-  }
-  return value;
-}
-
-void SequenceLayer::ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {
-  Tensor value = x;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    inputs_[i] = value;
-    if (i + 1 < layers_.size()) value = layers_[i]->Forward(value, pass);
-  }
-  layers_.back()->ForwardAdded(value, pass, addition);
-}
-
-Tensor SequenceLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass) {
-  Tensor gradient = dy;
-  for (size_t i = layers_.size(); i-- > needless_ && gradient.data != nullptr;) {
-    gradient = layers_[i]->Backward(inputs_[i], gradient, pass);
-    TellOfGradients(layers_[i].get(), pass);
-  }
-  return gradient;
-}
-
 BranchLayer::BranchLayer(Backend* backend, const Shape& input, Join join, bool relu,
                          std::vector<std::unique_ptr<SequenceLayer>> branches)
     : backend_(backend),
@@ -124,27 +39,28 @@ BranchLayer::BranchLayer(Backend* backend, const Shape& input, Join join, bool r
       relu_(relu),
       branches_(std::move(branches)),
       output_(Joined(join, branches_)),
-      parts_(branches_.size()),
-      is_needless_(branches_.size()) {}
+      parts_(branches_.size()) {}
 
 std::vector<Parameter*> BranchLayer::parameters() {
   std::vector<Parameter*> all;
   for (const std::unique_ptr<SequenceLayer>& branch : branches_)
-    Append(branch->parameters(), &all);
+    for (Parameter* parameter : branch->parameters())
+      all.push_back(parameter);
   return all;
 }
 
 std::vector<Buffer*> BranchLayer::buffers() {
   std::vector<Buffer*> all;
   for (const std::unique_ptr<SequenceLayer>& branch : branches_)
-    Append(branch->buffers(), &all);
+    for (Buffer* buffer : branch->buffers())
+      all.push_back(buffer);
   return all;
 }
 
 // Each branch has a time step before it, in which Backward gives it its part of dy, and one behind
 // it, in which its result or gradient is joined with the others'.
-int64_t BranchLayer::time_steps() const {
-  return JoinTimeSteps().back() + 1;
+LayerLiveness BranchLayer::liveness() const {
+  return {.time_steps = JoinTimeSteps().back() + 1};
 }
 
 // When the branches are joined, counted from the first time step of either pass.
@@ -152,7 +68,7 @@ std::vector<int64_t> BranchLayer::JoinTimeSteps() const {
   std::vector<int64_t> joins;
   int64_t next = 0;
   for (const std::unique_ptr<SequenceLayer>& branch : branches_) {
-    next += branch->time_steps() + 2;
+    next += branch->liveness().time_steps + 2;
     joins.push_back(next - 1);
   }
   return joins;
@@ -161,8 +77,8 @@ std::vector<int64_t> BranchLayer::JoinTimeSteps() const {
 // Of two branches one may write the sum, if the other's result is there by then.
 std::optional<size_t> BranchLayer::FindAdding() const {
   if (join_ != Join::kSum || branches_.size() != 2) return std::nullopt;
-  if (branches_[1]->can_add()) return 1;
-  if (branches_[0]->can_add() && branches_[1]->is_identity()) return 0;
+  if (branches_[1]->adding() != nullptr) return 1;
+  if (branches_[0]->adding() != nullptr && branches_[1]->is_identity()) return 0;
   return std::nullopt;
 }
 
@@ -178,7 +94,7 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   const DType type = backend_->map_type();
   Arena* const arena = memory.activations;
   for (size_t i = 0; i < branches_.size(); ++i) {
-    const int64_t start = joins[i] - branches_[i]->time_steps();
+    const int64_t start = joins[i] - branches_[i]->liveness().time_steps;
     const int64_t summed = std::max(joins[i], first_sum);
     memory.times = {.forward = own.forward + start,
                     .backward = own.backward + start,
@@ -199,35 +115,21 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
-LayerFlops BranchLayer::flops() const {
-  LayerFlops sum;
-  for (const std::unique_ptr<SequenceLayer>& branch : branches_)
-    sum += branch->flops();
-  return sum;
-}
-
 // That of the branches and of joining them, where each part is read or written once more.
-LayerTraffic BranchLayer::Traffic(const Shape& input, bool wants_dx) {
-  LayerTraffic sum;
+LayerCost BranchLayer::Cost(const Shape& input, bool wants_dx) {
+  LayerCost sum;
   int64_t parts = 0, inputs = 0;
   for (const std::unique_ptr<SequenceLayer>& branch : branches_) {
-    sum += branch->Traffic(input, wants_dx);
+    sum += branch->Cost(input, wants_dx);
     parts += branch->output().elements();
     inputs += input.elements();
   }
   const int64_t y = output_.elements();
   int64_t backward = wants_dx || IsTrained(this) ? y + parts : 0;
   if (wants_dx) backward += inputs + input.elements();
-  return sum +=
-         {.forward = static_cast<double>(parts + y), .backward = static_cast<double>(backward)};
-}
-
-void BranchLayer::LimitBackward(bool wants_dx) {
-  if (!wants_dx) dx_ = {};
-  for (size_t i = 0; i < branches_.size(); ++i) {
-    branches_[i]->LimitBackward(wants_dx);
-    is_needless_[i] = !wants_dx && !IsTrained(branches_[i].get());
-  }
+  return sum += {.flops = {},
+                 .traffic = {.forward = static_cast<double>(parts + y),
+                             .backward = static_cast<double>(backward)}};
 }
 
 void BranchLayer::ParametersChanged() {
@@ -284,12 +186,12 @@ Tensor BranchLayer::Backward(const Tensor& x, const Tensor& dy, const Pass& pass
   for (size_t i = 0; i < branches_.size(); ++i) {
     const int64_t channel = first_channel;
     first_channel += branches_[i]->output()[3];
-    if (is_needless_[i]) continue;
+    if (!pass.wants_dx && !IsTrained(branches_[i].get())) continue;
     const Tensor part = PartOf(dy, i, channel);
     const Tensor gradient = branches_[i]->Backward(x, part, pass);
-    if (dx_.data != nullptr) TakeSummand(i, gradient, false, dx_);
+    if (pass.wants_dx) TakeSummand(i, gradient, false, dx_);
   }
-  return dx_;
+  return pass.wants_dx ? dx_ : Tensor{};
 }
 
 }  // namespace assay

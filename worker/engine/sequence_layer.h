@@ -1,0 +1,51 @@
+// Layers one after the other.
+
+#ifndef WORKER_ENGINE_SEQUENCE_LAYER_H_
+#define WORKER_ENGINE_SEQUENCE_LAYER_H_
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "worker/engine/layer.h"
+
+namespace assay {
+
+// Without layers: the identity. Where parameters are frozen, none of them behind one that is not,
+// Backward ends before the layers whose gradients nobody needs.
+class SequenceLayer : public Layer, public AddingLayer {
+ public:
+  explicit SequenceLayer(const Shape& input) : input_(input) {}
+
+  // Before Plan only.
+  void Add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
+  bool is_identity() const { return layers_.empty(); }
+
+  Shape output() const override { return layers_.empty() ? input_ : layers_.back()->output(); }
+  std::vector<Parameter*> parameters() override;
+  std::vector<Buffer*> buffers() override;
+  void ParametersChanged() override;
+  LayerLiveness liveness() const override;
+  absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  Tensor Forward(const Tensor& x, const Pass& pass) override;
+  Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
+  AddingLayer* adding() override;
+  void ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) override;
+  LayerCost Cost(const Shape& input, bool wants_dx) override;
+
+ private:
+  std::vector<LayerTimes> TimesOfLayers(const LayerTimes& all, bool has_backward) const;
+  size_t FirstTrained() const;
+  Tensor ForwardThrough(size_t count, const Tensor& x, const Pass& pass);
+
+  const Shape input_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<Tensor> inputs_;  // of each layer in the last Forward
+};
+
+}  // namespace assay
+
+#endif  // WORKER_ENGINE_SEQUENCE_LAYER_H_
