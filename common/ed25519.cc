@@ -76,13 +76,4 @@ absl::Status Ed25519Verify(absl::string_view public_key_pem, absl::string_view m
   return absl::DataLossError("the signature is not of this content by this key");
 }
 
-absl::StatusOr<std::string> Ed25519PublicKey(absl::string_view private_key_pem) {
-  ASSIGN_OR_RETURN(const KeyPtr key, ReadKey(private_key_pem, Half::kPrivate));
-  const BioPtr bio(BIO_new(BIO_s_mem()));
-  CHECK(PEM_write_bio_PUBKEY(bio.get(), key.get()) == 1);
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return std::string(data, static_cast<size_t>(size));
-}
-
 }  // namespace assay

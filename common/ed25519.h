@@ -25,9 +25,6 @@ absl::StatusOr<std::string> Ed25519Sign(absl::string_view private_key_pem,
 absl::Status Ed25519Verify(absl::string_view public_key_pem, absl::string_view message,
                            absl::string_view signature);
 
-// The public half of a private key, in PEM. INVALID_ARGUMENT as Ed25519Sign.
-absl::StatusOr<std::string> Ed25519PublicKey(absl::string_view private_key_pem);
-
 }  // namespace assay
 
 #endif  // COMMON_ED25519_H_

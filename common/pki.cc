@@ -312,31 +312,6 @@ absl::StatusOr<std::string> SignCsr(const CertificateAndKey& ca, absl::string_vi
   return CertificateText(cert.get());
 }
 
-absl::StatusOr<std::string> FingerprintOf(absl::string_view certificate_pem) {
-  ASSIGN_OR_RETURN(const CertPtr cert, ParseCertificate(certificate_pem));
-  std::array<char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  if (X509_digest(cert.get(), EVP_sha256(), reinterpret_cast<unsigned char*>(digest.data()),
-                  &size) != 1)
-    return Internal("cannot hash a certificate");
-  return absl::BytesToHexString(absl::string_view(digest.data(), size));
-}
-
-absl::StatusOr<std::string> CommonNameOf(absl::string_view certificate_pem) {
-  ASSIGN_OR_RETURN(const CertPtr cert, ParseCertificate(certificate_pem));
-  X509_NAME* const name = X509_get_subject_name(cert.get());
-  const int index = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
-  if (index < 0 || X509_NAME_get_index_by_NID(name, NID_commonName, index) >= 0)
-    return absl::InvalidArgumentError("the certificate does not have exactly one common name");
-  unsigned char* data = nullptr;
-  const int size =
-      ASN1_STRING_to_UTF8(&data, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index)));
-  if (size < 0) return Invalid("unreadable common name");
-  std::string text(reinterpret_cast<const char*>(data), static_cast<size_t>(size));
-  OPENSSL_free(data);
-  return text;
-}
-
 absl::StatusOr<absl::Time> NotAfter(absl::string_view certificate_pem) {
   ASSIGN_OR_RETURN(const CertPtr cert, ParseCertificate(certificate_pem));
   std::tm end{};

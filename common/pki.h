@@ -64,12 +64,6 @@ absl::StatusOr<KeyAndCsr> MakeKeyAndCsr(absl::string_view common_name);
 absl::StatusOr<std::string> SignCsr(const CertificateAndKey& ca, absl::string_view csr_pem,
                                     const CertificateRequest& request);
 
-// SHA-256 of the certificate's DER form, 64 lower-case hexadecimal digits.
-absl::StatusOr<std::string> FingerprintOf(absl::string_view certificate_pem);
-
-// The subject's common name. INVALID_ARGUMENT if there is not exactly one.
-absl::StatusOr<std::string> CommonNameOf(absl::string_view certificate_pem);
-
 // When the certificate ends to be valid.
 absl::StatusOr<absl::Time> NotAfter(absl::string_view certificate_pem);
 

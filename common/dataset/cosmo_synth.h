@@ -41,14 +41,6 @@ struct CosmoRanges {
 };
 // Omega_m 0.1 to 0.5, sigma_8 0.6 to 1.0, n_s 0.7 to 1.3, h 0.5 to 0.9.
 inline constexpr CosmoRanges kWideRanges = {"wide", {0.3, 0.8, 1.0, 0.7}, {0.2, 0.2, 0.3, 0.2}};
-// Planck 2015 values plus or minus 30 %.
-inline constexpr CosmoRanges kPlanckRanges = {
-    "pm30", {0.3089, 0.8159, 0.9667, 0.6774}, {0.09267, 0.24477, 0.29001, 0.20322}};
-
-// A predictor that always answers the mean, zero, has this mean absolute error on targets uniform
-// in [-1, 1); any training must beat it.
-inline constexpr double kMeanPredictorError = 0.5;
-
 struct CosmoParameters {
   CosmoMode mode = CosmoMode::kLognormal;
   CosmoRanges ranges = kWideRanges;

@@ -249,9 +249,4 @@ std::string EncodeCosmoSample(std::span<const int16_t> counts,
   return out;
 }
 
-int64_t CosmoSampleBytes(int edge) {
-  const size_t voxel_bytes = static_cast<size_t>(CosmoValues(edge)) * sizeof(int16_t);
-  return static_cast<int64_t>(DelimitedSize(VoxelSizes(voxel_bytes).features));
-}
-
 }  // namespace assay::dataset

@@ -58,9 +58,6 @@ absl::Status CheckCounts(const CosmoSampleView& sample);
 std::string EncodeCosmoSample(std::span<const int16_t> counts,
                               const std::array<float, kCosmoTargets>& targets);
 
-// Size of EncodeCosmoSample's result for a cube of this edge.
-int64_t CosmoSampleBytes(int edge);
-
 }  // namespace assay::dataset
 
 #endif  // COMMON_DATASET_EXAMPLE_H_

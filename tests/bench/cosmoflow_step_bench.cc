@@ -17,6 +17,7 @@
 
 #include "common/log.h"
 #include "common/random.h"
+#include "tests/worker/engine/make_batch.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "tests/worker/engine/make_batch.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"
 

@@ -21,6 +21,7 @@
 #include "server/gate/refusal.h"
 #include "server/gate/tls_context.h"
 #include "server/gate/visitor.h"
+#include "tests/support/certificate_subject.h"
 #include <boost/asio/io_context.hpp>
 
 namespace assay::testing {
@@ -209,8 +210,7 @@ void CheckCertificateRequest(absl::string_view bytes) {
     CHECK(absl::IsInvalidArgument(certificate.status())) << certificate.status();
     return;
   }
-  const absl::StatusOr<std::string> name = CommonNameOf(*certificate);
-  CHECK(name.ok() && *name == "w0");
+  CHECK(SubjectOf(*certificate) == "CN = w0") << *certificate;
 }
 
 }  // namespace assay::testing

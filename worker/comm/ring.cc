@@ -237,10 +237,6 @@ absl::Status AllReduceSum(Collective* comm, std::span<double> values, MonoTime d
   return AllReduce(comm, values, Reduce::kSum, deadline);
 }
 
-absl::Status AllReduceSum(Collective* comm, std::span<int64_t> values, MonoTime deadline) {
-  return AllReduce(comm, values, Reduce::kSum, deadline);
-}
-
 absl::Status AllReduceMean(Collective* comm, std::span<float> values, MonoTime deadline) {
   return AllReduce(comm, values, Reduce::kMean, deadline);
 }
@@ -290,34 +286,7 @@ absl::Status Barrier(Collective* comm, MonoTime deadline) {
   return ExchangeWithAll(comm, {}, {}, deadline);
 }
 
-namespace {
-
-absl::StatusOr<std::vector<int64_t>> GatherValues(Collective* comm, int64_t mine,
-                                                  MonoTime deadline) {
-  std::vector<int64_t> all(static_cast<size_t>(comm->world_size()));
-  RETURN_IF_ERROR(AllGather(comm, std::as_bytes(std::span<const int64_t>(&mine, 1)),
-                            std::as_writable_bytes(std::span<int64_t>(all)), deadline));
-  return all;
-}
-
-}  // namespace
-
-absl::StatusOr<int64_t> AgreeMax(Collective* comm, int64_t mine, MonoTime deadline) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> all, GatherValues(comm, mine, deadline));
-  return *std::max_element(all.begin(), all.end());
-}
-
-absl::Status AgreeSame(Collective* comm, absl::string_view what, int64_t mine, MonoTime deadline) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> all, GatherValues(comm, mine, deadline));
-  for (size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank] == all[0]) continue;
-    return absl::FailedPreconditionError(
-        absl::StrFormat("the ranks disagree about %s: rank 0 has %d, rank %d has %d; start all "
-                        "ranks from the same run spec and program",
-                        what, all[0], rank, all[rank]));
-  }
-  return absl::OkStatus();
-}
+namespace {}  // namespace
 
 absl::Status AgreeSameBytes(Collective* comm, absl::string_view what,
                             std::span<const std::byte> bytes, MonoTime deadline) {

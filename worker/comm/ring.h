@@ -29,7 +29,6 @@ namespace assay::comm {
 // Replaces each element by its sum over all ranks.
 absl::Status AllReduceSum(Collective* comm, std::span<float> values, MonoTime deadline);
 absl::Status AllReduceSum(Collective* comm, std::span<double> values, MonoTime deadline);
-absl::Status AllReduceSum(Collective* comm, std::span<int64_t> values, MonoTime deadline);
 
 // Replaces each element by its mean over all ranks: the sum, divided by the rank count.
 absl::Status AllReduceMean(Collective* comm, std::span<float> values, MonoTime deadline);
@@ -46,15 +45,9 @@ absl::Status BroadcastFromZero(Collective* comm, std::span<std::byte> bytes, Mon
 // Returns once every rank has entered.
 absl::Status Barrier(Collective* comm, MonoTime deadline);
 
-// The largest `mine` of all ranks: one rank that wants to stop stops all.
-absl::StatusOr<int64_t> AgreeMax(Collective* comm, int64_t mine, MonoTime deadline);
-
-// OK if every rank passed the same value. FAILED_PRECONDITION, on every rank, names `what` and the
-// first rank that differs from rank 0; the communicator stays usable.
-absl::Status AgreeSame(Collective* comm, absl::string_view what, int64_t mine, MonoTime deadline);
-
-// OK if every rank passed the same bytes, of which each makes a digest. FAILED_PRECONDITION as
-// AgreeSame.
+// OK if every rank passed the same bytes, of which each makes a digest. FAILED_PRECONDITION, on
+// every rank, names `what` and the first rank that differs from rank 0; the communicator stays
+// usable.
 absl::Status AgreeSameBytes(Collective* comm, absl::string_view what,
                             std::span<const std::byte> bytes, MonoTime deadline);
 

@@ -216,13 +216,9 @@ absl::StatusOr<Batch*> Prefetcher::WaitForNext() {
   const int64_t first_ticket = delivered_ * options_.batch_size;
   const int64_t last_ticket = first_ticket + options_.batch_size - 1;
   Slot* slot = SlotOf(delivered_);
-  bool has_waited = false;
   while (slot->missing > 0 && !HasFailed(last_ticket) &&
-         !(is_exhausted_ && next_ticket_ <= first_ticket)) {
-    has_waited = true;
+         !(is_exhausted_ && next_ticket_ <= first_ticket))
     batch_ready_.Wait(&mutex_);
-  }
-  if (has_waited) ++waits_;
   if (HasFailed(last_ticket)) return returned_error_ = error_;
   if (slot->missing > 0) return absl::OutOfRangeError("all batches have been delivered");
   ++delivered_;
@@ -240,11 +236,6 @@ void Prefetcher::ReleaseDelivered() {
 // Whether reading a sample up to this ticket failed.
 bool Prefetcher::HasFailed(int64_t last_ticket) const {
   return !error_.ok() && error_ticket_ <= last_ticket;
-}
-
-int64_t Prefetcher::waits() const {
-  MutexLock lock(&mutex_);
-  return waits_;
 }
 
 int64_t Prefetcher::stored_bytes() const {

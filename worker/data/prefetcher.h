@@ -81,10 +81,6 @@ class Prefetcher final : public BatchSource {
   // The memory in which all batches lie, for as long as this lives.
   std::vector<std::span<std::byte>> memory();
 
-  // How many calls of Next had to wait for a batch. One that grows with every step means that
-  // reading, not computing, sets the pace. Thread-safe.
-  int64_t waits() const;
-
   // Bytes read from storage so far. Thread-safe.
   int64_t stored_bytes() const;
 
@@ -141,7 +137,6 @@ class Prefetcher final : public BatchSource {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
   int64_t error_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status returned_error_ ABSL_GUARDED_BY(mutex_);
-  int64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t stored_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -19,8 +19,6 @@
 namespace assay::data {
 namespace {
 
-// Marks a directory whose content we may remove.
-constexpr absl::string_view kMarker = ".assay-staging";
 constexpr size_t kCopyBytes = size_t{4} << 20;
 
 absl::Status Fail(absl::string_view what, const std::string& path) {
@@ -113,21 +111,6 @@ absl::Status MakeFolders(const StagingJob& job) {
 }
 
 }  // namespace
-
-absl::Status PrepareStagingDirectory(const std::string& target_dir) {
-  RETURN_IF_ERROR(MakeDirectories(target_dir));
-  const std::string marker = JoinPath(target_dir, kMarker);
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(target_dir));
-  if (!names.empty() && !FileExists(marker))
-    return absl::FailedPreconditionError(
-        absl::StrCat(target_dir, " holds \"", names.front(),
-                     "\", which was not staged: name an empty directory for staging"));
-  // The marker first and last: a directory half emptied is still ours.
-  RETURN_IF_ERROR(WriteFileAtomic(marker, ""));
-  for (const std::string& name : names)
-    if (name != kMarker) RETURN_IF_ERROR(RemoveTree(JoinPath(target_dir, name)));
-  return absl::OkStatus();
-}
 
 absl::StatusOr<dataset::Progress> StageFiles(const StagingJob& job,
                                              dataset::ProgressCallback progress) {

@@ -25,12 +25,6 @@ struct StagingJob {
   bool sync = false;  // wait until the copies are on the device
 };
 
-// Makes `target_dir` an empty staging directory, removing what an earlier run staged there. One
-// rank per node calls it, before a barrier. Only a directory that is absent, empty or marked by an
-// earlier call is touched.
-// FAILED_PRECONDITION: it holds files that were not staged by us.
-absl::Status PrepareStagingDirectory(const std::string& target_dir);
-
 // Copies all files of the job and returns what was copied. Blocks; the first error stops the rest.
 // NOT_FOUND: a source file is missing. RESOURCE_EXHAUSTED: the target's disk is full; the message
 // says how much is needed. DATA_LOSS: a source file changed its size while it was read. Other

@@ -20,11 +20,6 @@ struct Batch {
   std::span<const CachePlace> cache = {};
 };
 
-template <typename Input, typename Target>
-Batch MakeBatch(const Input& input, const Target& targets) {
-  return {std::as_bytes(std::span(input)), std::as_bytes(std::span(targets))};
-}
-
 }  // namespace assay
 
 #endif  // WORKER_ENGINE_BATCH_H_

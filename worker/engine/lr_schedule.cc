@@ -24,19 +24,6 @@ absl::Status Validate(const LrFade& fade) {
 
 }  // namespace
 
-double LrScale(LrScaling scaling, int64_t global_batch, int64_t base_batch) {
-  const double ratio = static_cast<double>(global_batch) / static_cast<double>(base_batch);
-  switch (scaling) {
-    case LrScaling::kNone:
-      return 1;
-    case LrScaling::kLinear:
-      return ratio;
-    case LrScaling::kSqrt:
-      return std::sqrt(ratio);
-  }
-  return 1;
-}
-
 absl::Status Validate(const LrSchedule& schedule) {
   if (!(schedule.base > 0) || !(schedule.scale > 0) || !std::isfinite(schedule.peak()))
     return absl::InvalidArgumentError(absl::StrCat("learning rate ", schedule.base, " times scale ",

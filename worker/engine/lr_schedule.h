@@ -37,11 +37,6 @@ struct LrSchedule {
   double peak() const { return base * scale; }
 };
 
-enum class LrScaling { kNone, kLinear, kSqrt };
-
-// Factor by which a global batch raises the base learning rate: global/base, its root, or 1.
-double LrScale(LrScaling scaling, int64_t global_batch, int64_t base_batch);
-
 // INVALID_ARGUMENT: a number out of range, a boundary given twice, or boundaries beside a fade.
 absl::Status Validate(const LrSchedule& schedule);
 

@@ -5,9 +5,9 @@
 //   std::unique_ptr<Trainable> model = *MakeTrainable(spec, *MakeBackend("onednn"));
 //   Broadcast(model->parameters()); model->ParametersChanged();            // rank 0's weights
 //   for each epoch, each step:
-//     model->TrainStep(MakeBatch(inputs, targets), {epoch, step}, LearningRateAt(schedule, epoch),
+//     model->TrainStep(batch, {epoch, step}, LearningRateAt(schedule, epoch),
 //                      [&](std::span<float> gradients) { return AllReduceMean(gradients); });
-//   for each validation batch: sums += *model->EvalBatch(MakeBatch(inputs, targets));
+//   for each validation batch: sums += *model->EvalBatch(batch);
 //   quality = sums.quality / (samples * model->terms_per_sample());
 //
 // Not thread-safe.

@@ -15,8 +15,8 @@
 
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
+#include "tests/worker/comm/memory_world.h"
 #include "tests/worker/comm/world.h"
-#include "worker/comm/memory.h"
 #include "worker/comm/ring.h"
 #include "worker/comm/single.h"
 

@@ -25,9 +25,9 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "tests/support/status_matchers.h"
+#include "tests/worker/comm/memory_world.h"
 #include "tests/worker/comm/world.h"
 #include "worker/comm/collective.h"
-#include "worker/comm/memory.h"
 #include "worker/comm/rendezvous.h"
 #include "worker/comm/rendezvous_server.h"
 #include "worker/comm/single.h"
@@ -167,19 +167,6 @@ TEST_P(RingTest, NobodyLeavesABarrierBeforeAllHaveEntered) {
       EXPECT_GE(entered.load(), round * world_size());
       EXPECT_THAT(Barrier(comm, Soon()), IsOk());
     }
-  });
-}
-
-TEST_P(RingTest, AgreementNamesTheRankThatDiffersAndLeavesTheWorldUsable) {
-  const World world = Open();
-  OnEveryRank(world, [&](Collective* comm) {
-    EXPECT_THAT(AgreeMax(comm, -comm->rank(), Soon()), IsOkAndHolds(0));
-    EXPECT_THAT(AgreeSame(comm, "the seed", 42, Soon()), IsOk());
-    if (world_size() == 1) return;
-    const int64_t mine = comm->rank() == world_size() - 1 ? 43 : 42;
-    EXPECT_THAT(AgreeSame(comm, "the seed", mine, Soon()),
-                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the seed")));
-    EXPECT_THAT(Barrier(comm, Soon()), IsOk());
   });
 }
 

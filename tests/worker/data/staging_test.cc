@@ -21,7 +21,6 @@ using ::assay::testing::StatusIs;
 using ::assay::testing::TempDir;
 using ::assay::testing::WriteFile;
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class StagingTest : public ::testing::Test {
@@ -103,25 +102,6 @@ TEST_F(StagingTest, StagesNothingWhenThereIsNothing) {
   job_.files.clear();
 
   EXPECT_THAT(StageFiles(job_), IsOk());
-}
-
-TEST_F(StagingTest, PreparationRemovesWhatAnEarlierRunStaged) {
-  const std::string dir = target_.Path("stage");
-  job_.target_dir = dir;
-  ASSERT_THAT(PrepareStagingDirectory(dir), IsOk());
-  ASSERT_THAT(StageFiles(job_), IsOk());
-
-  ASSERT_THAT(PrepareStagingDirectory(dir), IsOk());
-
-  EXPECT_THAT(ListDirectory(dir), IsOkAndHolds(ElementsAre(".assay-staging")));
-}
-
-TEST_F(StagingTest, PreparationNeverTouchesFilesOfOthers) {
-  WriteFile(target_.Path("thesis.tex"), "x");
-
-  EXPECT_THAT(PrepareStagingDirectory(target_.path()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("thesis.tex")));
-  EXPECT_TRUE(FileExists(target_.Path("thesis.tex")));
 }
 
 }  // namespace

@@ -14,10 +14,7 @@ using testing::StatusIs;
 
 // Reference values: CosmoFlow with a global batch of 512, four warm-up epochs, base 0.001.
 LrSchedule Cosmoflow512() {
-  return {.base = 1e-3,
-          .scale = LrScale(LrScaling::kLinear, 512, 64),
-          .warmup_epochs = 4,
-          .decays = {{32, 0.25}, {64, 0.125}}};
+  return {.base = 1e-3, .scale = 512 / 64, .warmup_epochs = 4, .decays = {{32, 0.25}, {64, 0.125}}};
 }
 
 TEST(LrScheduleTest, FollowsThePublishedTableOfBatch512) {
@@ -48,12 +45,6 @@ TEST(LrScheduleTest, WarmsUpEvenPastABoundary) {
 
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 2), 2);
   EXPECT_DOUBLE_EQ(LearningRateAt(schedule, 4), 1.5);
-}
-
-TEST(LrScaleTest, IsLinearRootOrOne) {
-  EXPECT_DOUBLE_EQ(LrScale(LrScaling::kNone, 512, 64), 1);
-  EXPECT_DOUBLE_EQ(LrScale(LrScaling::kLinear, 512, 64), 8);
-  EXPECT_DOUBLE_EQ(LrScale(LrScaling::kSqrt, 256, 64), 2);
 }
 
 // Peak 0.008; from 0-based epoch 4 on over 170 epochs to 1 % of it, as ABCI's open entry of v0.7.

@@ -15,6 +15,7 @@
 #include "common/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/engine/cuda/host_device.h"
+#include "tests/worker/engine/make_batch.h"
 #include "tests/worker/models/model_batch.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/reference/reference_backend.h"

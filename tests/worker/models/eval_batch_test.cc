@@ -9,6 +9,7 @@
 
 #include "common/random.h"
 #include "tests/support/status_matchers.h"
+#include "tests/worker/engine/make_batch.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"

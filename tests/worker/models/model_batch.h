@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/random.h"
+#include "tests/worker/engine/make_batch.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/deepcam.h"
 

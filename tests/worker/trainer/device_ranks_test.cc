@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "tests/support/status_matchers.h"
-#include "worker/comm/memory.h"
+#include "tests/worker/comm/memory_world.h"
 #include "worker/comm/single.h"
 
 namespace assay {

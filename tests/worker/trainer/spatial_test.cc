@@ -13,9 +13,10 @@
 
 #include "common/random.h"
 #include "tests/support/status_matchers.h"
+#include "tests/worker/comm/memory_world.h"
 #include "tests/worker/comm/world.h"
 #include "tests/worker/engine/cuda/host_device.h"
-#include "worker/comm/memory.h"
+#include "tests/worker/engine/make_batch.h"
 #include "worker/comm/ring.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/reference/reference_backend.h"

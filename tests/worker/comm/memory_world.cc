@@ -1,4 +1,4 @@
-#include "worker/comm/memory.h"
+#include "tests/worker/comm/memory_world.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
-// Ranks as threads of one process, for tests and for a laptop.
+// Ranks as threads of one process.
 
-#ifndef WORKER_COMM_MEMORY_H_
-#define WORKER_COMM_MEMORY_H_
+#ifndef TESTS_WORKER_COMM_MEMORY_WORLD_H_
+#define TESTS_WORKER_COMM_MEMORY_WORLD_H_
 
 #include <memory>
 #include <vector>
@@ -18,4 +18,4 @@ std::vector<std::unique_ptr<Collective>> OpenMemoryWorld(int world_size, const C
 
 }  // namespace assay::comm
 
-#endif  // WORKER_COMM_MEMORY_H_
+#endif  // TESTS_WORKER_COMM_MEMORY_WORLD_H_
