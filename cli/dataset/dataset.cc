@@ -93,7 +93,8 @@ v1::Dataset DatasetResource(const std::string& id, const std::string& directory,
   resource.set_digest(dataset::DatasetDigest(manifest));
   resource.set_train_sample_count(manifest.train_samples);
   resource.set_eval_sample_count(manifest.validation_samples);
-  resource.set_cube_edge(manifest.cube_edge);
+  for (const auto& [name, value] : dataset::SampleParameters(manifest))
+    (*resource.mutable_parameters())[name] = absl::StrCat(value);
   resource.set_compression(manifest.compression == dataset::Compression::kGzip ? "gzip" : "none");
   return resource;
 }

@@ -36,7 +36,8 @@ Json ManifestJson(const std::string& directory, const dataset::Manifest& manifes
       {"compression", manifest.compression == dataset::Compression::kGzip ? "gzip" : "none"},
       {"bytes", dataset::TotalBytes(manifest)},
       {"digest", dataset::DatasetDigest(manifest)}};
-  if (manifest.cube_edge > 0) json["cube_edge"] = manifest.cube_edge;
+  for (const auto& [name, value] : dataset::SampleParameters(manifest))
+    json[name] = value;
   return json;
 }
 

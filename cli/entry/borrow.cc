@@ -170,7 +170,7 @@ rules::BorrowingEntry BorrowingEntryOf(const v1::SubmissionSpec& spec) {
                                                  .dataset = spec.dataset(),
                                                  .nodes = spec.node_count(),
                                                  .ranks_per_node = spec.ranks_per_node(),
-                                                 .backend = spec.backend(),
+                                                 .backend = spec.trainer().backend(),
                                                  .staging = spec.staging()};
   configuration.labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());
   return {.organization = spec.organization(),

@@ -17,6 +17,7 @@
 
 #include "cli/command/command.h"
 #include "common/client/suggest.h"
+#include "common/rules/benchmark_settings.h"
 #include "common/toml.h"
 
 namespace assay::cli {
@@ -59,8 +60,9 @@ const std::vector<FileKey>& FileKeys() {
       {"ranks_per_node", "1", nullptr, [](Spec* s, int32_t v) { s->set_ranks_per_node(v); },
        kNodeCountMax, false},
       {"runs", "10", nullptr, [](Spec* s, int32_t v) { s->set_run_count(v); }, kCountMax, false},
-      {"backend", "\"onednn\"", [](Spec* s, const std::string& v) { s->set_backend(v); }, nullptr,
-       0, false},
+      {"backend", "\"onednn\"",
+       [](Spec* s, const std::string& v) { s->mutable_trainer()->set_backend(v); }, nullptr, 0,
+       false},
       {"epochs_max", "128", nullptr, [](Spec* s, int32_t v) { s->set_epoch_count_max(v); },
        kCountMax, false},
       {"status", "\"onprem\"", [](Spec* s, const std::string& v) { s->set_status(v); }, nullptr, 0,
@@ -75,31 +77,7 @@ const std::vector<FileKey>& FileKeys() {
 
 // Hyperparameters by their name in the log.
 const std::vector<std::string>& HyperparameterKeys() {
-  static const auto* const kKeys = new std::vector<std::string>{
-      "global_batch_size", "opt_name", "opt_base_learning_rate", "opt_learning_rate_warmup_epochs",
-      "opt_learning_rate_warmup_factor", "opt_learning_rate_decay_boundary_epochs",
-      "opt_learning_rate_decay_factor", "dropout", "opt_weight_decay",
-      // DeepCAM's.
-      "opt_lr", "opt_betas", "opt_eps", "opt_max_grad_norm", "scheduler_type",
-      "scheduler_milestones", "scheduler_decay_rate", "scheduler_t_max", "scheduler_eta_min",
-      "scheduler_lr_warmup_steps", "scheduler_lr_warmup_factor", "batchnorm_group_size",
-      "gradient_accumulation_frequency",
-      // Of the model; a facility's round may fix them.
-      "cube_edge", "base_filter_count", "map_height", "map_width", "middle_block_count",
-      // How ranks divide each sample: parts along depth and height.
-      "spatial_grid",
-      // How often the state is saved.
-      "checkpoint_interval_steps",
-      // Samples that a rank evaluates at once.
-      "local_eval_batch_size",
-      // How large pieces of the gradients are that GPUs average while the rest are computed.
-      "gradient_bucket_mib",
-      // Memory of each rank's device for samples that come by again.
-      "device_cache_mib",
-      // Beyond the reference: not in the closed division.
-      "data_augmentation", "gradient_skip_layer", "gradient_skip_after_epochs",
-      "opt_learning_rate_decay_epochs", "opt_learning_rate_decay_end_factor",
-      "opt_learning_rate_decay_poly_power", "scheduler_power"};
+  static const auto* const kKeys = new std::vector<std::string>(rules::KnownHyperparameters());
   return *kKeys;
 }
 

@@ -165,7 +165,8 @@ std::string SubmissionToml(const v1::Submission& entry) {
       {"replacements", spec.replacement_count_max()}};
   for (const auto& [key, value] : numbers)
     if (value > 0) absl::StrAppend(&text, key, " = ", value, "\n");
-  if (!spec.backend().empty()) absl::StrAppend(&text, "backend = ", quoted(spec.backend()), "\n");
+  const std::string& backend = spec.trainer().backend();
+  if (!backend.empty()) absl::StrAppend(&text, "backend = ", quoted(backend), "\n");
   if (!spec.status().empty()) absl::StrAppend(&text, "status = ", quoted(spec.status()), "\n");
   if (!spec.staging().empty()) absl::StrAppend(&text, "staging = ", quoted(spec.staging()), "\n");
   if (spec.hyperparameters_size() > 0) absl::StrAppend(&text, "\n[hyperparameters]\n");

@@ -171,7 +171,7 @@ Json EntryJson(const v1::Submission& submission) {
   if (spec.node_count() > 0) json["nodes"] = spec.node_count();
   if (spec.ranks_per_node() > 0) json["ranks_per_node"] = spec.ranks_per_node();
   json["run_count"] = submission.runs_size();
-  Put(&json, "backend", spec.backend());
+  Put(&json, "backend", spec.trainer().backend());
   Put(&json, "status", spec.status());
   if (spec.hyperparameters_size() > 0) json["hyperparameters"] = HyperparametersJson(spec);
   if (spec.has_borrowing()) PutBorrowing(&json, submission);
@@ -285,7 +285,10 @@ Json DatasetJson(const v1::Dataset& dataset) {
   Put(&json, "path", dataset.path());
   json["train_samples"] = dataset.train_sample_count();
   json["eval_samples"] = dataset.eval_sample_count();
-  if (dataset.cube_edge() > 0) json["cube_edge"] = dataset.cube_edge();
+  const std::map<std::string, std::string> parameters(dataset.parameters().begin(),
+                                                      dataset.parameters().end());
+  for (const auto& [name, text] : parameters)
+    if (!json.contains(name)) PutJsonText(&json, name.c_str(), text);
   Put(&json, "compression", dataset.compression());
   Put(&json, "digest", dataset.digest());
   return json;

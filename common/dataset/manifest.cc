@@ -136,6 +136,12 @@ std::string DatasetDigest(const Manifest& manifest) {
   return hash.HexDigest();
 }
 
+std::map<std::string, int64_t> SampleParameters(const Manifest& manifest) {
+  std::map<std::string, int64_t> parameters;
+  if (manifest.cube_edge > 0) parameters["cube_edge"] = manifest.cube_edge;
+  return parameters;
+}
+
 int64_t TotalBytes(const Manifest& manifest) {
   int64_t bytes = 0;
   for (const ManifestFile& file : manifest.files)

@@ -53,6 +53,9 @@ struct Manifest {
 // SHA-256 over the lines "<sha256> <bytes> <path>\n" of all files in order, in hexadecimal.
 std::string DatasetDigest(const Manifest& manifest);
 
+// What a workload must know of the samples beyond their number, by the names that it reads.
+std::map<std::string, int64_t> SampleParameters(const Manifest& manifest);
+
 // Sum of the sizes of all files.
 int64_t TotalBytes(const Manifest& manifest);
 

@@ -8,11 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/rules/benchmark_settings.h"
+
 namespace assay::rules {
 namespace {
 
 constexpr int64_t kPartsMax = 64;
-constexpr int64_t kBlockUnit = 32;  // five poolings halve each edge, and none may cross a block
 constexpr char kGridSection[] = "Assay, ranks that share samples";
 constexpr char kBatchSection[] = "Assay, ranks";
 constexpr char kDeviceSection[] = "Assay, GPUs";
@@ -21,9 +22,10 @@ constexpr char kDeviceBackends[] = "cuda";  // how their names begin
 constexpr TextRule kRankRules[] = {
     {"R-RNK-001", kSpatialGridKey, "two whole numbers from 1 to 64: parts along depth and height",
      kGridSection, "write it as spatial_grid = [2, 2], or leave it out"},
-    {"R-RNK-002", kSpatialGridKey, "a benchmark whose samples can be divided: cosmoflow",
-     kGridSection, "leave spatial_grid out: each rank has whole samples"},
-    {"R-RNK-003", kSpatialGridKey, "blocks whose edges are multiples of 32 voxels", kGridSection,
+    {"R-RNK-002", kSpatialGridKey, "a benchmark whose samples can be divided", kGridSection,
+     "leave spatial_grid out: each rank has whole samples"},
+    {"R-RNK-003", kSpatialGridKey,
+     "blocks whose edges are multiples of the smallest block of the model", kGridSection,
      "divide each edge into fewer parts"},
     {"R-RNK-004", kSpatialGridKey, "a number of ranks that is a multiple of the group's",
      kGridSection, "change nodes, ranks_per_node or the parts"},
@@ -59,33 +61,51 @@ std::optional<int64_t> PartsOf(const JsonValue& value) {
 }
 
 // "divide each edge into 1, 2 or 4 parts": all that an edge of so many voxels allows.
-std::string PartsRemedy(int64_t edge) {
+std::string PartsRemedy(int64_t edge, int64_t unit) {
   std::vector<int64_t> parts;
   for (int64_t count = 1; count <= kPartsMax; ++count)
-    if (edge % (kBlockUnit * count) == 0) parts.push_back(count);
+    if (edge % (unit * count) == 0) parts.push_back(count);
   if (parts.size() <= 1)
     return absl::StrCat("leave spatial_grid out: an edge of ", edge,
-                        " voxels cannot be divided, only one of 64, 96, 128 ... can");
+                        " voxels cannot be divided, only one of ", 2 * unit, ", ", 3 * unit, ", ",
+                        4 * unit, " ... can");
   return absl::StrCat("of an edge of ", edge, " voxels make ", absl::StrJoin(parts, " or "),
                       " parts");
 }
 
-int64_t EdgeOf(const Hyperparameters& values, const RankLayout& layout) {
-  const auto given = values.find("cube_edge");
-  return given == values.end() ? layout.cube_edge : given->second.AsInt64().value_or(0);
+// 0: not known, so not judged.
+int64_t EdgeOf(const Hyperparameters& values, const BenchmarkSettings& benchmark) {
+  const auto given = values.find(benchmark.shared_edge);
+  return given == values.end() ? 0 : given->second.AsInt64().value_or(0);
 }
 
 int64_t RanksOf(const RankLayout& layout) {
   return std::max<int64_t>(layout.nodes, 1) * std::max<int64_t>(layout.ranks_per_node, 1);
 }
 
-std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts, int64_t edge,
-                               const RankLayout& layout) {
+Finding Indivisible(const JsonValue& value, const RankLayout& layout) {
+  Finding finding = Unfit("R-RNK-002", absl::StrCat(DumpJson(value), " for ", layout.benchmark));
+  std::vector<absl::string_view> names;
+  for (const BenchmarkSettings& row : AllBenchmarkSettings())
+    if (row.IsDivisible()) names.push_back(row.benchmark);
+  absl::StrAppend(&finding.expected, ": ", absl::StrJoin(names, ", "));
+  return finding;
+}
+
+Finding Misdivided(const JsonValue& value, int64_t edge, int64_t unit) {
+  Finding finding = Unfit("R-RNK-003", absl::StrCat(DumpJson(value), " of cubes of ", edge),
+                          PartsRemedy(edge, unit));
+  finding.expected = absl::StrCat("blocks whose edges are multiples of ", unit, " voxels");
+  return finding;
+}
+
+std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts,
+                               const Hyperparameters& values, const RankLayout& layout) {
   const int64_t size = parts.depth * parts.height;
   const int64_t per_node = std::max<int64_t>(layout.ranks_per_node, 1);
   if (size == 1) return {};
-  if (layout.benchmark != "cosmoflow")
-    return {Unfit("R-RNK-002", absl::StrCat(DumpJson(value), " for ", layout.benchmark))};
+  const BenchmarkSettings* const benchmark = FindBenchmarkSettings(layout.benchmark);
+  if (benchmark == nullptr || !benchmark->IsDivisible()) return {Indivisible(value, layout)};
   std::vector<Finding> findings;
   if (RanksOf(layout) % size != 0) {
     findings.push_back(Unfit(
@@ -97,11 +117,10 @@ std::vector<Finding> CheckGrid(const JsonValue& value, const GridParts& parts, i
     findings.push_back(Unfit("R-RNK-005", absl::StrCat(DumpJson(value), ", groups of ", size,
                                                        " ranks on nodes of ", per_node)));
   }
-  const bool is_divided =
-      edge % (kBlockUnit * parts.depth) == 0 && edge % (kBlockUnit * parts.height) == 0;
-  if (edge > 0 && !is_divided)
-    findings.push_back(Unfit("R-RNK-003", absl::StrCat(DumpJson(value), " of cubes of ", edge),
-                             PartsRemedy(edge)));
+  const int64_t edge = EdgeOf(values, *benchmark);
+  const int64_t unit = benchmark->block_unit;
+  const bool is_divided = edge % (unit * parts.depth) == 0 && edge % (unit * parts.height) == 0;
+  if (edge > 0 && !is_divided) findings.push_back(Misdivided(value, edge, unit));
   return findings;
 }
 
@@ -145,7 +164,7 @@ std::vector<Finding> CheckWork(const Hyperparameters& values, const RankLayout& 
     if (!read) return {Unfit("R-RNK-001", DumpJson(grid->second))};
     parts = *read;
     // The batch can only be judged once the groups are known.
-    std::vector<Finding> findings = CheckGrid(grid->second, parts, EdgeOf(values, layout), layout);
+    std::vector<Finding> findings = CheckGrid(grid->second, parts, values, layout);
     if (!findings.empty()) return findings;
   }
   const auto batch = values.find(kGlobalBatchKey);

@@ -28,8 +28,7 @@ struct RankLayout {
   std::string benchmark;
   int64_t nodes = 1;
   int64_t ranks_per_node = 1;
-  int64_t cube_edge = 0;  // voxels per side of the dataset's cubes; 0: not known, so not judged
-  std::string backend;    // empty: not known, so not judged
+  std::string backend;  // empty: not known, so not judged
 };
 
 // The rules, by id.
@@ -43,8 +42,8 @@ struct GridParts {
 };
 std::optional<GridParts> ReadSpatialGrid(const JsonValue& value);
 
-// What of `values` cannot work on such ranks; a value that is left out always can. A value
-// "cube_edge" goes before the layout's.
+// What of `values` cannot work on such ranks; a value that is left out always can. `values` are the
+// hyperparameters, and what is known of the dataset's samples.
 //   R-RNK-001 spatial_grid is no pair of parts; 002 the benchmark's samples cannot be divided; 003
 //   a block is no multiple of 32 voxels; 004 the ranks are no multiple of the group; 005 groups and
 //   nodes do not fit; 006 the groups (without a grid: the ranks) do not share the global batch

@@ -11,6 +11,7 @@
 #include "rapidjson/stringbuffer.h"
 #include "rapidjson/writer.h"
 
+#include "common/json_reader.h"
 #include "common/rpc/finding_proto.h"
 #include "common/status.h"
 #include "server/core/event.h"
@@ -211,8 +212,8 @@ v1::Dataset ToProto(const core::Dataset& dataset) {
   message.set_digest(dataset.digest);
   message.set_train_sample_count(dataset.train_sample_count);
   message.set_eval_sample_count(dataset.eval_sample_count);
-  message.set_cube_edge(dataset.cube_edge);
   message.set_compression(dataset.compression);
+  message.mutable_parameters()->insert(dataset.parameters.begin(), dataset.parameters.end());
   return message;
 }
 
@@ -294,8 +295,14 @@ absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset) {
   value.digest = dataset.digest();
   value.train_sample_count = dataset.train_sample_count();
   value.eval_sample_count = dataset.eval_sample_count();
-  value.cube_edge = dataset.cube_edge();
   value.compression = dataset.compression();
+  for (const auto& [name, text] : dataset.parameters()) {
+    const JsonResult parsed = ParseJson(text);
+    if (parsed.error != JsonError::kNone)
+      return absl::InvalidArgumentError(
+          absl::StrCat("dataset.parameters[", Shown(name), "] is not JSON: ", Shown(text)));
+    value.parameters[name] = DumpJson(parsed.value);
+  }
   return value;
 }
 

@@ -50,6 +50,7 @@ std::string DatasetName(absl::string_view dataset);
 // Zero means "not yet": an unset message.
 void SetTime(int64_t us, google::protobuf::Timestamp* time);
 
+v1::TrainerWorkload ToProto(const core::TrainerWorkload& trainer);
 v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec);
 v1::Submission ToProto(const core::Submission& submission);
 v1::Run ToProto(const core::Run& run);

@@ -76,6 +76,12 @@ absl::StatusOr<core::Borrowing> ReadBorrowing(const v1::HyperparameterBorrowing&
 
 }  // namespace
 
+v1::TrainerWorkload ToProto(const core::TrainerWorkload& trainer) {
+  v1::TrainerWorkload message;
+  message.set_backend(trainer.backend);
+  return message;
+}
+
 v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec) {
   v1::SubmissionSpec message;
   message.set_organization(spec.organization);
@@ -92,7 +98,7 @@ v1::SubmissionSpec ToProto(const core::SubmissionSpec& spec) {
     added->set_key(parameter.key);
     added->set_json_value(parameter.json_value);
   }
-  message.set_backend(spec.backend);
+  *message.mutable_trainer() = ToProto(std::get<core::TrainerWorkload>(spec.workload));
   message.set_epoch_count_max(spec.epoch_count_max);
   message.set_status(spec.status);
   message.mutable_worker_labels()->insert(spec.worker_labels.begin(), spec.worker_labels.end());
@@ -144,6 +150,10 @@ v1::Submission ToProto(const core::Submission& submission) {
 }
 
 absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
+  // A newer client's workload must not be taken for none.
+  if (!spec.GetReflection()->GetUnknownFields(spec).empty())
+    return absl::InvalidArgumentError(
+        "spec has fields that this coordinator does not know: use an `assay` of its version");
   core::SubmissionSpec value;
   value.organization = spec.organization();
   value.system = spec.system();
@@ -156,7 +166,8 @@ absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec) {
   value.run_count = spec.run_count();
   for (const v1::Hyperparameter& parameter : spec.hyperparameters())
     value.hyperparameters.push_back({parameter.key(), parameter.json_value()});
-  value.backend = spec.backend();
+  value.workload = core::TrainerWorkload{.backend = spec.has_trainer() ? spec.trainer().backend()
+                                                                       : spec.backend()};
   value.epoch_count_max = spec.epoch_count_max();
   value.status = spec.status();
   value.worker_labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());

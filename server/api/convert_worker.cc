@@ -93,6 +93,8 @@ v1::DatasetSpec DatasetOf(const core::RunOrder& order) {
   message.set_train_sample_count(order.dataset.train_sample_count);
   message.set_eval_sample_count(order.dataset.eval_sample_count);
   message.set_compression(order.dataset.compression);
+  message.mutable_parameters()->insert(order.dataset.parameters.begin(),
+                                       order.dataset.parameters.end());
   return message;
 }
 
@@ -206,14 +208,12 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.set_submission(NameOf(order.submission));
   SetIdentity(order, &message);
   message.set_seed(order.seed);
-  message.mutable_trainer()->set_backend(order.spec.backend);
+  *message.mutable_trainer() = ToProto(std::get<core::TrainerWorkload>(order.spec.workload));
   message.set_epoch_count_max(order.spec.epoch_count_max);
   message.set_quality_target(order.rules.quality_target);
   message.set_quality_key(order.rules.quality_key);
   message.set_is_staging_timed(order.rules.is_staging_timed);
-  message.mutable_model()->set_cube_edge(order.dataset.cube_edge);
-  message.mutable_model()->set_kernel_size(order.rules.kernel_size);
-  message.mutable_model()->set_base_filter_count(order.rules.base_filter_count);
+  message.mutable_fixed()->insert(order.rules.fixed.begin(), order.rules.fixed.end());
   *message.mutable_dataset() = DatasetOf(order);
   message.mutable_dataset()->set_is_staged(order.spec.staging == "node");
   message.set_node_rank(order.node_rank);

@@ -120,8 +120,10 @@ constexpr Limit kTable[] = {
     Name("Dataset.digest", kNameBytes),
     Range("Dataset.train_sample_count", 0, kSamples),
     Range("Dataset.eval_sample_count", 0, kSamples),
-    Range("Dataset.cube_edge", 0, 4096),
     Name("Dataset.compression", kNameBytes),
+    Count("Dataset.parameters", 64),
+    Name("Dataset.ParametersEntry.key", kNameBytes),
+    Bytes("Dataset.ParametersEntry.value", 4096),
     Range("RunEvent.seq", kInt64Min, kInt64Max - 1000),  // that of the next one exists
     Bytes("RunEvent.text", kEvidenceBytes),
     Range("RunEvent.wall_us", 0, kMicroseconds),
@@ -130,6 +132,9 @@ constexpr Limit kTable[] = {
     Range("RunEvent.receive_us", 0, kMicroseconds),
     Range("RunEvent.node_rank", 0, core::kNodeCountMax),
     Name("RunEvent.run", kIdBytes),
+
+    // workload.proto
+    Name("TrainerWorkload.backend", kNameBytes),
 
     // submission_service.proto
     Name("CreateSubmissionRequest.request_id", kIdBytes),

@@ -194,7 +194,7 @@ absl::Status CheckChoices(const SubmissionSpec& spec) {
   };
   const Choice choices[] = {
       {"division", spec.division, {"closed", "open"}},
-      {"backend", spec.backend, {std::begin(kBackendNames), std::end(kBackendNames)}},
+      {"backend", BackendOf(spec.workload), {std::begin(kBackendNames), std::end(kBackendNames)}},
       {"status", spec.status, {"onprem", "cloud", "preview", "research"}},
       {"staging", spec.staging, {"node", "none"}},  // each node copies its part first, or not
   };

@@ -36,7 +36,8 @@ Census Count(const State& state, const PresenceMap& presence, const SubmissionSp
 
 std::string DescribeWish(const SubmissionSpec& spec) {
   std::string text = absl::StrCat(spec.node_count, spec.node_count == 1 ? " worker" : " workers");
-  if (!spec.backend.empty()) absl::StrAppend(&text, " with backend ", spec.backend);
+  const std::string& backend = BackendOf(spec.workload);
+  if (!backend.empty()) absl::StrAppend(&text, " with backend ", backend);
   if (!spec.worker_labels.empty())
     absl::StrAppend(&text, " labelled ",
                     absl::StrJoin(spec.worker_labels, ", ", absl::PairFormatter("=")));

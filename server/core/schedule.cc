@@ -223,8 +223,9 @@ std::vector<Event> AdvanceSubmission(const State& state, const Submission& submi
 
 bool Matches(const Worker& worker, const SubmissionSpec& spec) {
   const std::vector<std::string>& backends = worker.description.capabilities.backends;
-  if (!spec.backend.empty() && !backends.empty() &&
-      std::find(backends.begin(), backends.end(), spec.backend) == backends.end())
+  const std::string& backend = BackendOf(spec.workload);
+  if (!backend.empty() && !backends.empty() &&
+      std::find(backends.begin(), backends.end(), backend) == backends.end())
     return false;
   const auto& labels = worker.description.labels;
   return std::all_of(spec.worker_labels.begin(), spec.worker_labels.end(),

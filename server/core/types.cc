@@ -9,6 +9,10 @@
 
 namespace assay::core {
 
+const std::string& BackendOf(const Workload& workload) {
+  return std::visit([](const auto& kind) -> const std::string& { return kind.backend; }, workload);
+}
+
 std::string ResultFileName(const Run& run) {
   return absl::StrCat("result_", run.number, ".txt");
 }

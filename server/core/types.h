@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,6 +44,19 @@ struct Borrowing {
   bool operator==(const Borrowing&) const = default;
 };
 
+// The native trainer.
+struct TrainerWorkload {
+  std::string backend;  // empty: any; then capabilities are not compared
+  bool operator==(const TrainerWorkload&) const = default;
+};
+
+// What runs execute, one alternative for each kind. Only what decides where a run may be placed is
+// looked at here.
+using Workload = std::variant<TrainerWorkload>;
+
+// The backend that workers must have for it; empty: any.
+const std::string& BackendOf(const Workload& workload);
+
 // What a submitter asks for, with all defaults filled in. Immutable once accepted.
 struct SubmissionSpec {
   std::string organization;
@@ -55,7 +69,7 @@ struct SubmissionSpec {
   int32_t ranks_per_node = 1;
   int32_t run_count = 1;
   std::vector<Hyperparameter> hyperparameters;
-  std::string backend;  // empty: any; then capabilities are not compared
+  Workload workload;
   int32_t epoch_count_max = 128;
   std::string status;  // onprem | cloud | preview | research
   std::map<std::string, std::string> worker_labels;
@@ -76,8 +90,8 @@ struct RuleFacts {
   double quality_target = 0;
   std::string quality_key;        // eval_error
   bool is_staging_timed = false;  // staging happens after run_start
-  int32_t kernel_size = 3;        // CosmoFlow's convolution: 3; 2 for v0.7
-  int32_t base_filter_count = 32;
+  // What it fixes beyond hyperparameters: JSON text by the workload's names.
+  std::map<std::string, std::string> fixed;
   std::string rule_set_toml;  // a facility's own round, for judging live; else empty
   bool operator==(const RuleFacts&) const = default;
 };
@@ -373,8 +387,9 @@ struct Dataset {
   std::string digest;  // of its manifest
   int64_t train_sample_count = 0;
   int64_t eval_sample_count = 0;
-  int32_t cube_edge = 0;    // voxels per side
   std::string compression;  // gzip | none
+  // What a workload must know of the samples: JSON text by the dataset format's names.
+  std::map<std::string, std::string> parameters;
   bool operator==(const Dataset&) const = default;
 };
 

@@ -61,7 +61,7 @@ rules::BorrowingEntry BorrowingEntryOf(const core::SubmissionSpec& spec) {
                             .dataset = spec.dataset,
                             .nodes = spec.node_count,
                             .ranks_per_node = spec.ranks_per_node,
-                            .backend = spec.backend,
+                            .backend = core::BackendOf(spec.workload),
                             .staging = spec.staging,
                             .labels = spec.worker_labels},
           .values = ValuesOf(spec),
@@ -84,7 +84,7 @@ core::SubmissionSpec WithDefaults(core::SubmissionSpec spec, const rules::RuleSe
   Default(128, &spec.epoch_count_max);
   Default(int64_t{24} * 3600 * 1000, &spec.run_timeout_ms);
   // The backend that every worker has and that is fit for timing.
-  Default(std::string("onednn"), &spec.backend);
+  Default(std::string("onednn"), &std::get<core::TrainerWorkload>(spec.workload).backend);
   Default(std::string("onprem"), &spec.status);
   Default(std::string("node"), &spec.staging);
   spec.round = round.name();
@@ -241,8 +241,7 @@ class RoundBook final : public RuleBook {
     facts.quality_key = benchmark.quality_key;
     facts.is_staging_timed = round.data().staging_on_the_clock;
     for (const auto& [name, value] : benchmark.fixed)
-      if (name == "kernel_size")
-        facts.kernel_size = static_cast<int32_t>(value.AsInt64().value_or(facts.kernel_size));
+      facts.fixed[name] = DumpJson(value);
     const auto it = facility_rounds_.find(round.name());
     if (it != facility_rounds_.end()) facts.rule_set_toml = it->second.toml;
     return facts;

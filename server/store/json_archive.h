@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,6 +51,17 @@ class JsonWriter {
     (*this)(name, value);
   }
 
+  // What only databases of earlier versions have.
+  template <typename T>
+  void Former(const T&) {}
+
+  // {"trainer": {...}}: the kind names the value.
+  template <typename... Kinds>
+  void Write(const std::variant<Kinds...>& value) {
+    writer_.StartObject();
+    std::visit([this](const auto& kind) { (*this)(KindName(&kind), kind); }, value);
+    writer_.EndObject();
+  }
   template <Record T>
   void Write(const T& value) {
     writer_.StartObject();
@@ -131,6 +143,13 @@ class JsonReader {
     if (object_->IsObject() && object_->HasMember(name)) (*this)(name, value);
   }
 
+  // Takes over what an earlier version wrote elsewhere (former_members.h).
+  template <typename T>
+  void Former(T& value) {
+    if (status_.ok() && object_->IsObject()) ReadFormer(*this, value);
+  }
+  bool Has(const char* name) const { return object_->HasMember(name); }
+
   const absl::Status& status() const { return status_; }
 
  private:
@@ -141,6 +160,17 @@ class JsonReader {
       status_ = absl::DataLossError(absl::StrCat("member \"", name, "\" ", problem));
   }
 
+  template <typename... Kinds>
+  bool Read(const Json& json, std::variant<Kinds...>& value) {
+    return json.IsObject() && (ReadKind<Kinds>(json, value) || ...);
+  }
+  // False if the value is of another kind.
+  template <typename Kind, typename Value>
+  bool ReadKind(const Json& json, Value& value) {
+    constexpr const Kind* kKind = nullptr;
+    const auto it = json.FindMember(KindName(kKind));
+    return it != json.MemberEnd() && Read(it->value, value.template emplace<Kind>());
+  }
   template <Record T>
   bool Read(const Json& json, T& value) {
     JsonReader reader(&json);

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 
 #include "server/core/types.h"
+#include "server/store/former_members.h"
 
 namespace assay::core {
 
@@ -94,6 +95,16 @@ void Fields(A& a, T& v) {
   a("error", v.error);
 }
 
+// The name of a workload's kind, as the API has it.
+constexpr const char* KindName(const TrainerWorkload*) {
+  return "trainer";
+}
+
+template <class A, Is<TrainerWorkload> T>
+void Fields(A& a, T& v) {
+  a("backend", v.backend);
+}
+
 template <class A, Is<SubmissionSpec> T>
 void Fields(A& a, T& v) {
   a("organization", v.organization);
@@ -106,7 +117,7 @@ void Fields(A& a, T& v) {
   a("ranks_per_node", v.ranks_per_node);
   a("run_count", v.run_count);
   a("hyperparameters", v.hyperparameters);
-  a("backend", v.backend);
+  a.Added("workload", v.workload);
   a("epoch_count_max", v.epoch_count_max);
   a("status", v.status);
   a("worker_labels", v.worker_labels);
@@ -114,6 +125,7 @@ void Fields(A& a, T& v) {
   a("run_timeout_ms", v.run_timeout_ms);
   a("staging", v.staging);
   a.Added("borrowing", v.borrowing);
+  a.Former(v);
 }
 
 template <class A, Is<RuleFacts> T>
@@ -125,9 +137,9 @@ void Fields(A& a, T& v) {
   a("quality_target", v.quality_target);
   a("quality_key", v.quality_key);
   a("is_staging_timed", v.is_staging_timed);
-  a("kernel_size", v.kernel_size);
-  a("base_filter_count", v.base_filter_count);
+  a.Added("fixed", v.fixed);
   a("rule_set_toml", v.rule_set_toml);
+  a.Former(v);
 }
 
 template <class A, Is<Throughput> T>
@@ -252,8 +264,9 @@ void Fields(A& a, T& v) {
   a("digest", v.digest);
   a("train_sample_count", v.train_sample_count);
   a("eval_sample_count", v.eval_sample_count);
-  a("cube_edge", v.cube_edge);
   a("compression", v.compression);
+  a.Added("parameters", v.parameters);
+  a.Former(v);
 }
 
 template <class A, Is<Token> T>

@@ -28,11 +28,12 @@ def spec_of(round, dataset, seed, epochs, log):
     submission = round.submission()
     fields = {"run": f"runs/r-{seed}", "run_number": seed, "organization": "bench",
               "system": "host", "division": "closed", "status": "research",
-              "benchmark": submission["benchmark"], "round": round.name, "backend": "onednn",
-              "seed": seed, "epoch_count_max": epochs, "quality_target": round.stop_at,
+              "benchmark": submission["benchmark"], "round": round.name, "seed": seed,
+              "epoch_count_max": epochs, "quality_target": round.stop_at,
               "quality_key": round.quality_key, "node_count": 1, "ranks_per_node": 1,
               "log_path": str(log)}
     lines = [f"{name}: {json.dumps(value)}" for name, value in fields.items()]
+    lines.append('trainer { backend: "onednn" }')
     lines.append(f"dataset {{ path: {json.dumps(str(dataset))} "
                  f"train_sample_count: {sample_count(dataset, 'train')} "
                  f"eval_sample_count: {sample_count(dataset, 'validation')} }}")

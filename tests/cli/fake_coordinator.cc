@@ -105,7 +105,7 @@ FakeCoordinator::FakeCoordinator() {
   dataset.set_digest(std::string(64, 'b'));
   dataset.set_train_sample_count(2048);
   dataset.set_eval_sample_count(256);
-  dataset.set_cube_edge(32);
+  (*dataset.mutable_parameters())["cube_edge"] = "32";
   dataset.set_compression("none");
   datasets.push_back(dataset);
   v1::Token token;

@@ -120,7 +120,7 @@ class Decoder {
     spec.run_timeout_ms = bytes_.Near<int64_t>(600'000);
     spec.staging = bytes_.TextLike("node");
     if (bytes_.Rarely(4)) spec.worker_labels["rack"] = bytes_.TextLike("a");
-    if (bytes_.Rarely(4)) spec.backend = bytes_.TextLike("onednn");
+    if (bytes_.Rarely(4)) spec.workload = core::TrainerWorkload{bytes_.TextLike("onednn")};
     return spec;
   }
 
@@ -332,7 +332,7 @@ class Decoder {
     dataset.benchmark = bytes_.TextLike("cosmoflow");
     dataset.path = bytes_.TextLike("/data/cosmo32");
     dataset.train_sample_count = bytes_.Near<int64_t>(256);
-    dataset.cube_edge = bytes_.Near<int32_t>(32);
+    dataset.parameters["cube_edge"] = absl::StrCat(bytes_.Near<int32_t>(32));
     return FromPerson(core::AddDataset{std::move(dataset)});
   }
   core::Command Remove() { return FromPerson(core::RemoveDataset{bytes_.TextLike("cosmo32")}); }

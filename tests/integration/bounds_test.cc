@@ -171,10 +171,10 @@ TEST_F(BoundsTest, ARequestIdIsThatOfItsOrganization) {
 TEST_F(BoundsTest, AnUnknownBackendOrStatusIsRefusedWithTheChoices) {
   v1::PlanSubmissionRequest plan;
   *plan.mutable_spec() = TinySpec("Org", 1);
-  plan.mutable_spec()->set_backend("evil");
+  plan.mutable_spec()->mutable_trainer()->set_backend("evil");
   EXPECT_THAT(root_->Call(root_->submission(), &Submissions::PlanSubmission, plan),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("choose cuda")));
-  plan.mutable_spec()->clear_backend();
+  plan.mutable_spec()->clear_trainer();
   plan.mutable_spec()->set_status("zz");
   EXPECT_THAT(Create(&*root_, plan.spec()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("choose onprem")));

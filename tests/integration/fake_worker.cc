@@ -172,7 +172,7 @@ void AddTinyDataset(Client* operator_client) {
   dataset->set_digest(std::string(64, 'a'));
   dataset->set_train_sample_count(524288);
   dataset->set_eval_sample_count(65536);
-  dataset->set_cube_edge(128);
+  (*dataset->mutable_parameters())["cube_edge"] = "128";
   dataset->set_compression("gzip");
   CHECK_OK(
       operator_client->Call(operator_client->admin(), &v1::AdminService::Stub::AddDataset, request)

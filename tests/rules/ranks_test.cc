@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Four ranks on one node, cubes of 64.
-const RankLayout kFour = {.benchmark = "cosmoflow", .ranks_per_node = 4, .cube_edge = 64};
+// Four ranks on one node.
+const RankLayout kFour = {.benchmark = "cosmoflow", .ranks_per_node = 4};
 
 const RankLayout kOnednn = {.benchmark = "cosmoflow", .backend = "onednn"};
 
@@ -41,27 +41,25 @@ void Expect(const Case& c) {
   EXPECT_THAT(findings[0].remedy, HasSubstr(c.remedy)) << c.what;
 }
 
-RankLayout Nodes(int64_t nodes, int64_t ranks_per_node, int64_t edge) {
-  return {.benchmark = "cosmoflow",
-          .nodes = nodes,
-          .ranks_per_node = ranks_per_node,
-          .cube_edge = edge};
+RankLayout Nodes(int64_t nodes, int64_t ranks_per_node) {
+  return {.benchmark = "cosmoflow", .nodes = nodes, .ranks_per_node = ranks_per_node};
 }
 
-Hyperparameters Grid(JsonList parts) {
-  return {{kSpatialGridKey, JsonValue(std::move(parts))}};
+// Of cubes of so many voxels per side.
+Hyperparameters Grid(JsonList parts, int64_t edge = 64) {
+  return {{kSpatialGridKey, JsonValue(std::move(parts))}, {"cube_edge", edge}};
 }
 
 TEST(RanksTest, TakesWhatCanWork) {
   const Case cases[] = {
       {"nothing said", {}},
       {"each block 32 x 32", Grid({2, 2})},
-      {"one group on two nodes", Grid({2, 2}), Nodes(2, 2, 64)},
-      {"two groups on each node", Grid({2, 1}), Nodes(3, 4, 64)},
-      {"the largest of cubes of 128", Grid({4, 4}), Nodes(16, 1, 128)},
-      {"no division is fine anywhere", Grid({1, 1}), {.benchmark = "deepcam", .cube_edge = 0}},
-      {"an edge that is not known", Grid({2, 2}), Nodes(1, 4, 0)},
-      {"an edge given beside the dataset", {{"spatial_grid", JsonList{4, 1}}, {"cube_edge", 128}}},
+      {"one group on two nodes", Grid({2, 2}), Nodes(2, 2)},
+      {"two groups on each node", Grid({2, 1}), Nodes(3, 4)},
+      {"the largest of cubes of 128", Grid({4, 4}, 128), Nodes(16, 1)},
+      {"no division is fine anywhere", Grid({1, 1}), {.benchmark = "deepcam"}},
+      {"an edge that is not known", {{"spatial_grid", JsonList{2, 2}}}, Nodes(1, 4)},
+      {"blocks of 32 along one axis", Grid({4, 1}, 128)},
       {"a batch for each rank", {{"global_batch_size", 8}}},
       {"a batch for one group", {{"global_batch_size", 3}, {"spatial_grid", JsonList{2, 2}}}},
       {"one average of all gradients", {{"gradient_bucket_mib", 0}}, kOnednn},
@@ -86,15 +84,10 @@ TEST(RanksTest, NamesWhatCannotWork) {
       {"climate maps", Grid({2, 1}), {.benchmark = "deepcam", .nodes = 2}, "R-RNK-002", "deepcam"},
       {"blocks of 16", Grid({4, 1}), kFour, "R-RNK-003", "cubes of 64", "1 or 2 parts"},
       {"blocks of 16 in height", Grid({1, 4}), kFour, "R-RNK-003"},
-      {"cubes of 32", Grid({2, 1}), Nodes(2, 1, 32), "R-RNK-003", "cubes of 32", "leave"},
-      {"an edge given",
-       {{"spatial_grid", JsonList{2, 1}}, {"cube_edge", 32}},
-       kFour,
-       "R-RNK-003",
-       "cubes of 32"},
-      {"too few ranks", Grid({2, 2}), Nodes(1, 2, 64), "R-RNK-004", "2 ranks", "4, 8, 12"},
-      {"a rank left over", Grid({2, 1}), Nodes(1, 3, 64), "R-RNK-004", "groups of 2 for 3 ranks"},
-      {"nodes cut groups", Grid({2, 1}), Nodes(2, 3, 64), "R-RNK-005", "on nodes of 3"},
+      {"cubes of 32", Grid({2, 1}, 32), Nodes(2, 1), "R-RNK-003", "cubes of 32", "leave"},
+      {"too few ranks", Grid({2, 2}), Nodes(1, 2), "R-RNK-004", "2 ranks", "4, 8, 12"},
+      {"a rank left over", Grid({2, 1}), Nodes(1, 3), "R-RNK-004", "groups of 2 for 3 ranks"},
+      {"nodes cut groups", Grid({2, 1}), Nodes(2, 3), "R-RNK-005", "on nodes of 3"},
       {"a batch left over", {{"global_batch_size", 6}}, kFour, "R-RNK-006", "6 for 4 ranks", "4"},
       {"no batch", {{"global_batch_size", 0}}, kFour, "R-RNK-006"},
       {"half a sample", {{"global_batch_size", 4.5}}, kFour, "R-RNK-006"},
@@ -115,7 +108,7 @@ TEST(RanksTest, NamesWhatCannotWork) {
 }
 
 TEST(RanksTest, TellsTwoMistakesAtOnce) {
-  const std::vector<Finding> findings = CheckRanks(Grid({4, 1}), Nodes(1, 2, 64));
+  const std::vector<Finding> findings = CheckRanks(Grid({4, 1}), Nodes(1, 2));
 
   ASSERT_THAT(findings, SizeIs(2));
   EXPECT_EQ(findings[0].rule_id, "R-RNK-004");

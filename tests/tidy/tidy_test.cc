@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -184,7 +185,7 @@ std::vector<Source> Sources(const std::vector<std::string>& folders) {
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string extension = entry.path().extension().string();
       if (!entry.is_regular_file() ||
-          (extension != ".h" && extension != ".cc" && extension != ".cu"))
+          (extension != ".h" && extension != ".cc" && extension != ".cu" && extension != ".proto"))
         continue;
       std::ifstream file(entry.path());
       std::stringstream content;
@@ -326,6 +327,93 @@ TEST(FileTest, TheSafeWaysAreTheOnlyOnes) {
         if (!may && absl::StrContains(line, row.word))
           problems.push_back(absl::StrCat(source.path, ": ", row.word));
       }
+    }
+  }
+
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+// Where code names a benchmark. The first are the places of CONTRIBUTING.md, "Add a benchmark"; no
+// other one may be needed.
+const std::vector<std::string>& BenchmarkPlaces() {
+  static const std::vector<std::string> places = {
+      "worker/models/",
+      "worker/trainer/cosmoflow_workload.",
+      "worker/trainer/deepcam_workload.",
+      "worker/trainer/workload.cc",
+      "worker/data/sample_format.",
+      "common/dataset/",
+      "common/rules/benchmark_settings.cc",
+      "common/analysis/flops.",
+      "cli/dataset/dataset.cc",
+      // The words of a rule's remedy.
+      "common/rules/extensions.cc",
+      // The paper's numbers.
+      "common/analysis/published",
+      // The size of a facility's CosmoFlow, for its arithmetic.
+      "cli/analyze/analyze.cc",
+      // Databases from before workloads.
+      "server/store/former_members.h",
+      // The walk through the product, and examples in help.
+      "cli/coordinator/quickstart.cc",
+      "cli/command/help.cc",
+      "cli/entry/entry.cc",
+      "cli/entry/submission_file.cc",
+      "cli/entry/submit.cc",
+      "cli/rules/hyperparameters.cc",
+  };
+  return places;
+}
+
+// The benchmarks of the trainer's table: {"cosmoflow", MakeCosmoflowWorkload}.
+std::vector<std::string> BenchmarkNames() {
+  std::vector<std::string> names;
+  for (const Source& source : Sources({"worker/trainer"})) {
+    if (source.path != "worker/trainer/workload.cc") continue;
+    for (absl::string_view line : source.lines) {
+      if (!absl::ConsumePrefix(&line, "    {\"") || !absl::StrContains(line, "Workload}")) continue;
+      names.emplace_back(line.substr(0, line.find('"')));
+    }
+  }
+  return names;
+}
+
+// Adding a benchmark touches the places that CONTRIBUTING.md names, and no others.
+TEST(BenchmarkTest, IsNamedWhereContributingSays) {
+  const std::vector<std::string> names = BenchmarkNames();
+  ASSERT_THAT(names, ::testing::IsSupersetOf({"cosmoflow", "deepcam"}));
+  std::vector<std::string> problems;
+  for (const Source& source : Sources({"common", "server", "worker", "cli"})) {
+    const auto is_of = [&source](const std::string& place) {
+      return absl::StartsWith(source.path, place);
+    };
+    const std::vector<std::string>& places = BenchmarkPlaces();
+    if (std::any_of(places.begin(), places.end(), is_of)) continue;
+    for (const std::string& line : source.lines) {
+      const std::string code = absl::AsciiStrToLower(line.substr(0, line.find("//")));
+      for (const std::string& name : names)
+        if (absl::StrContains(code, name))
+          problems.push_back(absl::StrCat(source.path, ": ", line));
+    }
+  }
+
+  EXPECT_THAT(problems, IsEmpty()) << "move it to a place of CONTRIBUTING.md, \"Add a benchmark\"";
+}
+
+// The parameters of a benchmark's model and data mean nothing to the coordinator, the agent, the
+// API and its clients.
+TEST(BenchmarkTest, ParametersAreOpaqueOutsideOfTheTrainer) {
+  const std::vector<std::string> parameters = {"cube_edge", "kernel_size", "base_filter",
+                                               "map_height", "middle_block_count"};
+  std::vector<std::string> problems;
+  for (const Source& source :
+       Sources({"server", "proto", "worker/agent", "common/client", "common/rpc"})) {
+    if (source.path == "server/store/former_members.h") continue;
+    for (const std::string& line : source.lines) {
+      const std::string code = line.substr(0, line.find("//"));
+      for (const std::string& parameter : parameters)
+        if (absl::StrContains(code, parameter) && !absl::StrContains(code, "reserved"))
+          problems.push_back(absl::StrCat(source.path, ": ", line));
     }
   }
 

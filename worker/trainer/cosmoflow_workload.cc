@@ -82,10 +82,6 @@ absl::StatusOr<LrSchedule> ReadSchedule(const Hyperparameters& parameters) {
   return schedule;
 }
 
-int64_t OrDefault(int64_t value, int64_t otherwise) {
-  return value == 0 ? otherwise : value;
-}
-
 absl::StatusOr<std::string> ReadOptimizer(const Hyperparameters& parameters) {
   ASSIGN_OR_RETURN(std::string name, parameters.Text("opt_name", "SGD"));
   if (absl::EqualsIgnoreCase(name, "sgd")) return name;
@@ -94,19 +90,15 @@ absl::StatusOr<std::string> ReadOptimizer(const Hyperparameters& parameters) {
 
 absl::StatusOr<CosmoflowSpec> ReadModel(const Hyperparameters& parameters,
                                         const TrainerSpec& spec) {
-  const v1::ModelSpec& given = spec.run.model();
   const CosmoflowSpec reference;
   CosmoflowSpec model;
   ASSIGN_OR_RETURN(model.dropout, parameters.Number("dropout", 0.5));
   // Keras' l2: adds l2 * sum(w^2) to the loss.
   ASSIGN_OR_RETURN(model.l2, parameters.Number("opt_weight_decay", 0));
-  ASSIGN_OR_RETURN(
-      model.cube_edge,
-      parameters.Integer("cube_edge", OrDefault(given.cube_edge(), reference.cube_edge)));
+  ASSIGN_OR_RETURN(model.cube_edge, parameters.Integer("cube_edge", reference.cube_edge));
   ASSIGN_OR_RETURN(model.base_filters,
-                   parameters.Integer("base_filter_count", OrDefault(given.base_filter_count(),
-                                                                     reference.base_filters)));
-  model.kernel = OrDefault(given.kernel_size(), reference.kernel);
+                   parameters.Integer("base_filter_count", reference.base_filters));
+  ASSIGN_OR_RETURN(model.kernel, parameters.FixedInteger("kernel_size", reference.kernel));
   if (IsClosedMlperf(spec.run) && model.base_filters != reference.base_filters) {
     return InvalidField("base_filter_count",
                         absl::StrCat("the closed division has ", reference.base_filters, ", found ",

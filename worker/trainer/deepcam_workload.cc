@@ -69,12 +69,10 @@ absl::Status ReadStepSchedule(const Hyperparameters& parameters, StepSchedule* s
 absl::StatusOr<DeepcamSpec> ReadModel(const Hyperparameters& parameters, const TrainerSpec& spec) {
   const DeepcamSpec reference;
   DeepcamSpec model;
-  const int64_t filters = spec.run.model().base_filter_count();
   ASSIGN_OR_RETURN(model.height, parameters.Integer("map_height", reference.height));
   ASSIGN_OR_RETURN(model.width, parameters.Integer("map_width", reference.width));
-  ASSIGN_OR_RETURN(
-      model.base_filters,
-      parameters.Integer("base_filter_count", filters == 0 ? reference.base_filters : filters));
+  ASSIGN_OR_RETURN(model.base_filters,
+                   parameters.Integer("base_filter_count", reference.base_filters));
   ASSIGN_OR_RETURN(model.middle_blocks,
                    parameters.Integer("middle_block_count", reference.middle_blocks));
   model.batch = spec.local_batch_size;

@@ -1,4 +1,4 @@
-// The hyperparameters of a run spec, read by their key in the log; each read checks the type.
+// The values of a run spec, read by their key in the log; each read checks the type.
 
 #ifndef WORKER_TRAINER_HYPERPARAMETERS_H_
 #define WORKER_TRAINER_HYPERPARAMETERS_H_
@@ -21,8 +21,9 @@ namespace assay {
 // INVALID_ARGUMENT as "field: problem".
 absl::Status InvalidField(absl::string_view field, absl::string_view problem);
 
-// Immutable. Reads of a key that was not given answer `otherwise`; reads of one that holds another
-// kind of value are INVALID_ARGUMENT and name it.
+// Immutable. A key has the value that the submission gave it as a hyperparameter, else what is
+// known of the dataset's samples. Reads of a key that neither has answer `otherwise`; reads of one
+// that holds another kind of value are INVALID_ARGUMENT and name it.
 class Hyperparameters {
  public:
   // INVALID_ARGUMENT: a value is not JSON.
@@ -38,7 +39,13 @@ class Hyperparameters {
   // As it is; null if the key was not given.
   const JsonValue* Find(const std::string& key) const;
 
+  // What the round fixes, whatever else is given.
+  absl::StatusOr<int64_t> FixedInteger(const std::string& key, int64_t otherwise) const;
+
+  const std::map<std::string, JsonValue>& values() const { return values_; }
+
  private:
+  std::map<std::string, JsonValue> fixed_;
   std::map<std::string, JsonValue> values_;
 };
 

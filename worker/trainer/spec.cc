@@ -40,15 +40,11 @@ absl::Status FillRanks(const v1::RunSpec& run, TrainerSpec* spec) {
 // The coordinator refuses these already; a run spec may come from elsewhere. Whether the backend
 // can keep samples, it says itself.
 absl::Status CheckLayout(const Hyperparameters& parameters, const v1::RunSpec& run) {
-  rules::Hyperparameters values;
-  for (const char* key : {rules::kSpatialGridKey, rules::kGlobalBatchKey, "cube_edge",
-                          rules::kGradientBucketKey, rules::kDeviceCacheKey})
-    if (const JsonValue* value = parameters.Find(key); value != nullptr) values[key] = *value;
+  rules::Hyperparameters values(parameters.values().begin(), parameters.values().end());
   const std::vector<rules::Finding> findings =
       rules::CheckRanks(values, {.benchmark = run.benchmark(),
                                  .nodes = run.node_count(),
-                                 .ranks_per_node = run.ranks_per_node(),
-                                 .cube_edge = run.model().cube_edge()});
+                                 .ranks_per_node = run.ranks_per_node()});
   if (findings.empty()) return absl::OkStatus();
   const rules::Finding& first = findings.front();
   return InvalidField(first.key, absl::StrCat("expected ", first.expected, ", found ", first.found,
@@ -141,7 +137,8 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
     constexpr int kReferenceEpochs = 128;
     spec.run.set_epoch_count_max(kReferenceEpochs);
   }
-  if (absl::StrContains(run.round(), "0.7")) spec.first_epoch_number = 0;
+  ASSIGN_OR_RETURN(const int64_t first_epoch, parameters.FixedInteger("first_epoch_number", 1));
+  spec.first_epoch_number = static_cast<int>(first_epoch);
   RETURN_IF_ERROR(MakeWorkload(spec).status());
   return spec;
 }

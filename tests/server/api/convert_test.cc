@@ -26,7 +26,7 @@ core::SubmissionSpec FullSpec() {
           .ranks_per_node = 2,
           .run_count = 10,
           .hyperparameters = {{"opt_name", "\"sgd\""}, {"epochs", "7"}},
-          .backend = "onednn",
+          .workload = core::TrainerWorkload{.backend = "onednn"},
           .epoch_count_max = 99,
           .status = "cloud",
           .worker_labels = {{"rack", "3"}},
@@ -37,6 +37,33 @@ core::SubmissionSpec FullSpec() {
 
 TEST(ConvertTest, ASpecSurvivesTheWayThereAndBack) {
   EXPECT_THAT(FromProto(ToProto(FullSpec())), IsOkAndHolds(FullSpec()));
+}
+
+// Of a client from before workloads.
+TEST(ConvertTest, ABackendAloneIsThatOfATrainer) {
+  v1::SubmissionSpec spec = ToProto(FullSpec());
+  spec.clear_workload();
+  spec.set_backend("cuda");
+  EXPECT_EQ(core::BackendOf(FromProto(spec)->workload), "cuda");
+}
+
+// A workload of a newer client would be taken for none, and the trainer would run in its place.
+TEST(ConvertTest, WhatASpecHasBeyondThisVersionIsRefused) {
+  v1::SubmissionSpec spec = ToProto(FullSpec());
+  spec.GetReflection()->MutableUnknownFields(&spec)->AddLengthDelimited(1000, "podman");
+  EXPECT_THAT(FromProto(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("coordinator does not know")));
+}
+
+TEST(ConvertTest, ParametersOfADatasetAreKeptAsCanonicalText) {
+  v1::Dataset dataset;
+  dataset.set_name("datasets/cosmo32");
+  dataset.set_path("/data");
+  (*dataset.mutable_parameters())["extents"] = "[64,  64]";
+  EXPECT_EQ(FromProto(dataset)->parameters.at("extents"), "[64, 64]");
+  (*dataset.mutable_parameters())["extents"] = "64 x 64";
+  EXPECT_THAT(FromProto(dataset),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not JSON")));
 }
 
 TEST(ConvertTest, ABorrowingNamesItsEntries) {
@@ -182,16 +209,15 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
                           .rules = {.quality_target = 0.124,
                                     .quality_key = "eval_error",
                                     .is_staging_timed = true,
-                                    .kernel_size = 2,
-                                    .base_filter_count = 8,
+                                    .fixed = {{"kernel_size", "2"}},
                                     .rule_set_toml = "[round]"},
                           .dataset = {.id = "cosmo32",
                                       .path = "/data",
                                       .digest = "d",
                                       .train_sample_count = 5,
                                       .eval_sample_count = 6,
-                                      .cube_edge = 32,
-                                      .compression = "gzip"},
+                                      .compression = "gzip",
+                                      .parameters = {{"cube_edge", "32"}}},
                           .run_number = 4,
                           .seed = 17,
                           .node_rank = 1,

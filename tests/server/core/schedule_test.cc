@@ -75,7 +75,7 @@ TEST(ScheduleTest, AnImpossibleRunHoldsNobodyUp) {
 
   world.Submit(Wanting(5));
   SubmissionSpec on_gpu = Wanting(1);
-  on_gpu.backend = "cuda";
+  on_gpu.workload = TrainerWorkload{.backend = "cuda"};
   world.Submit(on_gpu);
   world.Submit(Wanting(2));
 

@@ -23,7 +23,14 @@ inline constexpr int64_t kSecond = 1'000'000;
 inline constexpr int64_t kStart = 1'700'000'000 * kSecond;
 
 inline Dataset SomeDataset() {
-  return Dataset{"cosmo32", "cosmoflow", "/data/cosmo32", "d1", 256, 64, 32, "gzip"};
+  return {.id = "cosmo32",
+          .benchmark = "cosmoflow",
+          .path = "/data/cosmo32",
+          .digest = "d1",
+          .train_sample_count = 256,
+          .eval_sample_count = 64,
+          .compression = "gzip",
+          .parameters = {{"cube_edge", "32"}}};
 }
 
 inline SubmissionSpec SomeSpec() {
@@ -36,7 +43,7 @@ inline SubmissionSpec SomeSpec() {
   spec.dataset = "cosmo32";
   spec.node_count = 1;
   spec.run_count = 1;
-  spec.backend = "onednn";
+  spec.workload = TrainerWorkload{.backend = "onednn"};
   return spec;
 }
 

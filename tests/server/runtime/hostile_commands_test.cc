@@ -258,8 +258,14 @@ struct Maker {
   }
   CommandBody operator()(const AddDataset&) {
     if (m.OneIn(2)) return AddDataset{testing::SomeDataset()};
-    return AddDataset{{m.Name(), m.Text(), "/" + m.Text(), m.Text(), m.Number(), m.Number(),
-                       m.Small(), m.Text()}};
+    return AddDataset{{m.Name(),
+                       m.Text(),
+                       "/" + m.Text(),
+                       m.Text(),
+                       m.Number(),
+                       m.Number(),
+                       m.Text(),
+                       {{m.Name(), m.Text()}}}};
   }
   CommandBody operator()(const RemoveDataset&) { return RemoveDataset{m.Name()}; }
   CommandBody operator()(const GetServerInfo&) { return GetServerInfo{}; }

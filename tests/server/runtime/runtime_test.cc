@@ -255,14 +255,14 @@ TEST(RuleBookTest, FillsInWhatTheRoundSays) {
   core::SubmissionSpec spec = core::testing::SomeSpec();
   spec.ranks_per_node = spec.run_count = spec.epoch_count_max = 0;
   spec.run_timeout_ms = 0;
-  spec.backend = "";
+  spec.workload = core::TrainerWorkload{};
 
   const auto plan = book->PlanSubmission(spec);
 
   ASSERT_THAT(plan, IsOk());
   EXPECT_EQ(plan->spec.run_count, 10);
   EXPECT_EQ(plan->spec.ranks_per_node, 1);
-  EXPECT_EQ(plan->spec.backend, "onednn");
+  EXPECT_EQ(core::BackendOf(plan->spec.workload), "onednn");
   EXPECT_EQ(plan->rules.quality_target, 0.124);
   EXPECT_EQ(plan->rules.quality_key, "eval_error");
   EXPECT_TRUE(plan->rules.is_mlperf_result);

@@ -28,6 +28,8 @@ using ::assay::testing::TempDir;
 using core::RunId;
 using core::SubmissionId;
 using ::testing::HasSubstr;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 // Through zlib, which reads what is not compressed as it is.
 std::string Unpacked(const std::string& path) {
@@ -72,6 +74,12 @@ TEST_P(ReleasedTest, OpensAndTellsTheSameStory) {
   EXPECT_THAT(judged->state_reason, HasSubstr("3 runs failed the check"));
   EXPECT_EQ(judged->spec.round, "cosmoflow-mini");
   EXPECT_EQ(judged->rules.digest.size(), 64u);
+  // What these schemas keep in members of their own.
+  EXPECT_EQ(core::BackendOf(judged->spec.workload), "onednn");
+  EXPECT_THAT(judged->rules.fixed,
+              UnorderedElementsAre(Pair("kernel_size", "3"), Pair("first_epoch_number", "1")));
+  EXPECT_THAT(state->datasets.at("cosmo32").parameters,
+              UnorderedElementsAre(Pair("cube_edge", "32")));
   EXPECT_EQ((*reader)->GetSubmission(SubmissionId{2})->state, core::SubmissionState::kCancelled);
 
   for (int64_t id = 1; id <= 3; ++id) {

@@ -74,7 +74,7 @@ class DeviceInputTest : public testing::LoopFixture {
     run.set_epoch_count_max(kEpochs);
     run.set_quality_target(1e-6);
     run.set_progress_path(dir_.Path("progress"));
-    run.mutable_model()->set_base_filter_count(1);
+    testing::SetHyperparameter(&run, "base_filter_count", "1");
     run.mutable_dataset()->set_path(dataset_->Path("beacon"));
     run.mutable_dataset()->set_train_sample_count(kTrainSamples);
     run.mutable_dataset()->set_eval_sample_count(kEvalSamples);
@@ -199,7 +199,7 @@ TEST_F(DeviceInputTest, ACacheInTheHostsMemoryIsRefusedBeforeTheRunStarts) {
 
 TEST_F(DeviceInputTest, ACacheThatHoldsNotOneSampleIsRefused) {
   v1::RunSpec run = Run();
-  run.mutable_model()->set_cube_edge(64);  // 2 MiB
+  testing::SetCubeEdge(&run, "64");  // 2 MiB
   SetHyperparameter(&run, "device_cache_mib", "1");
 
   const absl::Status status = Train(run);

@@ -211,7 +211,7 @@ class ProfiledRunTest : public ::testing::Test {
     v1::RunSpec run = testing::SmallRun();
     run.set_log_path(dir_.Path(log_name));
     run.set_quality_target(1e-9);
-    run.mutable_model()->set_base_filter_count(32);
+    testing::SetHyperparameter(&run, "base_filter_count", "32");
     run.mutable_dataset()->set_path(dir_.Path("data"));
     run.mutable_dataset()->set_train_sample_count(kTrainSamples);
     run.mutable_dataset()->set_eval_sample_count(kEvalSamples);

@@ -185,7 +185,7 @@ TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
   std::vector<double> one, four;
   for (const int world_size : {1, 4}) {
     v1::RunSpec run = Run(world_size);
-    run.mutable_model()->set_cube_edge(64);
+    testing::SetCubeEdge(&run, "64");
     run.mutable_dataset()->set_path(dir_.Path("cubes"));
     run.mutable_dataset()->set_train_sample_count(8);
     run.mutable_dataset()->set_eval_sample_count(4);

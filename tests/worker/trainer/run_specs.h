@@ -20,6 +20,11 @@ inline void SetHyperparameter(v1::RunSpec* run, const std::string& key, const st
   parameter->set_json_value(json);
 }
 
+// Of the dataset.
+inline void SetCubeEdge(v1::RunSpec* run, const std::string& voxels) {
+  (*run->mutable_dataset()->mutable_parameters())["cube_edge"] = voxels;
+}
+
 // One rank, cubes of 32, two base filters, global batch 4.
 inline v1::RunSpec SmallRun() {
   v1::RunSpec run;
@@ -39,11 +44,11 @@ inline v1::RunSpec SmallRun() {
   run.set_node_count(1);
   run.set_ranks_per_node(1);
   run.set_log_path("result_1.txt");
-  run.mutable_model()->set_cube_edge(32);
-  run.mutable_model()->set_base_filter_count(2);
   run.mutable_dataset()->set_path("data");
   run.mutable_dataset()->set_train_sample_count(16);
   run.mutable_dataset()->set_eval_sample_count(8);
+  SetCubeEdge(&run, "32");
+  SetHyperparameter(&run, "base_filter_count", "2");
   SetHyperparameter(&run, "global_batch_size", "4");
   SetHyperparameter(&run, "opt_learning_rate_warmup_epochs", "0");
   return run;

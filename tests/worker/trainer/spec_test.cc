@@ -83,7 +83,7 @@ TEST(TrainerSpecTest, ExtensionsAreReadInTheOpenDivision) {
 v1::RunSpec ClosedRun() {
   v1::RunSpec run = SmallRun();
   run.set_division("closed");
-  run.mutable_model()->set_base_filter_count(32);
+  testing::SetHyperparameter(&run, "base_filter_count", "32");
   return run;
 }
 
@@ -170,7 +170,7 @@ TEST(TrainerSpecTest, GroupsThatShareSamplesShareTheGlobalBatch) {
   run.set_node_rank(1);
   run.set_local_rank(1);
   run.set_rendezvous_address("localhost:0");
-  run.mutable_model()->set_cube_edge(64);
+  testing::SetCubeEdge(&run, "64");
   SetHyperparameter(&run, "spatial_grid", "[2, 2]");
 
   const absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
@@ -186,7 +186,7 @@ TEST(TrainerSpecTest, GroupsThatShareSamplesShareTheGlobalBatch) {
 void DivideOverFourRanks(v1::RunSpec* run, const std::string& grid) {
   run->set_ranks_per_node(4);
   run->set_rendezvous_address("localhost:0");
-  run->mutable_model()->set_cube_edge(64);
+  testing::SetCubeEdge(run, "64");
   SetHyperparameter(run, "spatial_grid", grid);
 }
 
@@ -195,7 +195,7 @@ TEST(TrainerSpecTest, MayBeResumedInTheOpenDivisionOnly) {
   v1::RunSpec run = SmallRun();
   absl::StatusOr<TrainerSpec> open = MakeTrainerSpec(run);
   run.set_division("closed");
-  run.mutable_model()->set_base_filter_count(32);
+  testing::SetHyperparameter(&run, "base_filter_count", "32");
   absl::StatusOr<TrainerSpec> closed = MakeTrainerSpec(run);
   ASSERT_THAT(open, IsOk());
   ASSERT_THAT(closed, IsOk());
@@ -237,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "dropout: want a number, found \"half\""},
         BadCase{"Json", [](v1::RunSpec* r) { SetHyperparameter(r, "dropout", "{"); },
                 "dropout: not JSON"},
-        BadCase{"Cube", [](v1::RunSpec* r) { r->mutable_model()->set_cube_edge(16); }, "16"},
+        BadCase{"Cube", [](v1::RunSpec* r) { testing::SetCubeEdge(r, "16"); }, "16"},
         BadCase{"ClosedModel", [](v1::RunSpec* r) { r->set_division("closed"); },
                 "base_filter_count: the closed division has 32, found 2"},
         BadCase{"Rank", [](v1::RunSpec* r) { r->set_node_rank(1); }, "rank 1 of 1 ranks"},
