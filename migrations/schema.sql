@@ -1,5 +1,11 @@
 -- Generated: the schema after all migrations. See migrate_test.cc.
 
+CREATE TABLE allocations (
+  id INTEGER NOT NULL PRIMARY KEY,
+  state TEXT NOT NULL CHECK (state IN ('REQUESTED', 'GRANTED', 'ACTIVE', 'RELEASING', 'ENDED')),
+  body TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE artifacts (
   id INTEGER NOT NULL PRIMARY KEY,
   run_id INTEGER NOT NULL REFERENCES runs (id),
@@ -50,7 +56,7 @@ CREATE TABLE "requests" (
   organization TEXT NOT NULL,
   principal TEXT NOT NULL,
   request_id TEXT NOT NULL,
-  made TEXT NOT NULL,
+  made TEXT NOT NULL, at_us INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (role, organization, principal, request_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -129,11 +135,13 @@ CREATE TABLE tokens (
   id INTEGER NOT NULL PRIMARY KEY,
   secret_sha256 TEXT NOT NULL,
   body TEXT NOT NULL
-) STRICT;
+, is_forgotten INTEGER NOT NULL DEFAULT 0 CHECK (is_forgotten IN (0, 1))) STRICT;
 
 CREATE TABLE workers (
   name TEXT NOT NULL PRIMARY KEY,
   state TEXT NOT NULL CHECK (state IN ('ALIVE', 'SUSPECT', 'LOST', 'DRAINING', 'GONE')),
   run_id INTEGER REFERENCES runs (id),
   body TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
+, allocation_id INTEGER REFERENCES allocations (id), is_forgotten INTEGER NOT NULL DEFAULT 0 CHECK (is_forgotten IN (0, 1))) STRICT, WITHOUT ROWID;
+
+CREATE INDEX workers_by_allocation ON workers (allocation_id) WHERE allocation_id IS NOT NULL;

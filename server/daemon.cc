@@ -75,12 +75,13 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   RETURN_IF_ERROR(WriteAddress(config, *server));
   LOG(INFO) << "serving tcp=" << server->tcp_address() << " unix=" << config.unix_socket_path()
             << " data=" << config.data_directory();
-  ASSIGN_OR_RETURN(std::unique_ptr<launch::Launcher> launcher, MakeConfiguredLauncher(config));
-  RETURN_IF_ERROR(
-      StartLocalAgents(config, clock, server->tcp_address(), &runtime->core(), launcher.get()));
+  ASSIGN_OR_RETURN(std::unique_ptr<launch::Launcher> launcher,
+                   MakeConfiguredLauncher(config, clock, server->tcp_address(), &runtime->core()));
+  runtime->StartLaunching(launcher.get(), DescribeLauncher(config));
   int signal = 0;
   CHECK(sigwait(&signals, &signal) == 0);
   LOG(INFO) << "stopping signal=" << signal;
+  runtime->StopLaunching();
   launcher.reset();        // agents started here end with it
   runtime->core().Stop();  // last commit; calls that wait are answered, new ones refused
   server->Shutdown(kShutdownGrace);

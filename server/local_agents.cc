@@ -18,6 +18,8 @@
 namespace assay {
 namespace {
 
+constexpr char kLocal[] = "local";
+
 // Long enough for an agent that starts on a busy host.
 constexpr absl::Duration kTokenLifetime = absl::Hours(1);
 
@@ -43,35 +45,37 @@ absl::StatusOr<std::string> MakeEnrolmentToken(const Clock& clock, const std::st
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<launch::Launcher>> MakeConfiguredLauncher(
-    const v1::ServerConfig& config) {
+    const v1::ServerConfig& config, const Clock& clock, const std::string& server_address,
+    runtime::CoreThread* core) {
+  const v1::LauncherConfig& launcher = config.launcher();
   launch::LocalOptions local;
   local.directory = JoinPath(config.data_directory(), "agents");
-  local.worker_program = config.launcher().worker_program();
+  local.worker_program = launcher.worker_program();
   if (local.worker_program.empty()) {
     ASSIGN_OR_RETURN(const std::string programs, ProgramDirectory());
     local.worker_program = JoinPath(programs, "assay-worker");
   }
-  return launch::MakeLauncher(config.launcher().kind(), local);
+  if (launcher.kind() == kLocal) {
+    ASSIGN_OR_RETURN(local.cores,
+                     launch::ShareCores(static_cast<int32_t>(std::thread::hardware_concurrency()),
+                                        launcher.worker_count(), launcher.cores_per_worker()));
+    ASSIGN_OR_RETURN(local.ca_pem, ReadFile(config.tls().ca_certificate_path()));
+  }
+  local.server_address = server_address;
+  local.make_enrolment_token = [&clock, core](const std::string& worker) {
+    return MakeEnrolmentToken(clock, worker, core);
+  };
+  return launch::MakeLauncher(launcher.kind(), local);
 }
 
-absl::Status StartLocalAgents(const v1::ServerConfig& config, const Clock& clock,
-                              const std::string& server_address, runtime::CoreThread* core,
-                              launch::Launcher* launcher) {
-  if (config.launcher().kind() != "local") return absl::OkStatus();
-  ASSIGN_OR_RETURN(
-      const std::vector<std::vector<int32_t>> shares,
-      launch::ShareCores(static_cast<int32_t>(std::thread::hardware_concurrency()),
-                         config.launcher().worker_count(), config.launcher().cores_per_worker()));
-  ASSIGN_OR_RETURN(const std::string ca_pem, ReadFile(config.tls().ca_certificate_path()));
-  for (size_t i = 0; i < shares.size(); ++i) {
-    launch::LaunchRequest request = {.worker = absl::StrCat("local-", i),
-                                     .server_address = server_address,
-                                     .ca_pem = ca_pem,
-                                     .cores = shares[i]};
-    ASSIGN_OR_RETURN(request.enrolment_token, MakeEnrolmentToken(clock, request.worker, core));
-    RETURN_IF_ERROR(launcher->Start(request));
-  }
-  return absl::OkStatus();
+core::LauncherStarted DescribeLauncher(const v1::ServerConfig& config) {
+  const v1::LauncherConfig& launcher = config.launcher();
+  if (launcher.kind() != kLocal) return {.launcher = std::string(core::kAttachLauncher)};
+  return {.launcher = kLocal,
+          .allocation_count_max = 1,
+          .node_count_min = launcher.worker_count(),
+          .node_count_max = launcher.worker_count(),
+          .is_wanted_at_once = true};
 }
 
 }  // namespace assay

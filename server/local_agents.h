@@ -1,4 +1,4 @@
-// The agents that launcher { kind: "local" } asks for: each with a throw-away enrolment token.
+// The launcher as configured: agents on this host, each with a throw-away enrolment token, or none.
 
 #ifndef SERVER_LOCAL_AGENTS_H_
 #define SERVER_LOCAL_AGENTS_H_
@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "assay/v1/config.pb.h"
@@ -17,15 +16,16 @@
 
 namespace assay {
 
-// The launcher that `config` names. Its agents' directories lie below the data directory.
+// The launcher that `config` names, for agents that call `server_address`. Their directories lie
+// below the data directory; their enrolment tokens are made by `core`, which must outlive it, with
+// a commit for each. INVALID_ARGUMENT if this host has not the cores that are asked for.
 absl::StatusOr<std::unique_ptr<launch::Launcher>> MakeConfiguredLauncher(
-    const v1::ServerConfig& config);
+    const v1::ServerConfig& config, const Clock& clock, const std::string& server_address,
+    runtime::CoreThread* core);
 
-// Starts worker_count agents named local-0, local-1 ... that call `server_address`; nothing to do
-// for another kind than "local". Blocks for a commit per agent.
-absl::Status StartLocalAgents(const v1::ServerConfig& config, const Clock& clock,
-                              const std::string& server_address, runtime::CoreThread* core,
-                              launch::Launcher* launcher);
+// What the scheduler may ask of it: of "local" one allocation of worker_count nodes, wanted at
+// once; of "attach" nothing.
+core::LauncherStarted DescribeLauncher(const v1::ServerConfig& config);
 
 }  // namespace assay
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
+#include "server/core/apply_allocation.h"
 #include "server/core/transitions.h"
 
 namespace assay::core {
@@ -47,8 +48,11 @@ class Applier {
   void operator()(const TokenRevoked& e);
   void operator()(const DatasetAdded& e);
   void operator()(const DatasetRemoved& e);
-  void operator()(const AgentsLaunched& e);
   void operator()(const DataLossAccepted& e);
+  template <AboutLease E>
+  void operator()(const E& e) {
+    ApplyLease(record_, e, &state_);
+  }
 
  private:
   template <typename Map, typename Key>
@@ -117,7 +121,7 @@ void Applier::AddRun(RunId id, SubmissionId submission_id) {
 
 void Applier::Remember(const Standing& standing, const std::string& request_id, std::string made) {
   if (request_id.empty()) return;
-  state_.requests[{standing, record_.principal, request_id}] = std::move(made);
+  state_.requests[{standing, record_.principal, request_id}] = {std::move(made), record_.at_us};
 }
 
 void Applier::operator()(const SubmissionCreated& e) {
@@ -133,7 +137,7 @@ void Applier::operator()(const SubmissionCreated& e) {
   submission.findings = e.findings;
   submission.borrowing = e.borrowing;
   if (e.spec.borrowing)
-    state_.requests[BorrowingKey(e.spec.borrowing->own)] = e.submission.ToString();
+    state_.requests[BorrowingKey(e.spec.borrowing->own)] = {e.submission.ToString(), record_.at_us};
   state_.submissions.emplace(e.submission, std::move(submission));
   for (int32_t k = 0; k < e.spec.run_count; ++k)
     AddRun(RunId{e.first_run.number + k}, e.submission);
@@ -151,7 +155,8 @@ void Applier::operator()(const SubmissionImported& e) {
     state_.last_run = run.id.number;
     state_.runs.emplace(run.id, run);
   }
-  state_.requests[ImportKey(e.submission.spec.round, e.submission.source_path)] = id.ToString();
+  state_.requests[ImportKey(e.submission.spec.round, e.submission.source_path)] = {id.ToString(),
+                                                                                   record_.at_us};
 }
 
 void Applier::operator()(const SubmissionCheckStarted& e) {
@@ -181,6 +186,7 @@ void Applier::operator()(const RunAssigned& e) {
   CHECK(e.generation == run.generation + 1) << "run=" << e.run;
   run.generation = e.generation;
   run.assigned_at_us = record_.at_us;
+  run.allocation = e.allocation;
   run.nodes.clear();
   for (const std::string& name : e.workers) {
     Worker& worker = GetWorker(name);
@@ -296,7 +302,9 @@ void Applier::operator()(const ArtifactRecorded& e) {
 
 void Applier::operator()(const WorkerRegistered& e) {
   Worker& worker = state_.workers[e.worker];
+  if (worker.is_forgotten) worker = {};
   worker.name = e.worker;
+  worker.allocation = {};  // it may come back as another's
   worker.state = worker.is_drain_requested ? WorkerState::kDraining : WorkerState::kAlive;
   worker.state_reason = "";
   worker.state_since_us = record_.at_us;
@@ -348,7 +356,9 @@ void Applier::operator()(const TokenCreated& e) {
 }
 
 void Applier::operator()(const TokenRevoked& e) {
-  Get(state_.tokens, e.token).is_revoked = true;
+  Token& token = Get(state_.tokens, e.token);
+  token.is_revoked = true;
+  token.revoked_at_us = record_.at_us;
 }
 
 void Applier::operator()(const DatasetAdded& e) {
@@ -359,12 +369,12 @@ void Applier::operator()(const DatasetRemoved& e) {
   state_.datasets.erase(e.dataset);
 }
 
-void Applier::operator()(const AgentsLaunched&) {}
-
 void Applier::operator()(const DataLossAccepted& e) {
   state_.last_submission = std::max(state_.last_submission, e.last_submission);
   state_.last_run = std::max(state_.last_run, e.last_run);
   state_.last_token = std::max(state_.last_token, e.last_token);
+  // Each allocation took an event: there were no more of them than that.
+  state_.last_allocation = std::max(state_.last_allocation, e.last_lost_seq);
 }
 
 bool IsHeld(const Run& run, const State& state) {
@@ -410,6 +420,14 @@ void DropAllRedundant(State* state) {
   const std::set<SubmissionId> closed = state->closed;
   for (const SubmissionId id : closed)
     DropIfRedundant(id, state);
+  std::erase_if(state->tokens, [](const auto& entry) { return entry.second.is_forgotten; });
+  std::erase_if(state->workers, [](const auto& entry) { return entry.second.is_forgotten; });
+  std::set<AllocationId> used;
+  for (const auto& [name, worker] : state->workers)
+    used.insert(worker.allocation);
+  std::erase_if(state->allocations, [&used](const auto& entry) {
+    return entry.second.state == AllocationState::kEnded && !used.contains(entry.first);
+  });
 }
 
 void Index(State* state) {

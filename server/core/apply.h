@@ -17,7 +17,8 @@ void Apply(const RecordedEvent& event, State* state);
 bool DropIfRedundant(RunId run, State* state);
 bool DropIfRedundant(SubmissionId submission, State* state);
 
-// Drops all that is redundant, as a restart would: then a fold of the log equals what is loaded.
+// Drops all that is redundant (such submissions, what was forgotten, allocations that have ended
+// and have no worker left), as a restart would: then a fold of the log equals what is loaded.
 void DropAllRedundant(State* state);
 
 // Recomputes the members of State that are derived from the others.

@@ -128,6 +128,7 @@ struct ResumeWorker {
 struct RevokeWorker {
   std::string worker;
   std::string reason;
+  std::optional<WorkerDescription> past;  // of a worker that has left memory, from the store
 };
 
 // All workers with their presence. Reply: WorkersReply. Read only.
@@ -169,6 +170,23 @@ struct RemoveDataset {
   std::string dataset;
 };
 
+// Asks the launcher for nodes. Reply: Allocation. Safe to repeat as CreateSubmission is.
+// FAILED_PRECONDITION if the launcher starts none, or has as many allocations as it can;
+// INVALID_ARGUMENT if it has no such nodes; NOT_FOUND for an unknown or ended submission.
+struct RequestAllocation {
+  std::string request_id;  // may be empty
+  AllocationSpec spec;     // launcher: empty, the configured one
+  std::string reason;
+};
+
+// Gives nodes back: no further run starts on them, and when those that run have ended they go.
+// Reply: Allocation. Repeating it changes nothing. NOT_FOUND; FAILED_PRECONDITION for workers that
+// came by themselves.
+struct ReleaseAllocation {
+  AllocationId allocation;
+  std::string reason;
+};
+
 // Reply: ServerInfo. Read only.
 struct GetServerInfo {};
 
@@ -191,10 +209,30 @@ struct SetScored {
   std::optional<Convergence> convergence;
 };
 
-// Agents were started, or could not be. Reply: Done.
-struct LaunchFinished {
-  int32_t worker_count = 0;
-  std::string error;  // empty: started
+// The launcher is there, as configured. Comes once after each start; before that nobody is asked
+// for nodes. Allocations of other launchers end: nobody can give them back. Reply: Done.
+struct LauncherStarted {
+  std::string launcher;  // attach | local
+  // What can be asked of it; 0 allocations: nothing.
+  int32_t allocation_count_max = 0;  // at a time
+  int32_t node_count_min = 0;        // of each
+  int32_t node_count_max = 0;
+  bool is_wanted_at_once = false;  // the first allocation, before a run needs it
+};
+
+// What the launcher says about an allocation. Reply: Done. Repeating it changes nothing. A grant
+// that comes when the nodes are not wanted any more has them given back.
+struct LaunchReported {
+  enum class Outcome {
+    kGranted,  // it holds `workers`, each with an agent, until deadline_us
+    kFailed,   // it could not do what was asked: `reason` says why
+    kEnded,    // it holds no nodes of the allocation any more
+  };
+  AllocationId allocation;
+  Outcome outcome = Outcome::kFailed;
+  std::vector<std::string> workers;
+  int64_t deadline_us = 0;  // 0: none
+  std::string reason;
 };
 
 // Time has passed. Reply: Done.
@@ -205,7 +243,7 @@ using CommandBody =
                  PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, AuthorizeUpload,
                  DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken,
                  RedeemEnrolment, AddDataset, RemoveDataset, GetServerInfo, LogChecked, SetScored,
-                 LaunchFinished, Tick>;
+                 RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts
@@ -232,6 +270,8 @@ enum class WaitReason {
   kOrganizationLimit,  // its organisation has as many runs as it may
   kLabels,             // too few workers match its labels, backend or number
   kWorkersLost,        // enough would match, were they not silent or lost
+  kAllocationQueued,   // nodes are asked for and have not come
+  kAllocationRefused,  // the launcher could not provide them, and is asked again
   kNotWaiting,         // about to be placed, or being judged
   kRunning,
   kEnded,
@@ -304,7 +344,7 @@ struct Done {};
 
 using Reply =
     std::variant<Done, SubmissionReply, Explanation, PlacementReply, SynchronizeReply, AppendReply,
-                 ArtifactRef, Worker, WorkersReply, Token, Dataset, ServerInfo>;
+                 ArtifactRef, Worker, WorkersReply, Token, Dataset, Allocation, ServerInfo>;
 
 }  // namespace assay::core
 

@@ -8,10 +8,13 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "server/core/allocate.h"
 #include "server/core/apply.h"
 #include "server/core/decide.h"
 #include "server/core/desired.h"
 #include "server/core/explain.h"
+#include "server/core/forget.h"
+#include "server/core/planner.h"
 #include "server/core/schedule.h"
 
 namespace assay::core {
@@ -19,6 +22,9 @@ namespace {
 
 // Starts of an agent that are remembered, so that late calls of an earlier one are told apart.
 constexpr size_t kPastIncarnationsMax = 16;
+
+// What is older than a month need not go in the second.
+constexpr int64_t kForgetEveryUs = 3600LL * 1'000'000;
 
 // The run that an event is about, if any.
 template <typename E>
@@ -82,7 +88,7 @@ void Core::Reset(State state) {
   // Whose first call was refused with the commit has not called.
   std::erase_if(presence_,
                 [this](const auto& entry) { return !state_.workers.contains(entry.first); });
-  last_launch_ = {};  // what was asked for may have been lost with the outcome
+  asked_.clear();  // what was asked for may have been lost with the outcome
 }
 
 Outcome Core::Handle(const std::vector<Command>& commands, int64_t now_us) {
@@ -98,7 +104,7 @@ Outcome Core::Handle(const std::vector<Command>& commands, int64_t now_us) {
 }
 
 void Core::HandleOne(const Command& command, Outcome* outcome) {
-  const Context context{state_, command.principal, command.standing, now_us_};
+  const Context context{state_, command.principal, command.standing, now_us_, launcher_};
   const size_t index = outcome->replies.size();
   absl::StatusOr<Decision> decision = std::visit(
       [&](const auto& body) -> absl::StatusOr<Decision> {
@@ -127,11 +133,18 @@ void Core::HandleOne(const Command& command, Outcome* outcome) {
         {std::get<AppendRunEvents>(command.body).run, std::move(decision->run_events)});
   for (Event& event : decision->events)
     Record(std::move(event), command.principal, outcome);
+  if (const auto* started = std::get_if<LauncherStarted>(&command.body); started != nullptr) {
+    launcher_ = *started;
+    asked_.clear();
+  }
+  if (const auto* report = std::get_if<LaunchReported>(&command.body); report != nullptr)
+    HearLauncher(*report, outcome);
   outcome->replies.push_back(std::move(decision->reply));
 }
 
 absl::StatusOr<Reply> Core::Read(const ExplainSubmission& command) const {
-  absl::StatusOr<Explanation> answer = Explain(state_, presence_, policy_, command.submission);
+  absl::StatusOr<Explanation> answer =
+      Explain(state_, presence_, policy_, now_us_, command.submission);
   if (!answer.ok()) return answer.status();
   return Reply(*std::move(answer));
 }
@@ -157,6 +170,17 @@ absl::StatusOr<Reply> Core::Read(const GetServerInfo&) const {
   return Reply(ServerInfo{.last_seq = state_.last_seq,
                           .submission_count = state_.last_submission,
                           .worker_count = worker_count});
+}
+
+void Core::HearLauncher(const LaunchReported& report, Outcome* outcome) {
+  const auto it = state_.allocations.find(report.allocation);
+  const bool is_over =
+      it == state_.allocations.end() || it->second.state == AllocationState::kEnded;
+  // What has failed is asked for again.
+  if (is_over || it->second.failure_count > 0) asked_.erase(report.allocation);
+  // Nodes that come when nobody waits for them any more go back at once.
+  if (report.outcome == LaunchReported::Outcome::kGranted && is_over)
+    outcome->effects.push_back(ReleaseNodes{report.allocation});
 }
 
 absl::Status Core::Hear(const Synchronize& command) {
@@ -203,31 +227,56 @@ void Core::RecordAll(std::vector<Event> events, Outcome* outcome) {
     Record(std::move(event), std::string(kCoordinator), outcome);
 }
 
-void Core::Schedule(Outcome* outcome) {
-  RecordAll(WatchPresence(state_, presence_, policy_, now_us_), outcome);
-  const std::set<RunId> active = state_.active;
-  for (const RunId id : active)
-    RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
+void Core::AdvanceSubmissions(Outcome* outcome) {
   while (!to_advance_.empty()) {
     const auto it = state_.submissions.find(*to_advance_.begin());
     to_advance_.erase(to_advance_.begin());
     if (it != state_.submissions.end())
       RecordAll(AdvanceSubmission(state_, it->second, policy_), outcome);
   }
-  RecordAll(Place(state_, presence_, policy_), outcome);
-  AskForAgents(outcome);
 }
 
-void Core::AskForAgents(Outcome* outcome) {
-  LaunchAgents launch;
-  if (!state_.queued.empty()) {
-    const Run& head = state_.runs.at(*state_.queued.begin());
-    const SubmissionSpec& spec = state_.submissions.at(head.submission).spec;
-    launch.worker_count = std::max(spec.node_count - CountPresent(state_, spec), 0);
-    launch.labels = spec.worker_labels;
+void Core::Schedule(Outcome* outcome) {
+  RecordAll(WatchPresence(state_, presence_, policy_, now_us_), outcome);
+  const std::set<RunId> active = state_.active;
+  for (const RunId id : active)
+    RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
+  RecordAll(AssignWorkers(state_), outcome);
+  RecordAll(AdvanceAllocations(state_, now_us_), outcome);
+  AdvanceSubmissions(outcome);
+  RecordAll(Place(state_, presence_, policy_), outcome);
+  AskLauncher(outcome);
+  RecordAll(ForgetEnded(state_), outcome);
+  if (now_us_ - forgot_at_us_ < kForgetEveryUs) return;
+  forgot_at_us_ = now_us_;
+  RecordAll(ForgetOld(state_, now_us_), outcome);
+}
+
+void Core::AskLauncher(Outcome* outcome) {
+  RecordAll(AskForNodes(state_, presence_, launcher_), outcome);
+  std::erase_if(asked_, [this](const auto& entry) {
+    const auto it = state_.allocations.find(entry.first);
+    return it == state_.allocations.end() || it->second.state == AllocationState::kEnded;
+  });
+  for (const auto& [id, allocation] : state_.allocations) {
+    const bool is_ours = allocation.spec.launcher == launcher_.launcher &&
+                         allocation.spec.launcher != kAttachLauncher;
+    if (!is_ours || allocation.state == AllocationState::kEnded || now_us_ < allocation.retry_at_us)
+      continue;
+    const bool is_releasing = allocation.state == AllocationState::kReleasing;
+    if (is_releasing && !IsReleaseDue(state_, allocation, now_us_)) continue;
+    // Getting nodes and keeping them is asked for alike.
+    const AllocationState wanted =
+        is_releasing ? AllocationState::kReleasing : AllocationState::kGranted;
+    const auto [asked, is_new] = asked_.try_emplace(id, wanted);
+    if (!is_new && asked->second == wanted) continue;
+    asked->second = wanted;
+    if (is_releasing) {
+      outcome->effects.push_back(ReleaseNodes{id});
+    } else {
+      outcome->effects.push_back(AcquireNodes{allocation});
+    }
   }
-  if (launch.worker_count > 0 && !(launch == last_launch_)) outcome->effects.push_back(launch);
-  last_launch_ = std::move(launch);
 }
 
 void Core::FinishReplies(Outcome* outcome) {
@@ -245,6 +294,8 @@ void Core::FinishReplies(Outcome* outcome) {
       if (it != state_.submissions.end()) made->submission = it->second;
     } else if (auto* worker = std::get_if<Worker>(&*reply); worker != nullptr) {
       *worker = state_.workers.at(worker->name);
+    } else if (auto* lease = std::get_if<Allocation>(&*reply); lease != nullptr) {
+      *lease = state_.allocations.at(lease->id);
     }
   }
 }

@@ -71,7 +71,8 @@ class Core {
   // Replaces the state after a commit that was refused. Presence is kept.
   void Reset(State state);
 
-  // Everything outstanding, for a coordinator that has just started.
+  // All verdicts that are outstanding, for a coordinator that has just started. What the launcher
+  // shall do follows when it has said that it is there.
   std::vector<Effect> PendingEffects() const;
 
   // What the worker should be doing, given its last report. Idle for an unknown worker.
@@ -89,7 +90,9 @@ class Core {
   void RecordAll(std::vector<Event> events, Outcome* outcome);
   void Schedule(Outcome* outcome);
   void FinishReplies(Outcome* outcome);
-  void AskForAgents(Outcome* outcome);
+  void AskLauncher(Outcome* outcome);
+  void HearLauncher(const LaunchReported& report, Outcome* outcome);
+  void AdvanceSubmissions(Outcome* outcome);
   absl::StatusOr<Reply> Read(const ExplainSubmission& command) const;
   absl::StatusOr<Reply> Read(const PlanPlacement& command) const;
   absl::StatusOr<Reply> Read(const ListWorkers& command) const;
@@ -104,7 +107,11 @@ class Core {
   std::set<RunId> restored_;           // in state_ until the next DropRedundant
   std::set<SubmissionId> to_advance_;  // touched since Schedule looked at them
   std::vector<std::pair<size_t, std::string>> synchronized_;  // replies that wait, and for whom
-  LaunchAgents last_launch_;  // asked for last, so that it is asked for once
+
+  // In memory only: a launcher is asked again after each start, and after a commit was refused.
+  LauncherStarted launcher_;
+  std::map<AllocationId, AllocationState> asked_;  // for what state of it, while nothing failed
+  int64_t forgot_at_us_ = 0;                       // when ForgetOld was asked last
 };
 
 }  // namespace assay::core

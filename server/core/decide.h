@@ -35,6 +35,7 @@ struct Context {
   const std::string& principal;
   const Standing& standing;
   int64_t now_us;
+  const LauncherStarted& launcher;  // as it has said last; without a name: it has not
 };
 
 // What shall happen: events to apply in order, log rows to store, and the answer. The replies of
@@ -65,7 +66,10 @@ absl::StatusOr<Decision> Decide(const Context& context, const AddDataset& comman
 absl::StatusOr<Decision> Decide(const Context& context, const RemoveDataset& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command);
 absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);
-absl::StatusOr<Decision> Decide(const Context& context, const LaunchFinished& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation& command);
+absl::StatusOr<Decision> Decide(const Context& context, const ReleaseAllocation& command);
+absl::StatusOr<Decision> Decide(const Context& context, const LauncherStarted& command);
+absl::StatusOr<Decision> Decide(const Context& context, const LaunchReported& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Tick& command);
 
 // OK if what a spec chooses among few (division, backend, status, staging) is one of them, or not

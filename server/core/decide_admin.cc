@@ -47,7 +47,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& comma
   const auto made = state.requests.find({context.standing, context.principal, command.request_id});
   if (!command.request_id.empty() && made != state.requests.end())
     return absl::AlreadyExistsError(absl::StrCat(
-        "request_id ", command.request_id, " has made ", made->second,
+        "request_id ", command.request_id, " has made ", made->second.made,
         "; its secret was in the first reply: if that is lost, revoke it and create another"));
   Token token;
   token.id = TokenId{state.last_token + 1};
@@ -128,13 +128,6 @@ absl::StatusOr<Decision> Decide(const Context& context, const RemoveDataset& com
         absl::StrCat("dataset ", command.dataset, " is used by an open submission"));
   Decision decision{.reply = it->second};
   decision.events.push_back(DatasetRemoved{.dataset = command.dataset});
-  return decision;
-}
-
-absl::StatusOr<Decision> Decide(const Context&, const LaunchFinished& command) {
-  Decision decision{.reply = Done{}};
-  decision.events.push_back(
-      AgentsLaunched{.worker_count = command.worker_count, .error = command.error});
   return decision;
 }
 

@@ -124,7 +124,7 @@ absl::Status CheckBorrowing(const State& state, const CreateSubmission& command)
   if (made == state.requests.end()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("R-BOR-005 own_entry: expected one borrowing for each entry, found ",
-                   borrowing->own.ToString(), ", in whose place ", made->second,
+                   borrowing->own.ToString(), ", in whose place ", made->second.made,
                    " borrows already; only if that is cancelled another can"));
 }
 
@@ -165,10 +165,10 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
     return absl::InvalidArgumentError("request_id is missing; choose a new UUID per submission");
   const auto made = state.requests.find({context.standing, context.principal, command.request_id});
   if (made != state.requests.end()) {
-    if (!ParseSubmissionId(made->second).ok())
+    if (!ParseSubmissionId(made->second.made).ok())
       return absl::AlreadyExistsError(
-          absl::StrCat("request_id ", command.request_id, " has made ", made->second));
-    return Repeated(made->second);
+          absl::StrCat("request_id ", command.request_id, " has made ", made->second.made));
+    return Repeated(made->second.made);
   }
   RETURN_IF_ERROR(CheckCreate(state, command));
   const SubmissionId id{state.last_submission + 1};
@@ -247,7 +247,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
     return absl::InvalidArgumentError(
         absl::StrCat("an import has at most ", kRunCountMax, " runs"));
   const auto made = state.requests.find(ImportKey(command.spec.round, command.source_path));
-  if (made != state.requests.end()) return Repeated(made->second);
+  if (made != state.requests.end()) return Repeated(made->second.made);
 
   SubmissionImported event;
   Submission& submission = event.submission;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "server/core/allocate.h"
 #include "server/core/decide.h"
 #include "server/core/schedule.h"
 
@@ -218,19 +219,6 @@ bool IsKnown(const State& state, const std::string& worker) {
          });
 }
 
-// What the worker executes is lost with it. A part that it has finished was reported while its word
-// still counted.
-void GiveUpRevoked(const State& state, const Worker& worker, std::vector<Event>* events) {
-  if (worker.run.is_none()) return;
-  const Run& run = state.runs.at(worker.run);
-  GiveUp(state, worker, events);
-  const RunNode& node = run.nodes[static_cast<size_t>(RankOf(run, worker.name))];
-  if (node.phase == NodePhase::kFinished || IsTerminal(run.state)) return;
-  events->push_back(
-      RunFailed{.run = run.id,
-                .reason = absl::StrCat("the certificate of worker ", worker.name, " was revoked")});
-}
-
 }  // namespace
 
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command) {
@@ -239,6 +227,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
     return absl::InvalidArgumentError("incarnation is missing; choose one at each start");
   RETURN_IF_ERROR(CheckClock("clock_offset_us", command.clock_offset_us));
   RETURN_IF_ERROR(CheckClock("clock_offset_uncertainty_us", command.clock_offset_uncertainty_us));
+  RETURN_IF_ERROR(CheckLease(context.state, command));
   Decision decision{.reply = SynchronizeReply{}};
   std::vector<Event>* events = &decision.events;
   const auto it = context.state.workers.find(command.worker);
@@ -356,14 +345,19 @@ absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& comm
 absl::StatusOr<Decision> Decide(const Context& context, const RevokeWorker& command) {
   RETURN_IF_ERROR(CheckName("worker", command.worker));
   const State& state = context.state;
-  if (!IsKnown(state, command.worker))
+  const bool has_left_memory = !state.workers.contains(command.worker) && command.past.has_value();
+  if (!has_left_memory && !IsKnown(state, command.worker))
     return absl::NotFoundError(absl::StrCat("there is no worker ", command.worker,
                                             ": nobody has called or may enrol under that name"));
   const auto it = state.workers.find(command.worker);
   const Worker unknown{.name = command.worker};
   const Worker& worker = it == state.workers.end() ? unknown : it->second;
   Decision decision{.reply = worker};
-  GiveUpRevoked(state, worker, &decision.events);
+  if (has_left_memory)
+    decision.events.push_back(
+        WorkerRegistered{.worker = command.worker, .description = *command.past});
+  Lose(state, worker, absl::StrCat("the certificate of worker ", worker.name, " was revoked"),
+       &decision.events);
   for (const TokenId token : UnusedEnrolments(state, worker.name))
     decision.events.push_back(TokenRevoked{.token = token});
   decision.events.push_back(WorkerRevoked{

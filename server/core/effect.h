@@ -5,8 +5,6 @@
 #define SERVER_CORE_EFFECT_H_
 
 #include <cstdint>
-#include <map>
-#include <string>
 #include <variant>
 
 #include "server/core/types.h"
@@ -25,15 +23,21 @@ struct ScoreSubmission {
   bool operator==(const ScoreSubmission&) const = default;
 };
 
-// Queued runs need more workers than exist; answered by LaunchFinished. A launcher that has started
-// its agents already does nothing.
-struct LaunchAgents {
-  int32_t worker_count = 0;  // missing
-  std::map<std::string, std::string> labels;
-  bool operator==(const LaunchAgents&) const = default;
+// See to it that the allocation's nodes run agents; answered by LaunchReported, at once or when the
+// nodes come. A launcher that holds them already says so. Asked again after each start.
+struct AcquireNodes {
+  Allocation allocation;
+  bool operator==(const AcquireNodes&) const = default;
 };
 
-using Effect = std::variant<CheckLog, ScoreSubmission, LaunchAgents>;
+// Stop the agents of the allocation and give its nodes back, whatever they do; answered by
+// LaunchReported.
+struct ReleaseNodes {
+  AllocationId allocation;
+  bool operator==(const ReleaseNodes&) const = default;
+};
+
+using Effect = std::variant<CheckLog, ScoreSubmission, AcquireNodes, ReleaseNodes>;
 
 }  // namespace assay::core
 

@@ -81,6 +81,7 @@ struct RunAssigned {
   RunId run;
   int64_t generation = 0;
   std::vector<std::string> workers;  // in rank order
+  AllocationId allocation;           // of all of them
   bool operator==(const RunAssigned&) const = default;
 };
 
@@ -267,12 +268,94 @@ struct DatasetRemoved {
   bool operator==(const DatasetRemoved&) const = default;
 };
 
-struct AgentsLaunched {
-  static constexpr absl::string_view kType = "AgentsLaunched";
+// Somebody, or the scheduler, wants nodes.
+struct AllocationRequested {
+  static constexpr absl::string_view kType = "AllocationRequested";
   static constexpr int kVersion = 1;
-  int32_t worker_count = 0;
+  AllocationId allocation;
+  AllocationSpec spec;
+  std::string reason;
+  std::string request_id;  // of the principal; may be empty
+  Standing standing;
+  bool operator==(const AllocationRequested&) const = default;
+};
+
+// The launcher says which nodes it holds. Again, if these have changed.
+struct AllocationGranted {
+  static constexpr absl::string_view kType = "AllocationGranted";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
+  std::vector<std::string> workers;
+  int64_t deadline_us = 0;
+  bool operator==(const AllocationGranted&) const = default;
+};
+
+// The launcher could not do what was asked; it is asked again at retry_at_us.
+struct AllocationLaunchFailed {
+  static constexpr absl::string_view kType = "AllocationLaunchFailed";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
   std::string error;
-  bool operator==(const AgentsLaunched&) const = default;
+  int64_t retry_at_us = 0;
+  bool operator==(const AllocationLaunchFailed&) const = default;
+};
+
+// Every worker of the allocation has called.
+struct AllocationActivated {
+  static constexpr absl::string_view kType = "AllocationActivated";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
+  bool operator==(const AllocationActivated&) const = default;
+};
+
+// Its nodes shall be given back.
+struct AllocationReleasing {
+  static constexpr absl::string_view kType = "AllocationReleasing";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
+  std::string reason;
+  bool operator==(const AllocationReleasing&) const = default;
+};
+
+struct AllocationEnded {
+  static constexpr absl::string_view kType = "AllocationEnded";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
+  std::string reason;
+  bool operator==(const AllocationEnded&) const = default;
+};
+
+// From now on the worker belongs to the allocation.
+struct WorkerJoined {
+  static constexpr absl::string_view kType = "WorkerJoined";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  AllocationId allocation;
+  bool operator==(const WorkerJoined&) const = default;
+};
+
+// Nothing refers to the worker any more: it leaves memory.
+struct WorkerForgotten {
+  static constexpr absl::string_view kType = "WorkerForgotten";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  bool operator==(const WorkerForgotten&) const = default;
+};
+
+// Tokens that have been useless for kRememberUs leave memory.
+struct TokensForgotten {
+  static constexpr absl::string_view kType = "TokensForgotten";
+  static constexpr int kVersion = 1;
+  std::vector<TokenId> tokens;
+  bool operator==(const TokensForgotten&) const = default;
+};
+
+// Requests that were answered kRememberUs ago or earlier: who repeats one of these asks anew.
+struct RequestsForgotten {
+  static constexpr absl::string_view kType = "RequestsForgotten";
+  static constexpr int kVersion = 1;
+  std::vector<RequestKey> requests;
+  bool operator==(const RequestsForgotten&) const = default;
 };
 
 // An operator went on although acknowledged events are missing: the database or its write-ahead log
@@ -289,13 +372,15 @@ struct DataLossAccepted {
   bool operator==(const DataLossAccepted&) const = default;
 };
 
-using Event =
-    std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
-                 RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished, NodeGivenUp,
-                 RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
-                 RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
-                 WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated, TokenRevoked,
-                 DatasetAdded, DatasetRemoved, AgentsLaunched, DataLossAccepted>;
+using Event = std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted,
+                           SubmissionClosed, RunQueued, RunAssigned, NodeStarted, RunStarted,
+                           NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed,
+                           RunFailureExplained, RunCancelled, RunEventsAppended, ArtifactRecorded,
+                           WorkerRegistered, WorkerDescribed, WorkerStateChanged, WorkerRevoked,
+                           WorkerReleased, TokenCreated, TokenRevoked, DatasetAdded, DatasetRemoved,
+                           AllocationRequested, AllocationGranted, AllocationLaunchFailed,
+                           AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
+                           WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

@@ -1,28 +1,45 @@
 #include "server/core/explain.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include "server/core/feasible.h"
+#include "server/core/planner.h"
 
 namespace assay::core {
 namespace {
 
-// The workers as one spec sees them.
+// The workers of an allocation as one spec sees them.
 struct Census {
+  AllocationId allocation;
   int32_t matching = 0;         // in any state but GONE
   int32_t silent = 0;           // of these, SUSPECT or LOST
   int32_t draining = 0;         // of these
   int32_t free = 0;             // of these
   int64_t silent_since_us = 0;  // the latest
+  int32_t elsewhere = 0;        // that match in other allocations: a gang comes from one
+
+  int32_t usable() const { return matching - silent - draining; }
 };
 
-Census Count(const State& state, const PresenceMap& presence, const SubmissionSpec& spec) {
-  Census census;
+// Of the allocation that has most to offer.
+Census Count(const State& state, const PresenceMap& presence, const SubmissionSpec& spec,
+             SubmissionId submission) {
+  std::map<AllocationId, Census> censuses;
+  int32_t matching = 0;
   for (const auto& [name, worker] : state.workers) {
-    if (worker.state == WorkerState::kGone || !Matches(worker, spec)) continue;
+    const auto it = state.allocations.find(worker.allocation);
+    if (it == state.allocations.end() || !MayUse(it->second, submission) ||
+        worker.state == WorkerState::kGone || !Matches(worker, spec))
+      continue;
+    Census& census = censuses[it->first];
+    census.allocation = it->first;
+    ++matching;
     ++census.matching;
     if (worker.state == WorkerState::kSuspect || worker.state == WorkerState::kLost) {
       ++census.silent;
@@ -31,7 +48,13 @@ Census Count(const State& state, const PresenceMap& presence, const SubmissionSp
     if (worker.state == WorkerState::kDraining) ++census.draining;
     if (IsFree(worker, presence)) ++census.free;
   }
-  return census;
+  Census best;
+  for (const auto& [id, census] : censuses) {
+    if (std::pair(census.usable(), census.matching) > std::pair(best.usable(), best.matching))
+      best = census;
+  }
+  best.elsewhere = matching - best.matching;
+  return best;
 }
 
 std::string DescribeWish(const SubmissionSpec& spec) {
@@ -44,19 +67,63 @@ std::string DescribeWish(const SubmissionSpec& spec) {
   return text;
 }
 
-// The first run before `run` that waits and could use a worker that `spec` could use.
-RunId FindEarlierRival(const State& state, RunId run, const SubmissionSpec& spec) {
+// What the planner makes of a queued run.
+Placement PlacementOf(const State& state, const PresenceMap& presence, const Policy& policy,
+                      RunId run) {
+  Planner planner(state, presence, policy);
   for (const RunId earlier : state.queued) {
     if (earlier >= run) break;
-    const SubmissionSpec& other = state.submissions.at(state.runs.at(earlier).submission).spec;
-    const bool is_rival =
-        CountPresent(state, other) >= other.node_count &&
-        std::any_of(state.workers.begin(), state.workers.end(), [&](const auto& entry) {
-          return Matches(entry.second, spec) && Matches(entry.second, other);
-        });
-    if (is_rival) return earlier;
+    planner.Next(state.runs.at(earlier));
   }
-  return RunId{};
+  return planner.Next(state.runs.at(run));
+}
+
+// The nodes that are on their way to the submission, and how that goes; nullptr: none are.
+const Allocation* FindAwaited(const State& state, SubmissionId submission) {
+  const Allocation* found = nullptr;
+  for (const auto& [id, allocation] : state.allocations) {
+    const bool is_coming = allocation.state == AllocationState::kRequested ||
+                           allocation.state == AllocationState::kGranted;
+    const SubmissionId owner = allocation.spec.submission;
+    if (is_coming && allocation.spec.launcher != kAttachLauncher &&
+        (owner.is_none() || owner == submission))
+      found = &allocation;
+  }
+  return found;
+}
+
+Explanation ExplainAwaited(const State& state, const Allocation& allocation,
+                           const std::string& wish, int64_t now_us) {
+  Explanation answer{.reason = WaitReason::kAllocationQueued, .since_us = allocation.created_at_us};
+  const std::string name = absl::StrCat("allocation ", allocation.id.ToString(), " of launcher \"",
+                                        allocation.spec.launcher, "\"");
+  if (allocation.failure_count > 0) {
+    answer.reason = WaitReason::kAllocationRefused;
+    const int64_t pause_us = std::max<int64_t>(allocation.retry_at_us - now_us, 0);
+    answer.explanation = absl::StrCat(
+        "needs ", wish, "; ", name, " could not be had in ", allocation.failure_count,
+        allocation.failure_count == 1 ? " try" : " tries", ", the last: ", allocation.last_error,
+        "; it is asked for again in ", pause_us / 1'000'000, " s");
+    answer.remedy = absl::StrCat(
+        "mend what the launcher says, or release the allocation: assay "
+        "allocation release ",
+        allocation.id.ToString());
+    return answer;
+  }
+  std::vector<std::string> missing;
+  for (const std::string& worker : allocation.workers) {
+    const auto it = state.workers.find(worker);
+    if (it == state.workers.end() || it->second.allocation != allocation.id)
+      missing.push_back(worker);
+  }
+  answer.explanation =
+      allocation.state == AllocationState::kRequested
+          ? absl::StrCat("needs ", wish, "; ", name, " is asked for and not granted yet")
+          : absl::StrCat("needs ", wish, "; ", name,
+                         " is granted, and has not called yet: ", absl::StrJoin(missing, ", "));
+  answer.remedy =
+      absl::StrCat("wait for it, or look at it: assay allocation show ", allocation.id.ToString());
+  return answer;
 }
 
 Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
@@ -73,46 +140,58 @@ Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
   answer.reason = WaitReason::kLabels;
   answer.explanation = absl::StrCat("needs ", wish, "; ", census.matching, " match and ",
                                     census.draining, " of them are draining");
+  if (census.elsewhere > 0)
+    absl::StrAppend(&answer.explanation, "; these are of allocation ", census.allocation.ToString(),
+                    ", and ", census.elsewhere,
+                    " more match in others, but a run's nodes come from one");
   answer.remedy = absl::StrCat("add ", spec.node_count - census.matching + census.draining,
                                " workers that match, or cancel and ask for less");
   return answer;
 }
 
 Explanation ExplainQueued(const State& state, const PresenceMap& presence, const Policy& policy,
-                          RunId run, const SubmissionSpec& spec) {
-  const Census census = Count(state, presence, spec);
-  if (census.matching - census.silent - census.draining < spec.node_count)
-    return ExplainTooFew(census, spec);
-  Explanation answer;
-  const int32_t limit = RunLimit(policy, spec.organization);
-  const std::map<std::string, int32_t> active = CountActiveRuns(state);
-  const auto it = active.find(spec.organization);
-  if (limit > 0 && it != active.end() && it->second >= limit) {
-    answer.reason = WaitReason::kOrganizationLimit;
-    answer.explanation = absl::StrCat("organisation ", spec.organization, " has ", it->second,
-                                      " runs on workers and may have ", limit);
-    answer.remedy = "wait for one of them to end, or ask an operator to raise the limit";
-    return answer;
-  }
+                          int64_t now_us, const Run& run) {
+  const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
+  const Census census = Count(state, presence, spec, run.submission);
+  const Placement placement = PlacementOf(state, presence, policy, run.id);
   const std::string numbers = absl::StrCat("needs ", DescribeWish(spec), "; ", census.free,
                                            " of the ", census.matching, " that match are free");
-  if (const RunId rival = FindEarlierRival(state, run, spec); !rival.is_none()) {
-    answer.reason = WaitReason::kPriority;
-    answer.explanation = absl::StrCat(numbers, ", and run ", rival.ToString(), " was there before");
-    answer.remedy = "wait for the runs before it, or add workers that match";
-  } else if (census.free < spec.node_count) {
-    answer.reason = WaitReason::kResources;
-    answer.explanation = absl::StrCat(numbers, "; it is next in line for them");
-    answer.remedy = "wait for a run to end, or add workers that match";
-  } else {
-    answer.reason = WaitReason::kNotWaiting;
-    answer.explanation = absl::StrCat(numbers, "; it is about to be placed");
+  // A silent worker still counts as there until it is lost.
+  if (placement.verdict == Placement::Verdict::kTooFew || census.usable() < spec.node_count) {
+    const Allocation* const awaited = FindAwaited(state, run.submission);
+    return awaited == nullptr ? ExplainTooFew(census, spec)
+                              : ExplainAwaited(state, *awaited, DescribeWish(spec), now_us);
+  }
+  Explanation answer;
+  switch (placement.verdict) {
+    case Placement::Verdict::kLimited:
+      answer.reason = WaitReason::kOrganizationLimit;
+      answer.explanation = absl::StrCat(
+          "organisation ", spec.organization, " has ", CountActiveRuns(state)[spec.organization],
+          " runs on workers and may have ", RunLimit(policy, spec.organization));
+      answer.remedy = "wait for one of them to end, or ask an operator to raise the limit";
+      return answer;
+    case Placement::Verdict::kBehind:
+      answer.reason = WaitReason::kPriority;
+      answer.explanation =
+          absl::StrCat(numbers, ", and run ", placement.ahead.ToString(), " was there before");
+      answer.remedy = "wait for the runs before it, or add workers that match";
+      return answer;
+    case Placement::Verdict::kBusy:
+      answer.reason = WaitReason::kResources;
+      answer.explanation = absl::StrCat(numbers, "; it is next in line for them");
+      answer.remedy = "wait for a run to end, or add workers that match";
+      return answer;
+    case Placement::Verdict::kTooFew:
+    case Placement::Verdict::kPlaced:
+      answer.explanation = absl::StrCat(numbers, "; it is about to be placed");
+      return answer;
   }
   return answer;
 }
 
 Explanation ExplainOpen(const State& state, const PresenceMap& presence, const Policy& policy,
-                        const Submission& submission) {
+                        int64_t now_us, const Submission& submission) {
   int32_t active = 0;
   int32_t succeeded = 0;
   int64_t active_since_us = 0;
@@ -137,7 +216,7 @@ Explanation ExplainOpen(const State& state, const PresenceMap& presence, const P
                              ? "all runs have ended; its score is being computed"
                              : "a failed run is being stopped on its last workers";
   } else {
-    answer = ExplainQueued(state, presence, policy, first_queued, submission.spec);
+    answer = ExplainQueued(state, presence, policy, now_us, state.runs.at(first_queued));
     if (answer.since_us == 0) answer.since_us = state.runs.at(first_queued).created_at_us;
   }
   if (answer.since_us == 0) answer.since_us = submission.created_at_us;
@@ -162,6 +241,10 @@ absl::string_view ToString(WaitReason reason) {
       return "LABELS";
     case WaitReason::kWorkersLost:
       return "WORKERS_LOST";
+    case WaitReason::kAllocationQueued:
+      return "ALLOCATION_QUEUED";
+    case WaitReason::kAllocationRefused:
+      return "ALLOCATION_REFUSED";
     case WaitReason::kNotWaiting:
       return "NOT_WAITING";
     case WaitReason::kRunning:
@@ -173,12 +256,12 @@ absl::string_view ToString(WaitReason reason) {
 }
 
 absl::StatusOr<Explanation> Explain(const State& state, const PresenceMap& presence,
-                                    const Policy& policy, SubmissionId id) {
+                                    const Policy& policy, int64_t now_us, SubmissionId id) {
   if (id.number < 1 || id.number > state.last_submission)
     return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
   const auto it = state.submissions.find(id);
   if (it != state.submissions.end() && !IsTerminal(it->second.state))
-    return ExplainOpen(state, presence, policy, it->second);
+    return ExplainOpen(state, presence, policy, now_us, it->second);
   Explanation ended{.reason = WaitReason::kEnded, .explanation = "it has ended"};
   if (it == state.submissions.end()) return ended;
   ended.since_us = it->second.ended_at_us;
@@ -190,8 +273,9 @@ absl::StatusOr<Explanation> Explain(const State& state, const PresenceMap& prese
 PlacementReply PlanFor(const State& state, const PresenceMap& presence,
                        const SubmissionSpec& spec) {
   PlacementReply reply;
-  reply.worker_count_matching = CountPresent(state, spec);
-  reply.worker_count_free = Count(state, presence, spec).free;
+  const Capacity capacity = BestCapacity(state, presence, spec, SubmissionId{});
+  reply.worker_count_matching = capacity.present_count;
+  reply.worker_count_free = capacity.free_count;
   reply.run_count_ahead = static_cast<int32_t>(state.queued.size() + state.active.size());
   reply.findings = CheckFeasible(state, spec);
   return reply;

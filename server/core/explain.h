@@ -10,9 +10,10 @@
 
 namespace assay::core {
 
-// Answers for any state. NOT_FOUND if there never was such a submission.
+// Answers for any state; `now_us` for what is still to come. NOT_FOUND if there never was such a
+// submission.
 absl::StatusOr<Explanation> Explain(const State& state, const PresenceMap& presence,
-                                    const Policy& policy, SubmissionId id);
+                                    const Policy& policy, int64_t now_us, SubmissionId id);
 
 // What runs of `spec` would find.
 PlacementReply PlanFor(const State& state, const PresenceMap& presence, const SubmissionSpec& spec);

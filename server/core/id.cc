@@ -32,6 +32,9 @@ absl::StatusOr<RunId> ParseRunId(absl::string_view text) {
 absl::StatusOr<TokenId> ParseTokenId(absl::string_view text) {
   return Parse<'t'>(text);
 }
+absl::StatusOr<AllocationId> ParseAllocationId(absl::string_view text) {
+  return Parse<'a'>(text);
+}
 
 absl::Status CheckName(absl::string_view what, absl::string_view name) {
   bool is_good = !name.empty() && name.size() <= kNameLengthMax;

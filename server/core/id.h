@@ -1,4 +1,5 @@
-// Ids of the resources that the coordinator numbers: submissions e-42, runs r-901, tokens t-7.
+// Ids of the resources that the coordinator numbers: submissions e-42, runs r-901, tokens t-7,
+// allocations a-12.
 //
 // An id is a number of its own kind; its text is a letter, a dash and the number. Numbers count
 // from 1 and are never reused. Zero means "none" and has no text.
@@ -35,12 +36,14 @@ struct NumberedId {
 using SubmissionId = NumberedId<'e'>;
 using RunId = NumberedId<'r'>;
 using TokenId = NumberedId<'t'>;
+using AllocationId = NumberedId<'a'>;
 
 // The id written as `text`, for example "r-901". INVALID_ARGUMENT for anything else, also for
 // leading zeros, signs and numbers beyond int64_t.
 absl::StatusOr<SubmissionId> ParseSubmissionId(absl::string_view text);
 absl::StatusOr<RunId> ParseRunId(absl::string_view text);
 absl::StatusOr<TokenId> ParseTokenId(absl::string_view text);
+absl::StatusOr<AllocationId> ParseAllocationId(absl::string_view text);
 
 // OK if `name` can name a worker or a dataset: 1 to 63 of [a-z0-9._-], the first a letter or digit.
 // INVALID_ARGUMENT otherwise, saying what `what` ("worker") may look like.

@@ -151,6 +151,24 @@ void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events
   events->push_back(WorkerReleased{.worker = worker.name, .run = run.id});
 }
 
+void Lose(const State& state, const Worker& worker, const std::string& reason,
+          std::vector<Event>* events) {
+  if (worker.run.is_none()) return;
+  const Run& run = state.runs.at(worker.run);
+  GiveUp(state, worker, events);
+  const bool is_finished =
+      std::any_of(run.nodes.begin(), run.nodes.end(), [&worker](const RunNode& node) {
+        return node.worker == worker.name && node.phase == NodePhase::kFinished;
+      });
+  const bool is_failed = std::any_of(events->begin(), events->end(), [&run](const Event& event) {
+    const auto* failed = std::get_if<RunFailed>(&event);
+    return failed != nullptr && failed->run == run.id;
+  });
+  // A part that it has finished was reported while its word still counted.
+  if (is_finished || is_failed || IsTerminal(run.state)) return;
+  events->push_back(RunFailed{.run = run.id, .reason = reason});
+}
+
 std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence,
                                  const Policy& policy, int64_t now_us) {
   std::vector<Event> events;
@@ -219,84 +237,6 @@ std::vector<Event> AdvanceSubmission(const State& state, const Submission& submi
                     .replaces = tally.last_failure->id}};
 }
 
-// -------------------------------------------------------------------------------------- placement
-
-bool Matches(const Worker& worker, const SubmissionSpec& spec) {
-  const std::vector<std::string>& backends = worker.description.capabilities.backends;
-  const std::string& backend = BackendOf(spec.workload);
-  if (!backend.empty() && !backends.empty() &&
-      std::find(backends.begin(), backends.end(), backend) == backends.end())
-    return false;
-  const auto& labels = worker.description.labels;
-  return std::all_of(spec.worker_labels.begin(), spec.worker_labels.end(),
-                     [&labels](const auto& wanted) {
-                       const auto it = labels.find(wanted.first);
-                       return it != labels.end() && it->second == wanted.second;
-                     });
-}
-
-bool IsFree(const Worker& worker, const PresenceMap& presence) {
-  if (worker.state != WorkerState::kAlive || !worker.run.is_none()) return false;
-  const auto it = presence.find(worker.name);
-  return it != presence.end() && it->second.is_reported &&
-         it->second.report.phase == WorkerPhase::kIdle;
-}
-
-int32_t CountPresent(const State& state, const SubmissionSpec& spec) {
-  return static_cast<int32_t>(
-      std::count_if(state.workers.begin(), state.workers.end(), [&spec](const auto& entry) {
-        const Worker& worker = entry.second;
-        return (worker.state == WorkerState::kAlive || worker.state == WorkerState::kSuspect) &&
-               Matches(worker, spec);
-      }));
-}
-
-std::map<std::string, int32_t> CountActiveRuns(const State& state) {
-  std::map<std::string, int32_t> counts;
-  for (const RunId id : state.active)
-    ++counts[state.submissions.at(state.runs.at(id).submission).spec.organization];
-  return counts;
-}
-
-int32_t RunLimit(const Policy& policy, const std::string& organization) {
-  const auto it = policy.organization_run_limits.find(organization);
-  return it == policy.organization_run_limits.end() ? policy.organization_run_limit : it->second;
-}
-
-std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy) {
-  std::vector<const Worker*> free;
-  if (!state.queued.empty()) {
-    for (const auto& [name, worker] : state.workers)
-      if (IsFree(worker, presence)) free.push_back(&worker);
-  }
-  if (free.empty()) return {};
-  std::vector<Event> events;
-  std::map<std::string, int32_t> active = CountActiveRuns(state);
-  for (const RunId id : state.queued) {
-    if (free.empty()) break;
-    const Run& run = state.runs.at(id);
-    const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
-    const int32_t limit = RunLimit(policy, spec.organization);
-    if (limit > 0 && active[spec.organization] >= limit) continue;
-    // Those that match, in order of name, to the front.
-    const auto others = std::stable_partition(
-        free.begin(), free.end(), [&spec](const Worker* worker) { return Matches(*worker, spec); });
-    if (others - free.begin() >= spec.node_count) {
-      RunAssigned assigned{.run = id, .generation = run.generation + 1};
-      for (auto it = free.begin(); it != free.begin() + spec.node_count; ++it)
-        assigned.workers.push_back((*it)->name);
-      free.erase(free.begin(), free.begin() + spec.node_count);
-      std::sort(free.begin(), free.end(),
-                [](const Worker* a, const Worker* b) { return a->name < b->name; });
-      ++active[spec.organization];
-      events.push_back(std::move(assigned));
-    } else if (others != free.begin() && CountPresent(state, spec) >= spec.node_count) {
-      free.erase(free.begin(), others);
-    }
-  }
-  return events;
-}
-
 std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& presence,
                                       const Policy& policy) {
   std::optional<int64_t> next;
@@ -309,6 +249,11 @@ std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& pre
   }
   for (const RunId id : state.active)
     consider(TimeoutUs(state, state.runs.at(id), policy));
+  for (const auto& [id, allocation] : state.allocations) {
+    if (allocation.retry_at_us != 0) consider(allocation.retry_at_us);
+    if (allocation.deadline_us != 0 && allocation.state != AllocationState::kEnded)
+      consider(allocation.deadline_us);
+  }
   return next;
 }
 

@@ -1,10 +1,6 @@
 // What follows from the state and the time, without anybody asking: silence of workers, progress of
-// runs and submissions, and placement. Pure functions; each gives the events that shall happen.
-//
-// Placement is of whole gangs, first in first out by run id. A run that has to wait for busy
-// workers keeps those free ones that it could use: no later run overtakes it on a worker that it
-// wants, so it is placed at the latest when the runs before it have ended. A run that cannot be
-// placed with all workers that are there, or whose organisation is at its limit, keeps nothing.
+// runs and submissions. Pure functions; each gives the events that shall happen. Placement is in
+// planner.h, leases of nodes are in allocate.h.
 
 #ifndef SERVER_CORE_SCHEDULE_H_
 #define SERVER_CORE_SCHEDULE_H_
@@ -27,6 +23,10 @@ using PresenceMap = std::map<std::string, Presence>;
 // finished is given up, and it holds the run no longer.
 void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events);
 
+// As GiveUp; and if that was not finished, the run has failed for `reason`.
+void Lose(const State& state, const Worker& worker, const std::string& reason,
+          std::vector<Event>* events);
+
 // Workers that have been silent for too long become SUSPECT, then LOST; what a lost one held is
 // given up.
 std::vector<Event> WatchPresence(const State& state, const PresenceMap& presence,
@@ -41,25 +41,10 @@ std::vector<Event> AdvanceRun(const State& state, const Run& run, const Policy& 
 std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission,
                                      const Policy& policy);
 
-// RunAssigned for each run that can start now.
-std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy);
-
-// The earliest time at which silence or a run's timeout makes a difference; nullopt: never.
+// The earliest time at which silence, a run's timeout, the end of a lease or another try of its
+// launcher makes a difference; nullopt: never.
 std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& presence,
                                       const Policy& policy);
-
-// True if the worker has the labels and the backend that the spec asks for.
-bool Matches(const Worker& worker, const SubmissionSpec& spec);
-
-// True if a run could be given to the worker at once.
-bool IsFree(const Worker& worker, const PresenceMap& presence);
-
-// How many workers match and are there: alive or suspect, busy or not.
-int32_t CountPresent(const State& state, const SubmissionSpec& spec);
-
-// Runs that each organisation has on workers now, and how many it may have; 0: any number.
-std::map<std::string, int32_t> CountActiveRuns(const State& state);
-int32_t RunLimit(const Policy& policy, const std::string& organization);
 
 }  // namespace assay::core
 

@@ -48,6 +48,19 @@ constexpr Move<WorkerState> kWorkerMoves[] = {
     {WorkerState::kLost, WorkerState::kGone},
 };
 
+// What was not granted may be given up, and any may be lost at any time.
+constexpr Move<AllocationState> kAllocationMoves[] = {
+    {AllocationState::kRequested, AllocationState::kGranted},
+    {AllocationState::kRequested, AllocationState::kReleasing},
+    {AllocationState::kRequested, AllocationState::kEnded},
+    {AllocationState::kGranted, AllocationState::kActive},
+    {AllocationState::kGranted, AllocationState::kReleasing},
+    {AllocationState::kGranted, AllocationState::kEnded},
+    {AllocationState::kActive, AllocationState::kReleasing},
+    {AllocationState::kActive, AllocationState::kEnded},
+    {AllocationState::kReleasing, AllocationState::kEnded},
+};
+
 template <typename State, size_t kCount>
 absl::Status Check(const Move<State> (&moves)[kCount], State source, State target) {
   const bool is_legal = std::any_of(
@@ -71,6 +84,10 @@ absl::Status CheckMove(RunState source, RunState target) {
 absl::Status CheckMove(WorkerState source, WorkerState target) {
   if (source == target) return absl::OkStatus();
   return Check(kWorkerMoves, source, target);
+}
+
+absl::Status CheckMove(AllocationState source, AllocationState target) {
+  return Check(kAllocationMoves, source, target);
 }
 
 }  // namespace assay::core

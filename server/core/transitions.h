@@ -14,6 +14,7 @@ namespace assay::core {
 absl::Status CheckMove(SubmissionState source, SubmissionState target);
 absl::Status CheckMove(RunState source, RunState target);
 absl::Status CheckMove(WorkerState source, WorkerState target);
+absl::Status CheckMove(AllocationState source, AllocationState target);
 
 }  // namespace assay::core
 

@@ -65,6 +65,10 @@ RequestKey BorrowingKey(SubmissionId own) {
   return {.standing = {.role = ":borrowing"}, .request_id = own.ToString()};
 }
 
+bool IsIndex(const RequestKey& key) {
+  return key.standing.role.starts_with(':');
+}
+
 absl::string_view ToString(SubmissionState state) {
   switch (state) {
     case SubmissionState::kOpen:
@@ -115,6 +119,22 @@ absl::string_view ToString(WorkerState state) {
       return "DRAINING";
     case WorkerState::kGone:
       return "GONE";
+  }
+  return "";
+}
+
+absl::string_view ToString(AllocationState state) {
+  switch (state) {
+    case AllocationState::kRequested:
+      return "REQUESTED";
+    case AllocationState::kGranted:
+      return "GRANTED";
+    case AllocationState::kActive:
+      return "ACTIVE";
+    case AllocationState::kReleasing:
+      return "RELEASING";
+    case AllocationState::kEnded:
+      return "ENDED";
   }
   return "";
 }

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/rules/finding.h"
+#include "server/core/allocation.h"
 #include "server/core/id.h"
 
 namespace assay::core {
@@ -234,6 +235,7 @@ struct Run {
   bool is_replaceable = false;  // FAILED, and not by a decision that a repetition would not change
   int64_t generation = 0;       // fencing token of its assignment; 0: never assigned
   std::vector<RunNode> nodes;   // the gang in rank order; empty until assigned
+  AllocationId allocation;      // to which all of them belong; none: assigned before there were any
   int64_t created_at_us = 0;
   int64_t assigned_at_us = 0;
   int64_t started_at_us = 0;
@@ -349,6 +351,8 @@ struct Worker {
   // issued before the first one, or by another CA without saying otherwise, is of generation 0.
   int64_t certificate_generation = 0;
   int64_t certificates_revoked_at_us = 0;  // last
+  AllocationId allocation;                 // none: not yet told to which it belongs
+  bool is_forgotten = false;               // lives in the store alone from the next commit on
   bool operator==(const Worker&) const = default;
 };
 
@@ -406,6 +410,8 @@ struct Token {
   int64_t created_at_us = 0;
   int64_t expires_at_us = 0;
   bool is_revoked = false;  // or used, for kEnrol
+  int64_t revoked_at_us = 0;
+  bool is_forgotten = false;  // lives in the store alone from the next commit on
   bool operator==(const Token&) const = default;
 };
 
@@ -439,19 +445,32 @@ RequestKey ImportKey(const std::string& round, const std::string& source_path);
 // entry is replaced once.
 RequestKey BorrowingKey(SubmissionId own);
 
+// True for the keys of these two, which no principal has chosen.
+bool IsIndex(const RequestKey& key);
+
+// What a request has made, for who asks again.
+struct AnsweredRequest {
+  std::string made;   // e-42, t-7
+  int64_t at_us = 0;  // when
+  bool operator==(const AnsweredRequest&) const = default;
+};
+
 // All that is alive. Closed submissions and their runs live in the store alone, once no worker
-// holds one of the runs. Written by Apply only.
+// holds one of the runs; so do ended allocations without workers, and what was forgotten. Written
+// by Apply only.
 struct State {
   int64_t last_seq = 0;         // of the event log
   int64_t last_submission = 0;  // the highest numbers given out
   int64_t last_run = 0;
   int64_t last_token = 0;
+  int64_t last_allocation = 0;
   std::map<SubmissionId, Submission> submissions;
   std::map<RunId, Run> runs;
   std::map<std::string, Worker> workers;
   std::map<std::string, Dataset> datasets;
   std::map<TokenId, Token> tokens;
-  std::map<RequestKey, std::string> requests;  // to the id that the request made: e-42, t-7
+  std::map<AllocationId, Allocation> allocations;
+  std::map<RequestKey, AnsweredRequest> requests;
   // Derived from the above, for speed.
   std::set<RunId> queued;         // QUEUED
   std::set<RunId> active;         // ASSIGNED, RUNNING, UPLOADING

@@ -3,9 +3,6 @@
 #ifndef SERVER_LAUNCH_ATTACH_H_
 #define SERVER_LAUNCH_ATTACH_H_
 
-#include <string>
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 
 #include "server/launch/launcher.h"
@@ -14,13 +11,12 @@ namespace assay::launch {
 
 class AttachLauncher final : public Launcher {
  public:
-  absl::Status Start(const LaunchRequest& request) override {
-    return absl::FailedPreconditionError(
-        absl::StrCat("launcher \"attach\" starts no agents: start assay-worker for ",
-                     request.worker, " on its node, or configure launcher { kind: \"local\" }"));
+  absl::StatusOr<std::optional<Grant>> Acquire(const core::Allocation& allocation) override {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "launcher \"attach\" starts no agents: start assay-worker on ", allocation.spec.node_count,
+        " nodes, or configure launcher { kind: \"local\" }"));
   }
-  absl::Status Stop(const std::string& /*worker*/) override { return absl::OkStatus(); }
-  std::vector<AgentInfo> Describe() const override { return {}; }
+  absl::Status Release(core::AllocationId /*allocation*/) override { return absl::OkStatus(); }
 };
 
 }  // namespace assay::launch

@@ -1,39 +1,25 @@
-// How agents come to run on nodes. One implementation per way: attach (an operator starts them),
-// local (children of the coordinator on its own host). A batch system would be a third: Start
-// submits a job that runs assay-worker with the same request.
+// How nodes come to run agents. One implementation per way: attach (an operator starts them), local
+// (children of the coordinator on its own host). A batch system is another: Acquire submits a job
+// that starts assay-worker on each of its nodes, and the grant follows when the job runs.
 
 #ifndef SERVER_LAUNCH_LAUNCHER_H_
 #define SERVER_LAUNCH_LAUNCHER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "server/core/allocation.h"
 
 namespace assay::launch {
 
-// What one agent needs to know to join.
-struct LaunchRequest {
-  std::string worker;           // its name: w0
-  std::string server_address;   // host:port of the coordinator
-  std::string ca_pem;           // by which the agent knows the coordinator
-  std::string enrolment_token;  // one use; ignored by an agent that has enrolled before
-  std::vector<int32_t> cores;   // processors for its trainers; empty: all
-};
-
-enum class AgentState {
-  kRunning,
-  kWaiting,  // it ended by itself; it will be started again
-  kStopped,
-};
-
-struct AgentInfo {
-  std::string worker;
-  AgentState state = AgentState::kStopped;
-  int64_t pid = 0;            // while running
-  int64_t restart_count = 0;  // times that it was started again
-  std::string last_end;       // "exit code 3", or why it could not start; empty: never ended
+// The nodes of an allocation.
+struct Grant {
+  std::vector<std::string> workers;  // the names of their agents
+  int64_t deadline_us = 0;           // when they go; 0: not known
 };
 
 // Thread-safe. Calls may block on disk and on child processes: not for reactions.
@@ -41,15 +27,15 @@ class Launcher {
  public:
   virtual ~Launcher() = default;
 
-  // Sees to it that an agent named request.worker runs. OK also if it runs already.
-  // FAILED_PRECONDITION if this launcher starts none.
-  virtual absl::Status Start(const LaunchRequest& request) = 0;
+  // Sees to it that an agent runs on each node of the allocation, and says which nodes these are.
+  // nullopt: it is asked for, and the grant follows. Called again after each start of the
+  // coordinator, for what it holds already, too; the answer may differ from the one before.
+  // FAILED_PRECONDITION if this launcher starts none. After an error it is called again, later.
+  virtual absl::StatusOr<std::optional<Grant>> Acquire(const core::Allocation& allocation) = 0;
 
-  // Stops an agent and what it started. OK also if there is none of that name.
-  virtual absl::Status Stop(const std::string& worker) = 0;
-
-  // All agents that Start was asked for, by name.
-  virtual std::vector<AgentInfo> Describe() const = 0;
+  // Stops the agents of an allocation, and what they started, and gives the nodes back. OK also if
+  // there are none. After an error it is called again, later.
+  virtual absl::Status Release(core::AllocationId allocation) = 0;
 };
 
 }  // namespace assay::launch

@@ -38,6 +38,8 @@ std::string AgentConfig(const LaunchRequest& request, const std::string& directo
       // An agent of the coordinator's own host is for trying things out, in directories that other
       // accounts need not reach: where it is root, its ranks are too.
       "\nrendezvous_host: \"127.0.0.1\"\nrun_user: \"root\"\n");
+  for (const auto& [name, value] : request.labels)
+    absl::StrAppend(&text, "labels { key: ", ProtoText(name), " value: ", ProtoText(value), " }\n");
   if (!request.cores.empty()) {
     absl::StrAppend(&text, "core_count: ", request.cores.size(), "\ncores: [",
                     absl::StrJoin(request.cores, ", "), "]\n");
@@ -66,14 +68,30 @@ std::optional<ProcessId> ReadProcess(const std::string& path) {
   return process;
 }
 
-// Blocks until a process, which need not be a child, has ended.
-void AwaitEnd(const ProcessId& process) {
+// Blocks until a process, which need not be a child, has ended, or for `grace` each time that a
+// signal interrupts.
+void AwaitEnd(const ProcessId& process, absl::Duration grace = absl::InfiniteDuration()) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  const int timeout_ms =
+      grace == absl::InfiniteDuration() ? -1 : static_cast<int>(absl::ToInt64Milliseconds(grace));
   // Only now is it certain that the descriptor means this process and not a later one.
   while (pidfd.is_open() && IsRunning(process)) {
     pollfd entry{pidfd.get(), POLLIN, 0};
-    if (poll(&entry, 1, -1) > 0) return;
+    if (poll(&entry, 1, timeout_ms) >= 0) return;
   }
+}
+
+std::string PidPath(const std::string& directory) {
+  return JoinPath(directory, "agent.pid");
+}
+
+// Ends an agent that an earlier coordinator has left.
+void StopOrphan(const std::string& directory, absl::Duration grace) {
+  const std::optional<ProcessId> found = ReadProcess(PidPath(directory));
+  if (!found.has_value()) return;
+  static_cast<void>(SignalGroup(*found, SIGTERM));
+  AwaitEnd(*found, grace);
+  if (IsRunning(*found)) static_cast<void>(SignalGroup(*found, SIGKILL));
 }
 
 }  // namespace
@@ -150,7 +168,7 @@ class LocalLauncher::Agent {
   // Starts the agent, or finds the one of an earlier coordinator, and waits for its end. Returns
   // how it ended.
   std::string LiveOnce() {
-    const std::string pid_path = JoinPath(directory_, "agent.pid");
+    const std::string pid_path = PidPath(directory_);
     const std::optional<ProcessId> found = ReadProcess(pid_path);
     if (found.has_value()) {
       LOG(INFO) << "agent found running worker=" << worker_ << " pid=" << found->pid;
@@ -248,6 +266,48 @@ LocalLauncher::~LocalLauncher() {
   agents_.clear();
 }
 
+absl::Status LocalLauncher::CheckCanHold(const core::Allocation& allocation) {
+  if (access(options_.worker_program.c_str(), X_OK) != 0)
+    return absl::NotFoundError(
+        absl::StrCat("cannot run ", options_.worker_program,
+                     ": install it there, or name it in launcher.worker_program"));
+  MutexLock lock(&mutex_);
+  if (!held_.is_none() && held_ != allocation.id)
+    return absl::FailedPreconditionError(
+        absl::StrCat("this host's agents are of allocation ", held_.ToString()));
+  held_ = allocation.id;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Grant>> LocalLauncher::Acquire(const core::Allocation& allocation) {
+  RETURN_IF_ERROR(CheckCanHold(allocation));
+  const size_t wanted = static_cast<size_t>(std::max(allocation.spec.node_count, 1));
+  Grant grant;
+  for (size_t i = 0; i < std::min(wanted, options_.cores.size()); ++i) {
+    LaunchRequest request = {.worker = absl::StrCat("local-", i),
+                             .server_address = options_.server_address,
+                             .ca_pem = options_.ca_pem,
+                             .cores = options_.cores[i],
+                             .labels = allocation.spec.labels};
+    request.labels[std::string(core::kAllocationLabel)] = allocation.id.ToString();
+    ASSIGN_OR_RETURN(request.enrolment_token, options_.make_enrolment_token(request.worker));
+    RETURN_IF_ERROR(Start(request));
+    grant.workers.push_back(request.worker);
+  }
+  return grant;
+}
+
+absl::Status LocalLauncher::Release(core::AllocationId allocation) {
+  {
+    MutexLock lock(&mutex_);
+    if (!held_.is_none() && held_ != allocation) return absl::OkStatus();
+  }
+  StopAll();
+  MutexLock lock(&mutex_);
+  held_ = {};
+  return absl::OkStatus();
+}
+
 absl::Status LocalLauncher::Start(const LaunchRequest& request) {
   MutexLock lock(&mutex_);
   if (agents_.contains(request.worker)) return absl::OkStatus();
@@ -257,10 +317,17 @@ absl::Status LocalLauncher::Start(const LaunchRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status LocalLauncher::Stop(const std::string& worker) {
-  MutexLock lock(&mutex_);
-  agents_.erase(worker);
-  return absl::OkStatus();
+void LocalLauncher::StopAll() {
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [name, agent] : agents_)
+      agent->RequestStop();
+    agents_.clear();
+  }
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(options_.directory);
+  if (!names.ok()) return;  // none was ever started
+  for (const std::string& name : *names)
+    StopOrphan(JoinPath(options_.directory, name), options_.stop_grace);
 }
 
 std::vector<AgentInfo> LocalLauncher::Describe() const {

@@ -23,8 +23,8 @@ bool IsRead(const absl::StatusOr<T>& value) {
 }  // namespace
 
 EffectHandler::EffectHandler(std::unique_ptr<ResultJudge> judge,
-                             std::unique_ptr<store::Reader> reader, Launch launch)
-    : judge_(std::move(judge)), reader_(std::move(reader)), launch_(std::move(launch)) {}
+                             std::unique_ptr<store::Reader> reader)
+    : judge_(std::move(judge)), reader_(std::move(reader)) {}
 
 EffectHandler::~EffectHandler() = default;
 EffectHandler::EffectHandler(EffectHandler&&) noexcept = default;
@@ -72,13 +72,6 @@ EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
                          .findings = std::move(verdict->findings),
                          .reason = std::move(verdict->reason),
                          .convergence = std::move(verdict->convergence)};
-}
-
-EffectHandler::Result EffectHandler::Do(const core::LaunchAgents& effect) {
-  if (!launch_) return std::nullopt;
-  const absl::Status status = launch_(effect);
-  return core::LaunchFinished{.worker_count = effect.worker_count,
-                              .error = std::string(status.message())};
 }
 
 // What the log cannot show and only the agents saw. It is evidence, by which no run fails.

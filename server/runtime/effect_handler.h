@@ -1,5 +1,5 @@
-// What each effect comes to, without threads: judging logs and submissions, starting agents. The
-// result is a command to the core.
+// What each effect comes to, without threads: judging logs and submissions. The result is a command
+// to the core. What the launcher shall do is in launch_handler.h.
 
 #ifndef SERVER_RUNTIME_EFFECT_HANDLER_H_
 #define SERVER_RUNTIME_EFFECT_HANDLER_H_
@@ -8,8 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "server/core/command.h"
@@ -40,29 +38,24 @@ class ResultJudge {
 // Effects may be repeated: each looks at the committed data first. Not thread-safe.
 class EffectHandler {
  public:
-  // Starts agents; OK also if they run already.
-  using Launch = absl::AnyInvocable<absl::Status(const core::LaunchAgents&)>;
-
-  // `launch` may be null: agents come by themselves.
-  EffectHandler(std::unique_ptr<ResultJudge> judge, std::unique_ptr<store::Reader> reader,
-                Launch launch);
+  EffectHandler(std::unique_ptr<ResultJudge> judge, std::unique_ptr<store::Reader> reader);
   ~EffectHandler();
   EffectHandler(EffectHandler&&) noexcept;
 
   // Carries out an effect. What the core has to know of it then; nullopt if there is nothing to
-  // say: it was done before, or cannot be done now. May block for reading.
+  // say: it was done before, cannot be done now, or is the launcher's. May block for reading.
   std::optional<core::Command> Handle(const core::Effect& effect);
 
  private:
   using Result = std::optional<core::CommandBody>;
   Result Do(const core::CheckLog& effect);
   Result Do(const core::ScoreSubmission& effect);
-  Result Do(const core::LaunchAgents& effect);
+  Result Do(const core::AcquireNodes&) { return std::nullopt; }
+  Result Do(const core::ReleaseNodes&) { return std::nullopt; }
   void AddPauses(core::RunId run, core::RunFacts* facts);
 
   std::unique_ptr<ResultJudge> judge_;
   std::unique_ptr<store::Reader> reader_;
-  Launch launch_;
 };
 
 }  // namespace assay::runtime

@@ -1,9 +1,11 @@
 #include "server/runtime/effects.h"
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "common/log.h"
+#include "server/runtime/launch_handler.h"
 
 namespace assay::runtime {
 namespace {
@@ -14,14 +16,42 @@ constexpr size_t kEffectsMax = 1 << 20;
 }  // namespace
 
 Effects::Effects(EffectHandler handler)
-    : handler_(std::move(handler)), thread_("effects", kEffectsMax) {}
+    : handler_(std::move(handler)),
+      thread_("effects", kEffectsMax),
+      launch_thread_("launch", kEffectsMax) {}
 
 Effects::~Effects() {
   Stop();
 }
 
 void Effects::Stop() {
+  StopLaunching();
   thread_.Stop();
+}
+
+void Effects::StartLaunching(launch::Launcher* launcher, core::LauncherStarted started) {
+  {
+    MutexLock lock(&mutex_);
+    launcher_ = launcher;
+  }
+  post_(core::Command{std::string(core::kCoordinator), std::move(started)});
+}
+
+void Effects::StopLaunching() {
+  launch_thread_.Stop();
+  MutexLock lock(&mutex_);
+  launcher_ = nullptr;
+}
+
+std::optional<core::Command> Effects::CarryOut(const core::Effect& effect) {
+  if (!IsForLauncher(effect)) return handler_.Handle(effect);
+  launch::Launcher* launcher = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    launcher = launcher_;
+  }
+  if (launcher == nullptr) return std::nullopt;
+  return AskLauncher(effect, launcher);
 }
 
 void Effects::SetPost(Post post) {
@@ -30,8 +60,9 @@ void Effects::SetPost(Post post) {
 
 void Effects::Run(std::vector<core::Effect> effects) {
   for (core::Effect& effect : effects) {
-    const bool is_taken = thread_.Post([this, effect = std::move(effect)] {
-      std::optional<core::Command> result = handler_.Handle(effect);
+    TaskThread* const thread = IsForLauncher(effect) ? &launch_thread_ : &thread_;
+    const bool is_taken = thread->Post([this, effect = std::move(effect)] {
+      std::optional<core::Command> result = CarryOut(effect);
       if (result.has_value()) post_(*std::move(result));
     });
     // Only while stopping; the next start derives it from the state again.

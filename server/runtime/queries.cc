@@ -153,6 +153,22 @@ void Queries::ListTokens(Callback<std::vector<core::Token>> callback) {
   Post(&bulk_.thread, std::move(callback), [this] { return bulk_.reader->ListTokens(); });
 }
 
+void Queries::GetWorker(std::string name, Callback<core::Worker> callback) {
+  Post(&lookups_.thread, std::move(callback),
+       [this, name] { return lookups_.reader->GetWorker(name); });
+}
+
+void Queries::GetAllocation(core::AllocationId id, Callback<core::Allocation> callback) {
+  Post(&lookups_.thread, std::move(callback),
+       [this, id] { return lookups_.reader->GetAllocation(id); });
+}
+
+void Queries::ListAllocations(core::PageRequest page,
+                              Callback<core::Page<core::Allocation>> callback) {
+  Post(&bulk_.thread, std::move(callback),
+       [this, page] { return bulk_.reader->ListAllocations(page); });
+}
+
 void Queries::GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback) {
   Post(&lookups_.thread, std::move(callback),
        [this, sha256] { return lookups_.reader->GetArtifact(sha256); });

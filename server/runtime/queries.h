@@ -86,6 +86,10 @@ class Queries {
   // NOT_FOUND.
   void GetDataset(std::string id, Callback<core::Dataset> callback);
   void ListTokens(Callback<std::vector<core::Token>> callback);
+  void GetWorker(std::string name, Callback<core::Worker> callback);  // also one out of memory
+  void GetAllocation(core::AllocationId id, Callback<core::Allocation> callback);
+  // Newest first. INVALID_ARGUMENT for a page token that is not ours.
+  void ListAllocations(core::PageRequest page, Callback<core::Page<core::Allocation>> callback);
 
   // Whose artifact it is, for deciding who may read it. NOT_FOUND.
   void GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback);

@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
   parts->effects = std::make_unique<Effects>(
       EffectHandler(std::make_unique<RuleJudge>(parts->rules.get(), parts->artifacts.get()),
-                    std::move(effects_reader), std::move(options.launch)));
+                    std::move(effects_reader)));
   parts->directory.KeepBallast();
   LOG(INFO) << "recovered submissions=" << state.submissions.size() << " runs=" << state.runs.size()
             << " workers=" << state.workers.size() << " last_seq=" << state.last_seq;
@@ -101,6 +101,13 @@ void Runtime::Stop() {
   parts_->uploads->Stop();
   parts_->verifications->Stop();
   parts_->queries->Stop();
+}
+
+void Runtime::StartLaunching(launch::Launcher* launcher, core::LauncherStarted started) {
+  parts_->effects->StartLaunching(launcher, std::move(started));
+}
+void Runtime::StopLaunching() {
+  parts_->effects->StopLaunching();
 }
 
 CoreThread& Runtime::core() {

@@ -31,7 +31,6 @@ struct RuntimeOptions {
   bool is_loss_accepted = false;
   core::Policy policy;  // its secret is filled in from the data directory
   CoreThreadOptions core_thread;
-  EffectHandler::Launch launch;  // may be null
 };
 
 // Thread-safe once opened. The destructor stops it in order: no new commands, last commit, close.
@@ -53,6 +52,11 @@ class Runtime {
   const TokenTable& tokens() const;
   const CertificateTable& certificates() const;
   const RuleBook& rules() const;
+
+  // From now on `launcher` gets nodes; before that nobody is asked for any. It must outlive the
+  // call of StopLaunching.
+  void StartLaunching(launch::Launcher* launcher, core::LauncherStarted started);
+  void StopLaunching();
 
   // Ends in order; calls that still wait are answered. Idempotent.
   void Stop();

@@ -58,6 +58,7 @@ void Fields(A& a, T& v) {
   a("run", v.run);
   a("generation", v.generation);
   a("workers", v.workers);
+  a.Added("allocation", v.allocation);
 }
 
 template <class A, Is<NodeStarted> T>
@@ -193,10 +194,65 @@ void Fields(A& a, T& v) {
   a("dataset", v.dataset);
 }
 
-template <class A, Is<AgentsLaunched> T>
+template <class A, Is<AllocationRequested> T>
 void Fields(A& a, T& v) {
-  a("worker_count", v.worker_count);
+  a("allocation", v.allocation);
+  a("spec", v.spec);
+  a("reason", v.reason);
+  a("request_id", v.request_id);
+  a("standing", v.standing);
+}
+
+template <class A, Is<AllocationGranted> T>
+void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
+  a("workers", v.workers);
+  a("deadline_us", v.deadline_us);
+}
+
+template <class A, Is<AllocationLaunchFailed> T>
+void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
   a("error", v.error);
+  a("retry_at_us", v.retry_at_us);
+}
+
+template <class A, Is<AllocationActivated> T>
+void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
+}
+
+template <class A, Is<AllocationReleasing> T>
+void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
+  a("reason", v.reason);
+}
+
+template <class A, Is<AllocationEnded> T>
+void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
+  a("reason", v.reason);
+}
+
+template <class A, Is<WorkerJoined> T>
+void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("allocation", v.allocation);
+}
+
+template <class A, Is<WorkerForgotten> T>
+void Fields(A& a, T& v) {
+  a("worker", v.worker);
+}
+
+template <class A, Is<TokensForgotten> T>
+void Fields(A& a, T& v) {
+  a("tokens", v.tokens);
+}
+
+template <class A, Is<RequestsForgotten> T>
+void Fields(A& a, T& v) {
+  a("requests", v.requests);
 }
 
 template <class A, Is<DataLossAccepted> T>
@@ -280,6 +336,9 @@ std::string Encode(const core::Dataset& dataset) {
 std::string Encode(const core::Token& token) {
   return EncodeRecord(token);
 }
+std::string Encode(const core::Allocation& allocation) {
+  return EncodeRecord(allocation);
+}
 std::string Encode(const core::Finding& finding) {
   return EncodeRecord(finding);
 }
@@ -297,6 +356,9 @@ absl::StatusOr<core::Dataset> DecodeDataset(absl::string_view body) {
 }
 absl::StatusOr<core::Token> DecodeToken(absl::string_view body) {
   return DecodeRecord<core::Token>(body);
+}
+absl::StatusOr<core::Allocation> DecodeAllocation(absl::string_view body) {
+  return DecodeRecord<core::Allocation>(body);
 }
 absl::StatusOr<core::Finding> DecodeFinding(absl::string_view body) {
   return DecodeRecord<core::Finding>(body);

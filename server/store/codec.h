@@ -30,6 +30,7 @@ std::string Encode(const core::Run& run);
 std::string Encode(const core::Worker& worker);
 std::string Encode(const core::Dataset& dataset);
 std::string Encode(const core::Token& token);
+std::string Encode(const core::Allocation& allocation);
 std::string Encode(const core::Finding& finding);
 
 absl::StatusOr<core::Submission> DecodeSubmission(absl::string_view body);
@@ -37,6 +38,7 @@ absl::StatusOr<core::Run> DecodeRun(absl::string_view body);
 absl::StatusOr<core::Worker> DecodeWorker(absl::string_view body);
 absl::StatusOr<core::Dataset> DecodeDataset(absl::string_view body);
 absl::StatusOr<core::Token> DecodeToken(absl::string_view body);
+absl::StatusOr<core::Allocation> DecodeAllocation(absl::string_view body);
 absl::StatusOr<core::Finding> DecodeFinding(absl::string_view body);
 
 }  // namespace assay::store

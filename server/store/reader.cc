@@ -75,6 +75,12 @@ constexpr char kFindings[] =
 
 constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
 constexpr char kGetDataset[] = "SELECT body FROM datasets WHERE id = ?1";
+constexpr char kGetWorker[] = "SELECT body FROM workers WHERE name = ?1";
+constexpr char kGetAllocation[] = "SELECT body FROM allocations WHERE id = ?1";
+constexpr char kListAllocations[] =
+    "SELECT id, body FROM allocations WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+constexpr char kWorkersOfAllocation[] =
+    "SELECT name FROM workers WHERE allocation_id = ?1 ORDER BY name LIMIT 100000";
 constexpr char kListTokens[] = "SELECT body FROM tokens ORDER BY id LIMIT 100000";
 constexpr char kGetRequest[] =
     "SELECT made FROM requests WHERE role = ?1 AND organization = ?2 AND principal = ?3 "
@@ -148,6 +154,18 @@ absl::StatusOr<std::vector<T>> ReadLog(Stmt* stmt, Read read) {
   });
 }
 
+// The one row of `key`, or NOT_FOUND with `id`.
+template <typename Key, typename Decode>
+auto ReadOne(Stmt* stmt, const Key& key, absl::string_view what, const std::string& id,
+             Decode decode) -> decltype(decode("")) {
+  RETURN_IF_ERROR(stmt->Bind(key));
+  ASSIGN_OR_RETURN(const bool is_row, stmt->Step());
+  if (!is_row) return NotFound(what, id);
+  auto value = decode(stmt->Text(0));
+  stmt->Rewind();
+  return value;
+}
+
 // One item more than asked for tells whether there is a next page.
 template <typename T, typename KeyOf>
 core::Page<T> ToPage(std::vector<T> items, int32_t size, KeyOf key_of) {
@@ -203,7 +221,8 @@ struct Reader::Statements {
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_organization,
       runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
       events_of_organization, events_of_changes, run_events, findings, list_datasets, get_dataset,
-      list_tokens, get_artifact, get_request, organization_of_submission, organization_of_run;
+      list_tokens, get_worker, get_allocation, list_allocations, workers_of_allocation,
+      get_artifact, get_request, organization_of_submission, organization_of_run;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -230,6 +249,10 @@ struct Reader::Statements {
         {&list_datasets, kListDatasets},
         {&get_dataset, kGetDataset},
         {&list_tokens, kListTokens},
+        {&get_worker, kGetWorker},
+        {&get_allocation, kGetAllocation},
+        {&list_allocations, kListAllocations},
+        {&workers_of_allocation, kWorkersOfAllocation},
         {&get_artifact, kGetArtifact},
         {&get_request, kGetRequest},
         {&organization_of_submission, kOrganizationOfSubmission},
@@ -261,13 +284,8 @@ absl::StatusOr<std::unique_ptr<Reader>> Reader::Open(const std::string& path) {
 }
 
 absl::StatusOr<core::Submission> Reader::GetSubmission(core::SubmissionId id) {
-  Stmt& stmt = statements_->get_submission;
-  RETURN_IF_ERROR(stmt.Bind(id.number));
-  ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
-  if (!is_row) return NotFound("submission", id.ToString());
-  absl::StatusOr<core::Submission> submission = DecodeSubmission(stmt.Text(0));
-  stmt.Rewind();
-  return submission;
+  return ReadOne(&statements_->get_submission, id.number, "submission", id.ToString(),
+                 DecodeSubmission);
 }
 
 absl::StatusOr<std::string> Reader::OrganizationOf(core::SubmissionId id) {
@@ -398,19 +416,50 @@ absl::StatusOr<std::vector<core::Dataset>> Reader::ListDatasets() {
 }
 
 absl::StatusOr<core::Dataset> Reader::GetDataset(const std::string& id) {
-  Stmt& stmt = statements_->get_dataset;
-  RETURN_IF_ERROR(stmt.Bind(id));
-  ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
-  if (!is_row) return NotFound("dataset", id);
-  absl::StatusOr<core::Dataset> dataset = DecodeDataset(stmt.Text(0));
-  stmt.Rewind();
-  return dataset;
+  return ReadOne(&statements_->get_dataset, id, "dataset", id, DecodeDataset);
 }
 
 absl::StatusOr<std::vector<core::Token>> Reader::ListTokens() {
   statements_->list_tokens.Rewind();
   return ReadAll<core::Token>(&statements_->list_tokens,
                               [](const Stmt& row) { return DecodeToken(row.Text(0)); });
+}
+
+absl::StatusOr<core::Worker> Reader::GetWorker(const std::string& name) {
+  return ReadOne(&statements_->get_worker, name, "worker", name, DecodeWorker);
+}
+
+absl::Status Reader::FillWorkers(core::Allocation* allocation) {
+  if (allocation->spec.launcher != core::kAttachLauncher) return absl::OkStatus();
+  Stmt& stmt = statements_->workers_of_allocation;
+  RETURN_IF_ERROR(stmt.Bind(allocation->id.number));
+  ASSIGN_OR_RETURN(allocation->workers, ReadAll<std::string>(&stmt, [](const Stmt& row) {
+                     return absl::StatusOr<std::string>(row.Text(0));
+                   }));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<core::Allocation> Reader::GetAllocation(core::AllocationId id) {
+  absl::StatusOr<core::Allocation> allocation = ReadOne(
+      &statements_->get_allocation, id.number, "allocation", id.ToString(), DecodeAllocation);
+  if (allocation.ok()) RETURN_IF_ERROR(FillWorkers(&*allocation));
+  return allocation;
+}
+
+absl::StatusOr<core::Page<core::Allocation>> Reader::ListAllocations(
+    const core::PageRequest& page) {
+  ASSIGN_OR_RETURN(const ParsedPage parsed, ParsePage(page, std::numeric_limits<int64_t>::max()));
+  Stmt* const stmt = &statements_->list_allocations;
+  RETURN_IF_ERROR(stmt->Bind(parsed.bound, parsed.size + 1));
+  ASSIGN_OR_RETURN(std::vector<core::Allocation> items,
+                   ReadAll<core::Allocation>(
+                       stmt, [](const Stmt& row) { return DecodeAllocation(row.Text(1)); }));
+  core::Page<core::Allocation> result =
+      ToPage(std::move(items), parsed.size,
+             [](const core::Allocation& allocation) { return allocation.id.number; });
+  for (core::Allocation& allocation : result.items)
+    RETURN_IF_ERROR(FillWorkers(&allocation));
+  return result;
 }
 
 absl::StatusOr<core::ArtifactInfo> Reader::GetArtifact(const std::string& sha256) {

@@ -70,6 +70,12 @@ class Reader {
   absl::StatusOr<std::vector<core::Dataset>> ListDatasets();
   absl::StatusOr<core::Dataset> GetDataset(const std::string& id);  // NOT_FOUND
   absl::StatusOr<std::vector<core::Token>> ListTokens();
+  // As it was when it was last written; also one that has left memory. NOT_FOUND.
+  absl::StatusOr<core::Worker> GetWorker(const std::string& name);
+  // With the workers that belong to it where these came by themselves. NOT_FOUND.
+  absl::StatusOr<core::Allocation> GetAllocation(core::AllocationId id);
+  // Newest first. INVALID_ARGUMENT for a page token that is not ours.
+  absl::StatusOr<core::Page<core::Allocation>> ListAllocations(const core::PageRequest& page);
   absl::StatusOr<core::ArtifactInfo> GetArtifact(const std::string& sha256);  // NOT_FOUND
 
   // How SQLite would find the answers, one line per step, for tests.
@@ -77,6 +83,7 @@ class Reader {
 
  private:
   struct Statements;
+  absl::Status FillWorkers(core::Allocation* allocation);
   explicit Reader(std::unique_ptr<Statements> statements);
   const std::unique_ptr<Statements> statements_;
 };

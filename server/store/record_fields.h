@@ -55,6 +55,13 @@ void Fields(A& a, T& v) {
   a("organization", v.organization);
 }
 
+template <class A, Is<RequestKey> T>
+void Fields(A& a, T& v) {
+  a("standing", v.standing);
+  a("principal", v.principal);
+  a("request_id", v.request_id);
+}
+
 template <class A, Is<Hyperparameter> T>
 void Fields(A& a, T& v) {
   a("key", v.key);
@@ -220,6 +227,7 @@ void Fields(A& a, T& v) {
   a("facts", v.facts);
   a("artifacts", v.artifacts);
   a.Added("late_artifacts", v.late_artifacts);
+  a.Added("allocation", v.allocation);
 }
 
 template <class A, Is<Capabilities> T>
@@ -254,6 +262,8 @@ void Fields(A& a, T& v) {
   a("generation", v.generation);
   a("certificate_generation", v.certificate_generation);
   a("certificates_revoked_at_us", v.certificates_revoked_at_us);
+  a.Added("allocation", v.allocation);
+  a.Added("is_forgotten", v.is_forgotten);
 }
 
 template <class A, Is<Dataset> T>
@@ -280,6 +290,34 @@ void Fields(A& a, T& v) {
   a("created_at_us", v.created_at_us);
   a("expires_at_us", v.expires_at_us);
   a("is_revoked", v.is_revoked);
+  a.Added("revoked_at_us", v.revoked_at_us);
+  a.Added("is_forgotten", v.is_forgotten);
+}
+
+template <class A, Is<AllocationSpec> T>
+void Fields(A& a, T& v) {
+  a("launcher", v.launcher);
+  a("node_count", v.node_count);
+  a("labels", v.labels);
+  a("submission", v.submission);
+  a("lifetime_us", v.lifetime_us);
+}
+
+template <class A, Is<Allocation> T>
+void Fields(A& a, T& v) {
+  a("id", v.id);
+  a("spec", v.spec);
+  a("state", v.state);
+  a("state_reason", v.state_reason);
+  a("requested_by", v.requested_by);
+  a("created_at_us", v.created_at_us);
+  a("granted_at_us", v.granted_at_us);
+  a("ended_at_us", v.ended_at_us);
+  a("deadline_us", v.deadline_us);
+  a("workers", v.workers);
+  a("failure_count", v.failure_count);
+  a("last_error", v.last_error);
+  a("retry_at_us", v.retry_at_us);
 }
 
 }  // namespace assay::core

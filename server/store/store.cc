@@ -52,20 +52,25 @@ constexpr char kUpsertNode[] =
 constexpr char kInsertArtifact[] =
     "INSERT INTO artifacts (run_id, file_name, sha256, size_bytes, is_late) "
     "VALUES (?1, ?2, ?3, ?4, ?5)";
+constexpr char kUpsertAllocation[] =
+    "INSERT INTO allocations (id, state, body) VALUES (?1, ?2, ?3) "
+    "ON CONFLICT (id) DO UPDATE SET state = excluded.state, body = excluded.body";
 constexpr char kUpsertWorker[] =
-    "INSERT INTO workers (name, state, run_id, body) VALUES (?1, ?2, NULLIF(?3, 0), ?4) "
+    "INSERT INTO workers (name, state, run_id, allocation_id, is_forgotten, body) "
+    "VALUES (?1, ?2, NULLIF(?3, 0), NULLIF(?4, 0), ?5, ?6) "
     "ON CONFLICT (name) DO UPDATE SET state = excluded.state, run_id = excluded.run_id, "
+    "allocation_id = excluded.allocation_id, is_forgotten = excluded.is_forgotten, "
     "body = excluded.body";
 constexpr char kUpsertDataset[] =
     "INSERT INTO datasets (id, body) VALUES (?1, ?2) "
     "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
 constexpr char kDeleteDataset[] = "DELETE FROM datasets WHERE id = ?1";
 constexpr char kUpsertToken[] =
-    "INSERT INTO tokens (id, secret_sha256, body) VALUES (?1, ?2, ?3) "
-    "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+    "INSERT INTO tokens (id, secret_sha256, is_forgotten, body) VALUES (?1, ?2, ?3, ?4) "
+    "ON CONFLICT (id) DO UPDATE SET is_forgotten = excluded.is_forgotten, body = excluded.body";
 constexpr char kInsertRequest[] =
-    "INSERT INTO requests (role, organization, principal, request_id, made) "
-    "VALUES (?1, ?2, ?3, ?4, ?5)";
+    "INSERT INTO requests (role, organization, principal, request_id, made, at_us) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 constexpr char kDeleteRequest[] =
     "DELETE FROM requests WHERE (role, organization, principal, request_id) = (?1, ?2, ?3, ?4)";
 constexpr char kUpsertCounter[] =
@@ -82,7 +87,11 @@ struct IsChange {
              std::is_same_v<E, core::NodeFinished> || std::is_same_v<E, core::RunStarted> ||
              std::is_same_v<E, core::RunAssigned> || std::is_same_v<E, core::RunUploaded> ||
              std::is_same_v<E, core::ArtifactRecorded> || std::is_same_v<E, core::WorkerReleased> ||
-             std::is_same_v<E, core::WorkerDescribed> ||
+             std::is_same_v<E, core::WorkerDescribed> || std::is_same_v<E, core::WorkerForgotten> ||
+             std::is_same_v<E, core::WorkerJoined> || std::is_same_v<E, core::AllocationGranted> ||
+             std::is_same_v<E, core::AllocationActivated> ||
+             std::is_same_v<E, core::TokensForgotten> ||
+             std::is_same_v<E, core::RequestsForgotten> ||
              std::is_same_v<E, core::SubmissionCheckStarted>);
   }
 };
@@ -97,6 +106,7 @@ absl::Status Store::Statements::Prepare() {
       {&upsert_run, kUpsertRun},
       {&upsert_node, kUpsertNode},
       {&insert_artifact, kInsertArtifact},
+      {&upsert_allocation, kUpsertAllocation},
       {&upsert_worker, kUpsertWorker},
       {&upsert_dataset, kUpsertDataset},
       {&delete_dataset, kDeleteDataset},
@@ -198,17 +208,18 @@ class Store::Writer {
       runs_.insert(core::RunId{e.first_run.number + k});
     if (e.spec.borrowing)
       RETURN_IF_ERROR(
-          WriteRequest(core::BorrowingKey(e.spec.borrowing->own), e.submission.ToString()));
-    return WriteRequest({e.standing, record.principal, e.request_id}, e.submission.ToString());
+          WriteRequest(record, core::BorrowingKey(e.spec.borrowing->own), e.submission.ToString()));
+    return WriteRequest(record, {e.standing, record.principal, e.request_id},
+                        e.submission.ToString());
   }
-  absl::Status Touch(const Record&, const core::SubmissionImported& e) {
+  absl::Status Touch(const Record& record, const core::SubmissionImported& e) {
     submissions_.insert(e.submission.id);
     for (const core::Run& run : e.runs) {
       runs_.insert(run.id);
       for (const core::ArtifactRef& artifact : run.artifacts)
         artifacts_.push_back({run.id, artifact, /*is_late=*/false});
     }
-    return WriteRequest(core::ImportKey(e.submission.spec.round, e.submission.source_path),
+    return WriteRequest(record, core::ImportKey(e.submission.spec.round, e.submission.source_path),
                         e.submission.id.ToString());
   }
   absl::Status Touch(const Record&, const core::SubmissionCheckStarted& e) {
@@ -218,9 +229,7 @@ class Store::Writer {
     submissions_.insert(e.submission);
     const auto& borrowing = state_.submissions.at(e.submission).spec.borrowing;
     if (!borrowing || e.state != core::SubmissionState::kCancelled) return absl::OkStatus();
-    const core::RequestKey key = core::BorrowingKey(borrowing->own);
-    return sql_.delete_request.Run(key.standing.role, key.standing.organization, key.principal,
-                                   key.request_id);
+    return DeleteRequest(core::BorrowingKey(borrowing->own));
   }
   absl::Status Touch(const Record&, const core::RunQueued& e) {
     submissions_.insert(e.submission);
@@ -278,7 +287,8 @@ class Store::Writer {
   absl::Status Touch(const Record& record, const core::TokenCreated& e) {
     tokens_.insert(e.token.id);
     if (e.request_id.empty()) return absl::OkStatus();
-    return WriteRequest({e.standing, record.principal, e.request_id}, e.token.id.ToString());
+    return WriteRequest(record, {e.standing, record.principal, e.request_id},
+                        e.token.id.ToString());
   }
   absl::Status Touch(const Record&, const core::TokenRevoked& e) {
     tokens_.insert(e.token);
@@ -290,12 +300,41 @@ class Store::Writer {
   absl::Status Touch(const Record&, const core::DatasetRemoved& e) {
     return sql_.delete_dataset.Run(e.dataset);
   }
-  absl::Status Touch(const Record&, const core::AgentsLaunched&) { return absl::OkStatus(); }
+  absl::Status Touch(const Record& record, const core::AllocationRequested& e) {
+    allocations_.insert(e.allocation);
+    if (e.request_id.empty()) return absl::OkStatus();
+    return WriteRequest(record, {e.standing, record.principal, e.request_id},
+                        e.allocation.ToString());
+  }
+  template <typename E>
+  requires requires(const E& e) { e.allocation; }
+  absl::Status Touch(const Record&, const E& e) {
+    allocations_.insert(e.allocation);
+    if constexpr (requires { e.worker; }) workers_.insert(e.worker);
+    return absl::OkStatus();
+  }
+  absl::Status Touch(const Record&, const core::WorkerForgotten& e) {
+    return TouchWorker(e.worker);
+  }
+  absl::Status Touch(const Record&, const core::TokensForgotten& e) {
+    tokens_.insert(e.tokens.begin(), e.tokens.end());
+    return absl::OkStatus();
+  }
+  absl::Status Touch(const Record&, const core::RequestsForgotten& e) {
+    for (const core::RequestKey& key : e.requests)
+      RETURN_IF_ERROR(DeleteRequest(key));
+    return absl::OkStatus();
+  }
   absl::Status Touch(const Record&, const core::DataLossAccepted&) { return absl::OkStatus(); }
 
-  absl::Status WriteRequest(const core::RequestKey& key, const std::string& made) {
+  absl::Status WriteRequest(const Record& record, const core::RequestKey& key,
+                            const std::string& made) {
     return sql_.insert_request.Run(key.standing.role, key.standing.organization, key.principal,
-                                   key.request_id, made);
+                                   key.request_id, made, record.at_us);
+  }
+  absl::Status DeleteRequest(const core::RequestKey& key) {
+    return sql_.delete_request.Run(key.standing.role, key.standing.organization, key.principal,
+                                   key.request_id);
   }
   absl::Status TouchSubmission(core::SubmissionId id) {
     submissions_.insert(id);
@@ -325,14 +364,21 @@ class Store::Writer {
     for (const auto& [run, artifact, is_late] : artifacts_)
       RETURN_IF_ERROR(sql_.insert_artifact.Run(run.number, artifact.file_name, artifact.sha256,
                                                artifact.size_bytes, is_late));
+    for (const core::AllocationId id : allocations_) {
+      const core::Allocation& allocation = state_.allocations.at(id);
+      RETURN_IF_ERROR(
+          sql_.upsert_allocation.Run(id.number, ToString(allocation.state), Encode(allocation)));
+    }
     for (const std::string& name : workers_) {
       const core::Worker& worker = state_.workers.at(name);
-      RETURN_IF_ERROR(
-          sql_.upsert_worker.Run(name, ToString(worker.state), worker.run.number, Encode(worker)));
+      RETURN_IF_ERROR(sql_.upsert_worker.Run(name, ToString(worker.state), worker.run.number,
+                                             worker.allocation.number, worker.is_forgotten,
+                                             Encode(worker)));
     }
     for (const core::TokenId id : tokens_) {
       const core::Token& token = state_.tokens.at(id);
-      RETURN_IF_ERROR(sql_.upsert_token.Run(id.number, token.secret_sha256, Encode(token)));
+      RETURN_IF_ERROR(
+          sql_.upsert_token.Run(id.number, token.secret_sha256, token.is_forgotten, Encode(token)));
     }
     return absl::OkStatus();
   }
@@ -369,6 +415,7 @@ class Store::Writer {
   std::set<core::SubmissionId> submissions_;
   std::set<core::RunId> runs_;
   std::set<std::pair<core::RunId, int32_t>> nodes_;
+  std::set<core::AllocationId> allocations_;
   std::set<std::string> workers_;
   std::set<core::TokenId> tokens_;
   std::vector<core::ArtifactRecorded> artifacts_;
@@ -383,7 +430,8 @@ absl::Status Store::SaveCounters(const core::State& state) {
   for (const Counter& counter :
        {Counter{"last_submission", state.last_submission, &saved_last_submission_},
         Counter{"last_run", state.last_run, &saved_last_run_},
-        Counter{"last_token", state.last_token, &saved_last_token_}}) {
+        Counter{"last_token", state.last_token, &saved_last_token_},
+        Counter{"last_allocation", state.last_allocation, &saved_last_allocation_}}) {
     if (counter.value == *counter.saved) continue;
     RETURN_IF_ERROR(
         statements_->upsert_counter.Run(absl::string_view(counter.name), counter.value));
@@ -400,7 +448,8 @@ absl::Status Store::Commit(const core::Outcome& outcome, const core::State& stat
     return SaveCounters(state);
   });
   // What was saved is gone with the transaction.
-  if (!status.ok()) saved_last_submission_ = saved_last_run_ = saved_last_token_ = -1;
+  if (!status.ok())
+    saved_last_submission_ = saved_last_run_ = saved_last_token_ = saved_last_allocation_ = -1;
   RETURN_IF_ERROR(Annotate(status, "commit"));
   head_.seq = outcome.events.back().seq;
   head_.chain = std::move(chain);

@@ -86,6 +86,7 @@ class Store final : public CoreStore {
   int64_t saved_last_submission_ = -1;
   int64_t saved_last_run_ = -1;
   int64_t saved_last_token_ = -1;
+  int64_t saved_last_allocation_ = -1;
 };
 
 // Copies the write-ahead log into the database from a connection of its own, so that commits need

@@ -21,11 +21,15 @@ constexpr char kSelectSubmissions[] =
     "SELECT body FROM submissions WHERE state IN ('OPEN', 'RUNNING', 'CHECKING') "
     "UNION ALL SELECT body FROM submissions WHERE state IN ('VALID', 'INVALID', 'CANCELLED') AND "
     "id IN (SELECT submission_id FROM runs JOIN workers ON workers.run_id = runs.id)";
-constexpr char kSelectWorkers[] = "SELECT body FROM workers";
+constexpr char kSelectWorkers[] = "SELECT body FROM workers WHERE is_forgotten = 0";
+// Those that have not ended, and those that still have workers.
+constexpr char kSelectAllocations[] =
+    "SELECT body FROM allocations WHERE state <> 'ENDED' OR id IN "
+    "(SELECT allocation_id FROM workers WHERE allocation_id IS NOT NULL AND is_forgotten = 0)";
 constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
-constexpr char kSelectTokens[] = "SELECT body FROM tokens";
+constexpr char kSelectTokens[] = "SELECT body FROM tokens WHERE is_forgotten = 0";
 constexpr char kSelectRequests[] =
-    "SELECT role, organization, principal, request_id, made FROM requests";
+    "SELECT role, organization, principal, request_id, made, at_us FROM requests";
 constexpr char kSelectPacks[] = "SELECT digest, pack FROM rule_packs";
 constexpr char kInsertPack[] = "INSERT OR IGNORE INTO rule_packs (digest, pack) VALUES (?1, ?2)";
 
@@ -66,6 +70,7 @@ absl::StatusOr<core::State> Store::Load() {
     if (stmt.Text(0) == "last_submission") state.last_submission = stmt.Int(1);
     if (stmt.Text(0) == "last_run") state.last_run = stmt.Int(1);
     if (stmt.Text(0) == "last_token") state.last_token = stmt.Int(1);
+    if (stmt.Text(0) == "last_allocation") state.last_allocation = stmt.Int(1);
     return absl::OkStatus();
   }));
   RETURN_IF_ERROR(ForEachRow(db, kSelectSubmissions,
@@ -86,6 +91,11 @@ absl::StatusOr<core::State> Store::Load() {
     state.workers[worker.name] = worker;
     return absl::OkStatus();
   }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectAllocations, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(core::Allocation allocation, DecodeAllocation(stmt.Text(0)));
+    state.allocations[allocation.id] = std::move(allocation);
+    return absl::OkStatus();
+  }));
   RETURN_IF_ERROR(ForEachRow(db, kSelectDatasets, [&](const Stmt& stmt) {
     ASSIGN_OR_RETURN(core::Dataset dataset, DecodeDataset(stmt.Text(0)));
     state.datasets[dataset.id] = dataset;
@@ -98,7 +108,7 @@ absl::StatusOr<core::State> Store::Load() {
   }));
   RETURN_IF_ERROR(ForEachRow(db, kSelectRequests, [&](const Stmt& stmt) {
     const auto text = [&stmt](int column) { return std::string(stmt.Text(column)); };
-    state.requests[{{text(0), text(1)}, text(2), text(3)}] = text(4);
+    state.requests[{{text(0), text(1)}, text(2), text(3)}] = {text(4), stmt.Int(5)};
     return absl::OkStatus();
   }));
   for (const auto& [id, submission] : state.submissions) {

@@ -16,8 +16,8 @@ struct Store::Statements {
   std::string path;
   Db db;
   Stmt insert_event, insert_run_event, upsert_submission, upsert_run, upsert_node, insert_artifact,
-      upsert_worker, upsert_dataset, delete_dataset, upsert_token, insert_request, delete_request,
-      upsert_counter, select_run, select_runs_of, select_nodes;
+      upsert_allocation, upsert_worker, upsert_dataset, delete_dataset, upsert_token,
+      insert_request, delete_request, upsert_counter, select_run, select_runs_of, select_nodes;
 
   absl::Status Prepare();
 };

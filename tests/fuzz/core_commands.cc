@@ -34,12 +34,12 @@ class Decoder {
     constexpr Method kOften[] = {&Decoder::Obey,   &Decoder::Report, &Decoder::Append,
                                  &Decoder::Record, &Decoder::Create, &Decoder::Judge,
                                  &Decoder::Score};
-    constexpr Method kSeldom[] = {&Decoder::Cancel,   &Decoder::Import, &Decoder::Drain,
-                                  &Decoder::Resume,   &Decoder::Revoke, &Decoder::MakeToken,
-                                  &Decoder::EndToken, &Decoder::Redeem, &Decoder::Add,
-                                  &Decoder::Remove,   &Decoder::Look,   &Decoder::Launched,
-                                  &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 23, "decode the new command above");
+    constexpr Method kSeldom[] = {
+        &Decoder::Cancel,     &Decoder::Import,    &Decoder::Drain,    &Decoder::Resume,
+        &Decoder::Revoke,     &Decoder::MakeToken, &Decoder::EndToken, &Decoder::Redeem,
+        &Decoder::Add,        &Decoder::Remove,    &Decoder::Look,     &Decoder::Launched,
+        &Decoder::LauncherUp, &Decoder::Lease,     &Decoder::EndLease, &Decoder::Time};
+    static_assert(std::variant_size_v<core::CommandBody> == 26, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -286,7 +286,30 @@ class Decoder {
 
   core::Command Launched() {
     return FromCoordinator(
-        core::LaunchFinished{bytes_.Near<int32_t>(2), bytes_.TextLike("no such program")});
+        core::LaunchReported{.allocation = Recent<core::AllocationId>(state_.last_allocation),
+                             .outcome = static_cast<core::LaunchReported::Outcome>(bytes_.Below(3)),
+                             .workers = {WorkerName()},
+                             .deadline_us = bytes_.Near<int64_t>(2'000'000'000'000'000),
+                             .reason = bytes_.TextLike("no such program")});
+  }
+
+  core::Command LauncherUp() {
+    return FromCoordinator(core::LauncherStarted{.launcher = bytes_.TextLike("local"),
+                                                 .allocation_count_max = bytes_.Near<int32_t>(2),
+                                                 .node_count_min = bytes_.Near<int32_t>(1),
+                                                 .node_count_max = bytes_.Near<int32_t>(2),
+                                                 .is_wanted_at_once = bytes_.Below(2) == 0});
+  }
+
+  core::Command Lease() {
+    return FromPerson(core::RequestAllocation{.request_id = bytes_.TextLike("request"),
+                                              .spec = {.node_count = bytes_.Near<int32_t>(2)},
+                                              .reason = bytes_.TextLike("for a test")});
+  }
+
+  core::Command EndLease() {
+    return FromPerson(core::ReleaseAllocation{Recent<core::AllocationId>(state_.last_allocation),
+                                              bytes_.TextLike("done")});
   }
 
   core::Command Time() { return FromCoordinator(core::Tick{}); }

@@ -186,20 +186,5 @@ TEST(CoreWorkersTest, RemembersADrainThroughSilence) {
   EXPECT_FALSE(world.worker("w0").is_drain_requested);
 }
 
-TEST(CoreWorkersTest, AsksForAgentsOnce) {
-  World world;
-  SubmissionSpec spec = SomeSpec();
-  spec.node_count = 3;
-  ASSERT_THAT(world.Sync("w0"), IsOk());
-
-  world.Submit(spec);
-
-  EXPECT_EQ(world.outcome().effects, std::vector<Effect>{LaunchAgents{2}});
-  world.Wait(kSecond);
-  EXPECT_THAT(world.outcome().effects, IsEmpty());
-  ASSERT_THAT(world.Do(LaunchFinished{2, "no such program"}, "coordinator"), IsOk());
-  EXPECT_TRUE(std::holds_alternative<AgentsLaunched>(world.outcome().events[0].event));
-}
-
 }  // namespace
 }  // namespace assay::core

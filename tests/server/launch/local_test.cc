@@ -110,10 +110,10 @@ TEST_F(LocalLauncherTest, StoppingEndsTheAgentAndSaysTermFirst) {
   LocalLauncher launcher(Options());
   ASSERT_THAT(launcher.Start(Request()), IsOk());
   EXPECT_EQ(ReadLine(), "ready");
-  EXPECT_THAT(launcher.Stop("w0"), IsOk());
+  launcher.StopAll();
   EXPECT_EQ(ReadLine(), "term");
   EXPECT_TRUE(launcher.Describe().empty());
-  EXPECT_THAT(launcher.Stop("w0"), IsOk());
+  launcher.StopAll();
 }
 
 TEST_F(LocalLauncherTest, AnAgentDeafToTermIsKilled) {
@@ -124,7 +124,7 @@ TEST_F(LocalLauncherTest, AnAgentDeafToTermIsKilled) {
   ASSERT_THAT(launcher.Start(Request()), IsOk());
   pid_t pid = 0;
   ASSERT_TRUE(absl::SimpleAtoi(ReadLine(), &pid));
-  EXPECT_THAT(launcher.Stop("w0"), IsOk());
+  launcher.StopAll();
   EXPECT_THAT(IdentifyProcess(pid), StatusIs(absl::StatusCode::kNotFound));
 }
 
@@ -157,6 +157,70 @@ TEST_F(LocalLauncherTest, AProgramThatIsMissingIsReportedAndTriedAgain) {
   while (launcher.Describe()[0].restart_count < 2)
     std::this_thread::yield();
   EXPECT_THAT(launcher.Describe()[0].last_end, HasSubstr("agent"));
+}
+
+// ------------------------------------------------------------------------------------ allocations
+
+class LocalAllocationTest : public LocalLauncherTest {
+ protected:
+  LocalOptions TwoNodes() const {
+    LocalOptions options = Options();
+    options.server_address = "127.0.0.1:7443";
+    options.ca_pem = Request().ca_pem;
+    options.make_enrolment_token = [](const std::string& worker) {
+      return absl::StatusOr<std::string>("token of " + worker);
+    };
+    options.cores = {{0}, {1}};
+    return options;
+  }
+  static core::Allocation Wanting(int32_t node_count, int64_t id = 7) {
+    return {.id = core::AllocationId{id},
+            .spec = {.launcher = "local", .node_count = node_count, .labels = {{"rack", "a"}}}};
+  }
+};
+
+TEST_F(LocalAllocationTest, GrantsTheAgentsThatItHasStartedUntilItIsReleased) {
+  WriteProgram("trap 'exit 0' TERM; echo ready > $F; while :; do sleep 0.01; done");
+  LocalLauncher launcher(TwoNodes());
+
+  const auto grant = launcher.Acquire(Wanting(5));
+
+  ASSERT_THAT(grant, IsOk());
+  EXPECT_THAT((*grant)->workers, ElementsAre("local-0", "local-1")) << "no more than there are";
+  EXPECT_EQ(ReadLine(), "ready");
+  EXPECT_EQ(ReadLine(), "ready");
+  v1::WorkerConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      *ReadFile(dir_.Path("agents/local-1/worker.conf")), &config));
+  EXPECT_EQ(config.labels().at("allocation"), "a-7");
+  EXPECT_EQ(config.labels().at("rack"), "a");
+  EXPECT_THAT(ReadFile(config.enrolment_token_path()), IsOkAndHolds("token of local-1\n"));
+  EXPECT_THAT(launcher.Acquire(Wanting(1, 8)),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("a-7")));
+
+  EXPECT_THAT(launcher.Release(core::AllocationId{7}), IsOk());
+  EXPECT_TRUE(launcher.Describe().empty());
+  EXPECT_THAT(launcher.Acquire(Wanting(1, 8)), IsOk());
+}
+
+TEST_F(LocalAllocationTest, ReleasesAlsoWhatAnEarlierCoordinatorHasStarted) {
+  ASSERT_THAT(MakeDirectories(dir_.Path("agents/local-0")), IsOk());
+  const auto orphan = Spawn({.argv = {"/bin/sleep", "1000"}, .new_session = true});
+  ASSERT_THAT(orphan, IsOk());
+  ASSERT_THAT(WriteFileAtomic(dir_.Path("agents/local-0/agent.pid"),
+                              absl::StrCat(orphan->pid, " ", orphan->start_ticks, "\n")),
+              IsOk());
+  LocalLauncher launcher(TwoNodes());
+
+  EXPECT_THAT(launcher.Release(core::AllocationId{7}), IsOk());
+
+  EXPECT_THAT(WaitForExit(*orphan, absl::Seconds(30)), IsOk());
+}
+
+TEST_F(LocalAllocationTest, SaysWhichProgramItCannotRun) {
+  LocalLauncher launcher(TwoNodes());
+  EXPECT_THAT(launcher.Acquire(Wanting(2)),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(dir_.Path("agent"))));
 }
 
 TEST(ShareCoresTest, SharesNeighboursEvenlyOrSaysWhatIsMissing) {

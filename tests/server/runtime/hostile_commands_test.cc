@@ -279,9 +279,35 @@ struct Maker {
     body.reason = m.Text();
     return body;
   }
-  CommandBody operator()(const LaunchFinished&) { return LaunchFinished{m.Small(), m.Text()}; }
+  CommandBody operator()(const RequestAllocation&) {
+    return RequestAllocation{.request_id = m.Text(), .spec = Lease(), .reason = m.Text()};
+  }
+  CommandBody operator()(const ReleaseAllocation&) {
+    return ReleaseAllocation{AllocationId{m.Small()}, m.Text()};
+  }
+  CommandBody operator()(const LauncherStarted&) {
+    return LauncherStarted{.launcher = m.OneIn(2) ? m.Text() : "local",
+                           .allocation_count_max = m.Small(),
+                           .node_count_min = m.Small(),
+                           .node_count_max = m.Small(),
+                           .is_wanted_at_once = m.OneIn(2)};
+  }
+  CommandBody operator()(const LaunchReported&) {
+    return LaunchReported{.allocation = AllocationId{m.Small()},
+                          .outcome = static_cast<LaunchReported::Outcome>(m.Below(3)),
+                          .workers = m.Some(3, [this] { return m.Worker(); }),
+                          .deadline_us = m.OneIn(2) ? m.Number() : 0,
+                          .reason = m.Text()};
+  }
   CommandBody operator()(const Tick&) { return Tick{}; }
 
+  AllocationSpec Lease() {
+    return {.launcher = m.OneIn(3) ? m.Text() : "",
+            .node_count = m.Small(),
+            .labels = {{m.Text(), m.Text()}},
+            .submission = m.OneIn(2) ? m.Entry() : SubmissionId{},
+            .lifetime_us = m.OneIn(2) ? m.Number() : 0};
+  }
   RecordArtifact Record() {
     return {.run = m.Run(),
             .generation = m.OneIn(3) ? m.Number() : 1,
@@ -298,7 +324,8 @@ std::vector<CommandBody> OneOfEach(std::index_sequence<kIndex...>) {
 // All of a state as the store writes it: equal where values that are not numbers are.
 std::vector<std::string> Written(const State& state) {
   std::vector<std::string> rows = {absl::StrCat(state.last_seq, " ", state.last_submission, " ",
-                                                state.last_run, " ", state.last_token)};
+                                                state.last_run, " ", state.last_token, " ",
+                                                state.last_allocation)};
   for (const auto& [id, submission] : state.submissions)
     rows.push_back(store::Encode(submission));
   for (const auto& [id, run] : state.runs) {
@@ -313,6 +340,8 @@ std::vector<std::string> Written(const State& state) {
     rows.push_back(store::Encode(dataset));
   for (const auto& [id, token] : state.tokens)
     rows.push_back(store::Encode(token));
+  for (const auto& [id, allocation] : state.allocations)
+    rows.push_back(store::Encode(allocation));
   rows.push_back(absl::StrCat(state.requests.size(), " requests"));
   return rows;
 }

@@ -76,7 +76,7 @@ std::vector<Event> OneOfEach() {
       SubmissionClosed{SubmissionId{4}, SubmissionState::kValid, "good", 2.5, submission.findings,
                        submission.convergence},
       RunQueued{RunId{8}, SubmissionId{4}, RunId{7}},
-      RunAssigned{RunId{8}, 2, {"w0", "w1"}},
+      RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{2}},
       NodeStarted{RunId{8}, 1, -5, 6},
       RunStarted{RunId{8}},
       NodeFinished{RunId{8}, 1, 137, "killed"},
@@ -97,7 +97,20 @@ std::vector<Event> OneOfEach() {
       TokenRevoked{TokenId{3}, "w0"},
       DatasetAdded{core::testing::SomeDataset()},
       DatasetRemoved{"cosmo32"},
-      AgentsLaunched{3, "error"},
+      AllocationRequested{AllocationId{2},
+                          {"local", 3, {{"a", "b"}}, SubmissionId{4}, 5},
+                          "why",
+                          "uuid",
+                          {"operator", ""}},
+      AllocationGranted{AllocationId{2}, {"w0"}, 9},
+      AllocationLaunchFailed{AllocationId{2}, "error", 8},
+      AllocationActivated{AllocationId{2}},
+      AllocationReleasing{AllocationId{2}, "why"},
+      AllocationEnded{AllocationId{2}, "why"},
+      WorkerJoined{"w0", AllocationId{2}},
+      WorkerForgotten{"w0"},
+      TokensForgotten{{TokenId{3}}},
+      RequestsForgotten{{{{"submitter", "lab"}, "alice", "uuid"}}},
       DataLossAccepted{3, 4, 5, 6, 7, "the log was damaged"},
   };
 }
@@ -119,8 +132,24 @@ TEST(CodecTest, ReadsBackRows) {
                       .state = WorkerState::kDraining,
                       .run = RunId{3},
                       .certificate_generation = 2,
-                      .certificates_revoked_at_us = 5};
+                      .certificates_revoked_at_us = 5,
+                      .allocation = core::AllocationId{2},
+                      .is_forgotten = true};
   EXPECT_THAT(DecodeWorker(Encode(worker)), IsOkAndHolds(worker));
+  const core::Allocation allocation{.id = core::AllocationId{2},
+                                    .spec = {.launcher = "local", .node_count = 2},
+                                    .state = core::AllocationState::kReleasing,
+                                    .state_reason = "why",
+                                    .requested_by = "olga",
+                                    .created_at_us = 1,
+                                    .granted_at_us = 2,
+                                    .ended_at_us = 3,
+                                    .deadline_us = 4,
+                                    .workers = {"w0"},
+                                    .failure_count = 5,
+                                    .last_error = "none",
+                                    .retry_at_us = 6};
+  EXPECT_THAT(DecodeAllocation(Encode(allocation)), IsOkAndHolds(allocation));
 }
 
 // A reader that rounds the last bit gives a quality that is not the log's.
@@ -144,8 +173,8 @@ TEST(CodecTest, KeepsNumbersThatJsonHasNot) {
 }
 
 TEST(CodecTest, IsReadableInAShell) {
-  EXPECT_EQ(EncodeEvent(RunAssigned{RunId{8}, 2, {"w0", "w1"}}),
-            R"({"run":"r-8","generation":2,"workers":["w0","w1"]})");
+  EXPECT_EQ(EncodeEvent(RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{1}}),
+            R"({"run":"r-8","generation":2,"workers":["w0","w1"],"allocation":"a-1"})");
   EXPECT_EQ(EncodeEvent(WorkerStateChanged{"w0", WorkerState::kLost, "", false}),
             R"({"worker":"w0","state":"LOST","reason":"","is_drain_requested":false})");
 }

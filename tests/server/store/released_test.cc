@@ -64,6 +64,8 @@ TEST_P(ReleasedTest, OpensAndTellsTheSameStory) {
   ASSERT_THAT(state, IsOk());
   EXPECT_TRUE(state->submissions.empty()) << "both have ended";
   EXPECT_EQ(state->workers.count("w0"), 1u);
+  for (const auto& [key, request] : state->requests)
+    EXPECT_GT(request.at_us, 0) << key.request_id << " would be forgotten at once";
   EXPECT_EQ(state->datasets.count("cosmo32"), 1u);
 
   const auto reader = Reader::Open(path_);
@@ -105,7 +107,7 @@ TEST_P(ReleasedTest, IsWholeAfterItsMigration) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Schemas, ReleasedTest, ::testing::Values(3, 7));
+INSTANTIATE_TEST_SUITE_P(Schemas, ReleasedTest, ::testing::Values(3, 7, 8));
 
 }  // namespace
 }  // namespace assay::store

@@ -180,6 +180,12 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
         IsOk());
     ASSERT_THAT(
         db.Exec(
+            "DROP INDEX workers_by_allocation; ALTER TABLE workers DROP COLUMN allocation_id; "
+            "ALTER TABLE workers DROP COLUMN is_forgotten; "
+            "ALTER TABLE tokens DROP COLUMN is_forgotten; DROP TABLE allocations; "
+            "DELETE FROM counters WHERE name = 'last_allocation'; "
+            "UPDATE workers SET body = json_remove(body, '$.allocation', '$.is_forgotten'); "
+            "UPDATE runs SET body = json_remove(body, '$.allocation'); "
             "DROP TABLE log_identity; DROP TABLE rule_packs; ALTER TABLE events DROP COLUMN chain;"
             "ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1"),
         IsOk());
@@ -189,8 +195,13 @@ TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
   store_ = *Store::Open(path_);
 
   core::State expected = world_.state();
-  expected.requests = {{{{"operator", ""}, "alice", "request-1"}, "e-1"},
-                       {{{"submitter", "lab"}, "alice", "request-1"}, "e-1"}};
+  const int64_t last_us = world_.log().back().at_us;  // when they were answered was not kept
+  expected.requests = {{{{"operator", ""}, "alice", "request-1"}, {"e-1", last_us}},
+                       {{{"submitter", "lab"}, "alice", "request-1"}, {"e-1", last_us}}};
+  expected.allocations.clear();
+  expected.last_allocation = 0;
+  expected.workers.at("w0").allocation = {};
+  expected.runs.at(RunId{1}).allocation = {};
   EXPECT_EQ(Load(), expected);
 }
 
@@ -442,11 +453,12 @@ TEST_F(StoreTest, AuditsWhatPeopleDid) {
   for (const core::EventRow& row : audit)
     texts.push_back(absl::StrCat(row.principal, " ", row.type));
   EXPECT_THAT(texts, ElementsAre("alice DatasetAdded", "w0 WorkerRegistered",
-                                 "alice SubmissionCreated", "root WorkerStateChanged"));
+                                 "coordinator AllocationRequested", "alice SubmissionCreated",
+                                 "root WorkerStateChanged"));
   ASSERT_THAT(of_submission, SizeIs(2));
   EXPECT_EQ(of_submission[1].type, "RunAssigned");
   EXPECT_EQ(*reader->LastSeq(), audit.back().seq);
-  EXPECT_THAT(*reader->AuditAfter(audit[2].seq, 100), SizeIs(1));
+  EXPECT_THAT(*reader->AuditAfter(audit[3].seq, 100), SizeIs(1));
 }
 
 TEST_F(StoreTest, FindsDatasetsTokensAndArtifacts) {

@@ -192,10 +192,10 @@ TEST_F(VerifyTest, NamesEditedRemovedAndInsertedEvents) {
               ElementsAre(HasSubstr("assay.db: event 3 (")));
   EXPECT_THAT(FaultsAfter("UPDATE events SET at_us = at_us + 1 WHERE seq = 9"),
               ElementsAre(HasSubstr("assay.db: event 9 (")));
-  EXPECT_THAT(FaultsAfter("DELETE FROM events WHERE seq = 7"),
-              ElementsAre(HasSubstr("events 7 to 7: they are missing"), HasSubstr("event 8 ("),
-                          HasSubstr("lines 101 to 200 of run r-1 (event 10): they do not follow")))
-      << "event 7 was about the first 100";
+  EXPECT_THAT(FaultsAfter("DELETE FROM events WHERE seq = 11"),
+              ElementsAre(HasSubstr("events 11 to 11: they are missing"), HasSubstr("event 12 ("),
+                          HasSubstr("lines 101 to 200 of run r-1 (event 14): they do not follow")))
+      << "event 11 was about the first 100";
   EXPECT_THAT(FaultsAfter("UPDATE events SET seq = -seq WHERE seq IN (5, 6);"
                           "UPDATE events SET seq = 11 + seq WHERE seq < 0"),
               Contains(HasSubstr("event 5 (")));

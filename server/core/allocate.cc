@@ -1,0 +1,225 @@
+#include "server/core/allocate.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "server/core/planner.h"
+
+namespace assay::core {
+namespace {
+
+constexpr int64_t kRetryPauseMinUs = 5LL * 1'000'000;
+constexpr int64_t kRetryPauseMaxUs = 5LL * 60 * 1'000'000;
+
+bool IsGranted(const Allocation& allocation, const std::string& worker) {
+  return std::find(allocation.workers.begin(), allocation.workers.end(), worker) !=
+         allocation.workers.end();
+}
+
+// The allocation that has not ended and that was granted the worker; nullptr: none.
+const Allocation* FindGrant(const State& state, const std::string& worker) {
+  for (const auto& [id, allocation] : state.allocations)
+    if (allocation.state != AllocationState::kEnded && IsGranted(allocation, worker))
+      return &allocation;
+  return nullptr;
+}
+
+// The allocation of which the worker says that it is.
+std::optional<AllocationId> ClaimOf(const WorkerDescription& description) {
+  const auto it = description.labels.find(std::string(kAllocationLabel));
+  if (it == description.labels.end()) return std::nullopt;
+  const absl::StatusOr<AllocationId> id = ParseAllocationId(it->second);
+  if (!id.ok()) return std::nullopt;  // a label of the operator's own
+  return *id;
+}
+
+bool IsOver(const State& state, AllocationId id) {
+  const auto it = state.allocations.find(id);
+  return it == state.allocations.end() || it->second.state == AllocationState::kEnded;
+}
+
+// The serving allocation of workers that come by themselves; none: there is none.
+AllocationId FindAttached(const State& state) {
+  for (const auto& [id, allocation] : state.allocations)
+    if (allocation.spec.launcher == kAttachLauncher && IsServing(allocation.state)) return id;
+  return {};
+}
+
+// True if all workers that were granted have called.
+bool IsComplete(const State& state, const Allocation& allocation) {
+  return std::all_of(allocation.workers.begin(), allocation.workers.end(),
+                     [&](const std::string& name) {
+                       const auto it = state.workers.find(name);
+                       return it != state.workers.end() && it->second.allocation == allocation.id &&
+                              it->second.state != WorkerState::kGone;
+                     });
+}
+
+// Why an allocation that serves shall be released now; empty: it shall not.
+std::string ReasonToRelease(const State& state, const Allocation& allocation, int64_t now_us) {
+  if (allocation.deadline_us != 0 && now_us >= allocation.deadline_us)
+    return "its deadline has come";
+  const SubmissionId submission = allocation.spec.submission;
+  if (submission.is_none()) return "";
+  const auto it = state.submissions.find(submission);
+  if (it != state.submissions.end() && !IsTerminal(it->second.state)) return "";
+  return absl::StrCat(submission.ToString(), " has ended");
+}
+
+void Release(const State& state, const Allocation& allocation, const std::string& reason,
+             std::vector<Event>* events) {
+  events->push_back(AllocationReleasing{.allocation = allocation.id, .reason = reason});
+  for (const RunId id : state.active) {
+    const Run& run = state.runs.at(id);
+    if (run.allocation != allocation.id || run.state == RunState::kUploading) continue;
+    events->push_back(RunFailed{
+        .run = id, .reason = absl::StrCat("allocation ", allocation.id.ToString(), ": ", reason)});
+  }
+}
+
+int32_t CountOf(const State& state, const std::string& launcher) {
+  return static_cast<int32_t>(
+      std::count_if(state.allocations.begin(), state.allocations.end(), [&](const auto& entry) {
+        return entry.second.spec.launcher == launcher &&
+               entry.second.state != AllocationState::kEnded;
+      }));
+}
+
+// True if nodes that the submission may use are on their way.
+bool IsAwaited(const State& state, SubmissionId submission, int32_t node_count) {
+  return std::any_of(state.allocations.begin(), state.allocations.end(), [&](const auto& entry) {
+    const Allocation& allocation = entry.second;
+    const SubmissionId owner = allocation.spec.submission;
+    return (allocation.state == AllocationState::kRequested ||
+            allocation.state == AllocationState::kGranted) &&
+           allocation.spec.node_count >= node_count && (owner.is_none() || owner == submission);
+  });
+}
+
+}  // namespace
+
+int64_t RetryPauseUs(int32_t failure_count) {
+  const int32_t doublings = std::clamp(failure_count - 1, 0, 10);
+  return std::min(kRetryPauseMinUs << doublings, kRetryPauseMaxUs);
+}
+
+absl::Status CheckLease(const State& state, const Synchronize& call) {
+  const std::optional<AllocationId> claim = ClaimOf(call.description);
+  if (!claim.has_value() || !IsOver(state, *claim) || FindGrant(state, call.worker) != nullptr)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("allocation ", claim->ToString(), " of worker ", call.worker,
+                   " has ended: stop its agent, or start it without the label ", kAllocationLabel));
+}
+
+std::vector<Event> EndAllocation(const State& state, const Allocation& allocation,
+                                 const std::string& reason) {
+  std::vector<Event> events;
+  const std::string why =
+      absl::StrCat("allocation ", allocation.id.ToString(), " has ended: ", reason);
+  for (const auto& [name, worker] : state.workers) {
+    if (worker.allocation != allocation.id) continue;
+    Lose(state, worker, why, &events);
+    events.push_back(WorkerStateChanged{.worker = name,
+                                        .state = WorkerState::kGone,
+                                        .reason = why,
+                                        .is_drain_requested = worker.is_drain_requested});
+  }
+  events.push_back(AllocationEnded{.allocation = allocation.id, .reason = reason});
+  return events;
+}
+
+std::vector<Event> AssignWorkers(const State& state) {
+  std::vector<Event> events;
+  AllocationId attached = FindAttached(state);
+  const bool is_any_incomplete =
+      std::any_of(state.allocations.begin(), state.allocations.end(), [](const auto& entry) {
+        return entry.second.state == AllocationState::kGranted && !entry.second.workers.empty();
+      });
+  for (const auto& [name, worker] : state.workers) {
+    if (worker.state == WorkerState::kGone) continue;
+    if (!worker.allocation.is_none()) {
+      // One that had come by itself, or seemed to, before its grant was known.
+      const bool may_move =
+          is_any_incomplete && worker.allocation == attached && worker.run.is_none();
+      const Allocation* const granted = may_move ? FindGrant(state, name) : nullptr;
+      if (granted != nullptr)
+        events.push_back(WorkerJoined{.worker = name, .allocation = granted->id});
+      continue;
+    }
+    if (const Allocation* granted = FindGrant(state, name); granted != nullptr) {
+      events.push_back(WorkerJoined{.worker = name, .allocation = granted->id});
+      continue;
+    }
+    // Its grant is on its way.
+    const std::optional<AllocationId> claim = ClaimOf(worker.description);
+    if (claim.has_value() && !IsOver(state, *claim)) continue;
+    if (attached.is_none()) {
+      attached = AllocationId{state.last_allocation + 1};
+      events.push_back(
+          AllocationRequested{.allocation = attached,
+                              .spec = {.launcher = std::string(kAttachLauncher)},
+                              .reason = absl::StrCat("worker ", name, " came by itself")});
+      events.push_back(AllocationGranted{.allocation = attached});
+    }
+    events.push_back(WorkerJoined{.worker = name, .allocation = attached});
+  }
+  return events;
+}
+
+std::vector<Event> AdvanceAllocations(const State& state, int64_t now_us) {
+  std::vector<Event> events;
+  std::set<AllocationId> populated;
+  for (const auto& [name, worker] : state.workers)
+    populated.insert(worker.allocation);
+  for (const auto& [id, allocation] : state.allocations) {
+    if (allocation.state == AllocationState::kReleasing ||
+        allocation.state == AllocationState::kEnded)
+      continue;
+    if (allocation.spec.launcher == kAttachLauncher && !populated.contains(id)) {
+      events.push_back(
+          AllocationEnded{.allocation = id, .reason = "none of its workers is known any more"});
+    } else if (const std::string reason = ReasonToRelease(state, allocation, now_us);
+               !reason.empty()) {
+      Release(state, allocation, reason, &events);
+    } else if (allocation.state == AllocationState::kGranted && IsComplete(state, allocation)) {
+      events.push_back(AllocationActivated{.allocation = id});
+    }
+  }
+  return events;
+}
+
+std::vector<Event> AskForNodes(const State& state, const PresenceMap& presence,
+                               const LauncherStarted& launcher) {
+  if (launcher.allocation_count_max <= CountOf(state, launcher.launcher)) return {};
+  for (const RunId id : state.queued) {
+    const Run& run = state.runs.at(id);
+    const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
+    if (spec.node_count > launcher.node_count_max ||
+        IsAwaited(state, run.submission, spec.node_count) ||
+        BestCapacity(state, presence, spec, run.submission).present_count >= spec.node_count)
+      continue;
+    return {AllocationRequested{
+        .allocation = AllocationId{state.last_allocation + 1},
+        .spec = {.launcher = launcher.launcher,
+                 .node_count = std::max(spec.node_count, launcher.node_count_min)},
+        .reason = absl::StrCat("run ", id.ToString(), " waits for ", spec.node_count, " nodes")}};
+  }
+  return {};
+}
+
+bool IsReleaseDue(const State& state, const Allocation& allocation, int64_t now_us) {
+  if (allocation.state != AllocationState::kReleasing) return false;
+  if (allocation.deadline_us != 0 && now_us >= allocation.deadline_us + kReleaseGraceUs)
+    return true;
+  return std::none_of(state.workers.begin(), state.workers.end(), [&](const auto& entry) {
+    return entry.second.allocation == allocation.id && !entry.second.run.is_none();
+  });
+}
+
+}  // namespace assay::core

@@ -1,0 +1,92 @@
+// Which queued runs start where, and why the others do not. Placement is of whole gangs, each from
+// one allocation, first in first out by run id. A run that has to wait for busy workers keeps those
+// free ones that it could use: no later run overtakes it on a worker that it wants, so it is placed
+// at the latest when the runs before it have ended. A run that no allocation can hold with all
+// workers that are there, or whose organisation is at its limit, keeps nothing.
+
+#ifndef SERVER_CORE_PLANNER_H_
+#define SERVER_CORE_PLANNER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/core/event.h"
+#include "server/core/schedule.h"
+#include "server/core/types.h"
+
+namespace assay::core {
+
+// What the planner makes of one queued run.
+struct Placement {
+  enum class Verdict {
+    kPlaced,
+    kLimited,  // its organisation has as many runs as it may
+    kTooFew,   // no allocation has enough workers that match and are there
+    kBehind,   // a run before it keeps workers that it could use
+    kBusy,     // the workers that it could use are busy; it is next in line for them
+  };
+  Verdict verdict = Verdict::kTooFew;
+  RunId ahead;                       // kBehind: the first such run
+  AllocationId allocation;           // kPlaced
+  std::vector<std::string> workers;  // kPlaced: in rank order
+};
+
+// Takes the queued runs one after the other. `state` and the others must outlive it.
+class Planner {
+ public:
+  Planner(const State& state, const PresenceMap& presence, const Policy& policy);
+
+  // What becomes of `run`; to be asked for each run of State::queued, in order.
+  Placement Next(const Run& run);
+
+  // False if none of the runs that follow can be placed.
+  bool has_free() const { return free_count_ > 0; }
+
+ private:
+  // A worker that is there, ALIVE or SUSPECT.
+  struct Slot {
+    const Worker* worker;
+    bool is_free = false;
+    RunId keeper;  // the run that waits for it; none: nobody does
+  };
+  using Slots = std::vector<Slot*>;
+
+  Placement Take(const Run& run, AllocationId allocation, const Slots& usable);
+  Placement Keep(const Run& run, const Slots& wanted);
+
+  const State& state_;
+  const Policy& policy_;
+  std::map<AllocationId, std::vector<Slot>> slots_;  // of serving allocations; by name
+  std::map<std::string, int32_t> active_;            // runs by organisation
+  size_t free_count_ = 0;                            // neither busy nor kept
+};
+
+// RunAssigned for each run that can start now.
+std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy);
+
+// What the best of the allocations has for a spec: that in which most workers match and are there.
+struct Capacity {
+  int32_t present_count = 0;  // ALIVE or SUSPECT, busy or not
+  int32_t free_count = 0;     // of these
+};
+Capacity BestCapacity(const State& state, const PresenceMap& presence, const SubmissionSpec& spec,
+                      SubmissionId submission);
+
+// True if the worker has the labels and the backend that the spec asks for.
+bool Matches(const Worker& worker, const SubmissionSpec& spec);
+
+// True if a run of the submission may use the allocation. None: of one that is not submitted yet.
+bool MayUse(const Allocation& allocation, SubmissionId submission);
+
+// True if a run could be given to the worker at once.
+bool IsFree(const Worker& worker, const PresenceMap& presence);
+
+// Runs that each organisation has on workers now, and how many it may have; 0: any number.
+std::map<std::string, int32_t> CountActiveRuns(const State& state);
+int32_t RunLimit(const Policy& policy, const std::string& organization);
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_PLANNER_H_
