@@ -36,14 +36,14 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,        SubmitCommands,    LogsCommands,
-          WaitCommands,       ScoreCommands,      CompareCommands,   AnalyzeCommands,
-          ImportCommands,     EntryCommands,      ExportCommands,    BorrowCommands,
-          SetCommands,        RunCommands,        NodeCommands,      DatasetCommands,
-          RulesCommands,      RulesCheckCommands, RulesPackCommands, TuningCommands,
-          PackageCommands,    InitCommands,       TokenCommands,     VerifyCommands,
-          QueryCommands,      DoctorCommands,     ConfigCommands,    CompletionCommands,
-          HelpCommands,       VersionCommands}) {
+         {QuickstartCommands, DevCommands,     SubmitCommands,     LogsCommands,
+          WaitCommands,       ScoreCommands,   CompareCommands,    AnalyzeCommands,
+          ImportCommands,     EntryCommands,   ExportCommands,     BorrowCommands,
+          SetCommands,        RunCommands,     NodeCommands,       AllocationCommands,
+          DatasetCommands,    RulesCommands,   RulesCheckCommands, RulesPackCommands,
+          TuningCommands,     PackageCommands, InitCommands,       TokenCommands,
+          VerifyCommands,     QueryCommands,   DoctorCommands,     ConfigCommands,
+          CompletionCommands, HelpCommands,    VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -64,6 +64,7 @@ std::string NounSummary(absl::string_view noun) {
       {"set", "the runs of an entry as one thing"},
       {"run", "single trainings"},
       {"node", "workers that execute runs"},
+      {"allocation", "leases of nodes"},
       {"dataset", "data that entries train on"},
       {"rules", "rounds and what they demand"},
       {"package", "what an organisation hands in"},

@@ -73,6 +73,22 @@ absl::StatusOr<v1::Worker> Client::Call(const v1::RevokeWorkerRequest& request,
                                         absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::RevokeWorker, request, timeout);
 }
+absl::StatusOr<v1::ListAllocationsResponse> Client::Call(const v1::ListAllocationsRequest& request,
+                                                         absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListAllocations, request, timeout);
+}
+absl::StatusOr<v1::Allocation> Client::Call(const v1::GetAllocationRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetAllocation, request, timeout);
+}
+absl::StatusOr<v1::Allocation> Client::Call(const v1::RequestAllocationRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::RequestAllocation, request, timeout);
+}
+absl::StatusOr<v1::Allocation> Client::Call(const v1::ReleaseAllocationRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::ReleaseAllocation, request, timeout);
+}
 absl::StatusOr<v1::Dataset> Client::Call(const v1::AddDatasetRequest& request,
                                          absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::AddDataset, request, timeout);

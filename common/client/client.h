@@ -60,6 +60,14 @@ class Client {
                                   absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Worker> Call(const v1::RevokeWorkerRequest& request,
                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListAllocationsResponse> Call(const v1::ListAllocationsRequest& request,
+                                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Allocation> Call(const v1::GetAllocationRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Allocation> Call(const v1::RequestAllocationRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Allocation> Call(const v1::ReleaseAllocationRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Dataset> Call(const v1::AddDatasetRequest& request,
                                    absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListDatasetsResponse> Call(const v1::ListDatasetsRequest& request,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "common/status.h"
 
@@ -82,6 +83,12 @@ absl::StatusOr<std::string> RunName(const Client& client, absl::string_view id) 
 
 absl::StatusOr<std::string> WorkerName(absl::string_view id) {
   return PlainName("workers/", "node", id);
+}
+
+absl::StatusOr<std::string> AllocationName(absl::string_view id) {
+  absl::ConsumePrefix(&id, "allocations/");
+  if (IsNumbered(id, "a-")) return absl::StrCat("allocations/", id);
+  return absl::InvalidArgumentError(absl::StrCat("'", id, "' is no allocation id; write a-1"));
 }
 
 absl::StatusOr<std::string> DatasetName(absl::string_view id) {

@@ -25,6 +25,9 @@ absl::StatusOr<std::string> RunName(const Client& client, absl::string_view id);
 // "workers/w0" for w0 or workers/w0. INVALID_ARGUMENT if it cannot be a name.
 absl::StatusOr<std::string> WorkerName(absl::string_view id);
 
+// "allocations/a-1" for a-1 or allocations/a-1. INVALID_ARGUMENT if it is something else.
+absl::StatusOr<std::string> AllocationName(absl::string_view id);
+
 // "datasets/cosmo32" for cosmo32 or datasets/cosmo32.
 absl::StatusOr<std::string> DatasetName(absl::string_view id);
 

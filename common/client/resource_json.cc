@@ -121,6 +121,10 @@ std::string StateText(v1::Worker::State state) {
   return Lower(v1::Worker::State_Name(state), state);
 }
 
+std::string StateText(v1::Allocation::State state) {
+  return Lower(v1::Allocation::State_Name(state), state);
+}
+
 std::string TimeText(const google::protobuf::Timestamp& time) {
   if (time.seconds() == 0 && time.nanos() == 0) return "";
   const absl::Time instant =
@@ -228,6 +232,7 @@ Json RunJson(const v1::Run& run) {
   if (run.instance_scale() > 0) json["instance_scale"] = run.instance_scale();
   if (run.seed() != 0) json["seed"] = run.seed();
   PutIds(&json, "nodes", run.workers());
+  if (!run.allocation().empty()) json["allocation"] = ShortId(run.allocation());
   Put(&json, "created", run.create_time());
   Put(&json, "started", run.start_time());
   Put(&json, "ended", run.end_time());
@@ -255,6 +260,7 @@ Json RunJson(const v1::Run& run) {
 Json NodeJson(const v1::Worker& worker) {
   Json json = {{"id", ShortId(worker.name())}, {"state", StateText(worker.state())}};
   if (!worker.run().empty()) json["run"] = ShortId(worker.run());
+  if (!worker.allocation().empty()) json["allocation"] = ShortId(worker.allocation());
   const v1::Capabilities& facts = worker.capabilities();
   Put(&json, "host", facts.host_name());
   if (facts.core_count() > 0) json["cores"] = facts.core_count();
@@ -276,6 +282,27 @@ Json NodeJson(const v1::Worker& worker) {
   }
   Json description = ParseJsonDocument<Json>(worker.system_description_json());
   if (description.is_object()) json["system_description"] = description;
+  return json;
+}
+
+Json AllocationJson(const v1::Allocation& allocation) {
+  Json json = {{"id", ShortId(allocation.name())}, {"state", StateText(allocation.state())}};
+  Put(&json, "state_reason", allocation.state_reason());
+  Put(&json, "launcher", allocation.launcher());
+  if (allocation.node_count() > 0) json["node_count"] = allocation.node_count();
+  PutIds(&json, "nodes", allocation.workers());
+  PutMap(&json, "labels", allocation.labels());
+  if (!allocation.submission().empty()) json["entry"] = ShortId(allocation.submission());
+  Put(&json, "requested_by", allocation.requested_by());
+  Put(&json, "created", allocation.create_time());
+  Put(&json, "granted", allocation.grant_time());
+  Put(&json, "deadline", allocation.deadline_time());
+  Put(&json, "ended", allocation.end_time());
+  if (allocation.failure_count() > 0) {
+    json["failures"] = allocation.failure_count();
+    Put(&json, "last_error", allocation.last_error());
+    Put(&json, "retry", allocation.retry_time());
+  }
   return json;
 }
 

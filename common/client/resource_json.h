@@ -19,9 +19,10 @@ Json EntryJson(const v1::Submission& submission);  // assay.entry/v1
 Json SetJson(const v1::Submission& submission);    // assay.set/v1: the entry's runs as one thing
 Json RunJson(const v1::Run& run);                  // assay.run/v1
 Json NodeJson(const v1::Worker& worker);           // assay.node/v1
-Json DatasetJson(const v1::Dataset& dataset);      // assay.dataset/v1
-Json TokenJson(const v1::Token& token);            // assay.token/v1
-Json RoundJson(const v1::Round& round);            // assay.round/v1
+Json AllocationJson(const v1::Allocation& allocation);  // assay.allocation/v1
+Json DatasetJson(const v1::Dataset& dataset);           // assay.dataset/v1
+Json TokenJson(const v1::Token& token);                 // assay.token/v1
+Json RoundJson(const v1::Round& round);                 // assay.round/v1
 Json FindingJson(const v1::Finding& finding);
 Json ReferenceJson(const v1::ReferenceConvergence& reference);  // an entry's member convergence
 Json AuditJson(const v1::AuditEntry& entry);                    // assay.audit/v1
@@ -31,6 +32,7 @@ Json RunEventJson(const v1::RunEvent& event);                   // assay.run_eve
 std::string StateText(v1::Submission::State state);
 std::string StateText(v1::Run::State state);
 std::string StateText(v1::Worker::State state);
+std::string StateText(v1::Allocation::State state);
 
 // RFC 3339 in UTC with at most microseconds.
 std::string TimeText(const google::protobuf::Timestamp& time);

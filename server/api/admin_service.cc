@@ -10,7 +10,6 @@
 #include "common/secret.h"
 #include "common/status.h"
 #include "server/api/convert.h"
-#include "server/api/convert_worker.h"
 #include "server/api/verify_stream.h"
 
 namespace assay::api {
@@ -19,11 +18,6 @@ namespace {
 constexpr absl::string_view kCreateToken = "assay.v1.AdminService/CreateToken";
 constexpr absl::string_view kListTokens = "assay.v1.AdminService/ListTokens";
 constexpr absl::string_view kRevokeToken = "assay.v1.AdminService/RevokeToken";
-constexpr absl::string_view kListWorkers = "assay.v1.AdminService/ListWorkers";
-constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
-constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
-constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
-constexpr absl::string_view kRevokeWorker = "assay.v1.AdminService/RevokeWorker";
 constexpr absl::string_view kAddDataset = "assay.v1.AdminService/AddDataset";
 constexpr absl::string_view kListDatasets = "assay.v1.AdminService/ListDatasets";
 constexpr absl::string_view kRemoveDataset = "assay.v1.AdminService/RemoveDataset";
@@ -93,46 +87,7 @@ absl::StatusOr<core::CommandBody> ReadCreateToken(const v1::CreateTokenRequest& 
   return command;
 }
 
-// The workers of `reply` after `request.page_token`, which is the last name of the page before.
-v1::ListWorkersResponse ToResponse(const core::WorkersReply& reply,
-                                   const v1::ListWorkersRequest& request) {
-  const int32_t size = request.page_size() == 0 ? core::kPageSizeDefault : request.page_size();
-  v1::ListWorkersResponse response;
-  for (const core::WorkersReply::Entry& entry : reply.workers) {
-    if (entry.worker.name <= request.page_token()) continue;
-    if (response.workers_size() == size) {
-      const std::string& last = response.workers(size - 1).name();
-      response.set_next_page_token(last.substr(last.find('/') + 1));
-      break;
-    }
-    *response.add_workers() = ToProto(entry.worker, entry.presence);
-  }
-  return response;
-}
-
 }  // namespace
-
-template <typename Response, typename Read, typename Write>
-grpc::ServerUnaryReactor* AdminService::Ask(grpc::CallbackServerContext* context,
-                                            const google::protobuf::Message& request,
-                                            Response* response, absl::string_view method, Read read,
-                                            Write write) {
-  const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, method, request);
-  absl::StatusOr<core::CommandBody> body =
-      Then(identity, [&](const auth::Identity& who) { return read(who); });
-  if (!body.ok()) {
-    call.Finish(body.status());
-    return call.reactor;
-  }
-  backend_->core->Post(
-      CommandOf(*identity, *std::move(body)),
-      [call, identity = *identity, write = std::move(write)](absl::StatusOr<core::Reply> reply) {
-        if (!reply.ok()) return call.Finish(reply.status());
-        call.Finish(write(*std::move(reply), identity));
-      });
-  return call.reactor;
-}
 
 grpc::ServerUnaryReactor* AdminService::CreateToken(grpc::CallbackServerContext* context,
                                                     const v1::CreateTokenRequest* request,
@@ -180,83 +135,6 @@ grpc::ServerUnaryReactor* AdminService::RevokeToken(grpc::CallbackServerContext*
       },
       [](core::Reply reply, const auth::Identity&) {
         return absl::StatusOr<v1::Token>(ToProto(Expect<core::Token>(std::move(reply))));
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
-                                                    const v1::ListWorkersRequest* request,
-                                                    v1::ListWorkersResponse* response) {
-  // `request` lives until the call is finished.
-  return Ask(
-      context, *request, response, kListWorkers,
-      [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        return core::ListWorkers{};
-      },
-      [request](core::Reply reply, const auth::Identity&) {
-        return absl::StatusOr<v1::ListWorkersResponse>(
-            ToResponse(Expect<core::WorkersReply>(std::move(reply)), *request));
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::GetWorker(grpc::CallbackServerContext* context,
-                                                  const v1::GetWorkerRequest* request,
-                                                  v1::Worker* response) {
-  return Ask(
-      context, *request, response, kGetWorker,
-      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        RETURN_IF_ERROR(ParseWorkerName(request->name()).status());
-        return core::ListWorkers{};
-      },
-      [request](core::Reply reply, const auth::Identity&) -> absl::StatusOr<v1::Worker> {
-        for (const core::WorkersReply::Entry& entry :
-             Expect<core::WorkersReply>(std::move(reply)).workers) {
-          if (WorkerName(entry.worker.name) == request->name())
-            return ToProto(entry.worker, entry.presence);
-        }
-        return absl::NotFoundError(absl::StrCat(
-            request->name(), " does not exist: its agent has never called; assay node list"));
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext* context,
-                                                    const v1::DrainWorkerRequest* request,
-                                                    v1::Worker* response) {
-  return Ask(
-      context, *request, response, kDrainWorker,
-      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
-        return core::DrainWorker{.worker = worker, .reason = request->reason()};
-      },
-      [](core::Reply reply, const auth::Identity&) {
-        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext* context,
-                                                     const v1::ResumeWorkerRequest* request,
-                                                     v1::Worker* response) {
-  return Ask(
-      context, *request, response, kResumeWorker,
-      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
-        return core::ResumeWorker{.worker = worker};
-      },
-      [](core::Reply reply, const auth::Identity&) {
-        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
-      });
-}
-
-grpc::ServerUnaryReactor* AdminService::RevokeWorker(grpc::CallbackServerContext* context,
-                                                     const v1::RevokeWorkerRequest* request,
-                                                     v1::Worker* response) {
-  return Ask(
-      context, *request, response, kRevokeWorker,
-      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
-        return core::RevokeWorker{.worker = worker, .reason = request->reason()};
-      },
-      [](core::Reply reply, const auth::Identity&) {
-        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
       });
 }
 

@@ -3,6 +3,8 @@
 #ifndef SERVER_API_ADMIN_SERVICE_H_
 #define SERVER_API_ADMIN_SERVICE_H_
 
+#include <utility>
+
 #include "assay/v1/admin_service.grpc.pb.h"
 
 #include "server/api/services.h"
@@ -38,6 +40,18 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* RevokeWorker(grpc::CallbackServerContext* context,
                                          const v1::RevokeWorkerRequest* request,
                                          v1::Worker* response) override;
+  grpc::ServerUnaryReactor* ListAllocations(grpc::CallbackServerContext* context,
+                                            const v1::ListAllocationsRequest* request,
+                                            v1::ListAllocationsResponse* response) override;
+  grpc::ServerUnaryReactor* GetAllocation(grpc::CallbackServerContext* context,
+                                          const v1::GetAllocationRequest* request,
+                                          v1::Allocation* response) override;
+  grpc::ServerUnaryReactor* RequestAllocation(grpc::CallbackServerContext* context,
+                                              const v1::RequestAllocationRequest* request,
+                                              v1::Allocation* response) override;
+  grpc::ServerUnaryReactor* ReleaseAllocation(grpc::CallbackServerContext* context,
+                                              const v1::ReleaseAllocationRequest* request,
+                                              v1::Allocation* response) override;
   grpc::ServerUnaryReactor* AddDataset(grpc::CallbackServerContext* context,
                                        const v1::AddDatasetRequest* request,
                                        v1::Dataset* response) override;
@@ -65,7 +79,23 @@ class AdminService final : public v1::AdminService::CallbackService {
   template <typename Response, typename Read, typename Write>
   grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context,
                                 const google::protobuf::Message& request, Response* response,
-                                absl::string_view method, Read read, Write write);
+                                absl::string_view method, Read read, Write write) {
+    const auto call = StartUnary(context, response);
+    const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, method, request);
+    absl::StatusOr<core::CommandBody> body =
+        Then(identity, [&](const auth::Identity& who) { return read(who); });
+    if (!body.ok()) {
+      call.Finish(body.status());
+      return call.reactor;
+    }
+    backend_->core->Post(
+        CommandOf(*identity, *std::move(body)),
+        [call, identity = *identity, write = std::move(write)](absl::StatusOr<core::Reply> reply) {
+          if (!reply.ok()) return call.Finish(reply.status());
+          call.Finish(write(*std::move(reply), identity));
+        });
+    return call.reactor;
+  }
 
   const Backend* const backend_;
 };

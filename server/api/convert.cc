@@ -117,6 +117,11 @@ absl::StatusOr<core::TokenId> ParseTokenName(absl::string_view name) {
   return core::ParseTokenId(id);
 }
 
+absl::StatusOr<core::AllocationId> ParseAllocationName(absl::string_view name) {
+  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "allocations/", "a-1"));
+  return core::ParseAllocationId(id);
+}
+
 absl::StatusOr<std::string> ParseWorkerName(absl::string_view name) {
   ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "workers/", "w0"));
   RETURN_IF_ERROR(core::CheckName("worker", id));
@@ -137,6 +142,9 @@ std::string NameOf(core::RunId id) {
 }
 std::string NameOf(core::TokenId id) {
   return id.is_none() ? "" : absl::StrCat("tokens/", id.ToString());
+}
+std::string NameOf(core::AllocationId id) {
+  return id.is_none() ? "" : absl::StrCat("allocations/", id.ToString());
 }
 std::string WorkerName(absl::string_view worker) {
   return absl::StrCat("workers/", worker);
@@ -164,6 +172,7 @@ v1::Run ToProto(const core::Run& run) {
   message.set_generation(run.generation);
   for (const core::RunNode& node : run.nodes)
     message.add_workers(WorkerName(node.worker));
+  message.set_allocation(NameOf(run.allocation));
   if (!run.nodes.empty()) message.set_event_count(run.nodes[0].last_seq);
   if (run.created_at_us != 0) SetTime(run.created_at_us, message.mutable_create_time());
   if (run.started_at_us != 0) SetTime(run.started_at_us, message.mutable_start_time());

@@ -131,6 +131,7 @@ v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
   message.set_certificate_generation(worker.certificate_generation);
   if (worker.certificates_revoked_at_us != 0)
     SetTime(worker.certificates_revoked_at_us, message.mutable_certificates_revoke_time());
+  message.set_allocation(NameOf(worker.allocation));
   return message;
 }
 

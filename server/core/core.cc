@@ -345,7 +345,7 @@ Desired Core::DesiredFor(const std::string& worker) const {
 }
 
 std::optional<int64_t> Core::NextWakeupUs() const {
-  return NextDeadlineUs(state_, presence_, policy_);
+  return NextDeadlineUs(state_, presence_, policy_, now_us_);
 }
 
 }  // namespace assay::core

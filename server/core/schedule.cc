@@ -238,7 +238,7 @@ std::vector<Event> AdvanceSubmission(const State& state, const Submission& submi
 }
 
 std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& presence,
-                                      const Policy& policy) {
+                                      const Policy& policy, int64_t now_us) {
   std::optional<int64_t> next;
   const auto consider = [&next](std::optional<int64_t> deadline_us) {
     if (deadline_us.has_value()) next = std::min(next.value_or(*deadline_us), *deadline_us);
@@ -250,9 +250,10 @@ std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& pre
   for (const RunId id : state.active)
     consider(TimeoutUs(state, state.runs.at(id), policy));
   for (const auto& [id, allocation] : state.allocations) {
-    if (allocation.retry_at_us != 0) consider(allocation.retry_at_us);
-    if (allocation.deadline_us != 0 && allocation.state != AllocationState::kEnded)
-      consider(allocation.deadline_us);
+    if (allocation.state == AllocationState::kEnded) continue;
+    // What is past was seen to; it may take long.
+    for (const int64_t at_us : {allocation.retry_at_us, allocation.deadline_us})
+      if (at_us > now_us) consider(at_us);
   }
   return next;
 }

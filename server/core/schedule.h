@@ -43,8 +43,9 @@ std::vector<Event> AdvanceSubmission(const State& state, const Submission& submi
 
 // The earliest time at which silence, a run's timeout, the end of a lease or another try of its
 // launcher makes a difference; nullopt: never.
+// All up to `now_us` has been considered.
 std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& presence,
-                                      const Policy& policy);
+                                      const Policy& policy, int64_t now_us);
 
 }  // namespace assay::core
 

@@ -63,13 +63,22 @@ class CommandsTest : public ::testing::Test {
 
 TEST_F(CommandsTest, ListsAndShowsLookAsAgreed) {
   const std::pair<const char*, const char*> kCommands[] = {
-      {"entry_list", "entry list"},       {"entry_show", "entry show e-1"},
-      {"set_list", "set list"},           {"set_show", "set show s-1"},
-      {"run_list", "run list"},           {"run_show", "run show r-1"},
-      {"node_list", "node list"},         {"node_show", "node show w0"},
-      {"dataset_list", "dataset list"},   {"dataset_show", "dataset show cosmo32"},
-      {"token_list", "admin token list"}, {"score", "score e-1"},
-      {"status", "status @last"},         {"why", "why e-2"}};
+      {"entry_list", "entry list"},
+      {"entry_show", "entry show e-1"},
+      {"set_list", "set list"},
+      {"set_show", "set show s-1"},
+      {"run_list", "run list"},
+      {"run_show", "run show r-1"},
+      {"node_list", "node list"},
+      {"node_show", "node show w0"},
+      {"allocation_list", "allocation list"},
+      {"allocation_show", "allocation show a-2"},
+      {"dataset_list", "dataset list"},
+      {"dataset_show", "dataset show cosmo32"},
+      {"token_list", "admin token list"},
+      {"score", "score e-1"},
+      {"status", "status @last"},
+      {"why", "why e-2"}};
   for (const auto& [name, command] : kCommands) {
     for (const char* output : {"table", "plain", "json"}) {
       EXPECT_EQ(run_.Run(absl::StrCat(command, " -o ", output)), ExitStatus::kDone) << command;
@@ -158,6 +167,19 @@ TEST_F(CommandsTest, RevokingANodeSaysHowToLetItInAgain) {
   EXPECT_EQ(node["state"], "gone");
   EXPECT_EQ(node["certificate_generation"], 1);
   EXPECT_EQ(node["certificates_revoked"], "2023-11-14T22:13:20Z");
+}
+
+TEST_F(CommandsTest, AsksForNodesAndGivesThemBack) {
+  EXPECT_EQ(run_.Run("allocation list --all -o name"), ExitStatus::kDone);
+  EXPECT_EQ(run_.out, "a-2\na-1\n") << "also the one that has ended";
+  EXPECT_EQ(run_.Run("allocation request --nodes 3 --lifetime 2h -o table"), ExitStatus::kDone);
+  EXPECT_EQ(run_.out, "a-3 is requested: 3 nodes of launcher local\n");
+  EXPECT_EQ(run_.Run("allocation release a-3 --reason over -o table"), ExitStatus::kDone);
+  EXPECT_EQ(run_.out,
+            "a-3 is releasing: it gets no more runs, and its nodes go when those on them have "
+            "ended\n");
+  EXPECT_EQ(run_.Run("allocation show w0"), ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("allocation show a-9"), ExitStatus::kNotFound);
 }
 
 TEST_F(CommandsTest, StatusTellsScriptsThatItStillRuns) {

@@ -98,6 +98,24 @@ FakeCoordinator::FakeCoordinator() {
     workers.push_back(worker);
   }
   workers[0].set_run("runs/r-4");
+  v1::Allocation allocation;
+  allocation.set_name("allocations/a-2");
+  allocation.set_state(v1::Allocation::ACTIVE);
+  allocation.set_state_reason("run r-4 waits for 2 nodes");
+  allocation.set_launcher("local");
+  allocation.set_node_count(2);
+  allocation.set_requested_by("coordinator");
+  allocation.mutable_create_time()->set_seconds(kNoon);
+  allocation.mutable_grant_time()->set_seconds(kNoon + 60);
+  allocation.mutable_deadline_time()->set_seconds(kNoon + 3600);
+  for (v1::Worker& worker : workers) {
+    worker.set_allocation(allocation.name());
+    allocation.add_workers(worker.name());
+  }
+  allocations.push_back(allocation);
+  allocation.set_name("allocations/a-1");
+  allocation.set_state(v1::Allocation::ENDED);
+  allocations.push_back(allocation);
   v1::Dataset dataset;
   dataset.set_name("datasets/cosmo32");
   dataset.set_benchmark("cosmoflow");
@@ -364,6 +382,44 @@ grpc::Status FakeCoordinator::DrainWorker(grpc::ServerContext* /*context*/,
                                           const v1::DrainWorkerRequest* /*request*/,
                                           v1::Worker* /*response*/) {
   return {grpc::StatusCode::PERMISSION_DENIED, "only an operator may drain a node"};
+}
+
+grpc::Status FakeCoordinator::ListAllocations(grpc::ServerContext* /*context*/,
+                                              const v1::ListAllocationsRequest* /*request*/,
+                                              v1::ListAllocationsResponse* response) {
+  for (const v1::Allocation& allocation : allocations)
+    *response->add_allocations() = allocation;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::GetAllocation(grpc::ServerContext* /*context*/,
+                                            const v1::GetAllocationRequest* request,
+                                            v1::Allocation* response) {
+  for (const v1::Allocation& allocation : allocations) {
+    if (allocation.name() != request->name()) continue;
+    *response = allocation;
+    return grpc::Status::OK;
+  }
+  return {grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no ", request->name())};
+}
+
+grpc::Status FakeCoordinator::RequestAllocation(grpc::ServerContext* /*context*/,
+                                                const v1::RequestAllocationRequest* request,
+                                                v1::Allocation* response) {
+  *response = request->allocation();
+  response->set_name("allocations/a-3");
+  response->set_state(v1::Allocation::REQUESTED);
+  response->set_launcher("local");
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::ReleaseAllocation(grpc::ServerContext* /*context*/,
+                                                const v1::ReleaseAllocationRequest* request,
+                                                v1::Allocation* response) {
+  response->set_name(request->name());
+  response->set_state(v1::Allocation::RELEASING);
+  response->set_state_reason(request->reason());
+  return grpc::Status::OK;
 }
 
 grpc::Status FakeCoordinator::RevokeWorker(grpc::ServerContext* /*context*/,

@@ -35,6 +35,7 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   std::vector<v1::Submission> entries;  // newest first
   std::vector<v1::Run> runs;
   std::vector<v1::Worker> workers;
+  std::vector<v1::Allocation> allocations;
   std::vector<v1::Dataset> datasets;
   std::vector<v1::Token> tokens;
   std::vector<v1::Finding> plan_findings;
@@ -100,6 +101,17 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
                            v1::Worker* response) override;
   grpc::Status RevokeWorker(grpc::ServerContext* context, const v1::RevokeWorkerRequest* request,
                             v1::Worker* response) override;
+  grpc::Status ListAllocations(grpc::ServerContext* context,
+                               const v1::ListAllocationsRequest* request,
+                               v1::ListAllocationsResponse* response) override;
+  grpc::Status GetAllocation(grpc::ServerContext* context, const v1::GetAllocationRequest* request,
+                             v1::Allocation* response) override;
+  grpc::Status RequestAllocation(grpc::ServerContext* context,
+                                 const v1::RequestAllocationRequest* request,
+                                 v1::Allocation* response) override;
+  grpc::Status ReleaseAllocation(grpc::ServerContext* context,
+                                 const v1::ReleaseAllocationRequest* request,
+                                 v1::Allocation* response) override;
   grpc::Status ListDatasets(grpc::ServerContext* context, const v1::ListDatasetsRequest* request,
                             v1::ListDatasetsResponse* response) override;
   grpc::Status ListRounds(grpc::ServerContext* context, const v1::ListRoundsRequest* request,

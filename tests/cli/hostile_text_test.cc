@@ -97,6 +97,7 @@ class HostileTextTest : public ::testing::Test {
   void SetUp() override {
     PoisonAll(&coordinator_.entries);
     PoisonAll(&coordinator_.workers);
+    PoisonAll(&coordinator_.allocations);
     PoisonAll(&coordinator_.datasets);
     PoisonAll(&coordinator_.tokens);
     v1::Finding finding;
@@ -131,6 +132,8 @@ constexpr const char* kCommands[] = {"entry list",
                                      "run show r-1",
                                      "node list",
                                      "node show w0",
+                                     "allocation list --all",
+                                     "allocation show a-2",
                                      "dataset list",
                                      "dataset show cosmo32",
                                      "score e-1",

@@ -100,6 +100,7 @@ const std::vector<Row>& Table() {
       {"cli/command", {"common", "common/client", "cli/terminal"}, kNoStore},
       CliNoun("cli/admin"),
       CliNoun("cli/dataset"),
+      CliNoun("cli/allocation"),
       CliNoun("cli/node"),
       CliNoun("cli/rules"),
       CliNoun("cli/run"),

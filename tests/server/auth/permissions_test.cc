@@ -50,6 +50,10 @@ AdminService/GetWorker              -AAAA
 AdminService/DrainWorker            ---A-
 AdminService/ResumeWorker           ---A-
 AdminService/RevokeWorker           ---A-
+AdminService/ListAllocations        -AAAA
+AdminService/GetAllocation          -AAAA
+AdminService/RequestAllocation      ---A-
+AdminService/ReleaseAllocation      ---A-
 AdminService/AddDataset             ---A-
 AdminService/ListDatasets           -AAAA
 AdminService/RemoveDataset          ---A-

@@ -242,6 +242,7 @@ TEST_F(AllocationTest, ARunIsStoppedAtTheDeadlineAndTheNodesGoWhateverItDoes) {
   EXPECT_EQ(world_.Executing("local-0", RunId{1}).action, DesiredAction::kStop);
   EXPECT_EQ(allocation().state, AllocationState::kReleasing);
   EXPECT_THAT(effects(), IsEmpty());
+  EXPECT_GT(world_.core().NextWakeupUs(), world_.now_us()) << "nobody spins meanwhile";
   world_.Wait(kReleaseGraceUs);
   EXPECT_THAT(effects(), ElementsAre(Effect(ReleaseNodes{kFirst})));
 }

@@ -1,0 +1,216 @@
+// The calls of AdminService about nodes and their leases.
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/status.h"
+#include "server/api/admin_service.h"
+#include "server/api/convert.h"
+#include "server/api/convert_allocation.h"
+#include "server/api/convert_worker.h"
+
+namespace assay::api {
+namespace {
+
+constexpr absl::string_view kListWorkers = "assay.v1.AdminService/ListWorkers";
+constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
+constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
+constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
+constexpr absl::string_view kRevokeWorker = "assay.v1.AdminService/RevokeWorker";
+constexpr absl::string_view kListAllocations = "assay.v1.AdminService/ListAllocations";
+constexpr absl::string_view kGetAllocation = "assay.v1.AdminService/GetAllocation";
+constexpr absl::string_view kRequestAllocation = "assay.v1.AdminService/RequestAllocation";
+constexpr absl::string_view kReleaseAllocation = "assay.v1.AdminService/ReleaseAllocation";
+
+// The workers of `reply` after `request.page_token`, which is the last name of the page before.
+v1::ListWorkersResponse ToResponse(const core::WorkersReply& reply,
+                                   const v1::ListWorkersRequest& request) {
+  const int32_t size = request.page_size() == 0 ? core::kPageSizeDefault : request.page_size();
+  v1::ListWorkersResponse response;
+  for (const core::WorkersReply::Entry& entry : reply.workers) {
+    if (entry.worker.name <= request.page_token()) continue;
+    if (response.workers_size() == size) {
+      const std::string& last = response.workers(size - 1).name();
+      response.set_next_page_token(last.substr(last.find('/') + 1));
+      break;
+    }
+    *response.add_workers() = ToProto(entry.worker, entry.presence);
+  }
+  return response;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
+                                                    const v1::ListWorkersRequest* request,
+                                                    v1::ListWorkersResponse* response) {
+  // `request` lives until the call is finished.
+  return Ask(
+      context, *request, response, kListWorkers,
+      [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        return core::ListWorkers{};
+      },
+      [request](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::ListWorkersResponse>(
+            ToResponse(Expect<core::WorkersReply>(std::move(reply)), *request));
+      });
+}
+
+// One that has left memory is told from the store.
+grpc::ServerUnaryReactor* AdminService::GetWorker(grpc::CallbackServerContext* context,
+                                                  const v1::GetWorkerRequest* request,
+                                                  v1::Worker* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kGetWorker, *request);
+  const absl::StatusOr<std::string> name =
+      Then(identity, [&](const auth::Identity&) { return ParseWorkerName(request->name()); });
+  if (!name.ok()) {
+    call.Finish(name.status());
+    return call.reactor;
+  }
+  const auto tell_past = [call, name = *name](absl::StatusOr<core::Worker> worker) {
+    if (absl::IsNotFound(worker.status()))
+      return call.Finish(absl::NotFoundError(absl::StrCat(
+          WorkerName(name), " does not exist: its agent has never called; assay node list")));
+    if (!worker.ok()) return call.Finish(worker.status());
+    call.Finish(absl::StatusOr<v1::Worker>(ToProto(*worker, {})));
+  };
+  backend_->core->Post(
+      CommandOf(*identity, core::ListWorkers{}),
+      [call, name = *name, tell_past, this](absl::StatusOr<core::Reply> reply) {
+        if (!reply.ok()) return call.Finish(reply.status());
+        for (const core::WorkersReply::Entry& entry :
+             Expect<core::WorkersReply>(*std::move(reply)).workers) {
+          if (entry.worker.name == name)
+            return call.Finish(absl::StatusOr<v1::Worker>(ToProto(entry.worker, entry.presence)));
+        }
+        backend_->queries->GetWorker(name, tell_past);
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext* context,
+                                                    const v1::DrainWorkerRequest* request,
+                                                    v1::Worker* response) {
+  return Ask(
+      context, *request, response, kDrainWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
+        return core::DrainWorker{.worker = worker, .reason = request->reason()};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext* context,
+                                                     const v1::ResumeWorkerRequest* request,
+                                                     v1::Worker* response) {
+  return Ask(
+      context, *request, response, kResumeWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
+        return core::ResumeWorker{.worker = worker};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
+      });
+}
+
+// What the store knows goes along, should the worker have left memory.
+grpc::ServerUnaryReactor* AdminService::RevokeWorker(grpc::CallbackServerContext* context,
+                                                     const v1::RevokeWorkerRequest* request,
+                                                     v1::Worker* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kRevokeWorker, *request);
+  const absl::StatusOr<std::string> name =
+      Then(identity, [&](const auth::Identity&) { return ParseWorkerName(request->name()); });
+  if (!name.ok()) {
+    call.Finish(name.status());
+    return call.reactor;
+  }
+  core::RevokeWorker command{.worker = *name, .reason = request->reason()};
+  backend_->queries->GetWorker(
+      *name, [call, identity = *identity, command, this](absl::StatusOr<core::Worker> past) {
+        core::RevokeWorker body = command;
+        if (past.ok()) body.past = past->description;
+        backend_->core->Post(
+            CommandOf(identity, std::move(body)), [call](absl::StatusOr<core::Reply> reply) {
+              if (!reply.ok()) return call.Finish(reply.status());
+              call.Finish(
+                  absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(*std::move(reply)), {})));
+            });
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::ListAllocations(grpc::CallbackServerContext* context,
+                                                        const v1::ListAllocationsRequest* request,
+                                                        v1::ListAllocationsResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kListAllocations, *request);
+  if (!identity.ok()) {
+    call.Finish(identity.status());
+    return call.reactor;
+  }
+  backend_->queries->ListAllocations(
+      {.size = request->page_size(), .token = request->page_token()},
+      [call](absl::StatusOr<core::Page<core::Allocation>> page) {
+        if (!page.ok()) return call.Finish(page.status());
+        call.Finish(absl::StatusOr<v1::ListAllocationsResponse>(ToProto(*page)));
+      });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::GetAllocation(grpc::CallbackServerContext* context,
+                                                      const v1::GetAllocationRequest* request,
+                                                      v1::Allocation* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kGetAllocation, *request);
+  const absl::StatusOr<core::AllocationId> id =
+      Then(identity, [&](const auth::Identity&) { return ParseAllocationName(request->name()); });
+  if (!id.ok()) {
+    call.Finish(id.status());
+    return call.reactor;
+  }
+  backend_->queries->GetAllocation(*id, [call](absl::StatusOr<core::Allocation> allocation) {
+    if (!allocation.ok()) return call.Finish(allocation.status());
+    call.Finish(absl::StatusOr<v1::Allocation>(ToProto(*allocation)));
+  });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* AdminService::RequestAllocation(
+    grpc::CallbackServerContext* context, const v1::RequestAllocationRequest* request,
+    v1::Allocation* response) {
+  return Ask(
+      context, *request, response, kRequestAllocation,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(core::RequestAllocation command, FromProto(*request));
+        return command;
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Allocation>(ToProto(Expect<core::Allocation>(std::move(reply))));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::ReleaseAllocation(
+    grpc::CallbackServerContext* context, const v1::ReleaseAllocationRequest* request,
+    v1::Allocation* response) {
+  return Ask(
+      context, *request, response, kReleaseAllocation,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(const core::AllocationId id, ParseAllocationName(request->name()));
+        return core::ReleaseAllocation{.allocation = id, .reason = request->reason()};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Allocation>(ToProto(Expect<core::Allocation>(std::move(reply))));
+      });
+}
+
+}  // namespace assay::api
