@@ -4,6 +4,7 @@
 
 #include "cli/admin/token.h"
 #include "cli/admin/verify.h"
+#include "cli/allocation/allocation.h"
 #include "cli/analyze/analyze.h"
 #include "cli/command/command.h"
 #include "cli/command/completion.h"

@@ -1,18 +1,28 @@
-// Leases of nodes under a launcher, agents and a coordinator that fail at random.
+// Leases of nodes in simulated time: the real core on the real store, crashed before and after
+// commits; a launcher that grants late, twice, other nodes or none, and that loses them; agents
+// that come and go, also after their lease. ASSAY_SIM_SEED replays one seed, ASSAY_SIM_COUNT sets
+// how many are run.
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 #include "common/random.h"
+#include "server/store/store.h"
 #include "tests/server/core/world.h"
+#include "tests/support/temp_dir.h"
 
-namespace assay::core {
+namespace assay::sim {
 namespace {
+
+using namespace core;  // NOLINT(build/namespaces): names of a dozen commands
 
 using core::testing::kSecond;
 using core::testing::SomeSpec;
@@ -23,7 +33,7 @@ using Outcome = LaunchReported::Outcome;
 // allocation, no worker serves two runs, and a fold of the log is the state.
 class Chaos {
  public:
-  explicit Chaos(uint64_t seed) : random_(seed, Purpose::kTest) { Restart(); }
+  explicit Chaos(uint64_t seed) : random_(seed, Purpose::kTest) { Start(); }
 
   void Step() {
     switch (Below(9)) {
@@ -38,7 +48,7 @@ class Chaos {
       case 4:
         return Handle("olga", ReleaseAllocation{Some(), "why not"});
       case 5:
-        return Restart();
+        return Crash();
       case 6:
         now_us_ += static_cast<int64_t>(Below(400)) * kSecond;
         return Handle("coordinator", Tick{});
@@ -68,6 +78,9 @@ class Chaos {
       Apply(event, &folded);
     DropAllRedundant(&folded);
     ASSERT_EQ(folded, state);
+    const auto loaded = store_->Load();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    ASSERT_EQ(*loaded, state) << "what a restart would find";
   }
 
  private:
@@ -79,26 +92,34 @@ class Chaos {
     std::vector<Command> commands;
     commands.push_back({principal, std::move(body)});
     const core::Outcome outcome = core_->Handle(commands, now_us_);
-    if (Below(10) == 0) {  // the commit is refused
-      core_->Reset(committed_);
-      return;
-    }
+    const uint32_t fate = Below(30);
+    if (fate == 0) return core_->Reset(*store_->Load());  // the commit is refused
+    if (fate == 1) return Crash();                        // before the commit
+    CHECK_OK(store_->Commit(outcome, core_->state()));
     log_.insert(log_.end(), outcome.events.begin(), outcome.events.end());
     core_->DropRedundant();
-    committed_ = core_->state();
+    if (fate == 2) return Crash();  // after it, and before anybody was told
     wanted_.insert(wanted_.end(), outcome.effects.begin(), outcome.effects.end());
   }
 
-  void Restart() {
+  // What the launcher was asked and has not answered is lost with the coordinator.
+  void Crash() {
     wanted_.clear();
-    Index(&committed_);
-    core_ = std::make_unique<Core>(Policy{.secret = "s"}, committed_, now_us_);
+    store_.reset();
+    now_us_ += static_cast<int64_t>(Below(60)) * kSecond;
+    Start();
+  }
+
+  void Start() {
+    store_ = *store::Store::Open(dir_.Path("assay.db"));
+    core_ = std::make_unique<Core>(Policy{.secret = "s"}, *store_->Load(), now_us_);
+    const bool is_wanted_at_once = Below(2) == 0;
     Handle("root", AddDataset{core::testing::SomeDataset()});
     Handle("coordinator", LauncherStarted{.launcher = "local",
                                           .allocation_count_max = 2,
                                           .node_count_min = 1,
                                           .node_count_max = 3,
-                                          .is_wanted_at_once = Below(2) == 0});
+                                          .is_wanted_at_once = is_wanted_at_once});
   }
 
   void Submit() {
@@ -160,17 +181,27 @@ class Chaos {
   uint64_t draw_ = 0;
   int64_t now_us_ = core::testing::kStart;
   int request_count_ = 0;
-  State committed_;
+  const assay::testing::TempDir dir_;
+  std::unique_ptr<store::Store> store_;
   std::vector<RecordedEvent> log_;
   std::vector<Effect> wanted_;
   std::unique_ptr<Core> core_;
 };
 
-TEST(AllocationPropertyTest, HoldsWhateverTheLauncherDoes) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    Chaos chaos(seed);
-    for (int step = 0; step < 300; ++step) {
+int64_t NumberOf(const char* variable, int64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  int64_t number = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &number) ? number : otherwise;
+}
+
+TEST(AllocationSimTest, HoldsWhateverTheLauncherDoes) {
+  const int64_t one = NumberOf("ASSAY_SIM_SEED", 0);
+  const int64_t first = one == 0 ? 1 : one;
+  const int64_t count = one == 0 ? NumberOf("ASSAY_SIM_COUNT", 20) : 1;
+  for (int64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE(absl::StrCat("ASSAY_SIM_SEED=", seed));
+    Chaos chaos(static_cast<uint64_t>(seed));
+    for (int step = 0; step < 200; ++step) {
       chaos.Step();
       ASSERT_NO_FATAL_FAILURE(chaos.Check()) << "step " << step;
     }
@@ -178,4 +209,4 @@ TEST(AllocationPropertyTest, HoldsWhateverTheLauncherDoes) {
 }
 
 }  // namespace
-}  // namespace assay::core
+}  // namespace assay::sim
