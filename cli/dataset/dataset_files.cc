@@ -18,11 +18,11 @@ constexpr int64_t kSamplesMax = 100'000'000;
 dataset::ProgressCallback Drawn(ProgressLine* line, const Context* context, std::string what) {
   constexpr int kFileBarWidth = 24;
   return [line, context, what = std::move(what)](const dataset::Progress& progress) {
-    line->Draw(absl::StrCat(
-        what, " ",
-        ProgressBar(progress.files, progress.files_total, kFileBarWidth, context->style().is_utf8()),
-        " ", progress.files, "/", progress.files_total, " files, ",
-        FormatBytes(static_cast<double>(progress.bytes))));
+    line->Draw(absl::StrCat(what, " ",
+                            ProgressBar(progress.files, progress.files_total, kFileBarWidth,
+                                        context->style().is_utf8()),
+                            " ", progress.files, "/", progress.files_total, " files, ",
+                            FormatBytes(static_cast<double>(progress.bytes))));
   };
 }
 

@@ -13,6 +13,7 @@
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/client/suggest.h"
+#include "common/secret.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -107,16 +108,38 @@ absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& argum
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
-  ShowView view{.schema = "assay.entry/v1",
-                .value = client::EntryJson(entry),
-                .fields = EntryFields(),
-                .sections = {{"Borrowed hyperparameters", "borrowed_values", BorrowedColumns()},
-                             {"Runs", "run_details", RunColumns()},
-                             {"Findings", "findings", FindingColumns()}}};
+  ShowView view{
+      .schema = "assay.entry/v1",
+      .value = client::EntryJson(entry),
+      .fields = EntryFields(),
+      .sections = {{"Borrowed hyperparameters", "borrowed_values", BorrowedColumns()},
+                   {"Runs", "run_details", RunColumns()},
+                   {"Findings", "findings", FindingColumns()},
+                   {"Notes",
+                    "notes",
+                    {{"TIME", "time", Format::kTime}, {"AUTHOR", "author"}, {"TEXT", "text"}}}}};
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
     view.value["run_details"].push_back(client::RunJson(run));
   RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunEntryNote(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::NoteSubmissionRequest request;
+  request.set_request_id(MakeUuid());
+  request.set_text(arguments.Get("TEXT"));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::EntryName(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const v1::Submission entry, client->CallRetrying(request));
+  if (context->printer().IsJson()) {
+    RETURN_IF_ERROR(
+        context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)}));
+    return ExitStatus::kDone;
+  }
+  const std::string id = client::ShortId(entry.name());
+  context->out() << "noted on " << id << "\n";
+  context->Note(absl::StrCat("all who may see the entry read it: assay entry show ", id));
   return ExitStatus::kDone;
 }
 
@@ -205,7 +228,15 @@ std::vector<Command> EntryCommands() {
            .positionals = {{.name = "ID", .help = "e-42 or @last"}},
            .examples = {{"assay entry show @last", ""},
                         {"assay entry show e-42 --json=state,score_minutes", ""}},
-           .run = RunEntryShow}};
+           .run = RunEntryShow},
+          {.path = "entry note",
+           .summary = "say something about an entry, open or ended",
+           .description = "All who may see the entry read it in 'entry show'. Notes are kept for "
+                          "ever, with who wrote them and when.",
+           .positionals = {{.name = "ID", .help = "e-42 or @last"},
+                           {.name = "TEXT", .help = "what is to be said; at most 4096 bytes"}},
+           .examples = {{"assay entry note e-42 'rerun after the switch was replaced'", ""}},
+           .run = RunEntryNote}};
 }
 
 std::vector<Command> SetCommands() {

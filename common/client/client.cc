@@ -138,6 +138,11 @@ absl::StatusOr<v1::Submission> Client::Call(const v1::CancelSubmissionRequest& r
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::CancelSubmission, request,
               timeout);
 }
+absl::StatusOr<v1::Submission> Client::Call(const v1::NoteSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::NoteSubmission, request,
+              timeout);
+}
 absl::StatusOr<v1::ExplainSubmissionResponse> Client::Call(
     const v1::ExplainSubmissionRequest& request, absl::Duration timeout) const {
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ExplainSubmission, request,

@@ -187,6 +187,13 @@ Json EntryJson(const v1::Submission& submission) {
   Put(&json, "source_path", submission.source_path());
   PutIds(&json, "runs", submission.runs());
   PutFindings(&json, submission.findings());
+  for (const v1::Note& note : submission.notes()) {
+    Json one = {{"author", note.author()}};
+    Put(&one, "organization", note.organization());
+    Put(&one, "time", note.create_time());
+    one["text"] = note.text();
+    json["notes"].push_back(std::move(one));
+  }
   return json;
 }
 

@@ -135,6 +135,13 @@ v1::Submission ToProto(const core::Submission& submission) {
     *message.add_findings() = FindingToProto(finding);
   message.set_source_path(submission.source_path);
   message.set_required_run_count(submission.rules.required_run_count);
+  for (const core::Note& note : submission.notes) {
+    v1::Note* const added = message.add_notes();
+    added->set_author(note.author);
+    added->set_organization(note.organization);
+    SetTime(note.at_us, added->mutable_create_time());
+    added->set_text(note.text);
+  }
   if (submission.borrowing) SetBorrowing(*submission.borrowing, message.mutable_borrowing());
   if (submission.convergence) SetConvergence(*submission.convergence, message.mutable_reference());
   if (submission.throughput) {

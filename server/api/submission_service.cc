@@ -23,6 +23,7 @@ constexpr absl::string_view kPlan = "assay.v1.SubmissionService/PlanSubmission";
 constexpr absl::string_view kGet = "assay.v1.SubmissionService/GetSubmission";
 constexpr absl::string_view kList = "assay.v1.SubmissionService/ListSubmissions";
 constexpr absl::string_view kCancel = "assay.v1.SubmissionService/CancelSubmission";
+constexpr absl::string_view kNote = "assay.v1.SubmissionService/NoteSubmission";
 constexpr absl::string_view kExplain = "assay.v1.SubmissionService/ExplainSubmission";
 constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
@@ -258,28 +259,52 @@ grpc::ServerUnaryReactor* SubmissionService::ListSubmissions(
   return call.reactor;
 }
 
-grpc::ServerUnaryReactor* SubmissionService::CancelSubmission(
-    grpc::CallbackServerContext* context, const v1::CancelSubmissionRequest* request,
-    v1::Submission* response) {
+namespace {
+
+// A command about one submission, answered with what it has become. `command` is made of its id.
+template <typename Request, typename MakeCommand>
+grpc::ServerUnaryReactor* ChangeSubmission(const Backend* backend, absl::string_view method,
+                                           grpc::CallbackServerContext* context,
+                                           const Request& request, v1::Submission* response,
+                                           MakeCommand make_command) {
   const auto call = StartUnary(context, response);
-  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kCancel, *request);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend, *context, method, request);
   absl::StatusOr<core::SubmissionId> id =
-      Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request->name()); });
+      Then(identity, [&](const auth::Identity&) { return ParseSubmissionName(request.name()); });
   if (!id.ok()) {
     call.Finish(id.status());
     return call.reactor;
   }
-  core::Command command =
-      CommandOf(*identity, core::CancelSubmission{.submission = *id, .reason = request->reason()});
+  core::Command command = CommandOf(*identity, make_command(*id));
   // Whose it is never changes, so it may be looked up before the core is asked.
-  IfVisible(backend_, *identity, kCancel, *id, call,
-            [this, call, command = std::move(command)]() mutable {
-              backend_->core->Post(std::move(command),
-                                   [this, call](absl::StatusOr<core::Reply> reply) {
-                                     FinishWithSubmission(backend_, std::move(reply), call);
-                                   });
+  IfVisible(backend, *identity, method, *id, call,
+            [backend, call, command = std::move(command)]() mutable {
+              backend->core->Post(std::move(command),
+                                  [backend, call](absl::StatusOr<core::Reply> reply) {
+                                    FinishWithSubmission(backend, std::move(reply), call);
+                                  });
             });
   return call.reactor;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SubmissionService::CancelSubmission(
+    grpc::CallbackServerContext* context, const v1::CancelSubmissionRequest* request,
+    v1::Submission* response) {
+  return ChangeSubmission(
+      backend_, kCancel, context, *request, response, [&](core::SubmissionId id) {
+        return core::CancelSubmission{.submission = id, .reason = request->reason()};
+      });
+}
+
+grpc::ServerUnaryReactor* SubmissionService::NoteSubmission(
+    grpc::CallbackServerContext* context, const v1::NoteSubmissionRequest* request,
+    v1::Submission* response) {
+  return ChangeSubmission(backend_, kNote, context, *request, response, [&](core::SubmissionId id) {
+    return core::NoteSubmission{
+        .request_id = request->request_id(), .submission = id, .text = request->text()};
+  });
 }
 
 grpc::ServerUnaryReactor* SubmissionService::ExplainSubmission(

@@ -29,6 +29,9 @@ class SubmissionService final : public v1::SubmissionService::CallbackService {
   grpc::ServerUnaryReactor* CancelSubmission(grpc::CallbackServerContext* context,
                                              const v1::CancelSubmissionRequest* request,
                                              v1::Submission* response) override;
+  grpc::ServerUnaryReactor* NoteSubmission(grpc::CallbackServerContext* context,
+                                           const v1::NoteSubmissionRequest* request,
+                                           v1::Submission* response) override;
   grpc::ServerUnaryReactor* ExplainSubmission(grpc::CallbackServerContext* context,
                                               const v1::ExplainSubmissionRequest* request,
                                               v1::ExplainSubmissionResponse* response) override;

@@ -26,6 +26,7 @@ class Applier {
   void operator()(const SubmissionImported& e);
   void operator()(const SubmissionCheckStarted& e);
   void operator()(const SubmissionClosed& e);
+  void operator()(const SubmissionNoted& e);
   void operator()(const RunQueued& e);
   void operator()(const RunAssigned& e);
   void operator()(const NodeStarted& e);
@@ -136,8 +137,7 @@ void Applier::operator()(const SubmissionCreated& e) {
   submission.seeds = e.seeds;
   submission.findings = e.findings;
   submission.borrowing = e.borrowing;
-  if (e.spec.borrowing)
-    state_.requests[BorrowingKey(e.spec.borrowing->own)] = {e.submission.ToString(), record_.at_us};
+  if (e.spec.borrowing) state_.borrowings.emplace(e.spec.borrowing->own, e.submission);
   state_.submissions.emplace(e.submission, std::move(submission));
   for (int32_t k = 0; k < e.spec.run_count; ++k)
     AddRun(RunId{e.first_run.number + k}, e.submission);
@@ -155,8 +155,7 @@ void Applier::operator()(const SubmissionImported& e) {
     state_.last_run = run.id.number;
     state_.runs.emplace(run.id, run);
   }
-  state_.requests[ImportKey(e.submission.spec.round, e.submission.source_path)] = {id.ToString(),
-                                                                                   record_.at_us};
+  state_.imports.emplace(ImportSource{e.submission.spec.round, e.submission.source_path}, id);
 }
 
 void Applier::operator()(const SubmissionCheckStarted& e) {
@@ -171,8 +170,17 @@ void Applier::operator()(const SubmissionClosed& e) {
   submission.convergence = e.convergence;
   // What was cancelled replaces nothing.
   if (submission.spec.borrowing && e.state == SubmissionState::kCancelled)
-    state_.requests.erase(BorrowingKey(submission.spec.borrowing->own));
+    state_.borrowings.erase(submission.spec.borrowing->own);
   submission.findings.insert(submission.findings.end(), e.findings.begin(), e.findings.end());
+}
+
+void Applier::operator()(const SubmissionNoted& e) {
+  Get(e.submission)
+      .notes.push_back({.author = record_.principal,
+                        .organization = e.standing.organization,
+                        .at_us = record_.at_us,
+                        .text = e.text});
+  Remember(e.standing, e.request_id, e.submission.ToString());
 }
 
 void Applier::operator()(const RunQueued& e) {

@@ -39,6 +39,16 @@ struct CancelSubmission {
   std::string reason;
 };
 
+// Says something about a submission, open or ended, to all who may see it. Nothing else about it
+// changes. Reply: SubmissionReply. Safe to repeat with the same request_id. NOT_FOUND if there
+// never was one; RESOURCE_EXHAUSTED if it has kNoteCountMax notes; INVALID_ARGUMENT for an empty
+// text.
+struct NoteSubmission {
+  std::string request_id;
+  SubmissionId submission;
+  std::string text;
+};
+
 // Files published history. Reply: SubmissionReply; repeating (round, source_path) gives the first.
 struct ImportSubmission {
   struct ImportedRun {
@@ -239,11 +249,12 @@ struct LaunchReported {
 struct Tick {};
 
 using CommandBody =
-    std::variant<CreateSubmission, CancelSubmission, ImportSubmission, ExplainSubmission,
-                 PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, AuthorizeUpload,
-                 DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken,
-                 RedeemEnrolment, AddDataset, RemoveDataset, GetServerInfo, LogChecked, SetScored,
-                 RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported, Tick>;
+    std::variant<CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission,
+                 ExplainSubmission, PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact,
+                 AuthorizeUpload, DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken,
+                 RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset, GetServerInfo, LogChecked,
+                 SetScored, RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
+                 Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

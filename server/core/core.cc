@@ -300,26 +300,43 @@ void Core::FinishReplies(Outcome* outcome) {
   }
 }
 
-std::optional<RunId> Core::MissingRun(const Command& command) const {
-  RunId id;
-  if (const auto* append = std::get_if<AppendRunEvents>(&command.body); append != nullptr)
-    id = append->run;
-  if (const auto* artifact = std::get_if<RecordArtifact>(&command.body); artifact != nullptr)
-    id = artifact->run;
-  if (const auto* upload = std::get_if<AuthorizeUpload>(&command.body); upload != nullptr)
-    id = upload->record.run;
-  if (const auto* synchronize = std::get_if<Synchronize>(&command.body);
-      synchronize != nullptr && synchronize->report.phase == WorkerPhase::kFinished)
-    id = synchronize->report.run;
-  if (id.number < 1 || id.number > state_.last_run || state_.runs.count(id) > 0)
-    return std::nullopt;
-  return id;
+std::optional<Core::Target> Core::Missing(const Command& command) const {
+  const auto run_of = [&command]() -> RunId {
+    if (const auto* append = std::get_if<AppendRunEvents>(&command.body)) return append->run;
+    if (const auto* artifact = std::get_if<RecordArtifact>(&command.body)) return artifact->run;
+    if (const auto* upload = std::get_if<AuthorizeUpload>(&command.body)) return upload->record.run;
+    const auto* synchronize = std::get_if<Synchronize>(&command.body);
+    if (synchronize == nullptr || synchronize->report.phase != WorkerPhase::kFinished) return {};
+    return synchronize->report.run;
+  };
+  const auto submission_of = [&command]() -> SubmissionId {
+    if (const auto* cancel = std::get_if<CancelSubmission>(&command.body))
+      return cancel->submission;
+    if (const auto* explain = std::get_if<ExplainSubmission>(&command.body))
+      return explain->submission;
+    if (const auto* note = std::get_if<NoteSubmission>(&command.body)) return note->submission;
+    return {};
+  };
+  const RunId run = run_of();
+  if (run.number >= 1 && run.number <= state_.last_run && !state_.runs.contains(run)) return run;
+  const SubmissionId id = submission_of();
+  if (id.number >= 1 && id.number <= state_.last_submission && !state_.submissions.contains(id))
+    return id;
+  return std::nullopt;
 }
 
 void Core::Restore(Run run) {
   restored_.insert(run.id);
   const RunId id = run.id;
   state_.runs.emplace(id, std::move(run));
+}
+
+void Core::Restore(ClosedSubmission closed) {
+  const SubmissionId id = closed.submission.id;
+  for (Run& run : closed.runs)
+    state_.runs.emplace(run.id, std::move(run));
+  state_.submissions.emplace(id, std::move(closed.submission));
+  state_.closed.insert(id);  // so DropRedundant drops it
 }
 
 void Core::DropRedundant() {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -60,10 +61,13 @@ class Core {
   // again.
   Outcome Handle(const std::vector<Command>& commands, int64_t now_us);
 
-  // The run that `command` adds to, if it is not in memory but may be in the store: fetch it and
-  // Restore it right before Handle. (Late evidence of a run whose submission has ended.)
-  std::optional<RunId> MissingRun(const Command& command) const;
+  // What `command` is about, if it is not in memory but may be in the store: fetch it and Restore
+  // it right before Handle. A submission that has ended, with its runs; or a run of one, of which
+  // late evidence comes.
+  using Target = std::variant<RunId, SubmissionId>;
+  std::optional<Target> Missing(const Command& command) const;
   void Restore(Run run);
+  void Restore(ClosedSubmission closed);
 
   // Drops from memory what has ended, now that it is in the store.
   void DropRedundant();

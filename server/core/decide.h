@@ -48,8 +48,13 @@ struct Decision {
 };
 
 // An error is the reply and changes nothing; codes are in command.h.
+// Every submission that there is was loaded for its command (Core::Missing), unless that failed:
+// UNAVAILABLE.
+absl::Status NotLoaded(SubmissionId id);
+
 absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);
 absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& command);

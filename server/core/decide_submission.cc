@@ -120,11 +120,11 @@ absl::Status CheckBorrowing(const State& state, const CreateSubmission& command)
   if (!borrowing.has_value()) return absl::OkStatus();
   if (borrowing->own.number < 1 || borrowing->lender.number < 1)
     return absl::InvalidArgumentError("borrowing: own and lender are entries, numbered from 1");
-  const auto made = state.requests.find(BorrowingKey(borrowing->own));
-  if (made == state.requests.end()) return absl::OkStatus();
+  const auto borrower = state.borrowings.find(borrowing->own);
+  if (borrower == state.borrowings.end()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("R-BOR-005 own_entry: expected one borrowing for each entry, found ",
-                   borrowing->own.ToString(), ", in whose place ", made->second.made,
+                   borrowing->own.ToString(), ", in whose place ", borrower->second.ToString(),
                    " borrows already; only if that is cancelled another can"));
 }
 
@@ -142,9 +142,8 @@ absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
   return absl::OkStatus();
 }
 
-Decision Repeated(const std::string& id) {
-  // Written by Apply, so it parses.
-  return Decision{.reply = SubmissionReply{.id = *ParseSubmissionId(id), .is_repeated = true}};
+Decision Repeated(SubmissionId id) {
+  return Decision{.reply = SubmissionReply{.id = id, .is_repeated = true}};
 }
 
 Run ToRun(const ImportSubmission::ImportedRun& imported, int64_t now_us) {
@@ -159,16 +158,22 @@ Run ToRun(const ImportSubmission::ImportedRun& imported, int64_t now_us) {
 
 }  // namespace
 
+absl::Status NotLoaded(SubmissionId id) {
+  return absl::UnavailableError(
+      absl::StrCat("submission ", id.ToString(), " could not be read from the store; retry"));
+}
+
 absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command) {
   const State& state = context.state;
   if (command.request_id.empty())
     return absl::InvalidArgumentError("request_id is missing; choose a new UUID per submission");
   const auto made = state.requests.find({context.standing, context.principal, command.request_id});
   if (made != state.requests.end()) {
-    if (!ParseSubmissionId(made->second.made).ok())
+    const absl::StatusOr<SubmissionId> id = ParseSubmissionId(made->second.made);
+    if (!id.ok())
       return absl::AlreadyExistsError(
           absl::StrCat("request_id ", command.request_id, " has made ", made->second.made));
-    return Repeated(made->second.made);
+    return Repeated(*id);
   }
   RETURN_IF_ERROR(CheckCreate(state, command));
   const SubmissionId id{state.last_submission + 1};
@@ -225,15 +230,40 @@ absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& 
   if (id.number < 1 || id.number > state.last_submission)
     return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
   const auto it = state.submissions.find(id);
-  if (it == state.submissions.end() || IsTerminal(it->second.state))
-    return absl::FailedPreconditionError(absl::StrCat(
-        "submission ", id.ToString(), " has ended", it == state.submissions.end() ? "" : " ",
-        it == state.submissions.end() ? "" : ToString(it->second.state),
-        "; only one that is open can be cancelled"));
+  if (it == state.submissions.end()) return NotLoaded(id);
+  if (IsTerminal(it->second.state))
+    return absl::FailedPreconditionError(absl::StrCat("submission ", id.ToString(), " has ended ",
+                                                      ToString(it->second.state),
+                                                      "; only one that is open can be cancelled"));
   std::string reason = absl::StrCat("cancelled by ", context.principal);
   if (!command.reason.empty())
     absl::StrAppend(&reason, ": ", absl::string_view(command.reason).substr(0, kTextBytesMax));
   return Decision{.events = Close(state, it->second, SubmissionState::kCancelled, reason),
+                  .reply = SubmissionReply{.id = id}};
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& command) {
+  const State& state = context.state;
+  const SubmissionId id = command.submission;
+  if (id.number < 1 || id.number > state.last_submission)
+    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
+  const auto it = state.submissions.find(id);
+  if (it == state.submissions.end()) return NotLoaded(id);
+  if (!command.request_id.empty() &&
+      state.requests.contains({context.standing, context.principal, command.request_id}))
+    return Repeated(id);
+  if (absl::StripAsciiWhitespace(command.text).empty())
+    return absl::InvalidArgumentError("a note without text says nothing");
+  if (command.text.size() > kTextBytesMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat("a note has at most ", kTextBytesMax, " bytes, not ", command.text.size()));
+  if (it->second.notes.size() >= kNoteCountMax)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("submission ", id.ToString(), " has ", kNoteCountMax, " notes, and no more"));
+  return Decision{.events = {SubmissionNoted{.submission = id,
+                                             .request_id = command.request_id,
+                                             .text = command.text,
+                                             .standing = context.standing}},
                   .reply = SubmissionReply{.id = id}};
 }
 
@@ -246,8 +276,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
   if (command.runs.size() > static_cast<size_t>(kRunCountMax))
     return absl::InvalidArgumentError(
         absl::StrCat("an import has at most ", kRunCountMax, " runs"));
-  const auto made = state.requests.find(ImportKey(command.spec.round, command.source_path));
-  if (made != state.requests.end()) return Repeated(made->second.made);
+  const auto made = state.imports.find({command.spec.round, command.source_path});
+  if (made != state.imports.end()) return Repeated(made->second);
 
   SubmissionImported event;
   Submission& submission = event.submission;

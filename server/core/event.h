@@ -65,6 +65,16 @@ struct SubmissionClosed {
   bool operator==(const SubmissionClosed&) const = default;
 };
 
+struct SubmissionNoted {
+  static constexpr absl::string_view kType = "SubmissionNoted";
+  static constexpr int kVersion = 1;
+  SubmissionId submission;
+  std::string request_id;  // may be empty
+  std::string text;
+  Standing standing;  // of who says it
+  bool operator==(const SubmissionNoted&) const = default;
+};
+
 // A run in place of `replaces`, which the infrastructure failed.
 struct RunQueued {
   static constexpr absl::string_view kType = "RunQueued";
@@ -373,8 +383,8 @@ struct DataLossAccepted {
 };
 
 using Event = std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted,
-                           SubmissionClosed, RunQueued, RunAssigned, NodeStarted, RunStarted,
-                           NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed,
+                           SubmissionClosed, SubmissionNoted, RunQueued, RunAssigned, NodeStarted,
+                           RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed,
                            RunFailureExplained, RunCancelled, RunEventsAppended, ArtifactRecorded,
                            WorkerRegistered, WorkerDescribed, WorkerStateChanged, WorkerRevoked,
                            WorkerReleased, TokenCreated, TokenRevoked, DatasetAdded, DatasetRemoved,

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "server/core/decide.h"
 #include "server/core/feasible.h"
 #include "server/core/planner.h"
 
@@ -260,14 +261,13 @@ absl::StatusOr<Explanation> Explain(const State& state, const PresenceMap& prese
   if (id.number < 1 || id.number > state.last_submission)
     return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
   const auto it = state.submissions.find(id);
-  if (it != state.submissions.end() && !IsTerminal(it->second.state))
+  if (it == state.submissions.end()) return NotLoaded(id);
+  if (!IsTerminal(it->second.state))
     return ExplainOpen(state, presence, policy, now_us, it->second);
-  Explanation ended{.reason = WaitReason::kEnded, .explanation = "it has ended"};
-  if (it == state.submissions.end()) return ended;
-  ended.since_us = it->second.ended_at_us;
-  ended.explanation =
-      absl::StrCat("it has ended ", ToString(it->second.state), ": ", it->second.state_reason);
-  return ended;
+  return Explanation{.reason = WaitReason::kEnded,
+                     .since_us = it->second.ended_at_us,
+                     .explanation = absl::StrCat("it has ended ", ToString(it->second.state), ": ",
+                                                 it->second.state_reason)};
 }
 
 PlacementReply PlanFor(const State& state, const PresenceMap& presence,

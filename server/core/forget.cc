@@ -69,7 +69,7 @@ std::vector<Event> ForgetOld(const State& state, int64_t now_us) {
   if (!tokens.tokens.empty()) events.push_back(std::move(tokens));
   RequestsForgotten requests;
   for (const auto& [key, request] : state.requests) {
-    if (IsIndex(key) || request.at_us > since_us) continue;
+    if (request.at_us > since_us) continue;
     requests.requests.push_back(key);
     if (requests.requests.size() == kForgottenMax) events.push_back(std::exchange(requests, {}));
   }

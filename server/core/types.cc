@@ -56,19 +56,6 @@ bool IsInfrastructureFailure(const Run& run) {
          });
 }
 
-RequestKey ImportKey(const std::string& round, const std::string& source_path) {
-  // No role has this name.
-  return {.standing = {.role = ":import"}, .request_id = absl::StrCat(round, " ", source_path)};
-}
-
-RequestKey BorrowingKey(SubmissionId own) {
-  return {.standing = {.role = ":borrowing"}, .request_id = own.ToString()};
-}
-
-bool IsIndex(const RequestKey& key) {
-  return key.standing.role.starts_with(':');
-}
-
 absl::string_view ToString(SubmissionState state) {
   switch (state) {
     case SubmissionState::kOpen:

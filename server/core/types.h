@@ -141,6 +141,16 @@ struct Convergence {
 
 enum class SubmissionState { kOpen, kRunning, kChecking, kValid, kInvalid, kCancelled };
 
+// What somebody has said about a submission.
+struct Note {
+  std::string author;        // principal
+  std::string organization;  // of a submitter; empty otherwise
+  int64_t at_us = 0;
+  std::string text;
+  bool operator==(const Note&) const = default;
+};
+inline constexpr size_t kNoteCountMax = 200;  // of a submission
+
 struct Submission {
   SubmissionId id;
   SubmissionSpec spec;
@@ -161,6 +171,7 @@ struct Submission {
   std::string source_path;               // folder of an imported entry
   std::optional<BorrowingRecord> borrowing;  // where spec has one
   std::optional<Convergence> convergence;    // of a set that has been scored, where there is one
+  std::vector<Note> notes;                   // oldest first; also after it has ended
   bool operator==(const Submission&) const = default;
 };
 
@@ -417,6 +428,12 @@ struct Token {
 
 // ------------------------------------------------------------------------------------------ state
 
+// A submission that has ended, as the store has it.
+struct ClosedSubmission {
+  Submission submission;
+  std::vector<Run> runs;  // all of them
+};
+
 // As what a principal acts. Two of the same name in different organisations are different people.
 struct Standing {
   std::string role;          // submitter
@@ -438,15 +455,13 @@ struct RequestKey {
   bool operator<(const RequestKey& other) const { return Parts() < other.Parts(); }
 };
 
-// Under which an import is remembered: (round, source_path) is imported once, whoever asks.
-RequestKey ImportKey(const std::string& round, const std::string& source_path);
+// Where history comes from. Each source is imported once, whoever asks.
+struct ImportSource {
+  std::string round;
+  std::string path;
 
-// Under which it is remembered that an entry borrows in place of `own`, until it is cancelled: an
-// entry is replaced once.
-RequestKey BorrowingKey(SubmissionId own);
-
-// True for the keys of these two, which no principal has chosen.
-bool IsIndex(const RequestKey& key);
+  auto operator<=>(const ImportSource&) const = default;
+};
 
 // What a request has made, for who asks again.
 struct AnsweredRequest {
@@ -471,6 +486,10 @@ struct State {
   std::map<TokenId, Token> tokens;
   std::map<AllocationId, Allocation> allocations;
   std::map<RequestKey, AnsweredRequest> requests;
+  std::map<ImportSource, SubmissionId> imports;  // of all times
+  // In the place of an entry, which entry borrows: of all times, but for what was cancelled. An
+  // entry is replaced once.
+  std::map<SubmissionId, SubmissionId> borrowings;
   // Derived from the above, for speed.
   std::set<RunId> queued;         // QUEUED
   std::set<RunId> active;         // ASSIGNED, RUNNING, UPLOADING

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "server/store/core_store.h"
+#include "server/store/restore.h"
 
 namespace assay::runtime {
 namespace {
@@ -115,14 +116,9 @@ void CoreLoop::AnswerAllParked() {
 }
 
 void CoreLoop::Restore(const core::Command& command) {
-  const std::optional<core::RunId> missing = core_.MissingRun(command);
-  if (!missing.has_value()) return;
-  absl::StatusOr<core::Run> run = parts_.store->LoadRun(*missing);
-  if (run.ok()) {
-    core_.Restore(*std::move(run));
-  } else if (!absl::IsNotFound(run.status())) {
-    LOG(ERROR) << "cannot load run=" << *missing << " status=" << Quoted(run.status());
-  }
+  const absl::Status status = store::RestoreFor(command, parts_.store, &core_);
+  if (!status.ok() && !absl::IsNotFound(status))
+    LOG(ERROR) << "cannot read what a command is about: status=" << Quoted(status);
 }
 
 void CoreLoop::HandleBatch(std::vector<QueuedCommand> batch) {

@@ -46,6 +46,14 @@ void Fields(A& a, T& v) {
   a.Added("convergence", v.convergence);
 }
 
+template <class A, Is<SubmissionNoted> T>
+void Fields(A& a, T& v) {
+  a("submission", v.submission);
+  a("request_id", v.request_id);
+  a("text", v.text);
+  a("standing", v.standing);
+}
+
 template <class A, Is<RunQueued> T>
 void Fields(A& a, T& v) {
   a("run", v.run);

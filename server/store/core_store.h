@@ -23,8 +23,10 @@ class CoreStore {
   // workers, datasets, tokens and requests. DATA_LOSS if rows do not fit together.
   virtual absl::StatusOr<core::State> Load() = 0;
 
-  // A run whatever its age, for Core::Restore. NOT_FOUND.
+  // A run whatever its age, and a submission that has ended with its runs, for Core::Restore.
+  // NOT_FOUND.
   virtual absl::StatusOr<core::Run> LoadRun(core::RunId id) = 0;
+  virtual absl::StatusOr<core::ClosedSubmission> LoadClosed(core::SubmissionId id) = 0;
 
   // Makes an outcome durable: its events, its run events, and the rows of all that the events
   // touched as they are in `state`. All or nothing; when it returns OK the bytes are on stable

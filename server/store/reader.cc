@@ -82,9 +82,7 @@ constexpr char kListAllocations[] =
 constexpr char kWorkersOfAllocation[] =
     "SELECT name FROM workers WHERE allocation_id = ?1 ORDER BY name LIMIT 100000";
 constexpr char kListTokens[] = "SELECT body FROM tokens ORDER BY id LIMIT 100000";
-constexpr char kGetRequest[] =
-    "SELECT made FROM requests WHERE role = ?1 AND organization = ?2 AND principal = ?3 "
-    "AND request_id = ?4";
+constexpr char kGetBorrower[] = "SELECT submission_id FROM borrowings WHERE own_id = ?1";
 constexpr char kGetArtifact[] =
     "SELECT artifacts.file_name, artifacts.size_bytes, runs.id, runs.submission_id, "
     "runs.organization FROM artifacts JOIN runs ON runs.id = artifacts.run_id "
@@ -222,7 +220,7 @@ struct Reader::Statements {
       runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
       events_of_organization, events_of_changes, run_events, findings, list_datasets, get_dataset,
       list_tokens, get_worker, get_allocation, list_allocations, workers_of_allocation,
-      get_artifact, get_request, organization_of_submission, organization_of_run;
+      get_artifact, get_borrower, organization_of_submission, organization_of_run;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -254,7 +252,7 @@ struct Reader::Statements {
         {&list_allocations, kListAllocations},
         {&workers_of_allocation, kWorkersOfAllocation},
         {&get_artifact, kGetArtifact},
-        {&get_request, kGetRequest},
+        {&get_borrower, kGetBorrower},
         {&organization_of_submission, kOrganizationOfSubmission},
         {&organization_of_run, kOrganizationOfRun},
     };
@@ -297,13 +295,11 @@ absl::StatusOr<std::string> Reader::OrganizationOf(core::RunId id) {
 }
 
 absl::StatusOr<core::SubmissionId> Reader::BorrowerOf(core::SubmissionId own) {
-  Stmt& stmt = statements_->get_request;
-  const core::RequestKey key = core::BorrowingKey(own);
-  RETURN_IF_ERROR(
-      stmt.Bind(key.standing.role, key.standing.organization, key.principal, key.request_id));
+  Stmt& stmt = statements_->get_borrower;
+  RETURN_IF_ERROR(stmt.Bind(own.number));
   ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
   if (!is_row) return core::SubmissionId{};
-  absl::StatusOr<core::SubmissionId> borrower = core::ParseSubmissionId(stmt.Text(0));
+  const core::SubmissionId borrower{stmt.Int(0)};
   stmt.Rewind();
   return borrower;
 }

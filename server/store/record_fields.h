@@ -157,6 +157,14 @@ void Fields(A& a, T& v) {
   a("time_to_all_minutes", v.time_to_all_minutes);
 }
 
+template <class A, Is<Note> T>
+void Fields(A& a, T& v) {
+  a("author", v.author);
+  a("organization", v.organization);
+  a("at_us", v.at_us);
+  a("text", v.text);
+}
+
 template <class A, Is<Submission> T>
 void Fields(A& a, T& v) {
   a("id", v.id);
@@ -178,6 +186,7 @@ void Fields(A& a, T& v) {
   a.Added("throughput", v.throughput);
   a.Added("borrowing", v.borrowing);
   a.Added("convergence", v.convergence);
+  a.Added("notes", v.notes);
 }
 
 template <class A, Is<ArtifactRef> T>

@@ -73,10 +73,16 @@ constexpr char kInsertRequest[] =
     "VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 constexpr char kDeleteRequest[] =
     "DELETE FROM requests WHERE (role, organization, principal, request_id) = (?1, ?2, ?3, ?4)";
+constexpr char kInsertImport[] =
+    "INSERT INTO imports (round, source_path, submission_id) VALUES (?1, ?2, ?3)";
+constexpr char kInsertBorrowing[] =
+    "INSERT INTO borrowings (own_id, submission_id) VALUES (?1, ?2)";
+constexpr char kDeleteBorrowing[] = "DELETE FROM borrowings WHERE own_id = ?1";
 constexpr char kUpsertCounter[] =
     "INSERT INTO counters (name, value) VALUES (?1, ?2) "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
+constexpr char kSelectSubmission[] = "SELECT body FROM submissions WHERE id = ?1";
 constexpr char kSelectRun[] = "SELECT body FROM runs WHERE id = ?1";
 constexpr char kSelectRunsOf[] = "SELECT body FROM runs WHERE submission_id = ?1 ORDER BY number";
 // What people did or must know, for the audit; the rest is what runs and workers do by themselves.
@@ -113,7 +119,11 @@ absl::Status Store::Statements::Prepare() {
       {&upsert_token, kUpsertToken},
       {&insert_request, kInsertRequest},
       {&delete_request, kDeleteRequest},
+      {&insert_import, kInsertImport},
+      {&insert_borrowing, kInsertBorrowing},
+      {&delete_borrowing, kDeleteBorrowing},
       {&upsert_counter, kUpsertCounter},
+      {&select_submission, kSelectSubmission},
       {&select_run, kSelectRun},
       {&select_runs_of, kSelectRunsOf},
       {&select_nodes, kSelectNodes},
@@ -207,20 +217,19 @@ class Store::Writer {
     for (int32_t k = 0; k < e.spec.run_count; ++k)
       runs_.insert(core::RunId{e.first_run.number + k});
     if (e.spec.borrowing)
-      RETURN_IF_ERROR(
-          WriteRequest(record, core::BorrowingKey(e.spec.borrowing->own), e.submission.ToString()));
+      RETURN_IF_ERROR(sql_.insert_borrowing.Run(e.spec.borrowing->own.number, e.submission.number));
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.submission.ToString());
   }
-  absl::Status Touch(const Record& record, const core::SubmissionImported& e) {
+  absl::Status Touch(const Record&, const core::SubmissionImported& e) {
     submissions_.insert(e.submission.id);
     for (const core::Run& run : e.runs) {
       runs_.insert(run.id);
       for (const core::ArtifactRef& artifact : run.artifacts)
         artifacts_.push_back({run.id, artifact, /*is_late=*/false});
     }
-    return WriteRequest(record, core::ImportKey(e.submission.spec.round, e.submission.source_path),
-                        e.submission.id.ToString());
+    return sql_.insert_import.Run(e.submission.spec.round, e.submission.source_path,
+                                  e.submission.id.number);
   }
   absl::Status Touch(const Record&, const core::SubmissionCheckStarted& e) {
     return TouchSubmission(e.submission);
@@ -229,7 +238,13 @@ class Store::Writer {
     submissions_.insert(e.submission);
     const auto& borrowing = state_.submissions.at(e.submission).spec.borrowing;
     if (!borrowing || e.state != core::SubmissionState::kCancelled) return absl::OkStatus();
-    return DeleteRequest(core::BorrowingKey(borrowing->own));
+    return sql_.delete_borrowing.Run(borrowing->own.number);
+  }
+  absl::Status Touch(const Record& record, const core::SubmissionNoted& e) {
+    submissions_.insert(e.submission);
+    if (e.request_id.empty()) return absl::OkStatus();
+    return WriteRequest(record, {e.standing, record.principal, e.request_id},
+                        e.submission.ToString());
   }
   absl::Status Touch(const Record&, const core::RunQueued& e) {
     submissions_.insert(e.submission);

@@ -48,6 +48,7 @@ class Store final : public CoreStore {
 
   absl::StatusOr<core::State> Load() override;
   absl::StatusOr<core::Run> LoadRun(core::RunId id) override;
+  absl::StatusOr<core::ClosedSubmission> LoadClosed(core::SubmissionId id) override;
   absl::Status Commit(const core::Outcome& outcome, const core::State& state) override;
   absl::Status SyncMark() override;
   int64_t wal_frames() const override;

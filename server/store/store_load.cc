@@ -30,6 +30,8 @@ constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
 constexpr char kSelectTokens[] = "SELECT body FROM tokens WHERE is_forgotten = 0";
 constexpr char kSelectRequests[] =
     "SELECT role, organization, principal, request_id, made, at_us FROM requests";
+constexpr char kSelectImports[] = "SELECT round, source_path, submission_id FROM imports";
+constexpr char kSelectBorrowings[] = "SELECT own_id, submission_id FROM borrowings";
 constexpr char kSelectPacks[] = "SELECT digest, pack FROM rule_packs";
 constexpr char kInsertPack[] = "INSERT OR IGNORE INTO rule_packs (digest, pack) VALUES (?1, ?2)";
 
@@ -60,6 +62,21 @@ absl::StatusOr<core::Run> Store::LoadRun(core::RunId id) {
   absl::StatusOr<core::Run> run = ReadRun(select, 0, &statements_->select_nodes);
   select.Rewind();
   return run;
+}
+
+absl::StatusOr<core::ClosedSubmission> Store::LoadClosed(core::SubmissionId id) {
+  Stmt& select = statements_->select_submission;
+  RETURN_IF_ERROR(select.Bind(id.number));
+  ASSIGN_OR_RETURN(const bool is_row, select.Step());
+  if (!is_row) return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
+  absl::StatusOr<core::Submission> submission = DecodeSubmission(select.Text(0));
+  select.Rewind();
+  RETURN_IF_ERROR(submission.status());
+  core::ClosedSubmission closed{.submission = *std::move(submission)};
+  for (const core::RunId run : closed.submission.runs) {
+    ASSIGN_OR_RETURN(closed.runs.emplace_back(), LoadRun(run));
+  }
+  return closed;
 }
 
 absl::StatusOr<core::State> Store::Load() {
@@ -109,6 +126,14 @@ absl::StatusOr<core::State> Store::Load() {
   RETURN_IF_ERROR(ForEachRow(db, kSelectRequests, [&](const Stmt& stmt) {
     const auto text = [&stmt](int column) { return std::string(stmt.Text(column)); };
     state.requests[{{text(0), text(1)}, text(2), text(3)}] = {text(4), stmt.Int(5)};
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectImports, [&](const Stmt& stmt) {
+    state.imports[{std::string(stmt.Text(0)), std::string(stmt.Text(1))}] = {stmt.Int(2)};
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectBorrowings, [&](const Stmt& stmt) {
+    state.borrowings[{stmt.Int(0)}] = {stmt.Int(1)};
     return absl::OkStatus();
   }));
   for (const auto& [id, submission] : state.submissions) {

@@ -156,6 +156,15 @@ TEST_F(CommandsTest, ErrorsHaveTheirOwnExitStatus) {
     EXPECT_EQ(run_.Run(command), status) << command << ": " << run_.err;
 }
 
+TEST_F(CommandsTest, ANoteOnAnEntryIsShownWithIt) {
+  ASSERT_EQ(run_.Run("entry note e-1 'the switch was broken' -o table"), ExitStatus::kDone)
+      << run_.err;
+  EXPECT_THAT(run_.out, HasSubstr("noted on e-1"));
+  EXPECT_EQ(run_.Run("entry show e-1 -o table"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("Notes"), HasSubstr("the switch was broken")));
+  EXPECT_EQ(run_.Run("entry note e-99 text"), ExitStatus::kNotFound);
+}
+
 TEST_F(CommandsTest, RevokingANodeSaysHowToLetItInAgain) {
   EXPECT_EQ(run_.Run("node revoke w0 --reason stolen -o table"), ExitStatus::kDone);
   EXPECT_EQ(run_.out,

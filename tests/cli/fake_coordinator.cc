@@ -225,6 +225,19 @@ grpc::Status FakeCoordinator::ListSubmissions(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::NoteSubmission(grpc::ServerContext* /*context*/,
+                                             const v1::NoteSubmissionRequest* request,
+                                             v1::Submission* response) {
+  MutexLock lock(&mutex_);
+  v1::Submission* entry = FindEntry(request->name());
+  if (entry == nullptr) return {grpc::StatusCode::NOT_FOUND, "there is no such entry"};
+  v1::Note* const note = entry->add_notes();
+  note->set_author("rita");
+  note->set_text(request->text());
+  *response = *entry;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinator::CancelSubmission(grpc::ServerContext* /*context*/,
                                                const v1::CancelSubmissionRequest* request,
                                                v1::Submission* response) {

@@ -70,6 +70,9 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   grpc::Status CancelSubmission(grpc::ServerContext* context,
                                 const v1::CancelSubmissionRequest* request,
                                 v1::Submission* response) override;
+  grpc::Status NoteSubmission(grpc::ServerContext* context,
+                              const v1::NoteSubmissionRequest* request,
+                              v1::Submission* response) override;
   grpc::Status ExplainSubmission(grpc::ServerContext* context,
                                  const v1::ExplainSubmissionRequest* request,
                                  v1::ExplainSubmissionResponse* response) override;

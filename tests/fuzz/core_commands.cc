@@ -34,11 +34,12 @@ class Decoder {
     constexpr Method kOften[] = {&Decoder::Obey,   &Decoder::Report, &Decoder::Append,
                                  &Decoder::Record, &Decoder::Create, &Decoder::Judge,
                                  &Decoder::Score};
-    constexpr Method kSeldom[] = {
-        &Decoder::Cancel,     &Decoder::Import,    &Decoder::Drain,    &Decoder::Resume,
-        &Decoder::Revoke,     &Decoder::MakeToken, &Decoder::EndToken, &Decoder::Redeem,
-        &Decoder::Add,        &Decoder::Remove,    &Decoder::Look,     &Decoder::Launched,
-        &Decoder::LauncherUp, &Decoder::Lease,     &Decoder::EndLease, &Decoder::Time};
+    constexpr Method kSeldom[] = {&Decoder::Cancel,    &Decoder::Import,     &Decoder::Note,
+                                  &Decoder::Drain,     &Decoder::Resume,     &Decoder::Revoke,
+                                  &Decoder::MakeToken, &Decoder::EndToken,   &Decoder::Redeem,
+                                  &Decoder::Add,       &Decoder::Remove,     &Decoder::Look,
+                                  &Decoder::Launched,  &Decoder::LauncherUp, &Decoder::Lease,
+                                  &Decoder::EndLease,  &Decoder::Time};
     static_assert(std::variant_size_v<core::CommandBody> == 26, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
@@ -253,6 +254,13 @@ class Decoder {
   core::Command Cancel() {
     return FromPerson(core::CancelSubmission{Recent<SubmissionId>(state_.last_submission),
                                              bytes_.TextLike("enough")});
+  }
+
+  core::Command Note() {
+    return FromPerson(
+        core::NoteSubmission{.request_id = bytes_.TextLike("n-1"),
+                             .submission = Recent<SubmissionId>(state_.last_submission),
+                             .text = bytes_.TextLike("looks odd")});
   }
 
   core::Command Import() {

@@ -138,11 +138,15 @@ class Model {
   }
 
   void Restore(const core::Command& command) {
-    const std::optional<RunId> missing = core_->MissingRun(command);
+    const std::optional<core::Core::Target> missing = core_->Missing(command);
     if (!missing.has_value()) return;
-    const auto it = archive_.find(*missing);
-    CHECK(it != archive_.end()) << "run " << *missing << " is neither in memory nor stored";
-    core_->Restore(it->second);
+    if (const auto* run = std::get_if<RunId>(&*missing); run != nullptr)
+      return core_->Restore(archive_.at(*run));  // in memory, or stored
+    core::ClosedSubmission closed;
+    closed.submission = stored_.at(std::get<SubmissionId>(*missing));
+    for (const RunId run : closed.submission.runs)
+      closed.runs.push_back(archive_.at(run));
+    core_->Restore(std::move(closed));
   }
 
   void CheckReplay(core::State before, const core::Outcome& outcome) {
@@ -168,6 +172,8 @@ class Model {
       log_.push_back(event);
     for (const auto& [id, run] : core_->state().runs)
       archive_[id] = run;
+    for (const auto& [id, submission] : core_->state().submissions)
+      stored_[id] = submission;
     core_->DropRedundant();
     CheckWakeup();
   }
@@ -260,9 +266,10 @@ class Model {
   int64_t now_us_ = kStart;
   std::unique_ptr<core::Core> core_;
   std::vector<core::RecordedEvent> log_;
-  std::map<RunId, core::Run> archive_;  // every run, as last committed
-  std::map<RunId, core::Run> ended_;    // every run that has ended, as it was then
-  std::map<RunId, core::Run> sealed_;   // every run that all nodes have ended, as it was then
+  std::map<RunId, core::Run> archive_;               // every run, as last committed
+  std::map<SubmissionId, core::Submission> stored_;  // the same of submissions, ended or not
+  std::map<RunId, core::Run> ended_;                 // every run that has ended, as it was then
+  std::map<RunId, core::Run> sealed_;  // every run that all nodes have ended, as it was then
   std::set<core::SubmissionId> submissions_;
   std::set<core::TokenId> tokens_;
   std::map<std::pair<RunId, int32_t>, int64_t> last_seqs_;

@@ -191,6 +191,39 @@ TEST_F(ServiceTest, AReviewerReadsEverythingAndChangesNothing) {
   EXPECT_THAT(Create(&reviewer, TinySpec("Org", 1)), StatusIs(absl::StatusCode::kPermissionDenied));
 }
 
+TEST_F(ServiceTest, WhoMaySeeAnEntryMaySaySomethingAboutItAfterItsEndToo) {
+  Client fjord = WithToken("submitter", "Fjord");
+  Client rival = WithToken("submitter", "Rival");
+  Client reviewer = WithToken("reviewer");
+  const std::string name = Create(&fjord, TinySpec("Fjord", 1))->name();
+  v1::CancelSubmissionRequest cancel;
+  cancel.set_name(name);
+  ASSERT_THAT(fjord.Call(fjord.submission(), &Submissions::CancelSubmission, cancel), IsOk());
+  v1::NoteSubmissionRequest note;
+  note.set_name(name);
+  note.set_text("which switch was it?");
+  note.set_request_id("note-1");
+
+  EXPECT_THAT(rival.Call(rival.submission(), &Submissions::NoteSubmission, note),
+              StatusIs(absl::StatusCode::kNotFound));
+  for (int attempt = 0; attempt < 2; ++attempt)  // told twice, written once
+    ASSERT_THAT(reviewer.Call(reviewer.submission(), &Submissions::NoteSubmission, note), IsOk());
+  note.set_text("the second");
+  const auto answered = fjord.Call(fjord.submission(), &Submissions::NoteSubmission, note);
+
+  ASSERT_THAT(answered, IsOk());
+  ASSERT_EQ(answered->notes_size(), 2);
+  EXPECT_EQ(answered->notes(0).text(), "which switch was it?");
+  EXPECT_EQ(answered->notes(0).organization(), "");
+  EXPECT_EQ(answered->notes(1).organization(), "Fjord");
+  EXPECT_GT(answered->notes(1).create_time().seconds(), 0);
+  EXPECT_EQ(answered->state(), v1::Submission::CANCELLED);
+  v1::ExplainSubmissionRequest explain;
+  explain.set_name(name);
+  const auto why = fjord.Call(fjord.submission(), &Submissions::ExplainSubmission, explain);
+  EXPECT_THAT(why->explanation(), HasSubstr("it has ended CANCELLED"));
+}
+
 TEST_F(ServiceTest, WithoutIdentityNothingWorksButEnrolment) {
   Client stranger(deployment_.Tls());
   EXPECT_THAT(stranger.Call(stranger.admin(), &Admin::GetServerInfo, {}),

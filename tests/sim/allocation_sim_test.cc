@@ -57,6 +57,14 @@ class Chaos {
     }
   }
 
+  // Kinds of events that were committed.
+  std::set<size_t> Kinds() const {
+    std::set<size_t> kinds;
+    for (const RecordedEvent& event : log_)
+      kinds.insert(event.event.index());
+    return kinds;
+  }
+
   void Check() const {
     const State& state = core_->state();
     std::set<std::string> busy;
@@ -198,6 +206,7 @@ TEST(AllocationSimTest, HoldsWhateverTheLauncherDoes) {
   const int64_t one = NumberOf("ASSAY_SIM_SEED", 0);
   const int64_t first = one == 0 ? 1 : one;
   const int64_t count = one == 0 ? NumberOf("ASSAY_SIM_COUNT", 20) : 1;
+  std::set<size_t> met;
   for (int64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(absl::StrCat("ASSAY_SIM_SEED=", seed));
     Chaos chaos(static_cast<uint64_t>(seed));
@@ -205,7 +214,13 @@ TEST(AllocationSimTest, HoldsWhateverTheLauncherDoes) {
       chaos.Step();
       ASSERT_NO_FATAL_FAILURE(chaos.Check()) << "step " << step;
     }
+    met.merge(chaos.Kinds());
   }
+  if (one != 0) return;
+  for (const Event& event : std::vector<Event>{
+           AllocationRequested{}, AllocationGranted{}, AllocationLaunchFailed{},
+           AllocationActivated{}, AllocationReleasing{}, AllocationEnded{}, WorkerJoined{}})
+    EXPECT_TRUE(met.contains(event.index())) << "never met: " << TypeOf(event);
 }
 
 }  // namespace

@@ -45,6 +45,14 @@ class AnswerCheck {
     for (const core::RunId run : made->runs)
       EXPECT_TRUE(IsTerminal(committed_.runs.at(run).state)) << run << " of " << made->id;
   }
+  void operator()(const core::NoteSubmission& body) const {
+    const core::Submission* made = Made();
+    if (made == nullptr) return;
+    bool is_kept = false;
+    for (const core::Note& note : made->notes)
+      is_kept = is_kept || note.text == body.text;
+    EXPECT_TRUE(is_kept) << made->id << " has lost the note " << body.text;
+  }
   void operator()(const core::AppendRunEvents& body) const {
     const core::Run& run = committed_.runs.at(body.run);
     EXPECT_EQ(body.generation, run.generation) << run.id << " takes from another generation";

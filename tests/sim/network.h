@@ -31,7 +31,6 @@ struct Troubles {
   uint32_t oversize_percent = 0;          // of verdicts and of entries: too large for a row
   uint32_t judge_failure_percent = 0;     // of judgements
   uint32_t verdict_against_percent = 0;   // of judgements: not compliant, or no score
-  uint32_t launch_failure_percent = 0;    //
   uint32_t clock_step_permille = 0;       // per turn: somebody sets the wall clock
   uint32_t agent_crash_permille = 0;      // per input taken
   uint32_t agent_leave_permille = 0;      // per tick: the agent is asked to end
@@ -61,7 +60,6 @@ class Network {
     troubles.oversize_percent = maybe(30);
     troubles.judge_failure_percent = maybe(30);
     troubles.verdict_against_percent = maybe(30);
-    troubles.launch_failure_percent = maybe(80);
     troubles.clock_step_permille = maybe(3);
     troubles.agent_crash_permille = maybe(10);
     troubles.agent_leave_permille = maybe(10);

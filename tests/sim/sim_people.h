@@ -165,7 +165,11 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(9)) {
+    switch (network_.Below(10)) {
+      case 9: {
+        const std::string text = absl::StrCat("remark ", network_.now_us());
+        return Ask(core::NoteSubmission{text, AnyEntry(), text});
+      }
       case 0:
         return Ask(core::CancelSubmission{AnyEntry(), "no longer wanted"});
       case 1:

@@ -104,8 +104,7 @@ class SimServer {
     auto reader = store::Reader::Open(path_);
     CHECK_OK(reader.status());
     effects_ = std::make_unique<runtime::EffectHandler>(
-        std::make_unique<SimJudge>(&network_, &coverage_, &judgements_), *std::move(reader),
-        [this](const core::LaunchAgents&) { return Launch(); });
+        std::make_unique<SimJudge>(&network_, &coverage_, &judgements_), *std::move(reader));
     told_seq_ = 0;
     watchers_ = std::make_unique<runtime::Watchers>();
     watchers_->Subscribe({}, [this](int64_t seq) { Told(seq); });
@@ -116,6 +115,8 @@ class SimServer {
     loop_ = std::make_unique<runtime::CoreLoop>(
         parts, std::move(core), [this](const auto& effects) { CarryOut(effects); },
         [this] { ++coverage_.met["checkpoint beside the commits"]; }, options_);
+    Receive({std::string(core::kCoordinator), core::LauncherStarted{.launcher = "attach"}},
+            nullptr);
     TurnAfter(0);
   }
 
@@ -207,7 +208,7 @@ class SimServer {
     told_seq_ = seq;
   }
 
-  // Judges and launchers take their time; what they say of a dead server is lost.
+  // Judges take their time; what they say of a dead server is lost.
   void CarryOut(const std::vector<core::Effect>& effects) {
     for (const core::Effect& effect : effects) {
       network_.After(network_.Delay(kSecond), [this, effect, life = life_] {
@@ -220,12 +221,6 @@ class SimServer {
                        });
       });
     }
-  }
-
-  absl::Status Launch() {
-    if (!network_.Percent(network_.troubles.launch_failure_percent)) return absl::OkStatus();
-    ++coverage_.met["launch that failed"];
-    return absl::UnavailableError("no agent can be started");
   }
 
   void StepClock() {

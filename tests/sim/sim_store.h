@@ -45,6 +45,9 @@ class SimStore final : public store::CoreStore {
 
   absl::StatusOr<core::State> Load() override { return store_->Load(); }
   absl::StatusOr<core::Run> LoadRun(core::RunId id) override { return store_->LoadRun(id); }
+  absl::StatusOr<core::ClosedSubmission> LoadClosed(core::SubmissionId id) override {
+    return store_->LoadClosed(id);
+  }
 
   absl::Status Commit(const core::Outcome& outcome, const core::State& state) override {
     if (outcome.events.empty()) return store_->Commit(outcome, state);

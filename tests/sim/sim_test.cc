@@ -126,6 +126,28 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   return value;
 }
 
+// The workers here come by themselves, and no story lasts a month. Leases that a launcher grants
+// are simulated in allocation_sim_test.cc; what is forgotten is tested in core_forget_test.cc.
+const std::set<size_t>& CommandsElsewhere() {
+  static const auto* const kinds =
+      new std::set<size_t>{core::CommandBody(core::RequestAllocation{}).index(),
+                           core::CommandBody(core::ReleaseAllocation{}).index(),
+                           core::CommandBody(core::LaunchReported{}).index()};
+  return *kinds;
+}
+const std::set<size_t>& EventsElsewhere() {
+  static const auto* const kinds = new std::set<size_t>{
+      core::Event(core::AllocationGranted{}).index(),
+      core::Event(core::AllocationLaunchFailed{}).index(),
+      core::Event(core::AllocationActivated{}).index(),
+      core::Event(core::AllocationReleasing{}).index(),
+      core::Event(core::WorkerForgotten{}).index(),
+      core::Event(core::TokensForgotten{}).index(),
+      core::Event(core::RequestsForgotten{}).index(),
+      core::Event(core::DataLossAccepted{}).index()};  // an operator says so at the start
+  return *kinds;
+}
+
 // A simulation that never meets a thing says nothing of it.
 void CheckCoverage(const Coverage& coverage) {
   for (const auto& [what, count] : coverage.met)
@@ -152,10 +174,11 @@ void CheckCoverage(const Coverage& coverage) {
                            "wall clock that was set"})
     EXPECT_TRUE(coverage.met.contains(what)) << what << " is never met";
   for (size_t kind = 0; kind < std::variant_size_v<core::CommandBody>; ++kind)
-    EXPECT_TRUE(coverage.answered.contains(kind)) << "no command of kind " << kind << " succeeds";
-  const core::Event never = core::DataLossAccepted{};  // an operator says so at the start
+    EXPECT_TRUE(coverage.answered.contains(kind) || CommandsElsewhere().contains(kind))
+        << "no command of kind " << kind << " succeeds";
   for (size_t kind = 0; kind < std::variant_size_v<core::Event>; ++kind)
-    EXPECT_NE(coverage.events.contains(kind), kind == never.index()) << "event of kind " << kind;
+    EXPECT_TRUE(coverage.events.contains(kind) || EventsElsewhere().contains(kind))
+        << "event of kind " << kind;
 }
 
 TEST(SimTest, EveryStoryEndsTheSame) {

@@ -137,14 +137,14 @@ TEST_F(EvidenceTest, TakesEvidenceOfARunThatHasLeftMemory) {
   ASSERT_THAT(world_.state().runs, IsEmpty());
   const Command late{"w0", AppendRunEvents{RunId{1}, 1, 0, Lines(1, 2), "w0"}};
 
-  ASSERT_EQ(world_.core().MissingRun(late), RunId{1});
+  ASSERT_EQ(world_.core().Missing(late), Core::Target(RunId{1}));
   world_.core().Restore(run);
   EXPECT_EQ(*Append(0, Lines(1, 2)), 2);
 
   EXPECT_THAT(world_.state().runs, IsEmpty());
-  EXPECT_EQ(world_.core().MissingRun({"", RecordArtifact{RunId{1}}}), RunId{1});
-  EXPECT_EQ(world_.core().MissingRun({"", RecordArtifact{RunId{99}}}), std::nullopt);
-  EXPECT_EQ(world_.core().MissingRun({"", Tick{}}), std::nullopt);
+  EXPECT_EQ(world_.core().Missing({"", RecordArtifact{RunId{1}}}), Core::Target(RunId{1}));
+  EXPECT_EQ(world_.core().Missing({"", RecordArtifact{RunId{99}}}), std::nullopt);
+  EXPECT_EQ(world_.core().Missing({"", Tick{}}), std::nullopt);
 }
 
 TEST_F(EvidenceTest, RecordsArtifactsOnce) {

@@ -166,6 +166,42 @@ TEST(CoreTest, CancelsQueuedRunsAtOnceAndStopsRunningOnes) {
               StatusIs(absl::StatusCode::kNotFound));
 }
 
+// Goal: people can say something about what ended long ago, and nothing else of it changes.
+TEST(CoreTest, ASubmissionThatHasEndedIsNotedOn) {
+  World world;
+  ImportSubmission import{.spec = SomeSpec(), .source_path = "org/results/sys/cosmoflow"};
+  import.runs.resize(2);
+  import.score_minutes = 8.0;
+  const SubmissionId id = std::get<SubmissionReply>(*world.Do(import)).id;
+  ASSERT_THAT(world.state().submissions, IsEmpty());
+
+  const NoteSubmission note{.request_id = "n", .submission = id, .text = "the switch was broken"};
+  const auto noted = world.Do(note, "rita");
+  ASSERT_THAT(noted, IsOk());
+  EXPECT_THAT(world.state().submissions, IsEmpty()) << "it leaves memory again";
+  EXPECT_THAT(world.state().runs, IsEmpty());
+  EXPECT_TRUE(std::get<SubmissionReply>(*world.Do(note, "rita")).is_repeated);
+  ASSERT_THAT(world.Do(NoteSubmission{.submission = id, .text = "so it was"}, "bob"), IsOk());
+
+  ASSERT_TRUE(world.outcome().replies[0].ok());
+  const Submission& submission = *std::get<SubmissionReply>(*world.outcome().replies[0]).submission;
+  ASSERT_EQ(submission.notes.size(), 2u);
+  EXPECT_EQ(submission.notes[0].author, "rita");
+  EXPECT_EQ(submission.notes[0].text, "the switch was broken");
+  EXPECT_EQ(submission.notes[1].author, "bob");
+  EXPECT_EQ(submission.state, SubmissionState::kValid);
+  EXPECT_EQ(submission.score_minutes, 8.0);
+  EXPECT_EQ(world.Fold(), world.state());
+
+  EXPECT_THAT(world.Do(NoteSubmission{.submission = id, .text = " \n"}), StatusIs(kInvalid));
+  EXPECT_THAT(world.Do(NoteSubmission{.submission = SubmissionId{9}, .text = "x"}),
+              StatusIs(absl::StatusCode::kNotFound));
+  for (size_t n = 2; n < kNoteCountMax; ++n)
+    ASSERT_THAT(world.Do(NoteSubmission{.submission = id, .text = "again"}), IsOk());
+  EXPECT_THAT(world.Do(NoteSubmission{.submission = id, .text = "one more"}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
 TEST(CoreTest, ImportsHistoryOnce) {
   World world;
   ImportSubmission import{.spec = SomeSpec(), .source_path = "org/results/sys/cosmoflow"};
@@ -236,14 +272,14 @@ TEST(CoreTest, ARequestIsThatOfItsOrganizationAndRole) {
 
 TEST(CoreTest, WhatIsChosenAmongFewIsOneOfThem) {
   World world;
-  const std::pair<std::string SubmissionSpec::*, const char*> fields[] = {
-      {&SubmissionSpec::division, "division"},
-      {&SubmissionSpec::backend, "backend"},
-      {&SubmissionSpec::status, "status"},
-      {&SubmissionSpec::staging, "staging"}};
-  for (const auto& [field, name] : fields) {
+  const std::pair<const char*, void (*)(SubmissionSpec*, std::string)> fields[] = {
+      {"division", [](SubmissionSpec* s, std::string text) { s->division = std::move(text); }},
+      {"backend", [](SubmissionSpec* s, std::string text) { s->workload = TrainerWorkload{text}; }},
+      {"status", [](SubmissionSpec* s, std::string text) { s->status = std::move(text); }},
+      {"staging", [](SubmissionSpec* s, std::string text) { s->staging = std::move(text); }}};
+  for (const auto& [name, set] : fields) {
     SubmissionSpec spec = SomeSpec();
-    spec.*field = "evil\x1b";
+    set(&spec, "evil\x1b");
     const absl::StatusOr<Reply> reply = world.Do(Creation(spec, name));
     EXPECT_EQ(reply.status().code(), absl::StatusCode::kInvalidArgument) << name;
     EXPECT_NE(reply.status().message().find(std::string(name) + " is \"evil\\x1b\": choose "),

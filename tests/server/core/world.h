@@ -85,11 +85,29 @@ class World {
   }
 
   void Handle(std::vector<Command> commands) {
+    for (const Command& command : commands)
+      Restore(command);
     outcome_ = core_.Handle(std::move(commands), now_us_);
     for (const RecordedEvent& event : outcome_.events)
       log_.push_back(event);
     if (on_outcome) on_outcome(outcome_, core_.state());
+    for (const auto& [id, submission] : core_.state().submissions)
+      stored_[id].submission = submission;
+    for (auto& [id, stored] : stored_) {
+      if (!core_.state().submissions.contains(id)) continue;
+      stored.runs.clear();
+      for (const RunId run : stored.submission.runs)
+        stored.runs.push_back(core_.state().runs.at(run));
+    }
     core_.DropRedundant();
+  }
+
+  // A submission that has left memory comes back for a command about it, as from the store.
+  void Restore(const Command& command) {
+    const std::optional<Core::Target> missing = core_.Missing(command);
+    if (!missing.has_value()) return;
+    if (const auto* id = std::get_if<SubmissionId>(&*missing); id != nullptr)
+      core_.Restore(stored_.at(*id));
   }
 
   void Wait(int64_t duration_us) {
@@ -211,6 +229,7 @@ class World {
   int request_count_ = 0;
   Outcome outcome_;
   std::vector<RecordedEvent> log_;
+  std::map<SubmissionId, ClosedSubmission> stored_;
   Core core_;
 };
 

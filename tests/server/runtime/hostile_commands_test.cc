@@ -19,6 +19,7 @@
 
 #include "server/core/apply.h"
 #include "server/store/codec.h"
+#include "server/store/restore.h"
 #include "server/store/store.h"
 #include "tests/server/core/world.h"
 #include "tests/support/status_matchers.h"
@@ -211,6 +212,9 @@ struct Maker {
     body.reason = m.Text();
     return body;
   }
+  CommandBody operator()(const NoteSubmission&) {
+    return NoteSubmission{m.Name(), m.Entry(), m.Text()};
+  }
   CommandBody operator()(const ExplainSubmission&) { return ExplainSubmission{m.Entry()}; }
   CommandBody operator()(const PlanPlacement&) { return PlanPlacement{m.Spec()}; }
   CommandBody operator()(const Synchronize&) {
@@ -366,7 +370,7 @@ class HostileCommandsTest : public ::testing::Test {
                             .standing = {malice.OneIn(3) ? malice.Text() : "submitter",
                                          malice.OneIn(3) ? malice.Text() : "lab"}});
       for (const Command& command : commands)
-        Restore(command, store.get(), core.get());
+        static_cast<void>(store::RestoreFor(command, store.get(), core.get()));
       now_us += static_cast<int64_t>(malice.Below(30)) * testing::kSecond;
       const Outcome outcome = core->Handle(commands, now_us);
       ASSERT_EQ(outcome.replies.size(), commands.size());
@@ -386,13 +390,6 @@ class HostileCommandsTest : public ::testing::Test {
       core = std::make_unique<Core>(Policy{.secret = "s"}, *store->Load(), now_us);
     }
     reached_ += core->state().last_run;
-  }
-
-  static void Restore(const Command& command, store::Store* store, Core* core) {
-    const std::optional<RunId> missing = core->MissingRun(command);
-    if (!missing.has_value()) return;
-    if (absl::StatusOr<core::Run> run = store->LoadRun(*missing); run.ok())
-      core->Restore(*std::move(run));
   }
 
   int64_t reached_ = 0;

@@ -281,6 +281,24 @@ TEST_F(StoreTest, TakesLateEvidenceOfARunThatHasLeftMemory) {
   EXPECT_EQ(Load(), world_.state());
 }
 
+TEST_F(StoreTest, ASubmissionThatHasEndedComesBackForWhoeverActsOnIt) {
+  core::ImportSubmission import{.spec = testing::SomeSpec(), .source_path = "lab/results"};
+  import.runs.resize(2);
+  ASSERT_THAT(world_.Do(import), IsOk());
+  const SubmissionId id{1};
+  ASSERT_THAT(*store_->LoadClosed(id), Field(&core::ClosedSubmission::runs, SizeIs(2)));
+  EXPECT_THAT(store_->LoadClosed(SubmissionId{7}), StatusIs(absl::StatusCode::kNotFound));
+
+  ASSERT_THAT(world_.Do(core::NoteSubmission{"n", id, "odd"}, "rita"), IsOk());
+
+  const core::ClosedSubmission closed = *store_->LoadClosed(id);
+  ASSERT_EQ(closed.submission.notes.size(), 1u);
+  EXPECT_EQ(closed.submission.notes[0].author, "rita");
+  EXPECT_EQ(OpenReader()->GetSubmission(id)->notes, closed.submission.notes);
+  EXPECT_EQ(Load(), world_.state());
+  EXPECT_EQ(Load().imports.size(), 1u);
+}
+
 TEST_F(StoreTest, CheckpointsBesideTheWriter) {
   auto checkpointer = *Checkpointer::Open(path_);
   for (int i = 0; i < 20; ++i)
