@@ -346,7 +346,7 @@ const std::vector<std::string>& BenchmarkPlaces() {
       "common/dataset/",
       "common/rules/benchmark_settings.cc",
       "common/analysis/flops.",
-      "cli/dataset/dataset.cc",
+      "cli/dataset/dataset_files.cc",
       // The words of a rule's remedy.
       "common/rules/extensions.cc",
       // The paper's numbers.
