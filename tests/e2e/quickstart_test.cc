@@ -106,11 +106,13 @@ TEST_F(QuickstartTest, ScoresThreeConvergedRunsByTheOlympicMean) {
 TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
   for (const Json& run : Runs()) {
     EXPECT_EQ(run["state"], "succeeded") << run;
-    // Both stamps come from the node; run_start is cut to whole milliseconds.
+    // run_start is cut to whole milliseconds. A touch on the other node is put on the clock of
+    // rank 0, which is known to within the calls that have measured it: slow ones, on a busy host.
     // Without the power over fanotify a touch is observed, not attributed.
+    constexpr int64_t kClockUncertaintyUs = 100'000;
     const char* key = run.contains("first_touch_us") ? "first_touch_us" : "observed_touch_us";
     ASSERT_TRUE(run.contains(key)) << run;
-    EXPECT_GE(run[key], run["run_start_ms"].get<int64_t>() * 1000) << run;
+    EXPECT_GE(run[key], run["run_start_ms"].get<int64_t>() * 1000 - kClockUncertaintyUs) << run;
     EXPECT_LT(run[key], run["run_stop_ms"].get<int64_t>() * 1000) << run;
     const Outcome events = site_->Assay({"logs", run["id"], "--events"});
     EXPECT_THAT(events.out, HasSubstr("first dataset touch, "));
