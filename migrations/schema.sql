@@ -19,6 +19,11 @@ CREATE INDEX artifacts_by_sha256 ON artifacts (sha256);
 
 CREATE UNIQUE INDEX artifacts_judged ON artifacts (run_id, file_name) WHERE is_late = 0;
 
+CREATE TABLE borrowings (
+  own_id INTEGER NOT NULL PRIMARY KEY,
+  submission_id INTEGER NOT NULL REFERENCES submissions (id)
+) STRICT;
+
 CREATE TABLE counters (
   name TEXT NOT NULL PRIMARY KEY,
   value INTEGER NOT NULL
@@ -44,6 +49,13 @@ CREATE TABLE events (
 CREATE INDEX events_by_submission ON events (submission_id, seq) WHERE submission_id IS NOT NULL;
 
 CREATE INDEX events_of_changes ON events (seq) WHERE is_change = 1;
+
+CREATE TABLE imports (
+  round TEXT NOT NULL,
+  source_path TEXT NOT NULL,
+  submission_id INTEGER NOT NULL REFERENCES submissions (id),
+  PRIMARY KEY (round, source_path)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE log_identity (
   id INTEGER NOT NULL PRIMARY KEY CHECK (id = 1),

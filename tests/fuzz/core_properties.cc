@@ -23,6 +23,7 @@ namespace assay::testing {
 namespace {
 
 using core::RunId;
+using core::SubmissionId;
 
 constexpr int kStepsMax = 200;   // of one input
 constexpr int kSettleMax = 100;  // batches until nothing happens any more by itself

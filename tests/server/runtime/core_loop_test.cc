@@ -44,6 +44,9 @@ class RefusingStore final : public store::CoreStore {
   }
   absl::StatusOr<core::State> Load() override { return store_->Load(); }
   absl::StatusOr<core::Run> LoadRun(core::RunId id) override { return store_->LoadRun(id); }
+  absl::StatusOr<core::ClosedSubmission> LoadClosed(core::SubmissionId id) override {
+    return store_->LoadClosed(id);
+  }
   absl::Status SyncMark() override { return store_->SyncMark(); }
   int64_t wal_frames() const override { return store_->wal_frames(); }
   absl::Status Checkpoint() override { return store_->Checkpoint(); }

@@ -282,11 +282,11 @@ TEST_F(StoreTest, TakesLateEvidenceOfARunThatHasLeftMemory) {
 }
 
 TEST_F(StoreTest, ASubmissionThatHasEndedComesBackForWhoeverActsOnIt) {
-  core::ImportSubmission import{.spec = testing::SomeSpec(), .source_path = "lab/results"};
+  core::ImportSubmission import{.spec = SomeSpec(), .source_path = "lab/results"};
   import.runs.resize(2);
   ASSERT_THAT(world_.Do(import), IsOk());
   const SubmissionId id{1};
-  ASSERT_THAT(*store_->LoadClosed(id), Field(&core::ClosedSubmission::runs, SizeIs(2)));
+  ASSERT_THAT(store_->LoadClosed(id)->runs, SizeIs(2));
   EXPECT_THAT(store_->LoadClosed(SubmissionId{7}), StatusIs(absl::StatusCode::kNotFound));
 
   ASSERT_THAT(world_.Do(core::NoteSubmission{"n", id, "odd"}, "rita"), IsOk());
