@@ -83,8 +83,11 @@ Placement PlacementOf(const State& state, const PresenceMap& presence, const Pol
 const Allocation* FindAwaited(const State& state, SubmissionId submission) {
   const Allocation* found = nullptr;
   for (const auto& [id, allocation] : state.allocations) {
-    const bool is_coming = allocation.state == AllocationState::kRequested ||
-                           allocation.state == AllocationState::kGranted;
+    // One that was there may fail to come back after a restart.
+    const bool is_coming =
+        allocation.state == AllocationState::kRequested ||
+        allocation.state == AllocationState::kGranted ||
+        (allocation.state == AllocationState::kActive && allocation.failure_count > 0);
     const SubmissionId owner = allocation.spec.submission;
     if (is_coming && allocation.spec.launcher != kAttachLauncher &&
         (owner.is_none() || owner == submission))

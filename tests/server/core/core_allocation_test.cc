@@ -264,6 +264,20 @@ TEST_F(AllocationTest, IsHeldAgainAfterARestartAndMayHaveOtherNodes) {
   EXPECT_EQ(world_.run(RunId{1}).state_reason, "allocation a-1 lost the node");
 }
 
+TEST_F(AllocationTest, WhyTellsOfNodesThatDoNotComeBack) {
+  Begin();
+  world_.is_leaving = true;  // the coordinator ends, and its agents with it
+  Call();
+  world_.is_leaving = false;
+  StartLauncher();
+  Report({.outcome = Outcome::kFailed, .reason = "no such program"});
+
+  const SubmissionId id = SubmitGang();
+
+  EXPECT_EQ(ToString(Why(id).reason), "ALLOCATION_REFUSED");
+  EXPECT_THAT(Why(id).explanation, HasSubstr("no such program"));
+}
+
 TEST_F(AllocationTest, EndsWithItsLauncherOrItsSubmission) {
   Begin();
   ASSERT_THAT(world_.Do(LauncherStarted{.launcher = "attach"}, "coordinator"), IsOk());
