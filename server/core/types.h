@@ -10,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -20,6 +19,7 @@
 #include "common/rules/finding.h"
 #include "server/core/allocation.h"
 #include "server/core/id.h"
+#include "server/core/request.h"
 
 namespace assay::core {
 
@@ -392,8 +392,7 @@ struct Presence {
   bool operator==(const Presence&) const = default;
 };
 
-// ------------------------------------------------------------------------------ datasets and
-// tokens
+// --------------------------------------------------------------------------------------- datasets
 
 struct Dataset {
   std::string id;  // cosmo32
@@ -408,66 +407,12 @@ struct Dataset {
   bool operator==(const Dataset&) const = default;
 };
 
-enum class TokenKind { kAccess, kEnrol };
-
-// The secret itself is never here, only its hash.
-struct Token {
-  TokenId id;
-  TokenKind kind = TokenKind::kAccess;
-  std::string role;
-  std::string principal;  // whom it stands for; the worker's name for kEnrol, empty: any worker
-  std::string organization;
-  std::string secret_sha256;  // hexadecimal
-  int64_t created_at_us = 0;
-  int64_t expires_at_us = 0;
-  bool is_revoked = false;  // or used, for kEnrol
-  int64_t revoked_at_us = 0;
-  bool is_forgotten = false;  // lives in the store alone from the next commit on
-  bool operator==(const Token&) const = default;
-};
-
 // ------------------------------------------------------------------------------------------ state
 
 // A submission that has ended, as the store has it.
 struct ClosedSubmission {
   Submission submission;
   std::vector<Run> runs;  // all of them
-};
-
-// As what a principal acts. Two of the same name in different organisations are different people.
-struct Standing {
-  std::string role;          // submitter
-  std::string organization;  // of a submitter; empty otherwise
-  bool operator==(const Standing&) const = default;
-};
-
-// Names a request of a principal.
-struct RequestKey {
-  Standing standing;
-  std::string principal;
-  std::string request_id;
-
-  // Distinct for distinct keys: the order of a map.
-  auto Parts() const {
-    return std::tie(standing.role, standing.organization, principal, request_id);
-  }
-  bool operator==(const RequestKey&) const = default;
-  bool operator<(const RequestKey& other) const { return Parts() < other.Parts(); }
-};
-
-// Where history comes from. Each source is imported once, whoever asks.
-struct ImportSource {
-  std::string round;
-  std::string path;
-
-  auto operator<=>(const ImportSource&) const = default;
-};
-
-// What a request has made, for who asks again.
-struct AnsweredRequest {
-  std::string made;   // e-42, t-7
-  int64_t at_us = 0;  // when
-  bool operator==(const AnsweredRequest&) const = default;
 };
 
 // All that is alive. Closed submissions and their runs live in the store alone, once no worker
@@ -501,7 +446,6 @@ struct State {
 absl::string_view ToString(SubmissionState state);
 absl::string_view ToString(RunState state);
 absl::string_view ToString(WorkerState state);
-absl::string_view ToString(TokenKind kind);
 absl::string_view ToString(RunEventKind kind);
 absl::string_view ToString(NodePhase phase);
 

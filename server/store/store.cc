@@ -242,7 +242,6 @@ class Store::Writer {
   }
   absl::Status Touch(const Record& record, const core::SubmissionNoted& e) {
     submissions_.insert(e.submission);
-    if (e.request_id.empty()) return absl::OkStatus();
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.submission.ToString());
   }
@@ -301,7 +300,6 @@ class Store::Writer {
   }
   absl::Status Touch(const Record& record, const core::TokenCreated& e) {
     tokens_.insert(e.token.id);
-    if (e.request_id.empty()) return absl::OkStatus();
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.token.id.ToString());
   }
@@ -317,7 +315,6 @@ class Store::Writer {
   }
   absl::Status Touch(const Record& record, const core::AllocationRequested& e) {
     allocations_.insert(e.allocation);
-    if (e.request_id.empty()) return absl::OkStatus();
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.allocation.ToString());
   }
@@ -342,8 +339,10 @@ class Store::Writer {
   }
   absl::Status Touch(const Record&, const core::DataLossAccepted&) { return absl::OkStatus(); }
 
+  // A request that its caller has not named cannot be repeated.
   absl::Status WriteRequest(const Record& record, const core::RequestKey& key,
                             const std::string& made) {
+    if (key.request_id.empty()) return absl::OkStatus();
     return sql_.insert_request.Run(key.standing.role, key.standing.organization, key.principal,
                                    key.request_id, made, record.at_us);
   }

@@ -151,60 +151,6 @@ TEST_F(StoreTest, RemembersWhoBorrowsUntilItIsCancelled) {
   EXPECT_EQ(world_.Fold(), world_.state());
 }
 
-TEST_F(StoreTest, ReadsADatabaseOfTheFirstSchema) {
-  ASSERT_THAT(world_.Sync("w0"), IsOk());
-  world_.Submit();
-  world_.Executing("w0", RunId{1});
-  store_.reset();
-  {
-    Db db = *Db::Open(path_, OpenMode::kReadWriteCreate);
-    for (const char* column :
-         {"clock_offset_us", "clock_offset_uncertainty_us", "first_touch_us", "observed_touch_us"})
-      ASSERT_THAT(db.Exec(absl::StrCat("ALTER TABLE run_nodes DROP COLUMN ", column)), IsOk());
-    ASSERT_THAT(
-        db.Exec("UPDATE runs SET body = json_remove(body, '$.first_touch', '$.observed_touch')"),
-        IsOk());
-    ASSERT_THAT(db.Exec("UPDATE workers SET body = json_remove(body, '$.certificate_generation', "
-                        "'$.certificates_revoked_at_us')"),
-                IsOk());
-    ASSERT_THAT(db.Exec("ALTER TABLE run_events DROP COLUMN is_late; "
-                        "ALTER TABLE run_events DROP COLUMN is_attributed; DROP INDEX "
-                        "artifacts_judged; ALTER TABLE artifacts DROP COLUMN is_late"),
-                IsOk());
-    ASSERT_THAT(
-        db.Exec("CREATE TABLE first (principal TEXT NOT NULL, request_id TEXT NOT NULL, "
-                "made TEXT NOT NULL, PRIMARY KEY (principal, request_id)) STRICT, WITHOUT ROWID; "
-                "INSERT INTO first (principal, request_id, made) "
-                "SELECT principal, request_id, made FROM requests; "
-                "DROP TABLE requests; ALTER TABLE first RENAME TO requests"),
-        IsOk());
-    ASSERT_THAT(
-        db.Exec(
-            "DROP INDEX workers_by_allocation; ALTER TABLE workers DROP COLUMN allocation_id; "
-            "ALTER TABLE workers DROP COLUMN is_forgotten; "
-            "ALTER TABLE tokens DROP COLUMN is_forgotten; DROP TABLE allocations; "
-            "DELETE FROM counters WHERE name = 'last_allocation'; "
-            "UPDATE workers SET body = json_remove(body, '$.allocation', '$.is_forgotten'); "
-            "UPDATE runs SET body = json_remove(body, '$.allocation'); "
-            "DROP TABLE log_identity; DROP TABLE rule_packs; ALTER TABLE events DROP COLUMN chain;"
-            "ALTER TABLE events DROP COLUMN lines; PRAGMA user_version = 1"),
-        IsOk());
-  }
-  ASSERT_THAT(RemoveTree(dir_.Path("mark")), IsOk());
-
-  store_ = *Store::Open(path_);
-
-  core::State expected = world_.state();
-  const int64_t last_us = world_.log().back().at_us;  // when they were answered was not kept
-  expected.requests = {{{{"operator", ""}, "alice", "request-1"}, {"e-1", last_us}},
-                       {{{"submitter", "lab"}, "alice", "request-1"}, {"e-1", last_us}}};
-  expected.allocations.clear();
-  expected.last_allocation = 0;
-  expected.workers.at("w0").allocation = {};
-  expected.runs.at(RunId{1}).allocation = {};
-  EXPECT_EQ(Load(), expected);
-}
-
 TEST_F(StoreTest, KeepsRulePacksAsTheyWereFirst) {
   EXPECT_THAT(store_->LoadRulePacks(), IsOkAndHolds(IsEmpty()));
   ASSERT_THAT(store_->KeepRulePacks({{"a", "rules a"}, {"b", "rules b"}}), IsOk());
