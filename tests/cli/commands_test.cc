@@ -157,7 +157,8 @@ TEST_F(CommandsTest, ErrorsHaveTheirOwnExitStatus) {
 }
 
 TEST_F(CommandsTest, ANoteOnAnEntryIsShownWithIt) {
-  ASSERT_EQ(run_.Run("entry note e-1 'the switch was broken' -o table"), ExitStatus::kDone)
+  ASSERT_EQ(run_.RunWords({"entry", "note", "e-1", "the switch was broken", "-o", "table"}),
+            ExitStatus::kDone)
       << run_.err;
   EXPECT_THAT(run_.out, HasSubstr("noted on e-1"));
   EXPECT_EQ(run_.Run("entry show e-1 -o table"), ExitStatus::kDone);
