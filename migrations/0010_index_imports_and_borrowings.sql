@@ -2,14 +2,14 @@
 CREATE TABLE imports (
   round TEXT NOT NULL,
   source_path TEXT NOT NULL,
-  submission_id INTEGER NOT NULL REFERENCES submissions (id),
+  submission_id INTEGER NOT NULL REFERENCES submissions (id) DEFERRABLE INITIALLY DEFERRED,
   PRIMARY KEY (round, source_path)
 ) STRICT, WITHOUT ROWID;
 
 -- In the place of `own_id` this submission borrows.
 CREATE TABLE borrowings (
   own_id INTEGER NOT NULL PRIMARY KEY,
-  submission_id INTEGER NOT NULL REFERENCES submissions (id)
+  submission_id INTEGER NOT NULL REFERENCES submissions (id) DEFERRABLE INITIALLY DEFERRED
 ) STRICT;
 
 INSERT INTO imports (round, source_path, submission_id)

@@ -21,7 +21,7 @@ CREATE UNIQUE INDEX artifacts_judged ON artifacts (run_id, file_name) WHERE is_l
 
 CREATE TABLE borrowings (
   own_id INTEGER NOT NULL PRIMARY KEY,
-  submission_id INTEGER NOT NULL REFERENCES submissions (id)
+  submission_id INTEGER NOT NULL REFERENCES submissions (id) DEFERRABLE INITIALLY DEFERRED
 ) STRICT;
 
 CREATE TABLE counters (
@@ -53,7 +53,7 @@ CREATE INDEX events_of_changes ON events (seq) WHERE is_change = 1;
 CREATE TABLE imports (
   round TEXT NOT NULL,
   source_path TEXT NOT NULL,
-  submission_id INTEGER NOT NULL REFERENCES submissions (id),
+  submission_id INTEGER NOT NULL REFERENCES submissions (id) DEFERRABLE INITIALLY DEFERRED,
   PRIMARY KEY (round, source_path)
 ) STRICT, WITHOUT ROWID;
 
