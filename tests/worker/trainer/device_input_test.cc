@@ -74,12 +74,12 @@ class DeviceInputTest : public testing::LoopFixture {
     run.set_epoch_count_max(kEpochs);
     run.set_quality_target(1e-6);
     run.set_progress_path(dir_.Path("progress"));
-    testing::SetHyperparameter(&run, "base_filter_count", "1");
     run.mutable_dataset()->set_path(dataset_->Path("beacon"));
     run.mutable_dataset()->set_train_sample_count(kTrainSamples);
     run.mutable_dataset()->set_eval_sample_count(kEvalSamples);
     run.clear_hyperparameters();
-    const std::pair<const char*, const char*> values[] = {{"global_batch_size", "2"},
+    const std::pair<const char*, const char*> values[] = {{"base_filter_count", "1"},
+                                                          {"global_batch_size", "2"},
                                                           {"opt_learning_rate_warmup_epochs", "0"},
                                                           {"opt_base_learning_rate", "0.005"},
                                                           {"local_eval_batch_size", "3"},
