@@ -10,6 +10,7 @@
 #include "cli/command/context.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
+#include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/client/suggest.h"
@@ -132,14 +133,10 @@ absl::StatusOr<ExitStatus> RunEntryNote(Context* context, const Arguments& argum
   request.set_text(arguments.Get("TEXT"));
   ASSIGN_OR_RETURN(*request.mutable_name(), client::EntryName(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const v1::Submission entry, client->CallRetrying(request));
-  if (context->printer().IsJson()) {
-    RETURN_IF_ERROR(
-        context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)}));
-    return ExitStatus::kDone;
-  }
   const std::string id = client::ShortId(entry.name());
-  context->out() << "noted on " << id << "\n";
-  context->Note(absl::StrCat("all who may see the entry read it: assay entry show ", id));
+  RETURN_IF_ERROR(
+      ShowChanged(context, entry, absl::StrCat("noted on ", id),
+                  absl::StrCat("all who may see the entry read it: assay entry show ", id)));
   return ExitStatus::kDone;
 }
 
@@ -215,6 +212,15 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
 }
 
 }  // namespace
+
+absl::Status ShowChanged(Context* context, const v1::Submission& entry, const std::string& done,
+                         const std::string& next) {
+  if (context->printer().IsJson())
+    return context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)});
+  context->out() << done << "\n";
+  context->Note(next);
+  return absl::OkStatus();
+}
 
 std::vector<Command> EntryCommands() {
   return {{.path = "entry list",

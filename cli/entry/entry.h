@@ -3,11 +3,22 @@
 #ifndef CLI_ENTRY_ENTRY_H_
 #define CLI_ENTRY_ENTRY_H_
 
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
+#include "assay/v1/resources.pb.h"
+
 #include "cli/command/command.h"
+#include "cli/command/context.h"
 
 namespace assay::cli {
+
+// What a command has made of an entry: as JSON, or what was done in one sentence and a note of what
+// may be done next.
+absl::Status ShowChanged(Context* context, const v1::Submission& entry, const std::string& done,
+                         const std::string& next);
 
 std::vector<Command> EntryCommands();
 std::vector<Command> SetCommands();

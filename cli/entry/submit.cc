@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "cli/entry/entry.h"
 #include "cli/entry/follow.h"
 #include "cli/entry/score.h"
 #include "cli/rules/hyperparameters.h"
@@ -237,14 +238,11 @@ absl::StatusOr<ExitStatus> RunCancel(Context* context, const Arguments& argument
   request.set_reason(arguments.Get("reason"));
   ASSIGN_OR_RETURN(*request.mutable_name(), client::EntryName(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const v1::Submission entry, client->CallRetrying(request));
-  if (context->printer().IsJson()) {
-    RETURN_IF_ERROR(
-        context->printer().Show({.schema = "assay.entry/v1", .value = client::EntryJson(entry)}));
-    return ExitStatus::kDone;
-  }
-  context->out() << "cancelled " << client::ShortId(entry.name())
-                 << ": queued runs have ended, running ones are being stopped\n";
-  context->Note(absl::StrCat("see: assay entry show ", client::ShortId(entry.name())));
+  const std::string id = client::ShortId(entry.name());
+  RETURN_IF_ERROR(ShowChanged(
+      context, entry,
+      absl::StrCat("cancelled ", id, ": queued runs have ended, running ones are being stopped"),
+      absl::StrCat("see: assay entry show ", id)));
   return ExitStatus::kDone;
 }
 
