@@ -67,7 +67,9 @@ v1::ListAllocationsResponse ToProto(const core::Page<core::Allocation>& page) {
 absl::StatusOr<core::RequestAllocation> FromProto(const v1::RequestAllocationRequest& request) {
   if (!request.request_id().empty()) RETURN_IF_ERROR(CheckRequestId(request.request_id()));
   const v1::Allocation& wanted = request.allocation();
-  core::RequestAllocation command{.request_id = request.request_id(), .reason = request.reason()};
+  core::RequestAllocation command;
+  command.request_id = request.request_id();
+  command.reason = request.reason();
   command.spec.launcher = wanted.launcher();
   command.spec.node_count = wanted.node_count();
   command.spec.labels.insert(wanted.labels().begin(), wanted.labels().end());
