@@ -20,17 +20,20 @@ constexpr int kAllocationPageSize = 500;
 
 absl::StatusOr<ExitStatus> RunAllocationList(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ListView view{.schema = "assay.allocation/v1",
-                .columns = {{"ID", "id"},
-                            {"STATE", "state", Format::kState},
-                            {"LAUNCHER", "launcher"},
-                            {"NODES", "nodes", Format::kText, 1},
-                            {"ENTRY", "entry", Format::kText, 4},
-                            {"DEADLINE", "deadline", Format::kTime, 3},
-                            {"CREATED", "created", Format::kTime, 5},
-                            {"REASON", "state_reason", Format::kText, 2},
-                            {"LAST ERROR", "last_error", Format::kText, 6}},
-                .empty_text = "no allocations; the first begins when a node calls or is asked for"};
+  ListView view{
+      .schema = "assay.allocation/v1",
+      .columns = {{"ID", "id"},
+                  {"STATE", "state", Format::kState},
+                  {"LAUNCHER", "launcher"},
+                  {"NODES", "nodes", Format::kText, 1},
+                  {"ENTRY", "entry", Format::kText, 4},
+                  {"DEADLINE", "deadline", Format::kTime, 3},
+                  {"CREATED", "created", Format::kTime, 5},
+                  {"REASON", "state_reason", Format::kText, 2},
+                  {"LAST ERROR", "last_error", Format::kText, 6}},
+      .empty_text = arguments.Has("all")
+                        ? "no allocations; the first begins when a node calls or is asked for"
+                        : "no allocations but for those that have ended; --all lists them too"};
   v1::ListAllocationsRequest request;
   request.set_page_size(kAllocationPageSize);
   do {

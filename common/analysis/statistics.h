@@ -21,8 +21,8 @@ std::optional<Moments> MomentsOf(std::span<const double> values);
 // Positions of the runs that remain, by time, without the fastest and the slowest: only the wall
 // clock ranks them, and a run without an end is the slowest. This is the selection behind every
 // standard deviation, Table 5 and most of Table 6 of the MLPerf HPC paper; its mean times follow
-// the scoring rule instead (rules::OlympicScoreV07). Of fewer than three runs all that ended
-// remain. Runs without an end never remain.
+// the scoring rule instead (rules::Score). Of fewer than three runs all that ended remain. Runs
+// without an end never remain.
 std::vector<int> MiddleRuns(std::span<const std::optional<double>> run_s);
 
 }  // namespace assay::analysis

@@ -23,7 +23,7 @@ namespace assay::package {
 struct OfficialScore {
   std::string rule_set;              // hpc-1.0.0
   std::vector<bool> compliant;       // for each of the folder's runs
-  rules::TimeToSolution documented;  // by the documented rule: OlympicScoreV07
+  rules::TimeToSolution documented;  // by the document: who reached the target counts
   rules::Summary summary;            // of a strong set
   rules::Throughput throughput;      // of a weak one
   rules::ConvergenceSubmission submission;

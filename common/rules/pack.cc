@@ -1,6 +1,7 @@
 #include "common/rules/pack.h"
 
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -147,10 +148,35 @@ absl::StatusOr<std::string> SignatureOf(const JsonValue& file) {
   return bytes;
 }
 
+// INVALID_ARGUMENT if `object`, at `path`, has a member that version 1 did not know: its digest and
+// its signature do not cover it.
+absl::Status CheckFormer(const JsonValue& object, absl::string_view path,
+                         std::initializer_list<absl::string_view> later) {
+  for (const absl::string_view name : later)
+    if (object.Find(name) != nullptr)
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ".", name, " is unknown in version 1 of packs"));
+  return absl::OkStatus();
+}
+
+absl::Status CheckFormerRound(const JsonValue& round) {
+  RETURN_IF_ERROR(
+      CheckFormer(round, "round", {"paper", "official_round", "scaling_folders", "counts"}));
+  const JsonValue* benchmarks = round.Find("benchmarks");
+  if (benchmarks == nullptr || benchmarks->AsList() == nullptr) return absl::OkStatus();
+  int index = 0;
+  for (const JsonValue& benchmark : *benchmarks->AsList())
+    RETURN_IF_ERROR(
+        CheckFormer(benchmark, absl::StrCat("round.benchmarks[", index++, "]"),
+                    {"fixed", "reference_values", "reference_unit", "reference_points"}));
+  return absl::OkStatus();
+}
+
 // What version 1 left out, as a facility's own round had it.
 absl::StatusOr<RuleSetData> ReadFormer(const JsonValue& round) {
   const RuleSetData unsaid;
   if (round.AsObject() == nullptr) return absl::InvalidArgumentError("round is no object");
+  RETURN_IF_ERROR(CheckFormerRound(round));
   JsonObject json = *round.AsObject();
   json.emplace_back("paper", unsaid.paper);
   json.emplace_back("official_round", unsaid.official_round);

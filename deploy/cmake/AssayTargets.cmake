@@ -35,6 +35,21 @@ function(assay_library name)
   assay_compile_together(${name} ${ARG_TOGETHER})
 endfunction()
 
+# Sets `out` to rows {"name", "content"} of the files that `pattern` names, in order of their names,
+# for an array of C++ in a configured source. A new file is a new row at the next build.
+function(assay_embed out pattern)
+  file(GLOB paths CONFIGURE_DEPENDS ${pattern})
+  list(SORT paths)
+  set(rows "")
+  foreach(path IN LISTS paths)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    get_filename_component(name ${path} NAME)
+    file(READ ${path} content)
+    string(APPEND rows "    {\"${name}\", R\"text(${content})text\"},\n")
+  endforeach()
+  set(${out} "${rows}" PARENT_SCOPE)
+endfunction()
+
 # assay_binary(<name> SOURCES <.cc> DEPS <targets>): a program in build/<preset>/bin.
 function(assay_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})

@@ -28,7 +28,8 @@ constexpr int64_t kMarkSyncUs = 1'000'000;
 
 bool IsAboutTokens(const core::RecordedEvent& event) {
   return std::holds_alternative<core::TokenCreated>(event.event) ||
-         std::holds_alternative<core::TokenRevoked>(event.event);
+         std::holds_alternative<core::TokenRevoked>(event.event) ||
+         std::holds_alternative<core::TokensForgotten>(event.event);
 }
 
 // True if a commit failed for what one of the commands asked for: a row that is too large, or that
@@ -89,7 +90,8 @@ CoreLoop::CoreLoop(const Parts& parts, core::Core core, EffectSink effects,
 
 absl::Status CoreLoop::CheckRoomFor(const core::Command& command) const {
   if (!std::holds_alternative<core::CreateSubmission>(command.body) &&
-      !std::holds_alternative<core::ImportSubmission>(command.body))
+      !std::holds_alternative<core::ImportSubmission>(command.body) &&
+      !std::holds_alternative<core::NoteSubmission>(command.body))
     return absl::OkStatus();
   const int64_t free_bytes = parts_.store->FreeDiskBytes();
   if (free_bytes >= options_.disk_reserve_bytes) return absl::OkStatus();

@@ -71,6 +71,19 @@ TEST(PackTest, APackOfVersionOneIsVerifiedAsItWasAndJudgesAsTheRoundDoes) {
   EXPECT_EQ(RuleSet(pack->data).digest(), FindRuleSet("0.7.0")->digest());
   EXPECT_EQ(pack->data.counts, Counts::kReachedTarget);
 
+  // What version 1 did not have is not covered by its digest and its signature.
+  for (const char* const added :
+       {R"("counts": "compliant", "is_mlperf")", R"("official_round": "hpc-1.0.0", "is_mlperf")",
+        R"("scaling_folders": true, "is_mlperf")", R"("paper": "", "is_mlperf")"})
+    EXPECT_THAT(ReadPack(absl::StrReplaceAll(*file, {{"\"is_mlperf\"", added}}), "added.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("version 1")));
+  for (const char* const added : {R"("fixed": {"kernel_size": 5}, "runs_required")",
+                                  R"("reference_points": [], "runs_required")",
+                                  R"("reference_unit": "samples", "runs_required")",
+                                  R"("reference_values": {}, "runs_required")"})
+    EXPECT_THAT(ReadPack(absl::StrReplaceAll(*file, {{"\"runs_required\"", added}}), "added.json"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("round.benchmarks[0].")));
+
   // One that is no built-in round: by the rules that all others had.
   RuleSetData other = FindRuleSet("0.7.0")->data();
   other.benchmarks[0].target = 0.5;

@@ -79,13 +79,13 @@ TEST(OlympicScoreTest, TooFewRunsLeaveNoScore) {
   EXPECT_EQ(Score(V1(), std::vector<RunScore>{Good(1), Good(2), Good(3)}).minutes, 2.0);
 }
 
-TEST(OlympicScoreV07Test, RanksAMissedRunLastHoweverShort) {
+TEST(CountsReachedTargetTest, RanksAMissedRunLastHoweverShort) {
   const std::vector<RunScore> runs = {Good(30), Good(10), Missed(5), Good(20), Good(40)};
 
   EXPECT_EQ(Score(V07(), runs).minutes, 30.0);
 }
 
-TEST(OlympicScoreV07Test, ARunWithoutStopRanksLast) {
+TEST(CountsReachedTargetTest, ARunWithoutStopRanksLast) {
   const std::vector<RunScore> runs = {Good(30), Good(10), {.reached_target = true}, Good(20)};
 
   EXPECT_EQ(Score(V07(), runs).minutes, 25.0);

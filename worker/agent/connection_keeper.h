@@ -18,7 +18,7 @@ namespace assay::agent {
 class ConnectionKeeper {
  public:
   explicit ConnectionKeeper(std::shared_ptr<grpc::Channel> channel);
-  ~ConnectionKeeper();  // within kSlice of connection_keeper.cc
+  ~ConnectionKeeper();  // within a second
 
  private:
   void Loop();

@@ -350,6 +350,8 @@ TEST_F(CoreThreadTest, KeepsTheLastOfTheDiskForRunsUnderWay) {
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted));
   EXPECT_THAT(refused.status().message(), ::testing::HasSubstr("almost full"));
   EXPECT_THAT(Do(core::ImportSubmission{}), StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Do(core::NoteSubmission{.submission = core::SubmissionId{1}, .text = "odd"}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
   const auto placed = Do(Call("w1", 0));
   ASSERT_THAT(placed, IsOk()) << "a worker goes on";
   EXPECT_THAT(Do(core::CancelSubmission{core::SubmissionId{1}, "no room"}), IsOk());
@@ -391,6 +393,10 @@ TEST_F(CoreThreadTest, TellsTheTokenTableAndTheWatchers) {
   EXPECT_EQ(tokens_->Find("x"), std::nullopt);
   ASSERT_THAT(Do(core::RevokeToken{core::TokenId{1}}), IsOk());
   EXPECT_TRUE(tokens_->Find(hash)->is_revoked);
+
+  clock_.Advance(absl::Hours(24 * 31));
+  ASSERT_THAT(Post(core::Tick{}, std::string(core::kCoordinator)).get(), IsOk());
+  EXPECT_EQ(tokens_->Find(hash), std::nullopt) << "what the core forgets is nowhere in memory";
 }
 
 TEST_F(CoreThreadTest, RefusesAfterItsEnd) {
