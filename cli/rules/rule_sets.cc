@@ -32,13 +32,14 @@ namespace assay::cli {
 namespace {
 
 Json RuleSetJson(const rules::RuleSet& rule_set) {
-  Json json = {{"id", rule_set.name()}, {"is_mlperf_result", rule_set.data().is_mlperf}};
-  json["benchmarks"] = Json::array();
+  v1::Round round;
+  round.set_name(rule_set.name());
+  round.set_digest(rule_set.digest());
+  round.set_is_mlperf_result(rule_set.data().is_mlperf);
+  round.set_label(rule_set.data().label);
   for (const rules::Benchmark& benchmark : rule_set.data().benchmarks)
-    json["benchmarks"].push_back(benchmark.name);
-  if (!rule_set.data().label.empty()) json["label"] = rule_set.data().label;
-  json["digest"] = rule_set.digest();
-  return json;
+    round.add_benchmarks(benchmark.name);
+  return client::RoundJson(round);
 }
 
 // With what the round fixes ("kernel_size=3") and where the reference's convergence is known.

@@ -1,6 +1,7 @@
 // Resources of the API as the JSON that `assay` prints. A field that is not known yet is absent; a
 // member's unit is its name's end (score_minutes, bytes); times are RFC 3339 in UTC. Members are
-// only ever added to a schema's version. Pure functions.
+// only ever added to a schema's version: a field that is new in the API is shown without a row
+// here, under its own name (message_json.h). Pure functions.
 
 #ifndef COMMON_CLIENT_RESOURCE_JSON_H_
 #define COMMON_CLIENT_RESOURCE_JSON_H_
@@ -12,8 +13,12 @@
 #include "assay/v1/resources.pb.h"
 
 #include "common/client/json.h"
+#include "common/client/message_json.h"
 
 namespace assay::client {
+
+// What the JSON of resources, and of what they hold, has other than message_json.h would have it.
+JsonTables ResourceTables();
 
 Json EntryJson(const v1::Submission& submission);  // assay.entry/v1
 Json SetJson(const v1::Submission& submission);    // assay.set/v1: the entry's runs as one thing
@@ -33,9 +38,6 @@ std::string StateText(v1::Submission::State state);
 std::string StateText(v1::Run::State state);
 std::string StateText(v1::Worker::State state);
 std::string StateText(v1::Allocation::State state);
-
-// RFC 3339 in UTC with at most microseconds.
-std::string TimeText(const google::protobuf::Timestamp& time);
 
 // Time to solution in seconds, from the log; nullopt while it is not known.
 std::optional<double> TimeToSolutionSeconds(const v1::Run& run);
