@@ -10,6 +10,7 @@
 #include "server/api/convert.h"
 #include "server/api/convert_allocation.h"
 #include "server/api/convert_worker.h"
+#include "server/api/names.h"
 
 namespace assay::api {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/secret.h"
 #include "common/status.h"
 #include "server/api/convert.h"
+#include "server/api/names.h"
 #include "server/api/verify_stream.h"
 
 namespace assay::api {

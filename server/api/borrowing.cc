@@ -6,6 +6,7 @@
 #include "common/rules/borrowing.h"
 #include "common/status.h"
 #include "server/api/convert.h"
+#include "server/api/names.h"
 
 namespace assay::api {
 namespace {

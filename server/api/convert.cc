@@ -4,9 +4,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "rapidjson/document.h"
 #include "rapidjson/stringbuffer.h"
 #include "rapidjson/writer.h"
@@ -14,43 +12,13 @@
 #include "common/json_reader.h"
 #include "common/rpc/finding_proto.h"
 #include "common/status.h"
+#include "server/api/names.h"
+#include "server/api/proto_archive.h"
+#include "server/core/description.h"
 #include "server/core/event.h"
 
 namespace assay::api {
 namespace {
-
-// A text from outside, safe to show in a message.
-std::string Shown(absl::string_view text) {
-  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, 80)), "\"");
-}
-
-absl::StatusOr<absl::string_view> StripCollection(absl::string_view name,
-                                                  absl::string_view collection,
-                                                  absl::string_view example) {
-  if (absl::ConsumePrefix(&name, collection)) return name;
-  return absl::InvalidArgumentError(
-      absl::StrCat("not a resource name: ", Shown(name), "; expected ", collection, example));
-}
-
-v1::Run::State ValueOf(core::RunState state) {
-  switch (state) {
-    case core::RunState::kQueued:
-      return v1::Run::QUEUED;
-    case core::RunState::kAssigned:
-      return v1::Run::ASSIGNED;
-    case core::RunState::kRunning:
-      return v1::Run::RUNNING;
-    case core::RunState::kUploading:
-      return v1::Run::UPLOADING;
-    case core::RunState::kSucceeded:
-      return v1::Run::SUCCEEDED;
-    case core::RunState::kFailed:
-      return v1::Run::FAILED;
-    case core::RunState::kCancelled:
-      return v1::Run::CANCELLED;
-  }
-  return v1::Run::STATE_UNSPECIFIED;
-}
 
 v1::RunEvent::Kind ValueOf(core::RunEventKind kind) {
   switch (kind) {
@@ -84,74 +52,7 @@ std::string ShownBody(const core::EventRow& row) {
   return std::string(text.GetString(), text.GetSize());
 }
 
-void SetFacts(const core::RunFacts& facts, v1::Run* run) {
-  if (facts.is_compliant) run->set_is_compliant(*facts.is_compliant);
-  if (facts.is_converged) run->set_is_converged(*facts.is_converged);
-  if (facts.run_start_ms) run->set_run_start_ms(*facts.run_start_ms);
-  if (facts.run_stop_ms) run->set_run_stop_ms(*facts.run_stop_ms);
-  if (facts.quality) run->set_quality(*facts.quality);
-  if (facts.epoch_count) run->set_epoch_count(*facts.epoch_count);
-  if (facts.staging_ms) run->set_staging_ms(*facts.staging_ms);
-  run->set_global_batch_size(facts.global_batch_size);
-  run->set_instance_scale(facts.instance_scale);
-  for (const core::Finding& finding : facts.findings)
-    *run->add_findings() = FindingToProto(finding);
-}
-
 }  // namespace
-
-// ------------------------------------------------------------------------------------------ names
-
-absl::StatusOr<core::SubmissionId> ParseSubmissionName(absl::string_view name) {
-  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "submissions/", "e-42"));
-  return core::ParseSubmissionId(id);
-}
-
-absl::StatusOr<core::RunId> ParseRunName(absl::string_view name) {
-  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "runs/", "r-901"));
-  return core::ParseRunId(id);
-}
-
-absl::StatusOr<core::TokenId> ParseTokenName(absl::string_view name) {
-  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "tokens/", "t-7"));
-  return core::ParseTokenId(id);
-}
-
-absl::StatusOr<core::AllocationId> ParseAllocationName(absl::string_view name) {
-  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "allocations/", "a-1"));
-  return core::ParseAllocationId(id);
-}
-
-absl::StatusOr<std::string> ParseWorkerName(absl::string_view name) {
-  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "workers/", "w0"));
-  RETURN_IF_ERROR(core::CheckName("worker", id));
-  return std::string(id);
-}
-
-absl::StatusOr<std::string> ParseDatasetName(absl::string_view name) {
-  ASSIGN_OR_RETURN(const absl::string_view id, StripCollection(name, "datasets/", "cosmo32"));
-  RETURN_IF_ERROR(core::CheckName("dataset", id));
-  return std::string(id);
-}
-
-std::string NameOf(core::SubmissionId id) {
-  return id.is_none() ? "" : absl::StrCat("submissions/", id.ToString());
-}
-std::string NameOf(core::RunId id) {
-  return id.is_none() ? "" : absl::StrCat("runs/", id.ToString());
-}
-std::string NameOf(core::TokenId id) {
-  return id.is_none() ? "" : absl::StrCat("tokens/", id.ToString());
-}
-std::string NameOf(core::AllocationId id) {
-  return id.is_none() ? "" : absl::StrCat("allocations/", id.ToString());
-}
-std::string WorkerName(absl::string_view worker) {
-  return absl::StrCat("workers/", worker);
-}
-std::string DatasetName(absl::string_view dataset) {
-  return absl::StrCat("datasets/", dataset);
-}
 
 // -------------------------------------------------------------------------------------- to
 // messages
@@ -162,29 +63,13 @@ void SetTime(int64_t us, google::protobuf::Timestamp* time) {
 }
 
 v1::Run ToProto(const core::Run& run) {
-  v1::Run message;
-  message.set_name(NameOf(run.id));
-  message.set_submission(NameOf(run.submission));
-  message.set_number(run.number);
-  if (IsSeedShown(run.state)) message.set_seed(run.seed);
-  message.set_state(ValueOf(run.state));
-  message.set_state_reason(run.state_reason);
-  message.set_generation(run.generation);
+  v1::Run message = Described<v1::Run>(run);
+  if (!IsSeedShown(run.state)) message.clear_seed();
   for (const core::RunNode& node : run.nodes)
     message.add_workers(WorkerName(node.worker));
-  message.set_allocation(NameOf(run.allocation));
   if (!run.nodes.empty()) message.set_event_count(run.nodes[0].last_seq);
-  if (run.created_at_us != 0) SetTime(run.created_at_us, message.mutable_create_time());
-  if (run.started_at_us != 0) SetTime(run.started_at_us, message.mutable_start_time());
-  if (run.ended_at_us != 0) SetTime(run.ended_at_us, message.mutable_end_time());
-  if (run.exit_code) message.set_exit_code(*run.exit_code);
   if (run.first_touch) message.set_first_touch_us(run.first_touch->at_us);
   if (run.observed_touch) message.set_observed_touch_us(run.observed_touch->at_us);
-  SetFacts(run.facts, &message);
-  for (const core::ArtifactRef& artifact : run.artifacts)
-    *message.add_artifacts() = ToProto(artifact);
-  for (const core::ArtifactRef& artifact : run.late_artifacts)
-    *message.add_late_artifacts() = ToProto(artifact);
   return message;
 }
 
@@ -206,37 +91,15 @@ v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run) {
 }
 
 v1::ArtifactRef ToProto(const core::ArtifactRef& artifact) {
-  v1::ArtifactRef message;
-  message.set_file_name(artifact.file_name);
-  message.set_sha256(artifact.sha256);
-  message.set_size_bytes(artifact.size_bytes);
-  return message;
+  return Described<v1::ArtifactRef>(artifact);
 }
 
 v1::Dataset ToProto(const core::Dataset& dataset) {
-  v1::Dataset message;
-  message.set_name(DatasetName(dataset.id));
-  message.set_benchmark(dataset.benchmark);
-  message.set_path(dataset.path);
-  message.set_digest(dataset.digest);
-  message.set_train_sample_count(dataset.train_sample_count);
-  message.set_eval_sample_count(dataset.eval_sample_count);
-  message.set_compression(dataset.compression);
-  message.mutable_parameters()->insert(dataset.parameters.begin(), dataset.parameters.end());
-  return message;
+  return Described<v1::Dataset>(dataset);
 }
 
 v1::Token ToProto(const core::Token& token) {
-  v1::Token message;
-  message.set_name(NameOf(token.id));
-  message.set_kind(token.kind == core::TokenKind::kAccess ? v1::Token::ACCESS : v1::Token::ENROL);
-  message.set_role(token.role);
-  message.set_principal(token.principal);
-  message.set_organization(token.organization);
-  SetTime(token.created_at_us, message.mutable_create_time());
-  SetTime(token.expires_at_us, message.mutable_expire_time());
-  message.set_is_revoked(token.is_revoked);
-  return message;
+  return Described<v1::Token>(token);
 }
 
 v1::Event ToProto(const core::EventRow& row) {
@@ -292,25 +155,19 @@ core::ArtifactRef FromProto(const v1::ArtifactRef& artifact) {
 }
 
 absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset) {
-  core::Dataset value;
-  ASSIGN_OR_RETURN(value.id, ParseDatasetName(dataset.name()));
+  RETURN_IF_ERROR(ParseDatasetName(dataset.name()).status());
   if (dataset.path().empty() || dataset.path()[0] != '/') {
     return absl::InvalidArgumentError(absl::StrCat("dataset.path is ", Shown(dataset.path()),
                                                    ": give an absolute path, the same on every "
                                                    "worker"));
   }
-  value.benchmark = dataset.benchmark();
-  value.path = dataset.path();
-  value.digest = dataset.digest();
-  value.train_sample_count = dataset.train_sample_count();
-  value.eval_sample_count = dataset.eval_sample_count();
-  value.compression = dataset.compression();
-  for (const auto& [name, text] : dataset.parameters()) {
+  ASSIGN_OR_RETURN(core::Dataset value, ReadDescribed<core::Dataset>(dataset, "dataset"));
+  for (auto& [name, text] : value.parameters) {
     const JsonResult parsed = ParseJson(text);
     if (parsed.error != JsonError::kNone)
       return absl::InvalidArgumentError(
           absl::StrCat("dataset.parameters[", Shown(name), "] is not JSON: ", Shown(text)));
-    value.parameters[name] = DumpJson(parsed.value);
+    text = DumpJson(parsed.value);
   }
   return value;
 }

@@ -28,24 +28,6 @@
 
 namespace assay::api {
 
-// ------------------------------------------------------------------------------------------ names
-
-// The id in "submissions/e-42", "runs/r-901", "tokens/t-7", "allocations/a-1".
-absl::StatusOr<core::SubmissionId> ParseSubmissionName(absl::string_view name);
-absl::StatusOr<core::RunId> ParseRunName(absl::string_view name);
-absl::StatusOr<core::TokenId> ParseTokenName(absl::string_view name);
-absl::StatusOr<core::AllocationId> ParseAllocationName(absl::string_view name);
-// w0 in "workers/w0", cosmo32 in "datasets/cosmo32".
-absl::StatusOr<std::string> ParseWorkerName(absl::string_view name);
-absl::StatusOr<std::string> ParseDatasetName(absl::string_view name);
-
-std::string NameOf(core::SubmissionId id);
-std::string NameOf(core::RunId id);
-std::string NameOf(core::TokenId id);
-std::string NameOf(core::AllocationId id);
-std::string WorkerName(absl::string_view worker);
-std::string DatasetName(absl::string_view dataset);
-
 // -------------------------------------------------------------------------------------- to
 // messages
 

@@ -8,6 +8,9 @@
 #include "common/rpc/finding_proto.h"
 #include "common/status.h"
 #include "server/api/convert.h"
+#include "server/api/names.h"
+#include "server/api/proto_archive.h"
+#include "server/core/description.h"
 
 namespace assay::api {
 namespace {
@@ -69,22 +72,6 @@ absl::StatusOr<core::RunEvent> ReadEvent(const v1::RunEvent& event) {
   return value;
 }
 
-v1::Worker::State ValueOf(core::WorkerState state) {
-  switch (state) {
-    case core::WorkerState::kAlive:
-      return v1::Worker::ALIVE;
-    case core::WorkerState::kSuspect:
-      return v1::Worker::SUSPECT;
-    case core::WorkerState::kLost:
-      return v1::Worker::LOST;
-    case core::WorkerState::kDraining:
-      return v1::Worker::DRAINING;
-    case core::WorkerState::kGone:
-      return v1::Worker::GONE;
-  }
-  return v1::Worker::STATE_UNSPECIFIED;
-}
-
 v1::DatasetSpec DatasetOf(const core::RunOrder& order) {
   v1::DatasetSpec message;
   message.set_id(order.dataset.id);
@@ -105,57 +92,22 @@ void SetIdentity(const core::RunOrder& order, v1::RunSpec* message) {
   message->set_status(order.spec.status);
   message->set_benchmark(order.spec.benchmark);
   message->set_round(order.spec.round);
-  for (const core::Hyperparameter& parameter : order.spec.hyperparameters) {
-    v1::Hyperparameter* const added = message->add_hyperparameters();
-    added->set_key(parameter.key);
-    added->set_json_value(parameter.json_value);
-  }
+  for (const core::Hyperparameter& parameter : order.spec.hyperparameters)
+    *message->add_hyperparameters() = Described<v1::Hyperparameter>(parameter);
 }
 
 }  // namespace
 
 v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
-  v1::Worker message;
-  message.set_name(WorkerName(worker.name));
-  message.set_state(ValueOf(worker.state));
-  message.set_run(NameOf(worker.run));
-  message.set_generation(worker.generation);
-  *message.mutable_capabilities() = ToProto(worker.description.capabilities);
-  message.mutable_labels()->insert(worker.description.labels.begin(),
-                                   worker.description.labels.end());
-  message.set_system_description_json(worker.description.system_description_json);
+  v1::Worker message = Described<v1::Worker>(worker);
   if (presence.last_seen_us != 0) SetTime(presence.last_seen_us, message.mutable_last_seen_time());
   message.set_clock_offset_us(presence.clock_offset_us);
   message.set_clock_offset_uncertainty_us(presence.clock_offset_uncertainty_us);
-  message.set_version(worker.description.version);
-  message.set_certificate_generation(worker.certificate_generation);
-  if (worker.certificates_revoked_at_us != 0)
-    SetTime(worker.certificates_revoked_at_us, message.mutable_certificates_revoke_time());
-  message.set_allocation(NameOf(worker.allocation));
   return message;
 }
 
 v1::Capabilities ToProto(const core::Capabilities& capabilities) {
-  v1::Capabilities message;
-  message.set_host_name(capabilities.host_name);
-  message.set_core_count(capabilities.core_count);
-  message.set_memory_bytes(capabilities.memory_bytes);
-  message.set_accelerator_count(capabilities.accelerator_count);
-  message.set_accelerator_model(capabilities.accelerator_model);
-  for (const std::string& backend : capabilities.backends)
-    message.add_backends(backend);
-  message.set_rendezvous_address(capabilities.rendezvous_address);
-  return message;
-}
-
-core::Capabilities FromProto(const v1::Capabilities& capabilities) {
-  return {.host_name = capabilities.host_name(),
-          .core_count = capabilities.core_count(),
-          .memory_bytes = capabilities.memory_bytes(),
-          .accelerator_count = capabilities.accelerator_count(),
-          .accelerator_model = capabilities.accelerator_model(),
-          .backends = {capabilities.backends().begin(), capabilities.backends().end()},
-          .rendezvous_address = capabilities.rendezvous_address()};
+  return Described<v1::Capabilities>(capabilities);
 }
 
 absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& request) {
@@ -163,11 +115,8 @@ absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& reques
   ASSIGN_OR_RETURN(command.worker, ParseWorkerName(request.worker()));
   if (request.incarnation().empty())
     return absl::InvalidArgumentError("incarnation is empty: choose a UUID at each start");
-  command.description = {.incarnation = request.incarnation(),
-                         .capabilities = FromProto(request.capabilities()),
-                         .labels = {request.labels().begin(), request.labels().end()},
-                         .system_description_json = request.system_description_json(),
-                         .version = request.version()};
+  ASSIGN_OR_RETURN(command.description, ReadDescribed<core::WorkerDescription>(request, ""));
+  command.description.incarnation = request.incarnation();
   ASSIGN_OR_RETURN(command.report, ReadStatus(request.status()));
   command.clock_offset_us = request.clock_offset_us();
   command.clock_offset_uncertainty_us = request.clock_offset_uncertainty_us();

@@ -14,7 +14,6 @@ namespace assay::api {
 
 v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence);
 v1::Capabilities ToProto(const core::Capabilities& capabilities);
-core::Capabilities FromProto(const v1::Capabilities& capabilities);
 
 // `worker` is the caller. The poll time is capped at 20 s.
 absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& request);

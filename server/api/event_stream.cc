@@ -6,6 +6,7 @@
 #include "server/api/convert.h"
 #include "server/api/convert_worker.h"
 #include "server/api/limits.h"
+#include "server/api/names.h"
 
 namespace assay::api {
 namespace {

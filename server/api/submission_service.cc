@@ -11,6 +11,7 @@
 #include "server/api/borrowing.h"
 #include "server/api/convert.h"
 #include "server/api/import.h"
+#include "server/api/names.h"
 #include "server/api/submission_streams.h"
 #include "server/auth/permissions.h"
 #include "server/core/decide.h"

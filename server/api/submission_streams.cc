@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "server/api/convert.h"
+#include "server/api/names.h"
 #include "server/api/pull_stream.h"
 
 namespace assay::api {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/api/convert.h"
+#include "server/api/names.h"
 
 namespace assay::api {
 

@@ -6,14 +6,16 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "server/core/description.h"
+#include "server/store/former_members.h"
 #include "server/store/json_archive.h"
-#include "server/store/record_fields.h"
 
-// The lists of members of events; those of records are in record_fields.h.
+// The lists of members of events, which the API shows as the store keeps them; those of records are
+// in core/description.h.
 namespace assay::core {
 
 template <class A, Is<SubmissionCreated> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
   a("request_id", v.request_id);
   a("spec", v.spec);
@@ -26,18 +28,18 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<SubmissionImported> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
   a("runs", v.runs);
 }
 
 template <class A, Is<SubmissionCheckStarted> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
 }
 
 template <class A, Is<SubmissionClosed> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
   a("state", v.state);
   a("reason", v.reason);
@@ -47,7 +49,7 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<SubmissionNoted> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
   a("request_id", v.request_id);
   a("text", v.text);
@@ -55,14 +57,14 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<RunQueued> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("submission", v.submission);
   a("replaces", v.replaces);
 }
 
 template <class A, Is<RunAssigned> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("generation", v.generation);
   a("workers", v.workers);
@@ -70,7 +72,7 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<NodeStarted> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("node_rank", v.node_rank);
   a("clock_offset_us", v.clock_offset_us);
@@ -78,12 +80,12 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<RunStarted> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
 }
 
 template <class A, Is<NodeFinished> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("node_rank", v.node_rank);
   a("exit_code", v.exit_code);
@@ -91,24 +93,24 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<NodeGivenUp> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("node_rank", v.node_rank);
 }
 
 template <class A, Is<RunUploaded> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
 }
 
 template <class A, Is<RunJudged> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("facts", v.facts);
 }
 
 template <class A, Is<RunFailed> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("reason", v.reason);
   a("exit_code", v.exit_code);
@@ -116,20 +118,20 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<RunFailureExplained> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("reason", v.reason);
   a("exit_code", v.exit_code);
 }
 
 template <class A, Is<RunCancelled> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("reason", v.reason);
 }
 
 template <class A, Is<RunEventsAppended> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("node_rank", v.node_rank);
   a("first_seq", v.first_seq);
@@ -140,26 +142,26 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<ArtifactRecorded> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("run", v.run);
   a("artifact", v.artifact);
   a.Added("is_late", v.is_late);
 }
 
 template <class A, Is<WorkerRegistered> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("description", v.description);
 }
 
 template <class A, Is<WorkerDescribed> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("description", v.description);
 }
 
 template <class A, Is<WorkerStateChanged> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("state", v.state);
   a("reason", v.reason);
@@ -167,43 +169,43 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<WorkerRevoked> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("certificate_generation", v.certificate_generation);
   a("reason", v.reason);
 }
 
 template <class A, Is<WorkerReleased> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("run", v.run);
 }
 
 template <class A, Is<TokenCreated> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("request_id", v.request_id);
   a("token", v.token);
   a.Added("standing", v.standing);
 }
 
 template <class A, Is<TokenRevoked> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("token", v.token);
   a("worker", v.worker);
 }
 
 template <class A, Is<DatasetAdded> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("dataset", v.dataset);
 }
 
 template <class A, Is<DatasetRemoved> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("dataset", v.dataset);
 }
 
 template <class A, Is<AllocationRequested> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("spec", v.spec);
   a("reason", v.reason);
@@ -212,59 +214,59 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<AllocationGranted> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("workers", v.workers);
   a("deadline_us", v.deadline_us);
 }
 
 template <class A, Is<AllocationLaunchFailed> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("error", v.error);
   a("retry_at_us", v.retry_at_us);
 }
 
 template <class A, Is<AllocationActivated> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
 }
 
 template <class A, Is<AllocationReleasing> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("reason", v.reason);
 }
 
 template <class A, Is<AllocationEnded> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("reason", v.reason);
 }
 
 template <class A, Is<WorkerJoined> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("allocation", v.allocation);
 }
 
 template <class A, Is<WorkerForgotten> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
 }
 
 template <class A, Is<TokensForgotten> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("tokens", v.tokens);
 }
 
 template <class A, Is<RequestsForgotten> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("requests", v.requests);
 }
 
 template <class A, Is<DataLossAccepted> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("first_lost_seq", v.first_lost_seq);
   a("last_lost_seq", v.last_lost_seq);
   a("last_submission", v.last_submission);

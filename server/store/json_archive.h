@@ -1,5 +1,5 @@
-// Writes and reads plain structs as JSON objects by one list of their members: Fields(archive,
-// value) calls archive("name", value.name) for each. Private to the codec.
+// Writes and reads records as JSON objects by the lists of their members (core/description.h).
+// Private to the codec.
 
 #ifndef SERVER_STORE_JSON_ARCHIVE_H_
 #define SERVER_STORE_JSON_ARCHIVE_H_
@@ -20,6 +20,7 @@
 #include "rapidjson/stringbuffer.h"
 #include "rapidjson/writer.h"
 
+#include "server/core/described.h"
 #include "server/core/id.h"
 
 namespace assay::store {
@@ -40,18 +41,17 @@ std::optional<E> ParseEnum(absl::string_view text) {
 class JsonWriter {
  public:
   template <typename T>
-  void operator()(const char* name, const T& value) {
+  void operator()(const char* name, const T& value, core::Shown = {}) {
     writer_.Key(name);
     Write(value);
   }
-
-  // A member that earlier versions did not have.
   template <typename T>
-  void Added(const char* name, const T& value) {
+  void Added(const char* name, const T& value, core::Shown = {}) {
     (*this)(name, value);
   }
-
-  // What only databases of earlier versions have.
+  template <typename T>
+  void Elsewhere(const T&) {}
+  // Nothing writes what only earlier versions have.
   template <typename T>
   void Former(const T&) {}
 
@@ -64,6 +64,7 @@ class JsonWriter {
   }
   template <Record T>
   void Write(const T& value) {
+    static_assert(core::IsDescribed<T>(), "its list in core/description.h leaves a member out");
     writer_.StartObject();
     Fields(*this, value);
     writer_.EndObject();
@@ -126,7 +127,7 @@ class JsonReader {
   explicit JsonReader(const rapidjson::Value* object) : object_(object) {}
 
   template <typename T>
-  void operator()(const char* name, T& value) {
+  void operator()(const char* name, T& value, core::Shown = {}) {
     if (!status_.ok()) return;
     const bool is_object = object_->IsObject();
     const auto it = is_object ? object_->FindMember(name) : rapidjson::Value::ConstMemberIterator();
@@ -139,9 +140,12 @@ class JsonReader {
 
   // What an earlier version wrote does not have the member: it keeps its default.
   template <typename T>
-  void Added(const char* name, T& value) {
+  void Added(const char* name, T& value, core::Shown = {}) {
     if (object_->IsObject() && object_->HasMember(name)) (*this)(name, value);
   }
+
+  template <typename T>
+  void Elsewhere(T&) {}
 
   // Takes over what an earlier version wrote elsewhere (former_members.h).
   template <typename T>

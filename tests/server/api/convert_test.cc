@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 
 #include "server/api/convert_worker.h"
+#include "server/api/names.h"
 #include "tests/support/status_matchers.h"
 
 namespace assay::api {

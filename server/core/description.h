@@ -1,24 +1,23 @@
-// The lists of members of what the codec stores, one per struct. They live beside the structs, so
-// that the archives find them by argument-dependent lookup. `T` is const when writing. Private to
-// the codec.
+// What each record is made of: one list of its members, by which the store keeps it (store/codec.h)
+// and the API shows it (api/proto_archive.h). A new member is one line here, and one in the message
+// if people may see it.
+//
+// `Fields(archive, value)` calls the archive for each member in order; `T` is const when it writes.
+//   a("name", v.name)            in databases and in the API under this name
+//   a("name", v.name, SHOWN)     in the API otherwise, or not at all
+//   a.Added("name", v.name, ..)  as these, but databases of earlier versions do not have it
+//   a.Elsewhere(v.name)          in neither by this list
+//   a.Former(v)                  members that only earlier versions have (store/former_members.h)
+// Whether a list is complete is checked where it is compiled (IsDescribed), and whether the API has
+// all that it names, by tests/server/api/description_test.cc.
 
-#ifndef SERVER_STORE_RECORD_FIELDS_H_
-#define SERVER_STORE_RECORD_FIELDS_H_
-
-#include <concepts>
-#include <type_traits>
+#ifndef SERVER_CORE_DESCRIPTION_H_
+#define SERVER_CORE_DESCRIPTION_H_
 
 #include "absl/strings/string_view.h"
 
+#include "server/core/described.h"
 #include "server/core/types.h"
-#include "server/store/former_members.h"
-
-namespace assay::core {
-
-template <typename T, typename U>
-concept Is = std::same_as<std::remove_const_t<T>, U>;
-
-}  // namespace assay::core
 
 namespace assay::rules {
 
@@ -33,7 +32,7 @@ inline absl::string_view ToString(Severity severity) {
 }
 
 template <class A, core::Is<Finding> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("rule", v.rule_id);
   a("severity", v.severity);
   a("error_class", v.error_class);
@@ -42,7 +41,7 @@ void Fields(A& a, T& v) {
   a("expected", v.expected);
   a("found", v.found);
   a("remedy", v.remedy);
-  a.Added("section", v.section);
+  a.Added("section", v.section, core::kNotShown);  // `assay rules explain` tells it
 }
 
 }  // namespace assay::rules
@@ -50,32 +49,32 @@ void Fields(A& a, T& v) {
 namespace assay::core {
 
 template <class A, Is<Standing> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("role", v.role);
   a("organization", v.organization);
 }
 
 template <class A, Is<RequestKey> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("standing", v.standing);
   a("principal", v.principal);
   a("request_id", v.request_id);
 }
 
 template <class A, Is<Hyperparameter> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("key", v.key);
   a("json_value", v.json_value);
 }
 
 template <class A, Is<Borrowing> T>
-void Fields(A& a, T& v) {
-  a("own", v.own);
-  a("lender", v.lender);
+constexpr void Fields(A& a, T& v) {
+  a("own", v.own, ShownAs("own_entry"));
+  a("lender", v.lender, ShownAs("lender_entry"));
 }
 
 template <class A, Is<BorrowedHyperparameter> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("key", v.key);
   a("own_json", v.own_json);
   a("json_value", v.json_value);
@@ -83,14 +82,14 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<BorrowingRecord> T>
-void Fields(A& a, T& v) {
-  a("own_created_at_us", v.own_created_at_us);
-  a("lender_created_at_us", v.lender_created_at_us);
+constexpr void Fields(A& a, T& v) {
+  a("own_created_at_us", v.own_created_at_us, ShownAs("own_create_time"));
+  a("lender_created_at_us", v.lender_created_at_us, ShownAs("lender_create_time"));
   a("changes", v.changes);
 }
 
 template <class A, Is<Convergence> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("is_passed", v.is_passed);
   a("verdict", v.verdict);
   a("message", v.message);
@@ -98,7 +97,7 @@ void Fields(A& a, T& v) {
   a("mean_epochs", v.mean_epochs);
   a("min_epochs", v.min_epochs);
   a("p_value", v.p_value);
-  a("normalized_minutes", v.normalized_minutes);
+  a("normalized_minutes", v.normalized_minutes, ShownAs("normalized_score_minutes"));
   a("error", v.error);
 }
 
@@ -108,12 +107,12 @@ constexpr const char* KindName(const TrainerWorkload*) {
 }
 
 template <class A, Is<TrainerWorkload> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("backend", v.backend);
 }
 
 template <class A, Is<SubmissionSpec> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("organization", v.organization);
   a("system", v.system);
   a("benchmark", v.benchmark);
@@ -129,28 +128,28 @@ void Fields(A& a, T& v) {
   a("status", v.status);
   a("worker_labels", v.worker_labels);
   a("replacement_count_max", v.replacement_count_max);
-  a("run_timeout_ms", v.run_timeout_ms);
+  a("run_timeout_ms", v.run_timeout_ms, ShownAs("run_timeout"));
   a("staging", v.staging);
   a.Added("borrowing", v.borrowing);
   a.Former(v);
 }
 
 template <class A, Is<RuleFacts> T>
-void Fields(A& a, T& v) {
-  a("digest", v.digest);
+constexpr void Fields(A& a, T& v) {
+  a("digest", v.digest, ShownAs("rules_digest"));
   a("is_mlperf_result", v.is_mlperf_result);
-  a("label", v.label);
+  a("label", v.label, kNotShown);
   a("required_run_count", v.required_run_count);
-  a("quality_target", v.quality_target);
-  a("quality_key", v.quality_key);
-  a("is_staging_timed", v.is_staging_timed);
-  a.Added("fixed", v.fixed);
-  a("rule_set_toml", v.rule_set_toml);
+  a("quality_target", v.quality_target, kNotShown);
+  a("quality_key", v.quality_key, kNotShown);
+  a("is_staging_timed", v.is_staging_timed, kNotShown);
+  a.Added("fixed", v.fixed, kNotShown);
+  a("rule_set_toml", v.rule_set_toml, kNotShown);
   a.Former(v);
 }
 
 template <class A, Is<Throughput> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("model_count", v.model_count);
   a("pruned_count", v.pruned_count);
   a("instance_scale", v.instance_scale);
@@ -158,46 +157,46 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<Note> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("author", v.author);
   a("organization", v.organization);
-  a("at_us", v.at_us);
+  a("at_us", v.at_us, ShownAs("create_time"));
   a("text", v.text);
 }
 
 template <class A, Is<Submission> T>
-void Fields(A& a, T& v) {
-  a("id", v.id);
+constexpr void Fields(A& a, T& v) {
+  a("id", v.id, ShownAs("name"));
   a("spec", v.spec);
-  a("rules", v.rules);
+  a("rules", v.rules, kInPlace);
   a("state", v.state);
   a("state_reason", v.state_reason);
   a("submitter", v.submitter);
-  a("created_at_us", v.created_at_us);
-  a("ended_at_us", v.ended_at_us);
+  a("created_at_us", v.created_at_us, ShownAs("create_time"));
+  a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
   a("score_minutes", v.score_minutes);
   a("is_imported", v.is_imported);
   a("runs", v.runs);
-  a("seeds", v.seeds);
-  a("replacement_count", v.replacement_count);
+  a("seeds", v.seeds, kNotShown);
+  a("replacement_count", v.replacement_count, kNotShown);
   a("scaling", v.scaling);
   a("findings", v.findings);
   a("source_path", v.source_path);
   a.Added("throughput", v.throughput);
   a.Added("borrowing", v.borrowing);
-  a.Added("convergence", v.convergence);
+  a.Added("convergence", v.convergence, ShownAs("reference"));
   a.Added("notes", v.notes);
 }
 
 template <class A, Is<ArtifactRef> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("file_name", v.file_name);
   a("sha256", v.sha256);
   a("size_bytes", v.size_bytes);
 }
 
 template <class A, Is<RunFacts> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("is_compliant", v.is_compliant);
   a("is_converged", v.is_converged);
   a("run_start_ms", v.run_start_ms);
@@ -211,36 +210,38 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<GangTouch> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("at_us", v.at_us);
   a("uncertainty_us", v.uncertainty_us);
 }
 
 template <class A, Is<Run> T>
-void Fields(A& a, T& v) {
-  a("id", v.id);
+constexpr void Fields(A& a, T& v) {
+  a("id", v.id, ShownAs("name"));
   a("submission", v.submission);
   a("number", v.number);
   a("seed", v.seed);
   a("state", v.state);
   a("state_reason", v.state_reason);
-  a("is_replaceable", v.is_replaceable);
+  a("is_replaceable", v.is_replaceable, kNotShown);
   a("generation", v.generation);
-  a("created_at_us", v.created_at_us);
-  a("assigned_at_us", v.assigned_at_us);
-  a("started_at_us", v.started_at_us);
-  a("ended_at_us", v.ended_at_us);
+  a.Elsewhere(v.nodes);  // a table of its own; shown by the names of its workers
+  a("created_at_us", v.created_at_us, ShownAs("create_time"));
+  a("assigned_at_us", v.assigned_at_us, kNotShown);
+  a("started_at_us", v.started_at_us, ShownAs("start_time"));
+  a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
   a("exit_code", v.exit_code);
-  a("first_touch", v.first_touch);
-  a("observed_touch", v.observed_touch);
-  a("facts", v.facts);
+  // Shown without how far they may be off.
+  a("first_touch", v.first_touch, kNotShown);
+  a("observed_touch", v.observed_touch, kNotShown);
+  a("facts", v.facts, kInPlace);
   a("artifacts", v.artifacts);
   a.Added("late_artifacts", v.late_artifacts);
   a.Added("allocation", v.allocation);
 }
 
 template <class A, Is<Capabilities> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("host_name", v.host_name);
   a("core_count", v.core_count);
   a("memory_bytes", v.memory_bytes);
@@ -251,8 +252,8 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<WorkerDescription> T>
-void Fields(A& a, T& v) {
-  a("incarnation", v.incarnation);
+constexpr void Fields(A& a, T& v) {
+  a("incarnation", v.incarnation, kNotShown);
   a("capabilities", v.capabilities);
   a("labels", v.labels);
   a("system_description_json", v.system_description_json);
@@ -260,24 +261,25 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<Worker> T>
-void Fields(A& a, T& v) {
-  a("name", v.name);
+constexpr void Fields(A& a, T& v) {
+  a("name", v.name, ShownAs("name", "workers/"));
   a("state", v.state);
-  a("state_reason", v.state_reason);
-  a("state_since_us", v.state_since_us);
-  a("is_drain_requested", v.is_drain_requested);
-  a("description", v.description);
+  a("state_reason", v.state_reason, kNotShown);
+  a("state_since_us", v.state_since_us, kNotShown);
+  a("is_drain_requested", v.is_drain_requested, kNotShown);
+  a("description", v.description, kInPlace);
   a("run", v.run);
   a("generation", v.generation);
   a("certificate_generation", v.certificate_generation);
-  a("certificates_revoked_at_us", v.certificates_revoked_at_us);
+  a("certificates_revoked_at_us", v.certificates_revoked_at_us,
+    ShownAs("certificates_revoke_time"));
   a.Added("allocation", v.allocation);
-  a.Added("is_forgotten", v.is_forgotten);
+  a.Added("is_forgotten", v.is_forgotten, kNotShown);
 }
 
 template <class A, Is<Dataset> T>
-void Fields(A& a, T& v) {
-  a("id", v.id);
+constexpr void Fields(A& a, T& v) {
+  a("id", v.id, ShownAs("name", "datasets/"));
   a("benchmark", v.benchmark);
   a("path", v.path);
   a("digest", v.digest);
@@ -289,46 +291,46 @@ void Fields(A& a, T& v) {
 }
 
 template <class A, Is<Token> T>
-void Fields(A& a, T& v) {
-  a("id", v.id);
+constexpr void Fields(A& a, T& v) {
+  a("id", v.id, ShownAs("name"));
   a("kind", v.kind);
   a("role", v.role);
   a("principal", v.principal);
   a("organization", v.organization);
-  a("secret_sha256", v.secret_sha256);
-  a("created_at_us", v.created_at_us);
-  a("expires_at_us", v.expires_at_us);
+  a("secret_sha256", v.secret_sha256, kNotShown);
+  a("created_at_us", v.created_at_us, ShownAs("create_time"));
+  a("expires_at_us", v.expires_at_us, ShownAs("expire_time"));
   a("is_revoked", v.is_revoked);
-  a.Added("revoked_at_us", v.revoked_at_us);
-  a.Added("is_forgotten", v.is_forgotten);
+  a.Added("revoked_at_us", v.revoked_at_us, kNotShown);
+  a.Added("is_forgotten", v.is_forgotten, kNotShown);
 }
 
 template <class A, Is<AllocationSpec> T>
-void Fields(A& a, T& v) {
+constexpr void Fields(A& a, T& v) {
   a("launcher", v.launcher);
   a("node_count", v.node_count);
   a("labels", v.labels);
   a("submission", v.submission);
-  a("lifetime_us", v.lifetime_us);
+  a("lifetime_us", v.lifetime_us, ShownAs("lifetime"));
 }
 
 template <class A, Is<Allocation> T>
-void Fields(A& a, T& v) {
-  a("id", v.id);
-  a("spec", v.spec);
+constexpr void Fields(A& a, T& v) {
+  a("id", v.id, ShownAs("name"));
+  a("spec", v.spec, kInPlace);
   a("state", v.state);
   a("state_reason", v.state_reason);
   a("requested_by", v.requested_by);
-  a("created_at_us", v.created_at_us);
-  a("granted_at_us", v.granted_at_us);
-  a("ended_at_us", v.ended_at_us);
-  a("deadline_us", v.deadline_us);
-  a("workers", v.workers);
+  a("created_at_us", v.created_at_us, ShownAs("create_time"));
+  a("granted_at_us", v.granted_at_us, ShownAs("grant_time"));
+  a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
+  a("deadline_us", v.deadline_us, ShownAs("deadline_time"));
+  a("workers", v.workers, ShownAs("workers", "workers/"));
   a("failure_count", v.failure_count);
   a("last_error", v.last_error);
-  a("retry_at_us", v.retry_at_us);
+  a("retry_at_us", v.retry_at_us, ShownAs("retry_time"));
 }
 
 }  // namespace assay::core
 
-#endif  // SERVER_STORE_RECORD_FIELDS_H_
+#endif  // SERVER_CORE_DESCRIPTION_H_
