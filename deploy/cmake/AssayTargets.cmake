@@ -61,16 +61,19 @@ endfunction()
 add_custom_target(threaded_tests)
 
 # assay_test(<name> SOURCES <.cc> DEPS <targets> [LABELS <unit|slow|...>] [TIMEOUT <s>] [THREADED]
-#            [TOGETHER])
+#            [ALONE])
 #   THREADED: has threads of ours and links no gRPC, so ThreadSanitizer sees all of it (ADR 0100).
+#   ALONE: its sources are not compiled together, as those of other tests are (see assay_library).
 function(assay_test name)
-  cmake_parse_arguments(ARG "THREADED;TOGETHER" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADED;ALONE" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} assay_flags GTest::gmock GTest::gtest_main)
   # What tests is not what is timed: a third less to compile (ADR 0104).
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  assay_compile_together(${name} ${ARG_TOGETHER})
+  if(NOT ARG_ALONE)
+    assay_compile_together(${name} ON)
+  endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)

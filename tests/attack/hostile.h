@@ -19,6 +19,10 @@
 
 namespace assay::testing {
 
+inline constexpr int64_t kMebibyte = 1 << 20;
+// What a coordinator may grow by, whoever attacks.
+inline constexpr int64_t kGrowthMax = 200 * kMebibyte;
+
 // What one of them does with each of its connections.
 enum class Malice {
   // TLS for HTTP/2 without a certificate, then a header of 1 GiB announced and sent piece by piece

@@ -38,7 +38,7 @@ void AsUser(uid_t user, Action action) {
   thread.join();
 }
 
-absl::Status Greet(const Endpoint& endpoint) {
+absl::Status Hello(const Endpoint& endpoint) {
   Client client(endpoint);
   return client
       .Call(client.admin(), &v1::AdminService::Stub::GetServerInfo, v1::GetServerInfoRequest())
@@ -54,7 +54,7 @@ TEST(HostileUserTest, FillsNoTableThatTheOperatorNeeds) {
   ASSERT_EQ(chmod(deployment.dir().path().c_str(), 0755), 0);
   const std::string path(absl::StripPrefix(deployment.Unix().target, "unix:"));
   Witness root(deployment.Unix());
-  EXPECT_THAT(Greet(deployment.Unix()), IsOk()) << "before";
+  EXPECT_THAT(Hello(deployment.Unix()), IsOk()) << "before";
 
   std::vector<UniqueFd> held;
   size_t held_count = 0;
@@ -64,12 +64,12 @@ TEST(HostileUserTest, FillsNoTableThatTheOperatorNeeds) {
   };
   for (const uid_t stranger : kStrangers)
     AsUser(stranger, hold);
-  EXPECT_THAT(Greet(deployment.Unix()), IsOk()) << "while strangers hold " << held.size();
+  EXPECT_THAT(Hello(deployment.Unix()), IsOk()) << "while strangers hold " << held.size();
   AsUser(kListedUser, hold);
-  EXPECT_THAT(Greet(deployment.Unix()), IsOk()) << "while all hold " << held.size();
+  EXPECT_THAT(Hello(deployment.Unix()), IsOk()) << "while all hold " << held.size();
   held_count = held.size();
   held.clear();
-  EXPECT_THAT(Greet(deployment.Unix()), IsOk()) << "afterwards";
+  EXPECT_THAT(Hello(deployment.Unix()), IsOk()) << "afterwards";
   const Account account = root.Stop();
 
   std::cout << "attack: " << held_count << " connections of local users, "

@@ -23,9 +23,6 @@ namespace {
 
 using ::testing::AnyOf;
 
-constexpr int64_t kMebibyte = 1 << 20;
-constexpr int64_t kGrowthMax = 200 * kMebibyte;
-
 auto IsRefused() {
   return AnyOf(StatusIs(absl::StatusCode::kInvalidArgument),
                StatusIs(absl::StatusCode::kResourceExhausted),

@@ -21,9 +21,6 @@
 namespace assay::testing {
 namespace {
 
-constexpr int64_t kMebibyte = 1 << 20;
-constexpr int64_t kGrowthMax = 200 * kMebibyte;
-
 // An operator on the host and two workers, one of whom was connected before.
 class Public {
  public:

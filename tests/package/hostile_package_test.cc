@@ -16,6 +16,8 @@ namespace assay::package {
 namespace {
 
 using ::assay::testing::Errors;
+using ::assay::testing::kStrong;
+using ::assay::testing::kStrongLabel;
 using ::assay::testing::SamplePackage;
 using ::assay::testing::TempDir;
 using ::assay::testing::Warnings;
@@ -25,9 +27,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
-
-constexpr char kStrong[] = "results/sys/strong/cosmoflow";
-constexpr char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
 
 class HostilePackageTest : public ::testing::Test {
  protected:

@@ -14,6 +14,8 @@ namespace assay::package {
 namespace {
 
 using ::assay::testing::Errors;
+using ::assay::testing::kStrong;
+using ::assay::testing::kStrongLabel;
 using ::assay::testing::PackageLog;
 using ::assay::testing::SamplePackage;
 using ::assay::testing::StatusIs;
@@ -24,9 +26,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-constexpr char kStrong[] = "results/sys/strong/cosmoflow";
 constexpr char kWeak[] = "results/sys/weak/cosmoflow";
-constexpr char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
 
 // A run that misses the target, and is no damaged log.
 std::string MissedLog(int seed) {

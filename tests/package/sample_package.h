@@ -19,6 +19,10 @@
 
 namespace assay::testing {
 
+// Where its strong-scaling logs are, and how findings name that folder.
+inline constexpr char kStrong[] = "results/sys/strong/cosmoflow";
+inline constexpr char kStrongLabel[] = "ORG/results/sys/strong/cosmoflow";
+
 // A log of CosmoFlow that converges more slowly than any reference, with a seed of its own.
 inline SampleLog PackageLog(int seed) {
   SampleLog log = CosmoflowLog();

@@ -8,20 +8,18 @@
 
 #include "common/rules/facility_round.h"
 #include "common/rules/registry.h"
+#include "tests/rules/sample_runs.h"
 #include "tests/support/status_matchers.h"
 
 namespace assay::rules {
 namespace {
 
+using ::assay::testing::V3;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-const RuleSet& V3() {
-  return *FindRuleSet("hpc-3.0.0");
-}
 
 TEST(HyperparametersTest, ClosedCosmoflowRefusesAdamW) {
   const std::vector<Finding> findings =
@@ -57,7 +55,7 @@ TEST(HyperparametersTest, GoodValuesPass) {
               IsEmpty());
 }
 
-struct Case {
+struct BadValue {
   const char* what;
   const char* benchmark;
   Hyperparameters values;
@@ -66,7 +64,7 @@ struct Case {
 };
 
 TEST(HyperparametersTest, NamesTheViolatedRule) {
-  const std::vector<Case> cases = {
+  const std::vector<BadValue> cases = {
       {"dropout of one", "cosmoflow", {{"dropout", 1}}, "R-HP-010", Severity::kError},
       {"text as number", "cosmoflow", {{"dropout", "0.5"}}, "R-HP-010", Severity::kError},
       {"other momentum", "cosmoflow", {{"sgd_opt_momentum", 0.8}}, "R-HP-020", Severity::kError},
@@ -93,7 +91,7 @@ TEST(HyperparametersTest, NamesTheViolatedRule) {
        "R-HP-313",
        Severity::kError},
   };
-  for (const Case& c : cases) {
+  for (const BadValue& c : cases) {
     const std::vector<Finding> findings =
         CheckHyperparameters(V3(), c.benchmark, "closed", c.values);
 

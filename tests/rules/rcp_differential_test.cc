@@ -39,13 +39,13 @@ ReferenceMode ModeOf(const JsonValue& row) {
   return Text(row, "mode") == "full_rcps" ? ReferenceMode::kFull : ReferenceMode::kPruned;
 }
 
-struct Tally {
+struct RcpTally {
   int points = 0, interpolations = 0, checks = 0, p_values = 0, p_values_exact = 0;
 };
 
 class RcpDifferentialTest : public ::testing::Test {
  protected:
-  void ComparePoints(const JsonValue& set, Tally* tally) const {
+  void ComparePoints(const JsonValue& set, RcpTally* tally) const {
     const std::vector<ReferencePoint> points = ReferencePoints(*FindRuleSet(rule_set_), benchmark_);
     const JsonList& records = *set.Find("records")->AsList();
     ASSERT_EQ(points.size(), records.size());
@@ -62,7 +62,7 @@ class RcpDifferentialTest : public ::testing::Test {
     }
   }
 
-  void CompareInterpolations(const JsonValue& set, Tally* tally) const {
+  void CompareInterpolations(const JsonValue& set, RcpTally* tally) const {
     const auto runs = static_cast<int>(Number(set, "submission_runs"));
     const std::vector<ReferencePoint> points = ReferencePoints(*FindRuleSet(rule_set_), benchmark_);
     for (const JsonValue& row : *set.Find("interp")->AsList()) {
@@ -83,7 +83,7 @@ class RcpDifferentialTest : public ::testing::Test {
     }
   }
 
-  void CompareChecks(const JsonValue& set, Tally* tally) const {
+  void CompareChecks(const JsonValue& set, RcpTally* tally) const {
     for (const JsonValue& row : *set.Find("checks")->AsList()) {
       std::vector<ConvergenceRun> runs;
       for (const double epochs : Numbers(row, "epochs"))
@@ -105,7 +105,7 @@ class RcpDifferentialTest : public ::testing::Test {
     }
   }
 
-  static void ComparePValues(const JsonValue& set, Tally* tally) {
+  static void ComparePValues(const JsonValue& set, RcpTally* tally) {
     for (const JsonValue& row : *set.Find("p_value")->AsList()) {
       const double p = OneSidedPValue({.mean = Number(row, "subm_mean"),
                                        .stdev = Number(row, "subm_stdev"),
@@ -127,7 +127,7 @@ class RcpDifferentialTest : public ::testing::Test {
 TEST_F(RcpDifferentialTest, EqualsTheOfficialChecker) {
   REQUIRE_ORACLE();
   const JsonValue oracle = ReadJsonFile(OracleDir() + "/official/rcp_oracle.json");
-  Tally tally;
+  RcpTally tally;
   for (const JsonValue& set : *oracle.Find("sets")->AsList()) {
     rule_set_ = absl::StrCat("hpc-", Text(set, "ruleset"));
     benchmark_ = Text(set, "benchmark");

@@ -9,20 +9,13 @@
 
 #include "common/random.h"
 #include "common/rules/registry.h"
+#include "tests/rules/sample_runs.h"
 
 namespace assay::rules {
 namespace {
 
-const RuleSet& V3() {
-  return *FindRuleSet("3.0.0");
-}
-
-std::vector<RunScore> Runs(const std::vector<double>& minutes) {
-  std::vector<RunScore> runs;
-  for (const double m : minutes)
-    runs.push_back({.compliant = true, .reached_target = true, .run_ms = m * 60000});
-  return runs;
-}
+using ::assay::testing::Runs;
+using ::assay::testing::V3;
 
 std::vector<double> NormalMinutes(uint64_t seed, int count, double deviation) {
   const Stream stream(seed, Purpose::kTest);

@@ -7,15 +7,13 @@
 
 #include "common/random.h"
 #include "common/rules/registry.h"
+#include "tests/rules/sample_runs.h"
 
 namespace assay::rules {
 namespace {
 
+using ::assay::testing::V3;
 using ::testing::HasSubstr;
-
-const RuleSet& V3() {
-  return *FindRuleSet("3.0.0");
-}
 
 RunScore Good(double minutes) {
   return {.compliant = true, .reached_target = true, .run_ms = minutes * 60000};

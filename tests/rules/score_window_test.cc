@@ -10,28 +10,15 @@
 
 #include "common/random.h"
 #include "common/rules/registry.h"
+#include "tests/rules/sample_runs.h"
 
 namespace assay::rules {
 namespace {
 
+using ::assay::testing::Runs;
+using ::assay::testing::V3;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-const RuleSet& V3() {
-  return *FindRuleSet("3.0.0");
-}
-
-std::vector<RunScore> Runs(const std::vector<double>& minutes) {
-  std::vector<RunScore> runs;
-  for (const double m : minutes) {
-    if (std::isfinite(m)) {
-      runs.push_back({.compliant = true, .reached_target = true, .run_ms = m * 60000});
-    } else {
-      runs.push_back({});
-    }
-  }
-  return runs;
-}
 
 TEST(ScoreWindowTest, WithoutMoreRunsThanDemandedNothingIsChosen) {
   const WindowScore window = ScoreWindows(V3(), Runs({1, 2, 3, 4, 5}), 5);

@@ -21,7 +21,7 @@ using core::testing::World;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Outcome = LaunchReported::Outcome;
+using Launch = LaunchReported::Outcome;
 
 constexpr AllocationId kFirst{1};
 
@@ -42,7 +42,7 @@ class AllocationTest : public ::testing::Test {
     ASSERT_THAT(world_.Do(std::move(report), "coordinator"), IsOk());
   }
   void Grant(AllocationId id = kFirst) {
-    Report({.allocation = id, .outcome = Outcome::kGranted, .workers = {"local-0", "local-1"}});
+    Report({.allocation = id, .outcome = Launch::kGranted, .workers = {"local-0", "local-1"}});
   }
   void Call(AllocationId id = kFirst) {
     for (const char* name : {"local-0", "local-1"}) {
@@ -114,7 +114,7 @@ TEST_F(AllocationTest, IsAskedForAtOnceAndGrantedWhenTheNodesAreThere) {
 
 TEST_F(AllocationTest, AGangComesFromOne) {
   StartLauncher();
-  Report({.outcome = Outcome::kGranted, .workers = {"local-0"}});
+  Report({.outcome = Launch::kGranted, .workers = {"local-0"}});
   ASSERT_THAT(world_.Sync("local-0"), IsOk());
   ASSERT_THAT(world_.Sync("w0"), IsOk());
 
@@ -141,7 +141,7 @@ TEST_F(AllocationTest, IsReleasedWhenItsRunsHaveEnded) {
   world_.Succeed(RunId{1});
   EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued) << "it gets no more";
   EXPECT_THAT(effects(), ElementsAre(Effect(ReleaseNodes{kFirst})));
-  Report({.outcome = Outcome::kEnded});
+  Report({.outcome = Launch::kEnded});
   const auto& ended = std::get<AllocationEnded>(world_.outcome().events[2].event);
   EXPECT_EQ(ended.reason, "maintenance");
 
@@ -162,7 +162,7 @@ TEST_F(AllocationTest, IsReleasedWhenItsRunsHaveEnded) {
 TEST_F(AllocationTest, AFailedLaunchIsTriedAgainAfterAPauseThatDoubles) {
   StartLauncher();
   const SubmissionId id = SubmitGang();
-  Report({.outcome = Outcome::kFailed, .reason = "no such program"});
+  Report({.outcome = Launch::kFailed, .reason = "no such program"});
 
   EXPECT_THAT(effects(), IsEmpty());
   EXPECT_EQ(ToString(Why(id).reason), "ALLOCATION_REFUSED");
@@ -172,7 +172,7 @@ TEST_F(AllocationTest, AFailedLaunchIsTriedAgainAfterAPauseThatDoubles) {
   EXPECT_THAT(effects(), IsEmpty());
   world_.Wait(kSecond);
   EXPECT_THAT(effects(), ElementsAre(Effect(AcquireNodes{allocation()})));
-  Report({.outcome = Outcome::kFailed, .reason = "no such program"});
+  Report({.outcome = Launch::kFailed, .reason = "no such program"});
   EXPECT_EQ(allocation().retry_at_us, world_.now_us() + 10 * kSecond);
 
   // A crash loses neither the failures nor the time of the next try.
@@ -196,7 +196,7 @@ TEST_F(AllocationTest, AGrantThatComesTooLateGoesBack) {
   EXPECT_THAT(effects(), ElementsAre(Effect(ReleaseNodes{kFirst})));
   Grant();
   EXPECT_THAT(world_.outcome().events, IsEmpty()) << "its release is under way";
-  Report({.outcome = Outcome::kEnded});
+  Report({.outcome = Launch::kEnded});
 
   Grant();
 
@@ -210,7 +210,7 @@ TEST_F(AllocationTest, WhenItIsLostSoIsWhatItExecuted) {
   world_.Executing("local-0", RunId{1});
   world_.Executing("local-1", RunId{1});
 
-  Report({.outcome = Outcome::kEnded, .reason = "NODE_FAIL"});
+  Report({.outcome = Launch::kEnded, .reason = "NODE_FAIL"});
 
   EXPECT_EQ(world_.run(RunId{1}).state, RunState::kFailed);
   EXPECT_EQ(world_.run(RunId{1}).state_reason, "allocation a-1 has ended: NODE_FAIL");
@@ -229,9 +229,8 @@ TEST_F(AllocationTest, WhenItIsLostSoIsWhatItExecuted) {
 TEST_F(AllocationTest, ARunIsStoppedAtTheDeadlineAndTheNodesGoWhateverItDoes) {
   StartLauncher();
   const int64_t deadline_us = world_.now_us() + 8 * kSecond;
-  Report({.outcome = Outcome::kGranted,
-          .workers = {"local-0", "local-1"},
-          .deadline_us = deadline_us});
+  Report(
+      {.outcome = Launch::kGranted, .workers = {"local-0", "local-1"}, .deadline_us = deadline_us});
   Call();
   SubmitGang();
   EXPECT_EQ(world_.core().NextWakeupUs(), deadline_us);
@@ -257,7 +256,7 @@ TEST_F(AllocationTest, IsHeldAgainAfterARestartAndMayHaveOtherNodes) {
   Grant();
   EXPECT_THAT(world_.outcome().events, IsEmpty()) << "nothing has changed";
   StartLauncher();
-  Report({.outcome = Outcome::kGranted, .workers = {"local-0"}});
+  Report({.outcome = Launch::kGranted, .workers = {"local-0"}});
 
   EXPECT_THAT(allocation().workers, ElementsAre("local-0"));
   EXPECT_EQ(world_.worker("local-1").state, WorkerState::kGone);
@@ -270,7 +269,7 @@ TEST_F(AllocationTest, WhyTellsOfNodesThatDoNotComeBack) {
   Call();
   world_.is_leaving = false;
   StartLauncher();
-  Report({.outcome = Outcome::kFailed, .reason = "no such program"});
+  Report({.outcome = Launch::kFailed, .reason = "no such program"});
 
   const SubmissionId id = SubmitGang();
 
@@ -291,9 +290,9 @@ TEST_F(AllocationTest, EndsWithItsLauncherOrItsSubmission) {
   const SubmissionId id = world_.Submit(spec);
   const AllocationId asked{world_.state().last_allocation};
   ASSERT_THAT(world_.Do(ReleaseAllocation{asked, ""}), IsOk());
-  Report({.allocation = asked, .outcome = Outcome::kEnded});
+  Report({.allocation = asked, .outcome = Launch::kEnded});
   ASSERT_THAT(world_.Do(CancelSubmission{id, ""}), IsOk());
-  Report({.allocation = AllocationId{asked.number + 1}, .outcome = Outcome::kEnded});
+  Report({.allocation = AllocationId{asked.number + 1}, .outcome = Launch::kEnded});
 
   const SubmissionId owner = world_.Submit([] {
     SubmissionSpec large = SomeSpec();

@@ -13,12 +13,11 @@ namespace {
 
 using ::assay::testing::IsOk;
 using ::assay::testing::StatusIs;
+using core::testing::kInvalid;
 using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 std::vector<RunEvent> Lines(int64_t first, int64_t last) {
   std::vector<RunEvent> events;

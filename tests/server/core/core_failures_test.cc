@@ -11,13 +11,12 @@ namespace assay::core {
 namespace {
 
 using ::assay::testing::IsOk;
+using core::testing::kInvalid;
 using core::testing::kSecond;
 using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(CoreFailuresTest, ReplacesARunThatTheInfrastructureFailed) {
   World world;

@@ -14,6 +14,7 @@ namespace {
 using ::assay::testing::IsOk;
 using ::assay::testing::StatusIs;
 using core::testing::Creation;
+using core::testing::kInvalid;
 using core::testing::kSecond;
 using core::testing::SomeSpec;
 using core::testing::SomeToken;
@@ -102,7 +103,6 @@ TEST_P(RefusalTest, SaysWhatIsWrongAndChangesNothing) {
   EXPECT_THAT(world.outcome().events, IsEmpty());
 }
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 const BadCreation kBadCreations[] = {
     {"NoRequestId", [](CreateSubmission* c) { c->request_id = ""; }, kInvalid, "request_id"},
     {"NoSystem", [](CreateSubmission* c) { c->spec.system = ""; }, kInvalid, "system"},

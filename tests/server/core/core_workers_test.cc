@@ -13,13 +13,12 @@ namespace {
 using ::assay::testing::IsOk;
 using ::assay::testing::StatusIs;
 using core::testing::Creation;
+using core::testing::kInvalid;
 using core::testing::kSecond;
 using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(CoreWorkersTest, SuspectsThenGivesUpASilentWorker) {
   World world;

@@ -21,6 +21,7 @@ namespace assay::core::testing {
 
 inline constexpr int64_t kSecond = 1'000'000;
 inline constexpr int64_t kStart = 1'700'000'000 * kSecond;
+inline constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 inline Dataset SomeDataset() {
   return {.id = "cosmo32",

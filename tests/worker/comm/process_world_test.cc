@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 3;
 // Far below comm_peer's own deadlines of 60 s: a death must be noticed, not timed out.
-constexpr absl::Duration kPatience = absl::Seconds(40);
+constexpr absl::Duration kExitPatience = absl::Seconds(40);
 
 class ProcessWorldTest : public ::testing::Test {
  protected:
@@ -87,7 +87,7 @@ class ProcessWorldTest : public ::testing::Test {
 TEST_F(ProcessWorldTest, AllRanksEndInOrder) {
   Start(/*rounds=*/5);
   for (int rank = 0; rank < kRanks; ++rank) {
-    EXPECT_THAT(WaitForExit(ranks_[static_cast<size_t>(rank)], kPatience), IsOkAndHolds(0))
+    EXPECT_THAT(WaitForExit(ranks_[static_cast<size_t>(rank)], kExitPatience), IsOkAndHolds(0))
         << *ReadFile(Output(rank));
   }
 }
@@ -104,7 +104,8 @@ TEST_P(KilledRankTest, TheOthersExitWithCommLostLongBeforeTheirDeadline) {
 
   for (int rank = 0; rank < kRanks; ++rank) {
     const int expected = rank == victim ? 128 + SIGKILL : static_cast<int>(ExitCode::kCommLost);
-    EXPECT_THAT(WaitForExit(ranks_[static_cast<size_t>(rank)], kPatience), IsOkAndHolds(expected))
+    EXPECT_THAT(WaitForExit(ranks_[static_cast<size_t>(rank)], kExitPatience),
+                IsOkAndHolds(expected))
         << *ReadFile(Output(rank));
     if (rank == victim) continue;
     EXPECT_THAT(ReadFile(Output(rank)), IsOkAndHolds(HasSubstr("rank ")));

@@ -29,16 +29,16 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr int kEdge = 2;
-constexpr int kSamples = 24;
+constexpr int kCubeEdge = 2;
+constexpr int kSampleCount = 24;
 
 // 24 tiny samples: all counts of sample i are i, and its targets are i, i + 0.25, ...
 class PrefetcherTest : public ::testing::TestWithParam<int> {
  protected:
   void WriteSamples(dataset::Compression compression) {
     compression_ = compression;
-    for (int i = 0; i < kSamples; ++i) {
-      const std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kEdge)),
+    for (int i = 0; i < kSampleCount; ++i) {
+      const std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kCubeEdge)),
                                         static_cast<int16_t>(i));
       const float y = static_cast<float>(i);
       std::string bytes = dataset::FrameRecord(
@@ -53,14 +53,14 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
   // A different order for every epoch.
   static std::vector<uint32_t> Order(int epoch) {
     std::vector<uint32_t> order;
-    for (uint32_t i = 0; i < kSamples; ++i)
+    for (uint32_t i = 0; i < kSampleCount; ++i)
       order.push_back(i);
     Shuffle(Stream(1, Purpose::kTest, 0, static_cast<uint32_t>(epoch)), order);
     return order;
   }
 
   std::unique_ptr<Prefetcher> Make() {
-    return Prefetcher::Create(options_, CosmoflowFormat(kEdge, compression_),
+    return Prefetcher::Create(options_, CosmoflowFormat(kCubeEdge, compression_),
                               [this, cache = CachePlan(10, slots_)](int epoch) mutable {
                                 ++order_calls_;
                                 std::vector<SampleToRead> samples;
@@ -76,7 +76,7 @@ class PrefetcherTest : public ::testing::TestWithParam<int> {
     const absl::StatusOr<const Batch*> batch = prefetcher->Next();
     ASSERT_THAT(batch, IsOk());
     ASSERT_EQ((*batch)->size, options_.batch_size);
-    const size_t values = static_cast<size_t>(dataset::CosmoValues(kEdge));
+    const size_t values = static_cast<size_t>(dataset::CosmoValues(kCubeEdge));
     for (size_t b = 0; b < static_cast<size_t>(options_.batch_size); ++b) {
       const std::vector<int16_t> voxels(
           (*batch)->Input<int16_t>().begin() + static_cast<ptrdiff_t>(b * values),
@@ -119,7 +119,7 @@ TEST_P(PrefetcherTest, DeliversTheOrderAskedFor) {
 
 // One file, wanted as it is and flipped along W: the two voxels of each row change places.
 TEST_P(PrefetcherTest, TurnsSamplesAsAskedFor) {
-  std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kEdge)));
+  std::vector<int16_t> counts(static_cast<size_t>(dataset::CosmoValues(kCubeEdge)));
   for (size_t i = 0; i < counts.size(); ++i)
     counts[i] = static_cast<int16_t>(i);
   WriteFile(Path(0), dataset::FrameRecord(dataset::EncodeCosmoSample(counts, {1, 2, 3, 4})));
@@ -129,7 +129,7 @@ TEST_P(PrefetcherTest, TurnsSamplesAsAskedFor) {
   };
   options_.batch_size = 2;
   const auto prefetcher =
-      Prefetcher::Create(options_, CosmoflowFormat(kEdge, dataset::Compression::kNone), order);
+      Prefetcher::Create(options_, CosmoflowFormat(kCubeEdge, dataset::Compression::kNone), order);
   ASSERT_THAT(prefetcher, IsOk());
   (*prefetcher)->Start();
 
@@ -160,7 +160,7 @@ TEST_P(PrefetcherTest, NeverReadsMoreThanTheDepthAhead) {
   const std::unique_ptr<Prefetcher> prefetcher = Make();
   prefetcher->Start();
 
-  for (int64_t taken = 1; taken <= 4 * kSamples / 3; ++taken) {
+  for (int64_t taken = 1; taken <= 4 * kSampleCount / 3; ++taken) {
     ASSERT_THAT(prefetcher->Next(), IsOk());
     EXPECT_LE(prefetcher->stored_bytes(), (taken - 1 + options_.depth) * batch_bytes);
     EXPECT_GE(prefetcher->stored_bytes(), taken * batch_bytes);
@@ -192,7 +192,7 @@ TEST_P(PrefetcherTest, PeekShowsWhatNextWillDeliver) {
   prefetcher->Start();
   const std::vector<uint32_t> order = Order(0);
 
-  for (size_t i = 0; i < kSamples; i += 3) {
+  for (size_t i = 0; i < kSampleCount; i += 3) {
     const Batch* peeked = prefetcher->Peek();
     while (peeked == nullptr)
       peeked = prefetcher->Peek();
@@ -220,12 +220,12 @@ TEST_P(PrefetcherTest, PeekShowsNoBatchThatWillFail) {
 TEST_P(PrefetcherTest, WhatADeviceKeepsIsNotReadAgain) {
   WriteSamples(dataset::Compression::kNone);
   options_.epochs = 3;
-  slots_ = kSamples;
+  slots_ = kSampleCount;
   const std::unique_ptr<Prefetcher> prefetcher = Make();
   prefetcher->Start();
   ExpectEpoch(prefetcher.get(), 0);
   const int64_t read = prefetcher->stored_bytes();
-  for (uint32_t i = 0; i < kSamples; ++i)
+  for (uint32_t i = 0; i < kSampleCount; ++i)
     ASSERT_THAT(RemoveTree(Path(i)), IsOk());
 
   for (int epoch = 1; epoch < 3; ++epoch) {
@@ -249,10 +249,10 @@ TEST_P(PrefetcherTest, WhatADeviceHasNoRoomForIsReadInEveryEpoch) {
   slots_ = 5;
   const std::unique_ptr<Prefetcher> prefetcher = Make();
   prefetcher->Start();
-  for (int64_t batch = 0; batch < 2 * kSamples / 3; ++batch)
+  for (int64_t batch = 0; batch < 2 * kSampleCount / 3; ++batch)
     ASSERT_THAT(prefetcher->Next(), IsOk());
 
-  EXPECT_EQ(prefetcher->stored_bytes(), (2 * kSamples - 5) * FileSize(Path(0)).value());
+  EXPECT_EQ(prefetcher->stored_bytes(), (2 * kSampleCount - 5) * FileSize(Path(0)).value());
 }
 
 TEST_P(PrefetcherTest, DeliversWhatComesBeforeABadSampleAndThenTheError) {
@@ -302,7 +302,7 @@ TEST_P(PrefetcherTest, StopsInTheMiddle) {
 
 TEST(PrefetchOptionsTest, AreChecked) {
   const auto create = [](const PrefetchOptions& options) {
-    return Prefetcher::Create(options, CosmoflowFormat(kEdge, dataset::Compression::kNone),
+    return Prefetcher::Create(options, CosmoflowFormat(kCubeEdge, dataset::Compression::kNone),
                               [](int) { return std::vector<SampleToRead>(); })
         .status();
   };

@@ -12,7 +12,7 @@ namespace assay {
 namespace {
 
 constexpr double kStep = LayerHarness::kStep;
-constexpr double kTolerance = LayerHarness::kTolerance;
+constexpr double kGradientTolerance = LayerHarness::kTolerance;
 
 class GradientTest : public ::testing::Test {
  protected:
@@ -62,7 +62,7 @@ TEST_F(GradientTest, SquaredErrorMatchesDifferences) {
     };
     const double value = prediction.values[i];
     const double difference = (loss_at(value + kStep) - loss_at(value - kStep)) / (2 * kStep);
-    EXPECT_NEAR(gradient.values[i], difference, kTolerance) << "element " << i;
+    EXPECT_NEAR(gradient.values[i], difference, kGradientTolerance) << "element " << i;
   }
 }
 

@@ -24,9 +24,9 @@ using testing::IsOk;
 
 constexpr char kFloat[] = "onednn";
 constexpr char kBf16[] = "onednn-bf16";
-constexpr int64_t kBatch = 4;
+constexpr int64_t kBf16BatchSize = 4;
 
-struct HostBatch {
+struct Bf16Batch {
   std::vector<int16_t> voxels;
   std::vector<float> targets;
   Batch view() const { return MakeBatch(voxels, targets); }
@@ -42,18 +42,18 @@ std::unique_ptr<Trainable> Make(const std::string& backend, const ModelSpec& spe
 
 ModelSpec Cosmoflow(uint64_t seed) {
   return {.name = "cosmoflow",
-          .cosmoflow = {.batch = kBatch, .cube_edge = 32, .base_filters = 8, .dropout = 0},
+          .cosmoflow = {.batch = kBf16BatchSize, .cube_edge = 32, .base_filters = 8, .dropout = 0},
           .options = {.seed = seed}};
 }
 
 // Samples whose mean counts tell the targets: channel c of a sample has counts up to 2 + 8 t_c.
-HostBatch DrawBatch(uint32_t salt) {
+Bf16Batch DrawBatch(uint32_t salt) {
   constexpr int64_t kVoxels = 32 * 32 * 32, kChannels = 4;
   const Stream stream(17, Purpose::kTest, salt);
-  HostBatch batch;
-  for (int64_t i = 0; i < kBatch * kChannels; ++i)
+  Bf16Batch batch;
+  for (int64_t i = 0; i < kBf16BatchSize * kChannels; ++i)
     batch.targets.push_back(2 * stream.Uniform(static_cast<uint64_t>(i)) - 1);
-  for (int64_t i = 0; i < kBatch * kVoxels * kChannels; ++i) {
+  for (int64_t i = 0; i < kBf16BatchSize * kVoxels * kChannels; ++i) {
     const int64_t sample = i / (kVoxels * kChannels), channel = i % kChannels;
     const float target = batch.targets[static_cast<size_t>(sample * kChannels + channel)];
     const float u = stream.Uniform(static_cast<uint64_t>(i) + 100);
@@ -91,10 +91,10 @@ class Bf16TrainingTest : public ::testing::Test {
       EXPECT_THAT(sum, IsOk());
       sums += sum.value_or(EvalSums{});
     }
-    return sums.quality / (4 * kBatch * 4);
+    return sums.quality / (4 * kBf16BatchSize * 4);
   }
 
-  std::vector<HostBatch> batches_;
+  std::vector<Bf16Batch> batches_;
 };
 
 struct FirstStep {

@@ -34,16 +34,16 @@ std::unique_ptr<Trainable> MakeModel(const CosmoflowSpec& spec, absl::string_vie
   return *std::move(model);
 }
 
-struct HostBatch {
+struct CosmoflowBatch {
   std::vector<int16_t> voxels;
   std::vector<float> targets;
   Batch view() const { return MakeBatch(voxels, targets); }
 };
 
 // Counts with a mean of 0.5 and many zeros, as voids in the real data; targets U(-1, 1).
-HostBatch RandomBatch(const Trainable& model, uint32_t salt) {
+CosmoflowBatch RandomBatch(const Trainable& model, uint32_t salt) {
   const Stream stream(11, Purpose::kTest, salt);
-  HostBatch batch;
+  CosmoflowBatch batch;
   batch.voxels.resize(static_cast<size_t>(model.batch_size() * model.input_elements()));
   batch.targets.resize(static_cast<size_t>(model.batch_size() * model.outputs()));
   for (size_t i = 0; i < batch.voxels.size(); ++i) {
@@ -196,7 +196,7 @@ TEST(CosmoflowTest, BackendsAgreeOnLossAndGradients) {
         .batch = 2, .cube_edge = 32, .kernel = kernel, .base_filters = 8, .l2 = 0.01};
     const auto fast = MakeModel(spec, "onednn");
     const auto oracle = MakeModel(spec, "reference");
-    const HostBatch batch = RandomBatch(*fast, 1);
+    const CosmoflowBatch batch = RandomBatch(*fast, 1);
     std::vector<float> fast_gradients, oracle_gradients;
     const auto keep_in = [](std::vector<float>* copy) {
       return [copy](std::span<float> gradients) {
@@ -230,7 +230,7 @@ TEST(CosmoflowTest, StartsWithTheLossOfAGuess) {
   // Targets are U(-1, 1): predicting about zero costs E[y^2] = 1/3 and an absolute error of 1/2.
   const auto model =
       MakeModel({.batch = 64, .cube_edge = 32, .base_filters = 8, .dropout = 0}, "onednn");
-  const HostBatch batch = RandomBatch(*model, 2);
+  const CosmoflowBatch batch = RandomBatch(*model, 2);
 
   const auto error = model->EvalBatch(batch.view());
   const auto loss = model->TrainStep(batch.view(), {}, 0, KeepGradients);
@@ -248,7 +248,7 @@ TEST(CosmoflowTest, AddsTheL2TermOfTheTwoHiddenDenseKernelsOnly) {
   CosmoflowSpec decayed = plain;
   decayed.l2 = 0.5;
   const auto without = MakeModel(plain, "onednn"), with = MakeModel(decayed, "onednn");
-  const HostBatch batch = RandomBatch(*without, 3);
+  const CosmoflowBatch batch = RandomBatch(*without, 3);
   double squares = 0;
   for (const Parameter* parameter : with->model().parameters())
     if (parameter->name == "fc1/kernel" || parameter->name == "fc2/kernel")

@@ -30,17 +30,17 @@ using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
 
-constexpr size_t kBatch = 2;
+constexpr size_t kInputBatchSize = 2;
 constexpr size_t kVoxels = size_t{32} * 32 * 32 * kCosmoflowChannels;
 
 ModelSpec Spec() {
   return {.name = "cosmoflow",
-          .cosmoflow = {.batch = kBatch, .cube_edge = 32, .kernel = 2, .base_filters = 1},
+          .cosmoflow = {.batch = kInputBatchSize, .cube_edge = 32, .kernel = 2, .base_filters = 1},
           .options = {.seed = 42, .reduction = {.is_alone = true}}};
 }
 
 // A batch in the memory of a reader.
-struct HostBatch {
+struct InputBatch {
   std::vector<int16_t> input;
   std::vector<float> targets;
   std::vector<CachePlace> cache;
@@ -57,8 +57,8 @@ class Reader {
  public:
   explicit Reader(int64_t slots) : slots_(slots) {}
 
-  HostBatch Read(const std::vector<uint32_t>& samples) {
-    HostBatch batch;
+  InputBatch Read(const std::vector<uint32_t>& samples) {
+    InputBatch batch;
     for (const uint32_t sample : samples) {
       const CachePlace place = PlaceOf(sample);
       const Stream stream(5, Purpose::kTest, sample);
@@ -86,7 +86,7 @@ class Reader {
   std::map<uint32_t, int64_t> slot_of_;
 };
 
-struct Case {
+struct InputCase {
   const char* name;
   bool tells_next = true;
   bool calls_late = false, copies_late = false;
@@ -94,19 +94,19 @@ struct Case {
   int64_t slots = 0;
 };
 
-struct Outcome {
+struct InputOutcome {
   std::vector<float> numbers;  // losses, predictions, parameters
   int copies_in = 0, async_copies = 0;
   int64_t cached = 0;
 };
 
-void Append(std::span<const float> from, Outcome* outcome) {
+void Append(std::span<const float> from, InputOutcome* outcome) {
   outcome->numbers.insert(outcome->numbers.end(), from.begin(), from.end());
 }
 
 // What a reader delivers in an epoch. The last batch of an evaluation is short.
 struct Epoch {
-  std::vector<HostBatch> training, evaluation;
+  std::vector<InputBatch> training, evaluation;
 };
 
 // Two epochs, in different orders.
@@ -123,7 +123,8 @@ std::vector<Epoch> ReadEpochs(int64_t slots) {
   return epochs;
 }
 
-void TrainStep(Trainable* model, const HostBatch& batch, const HostBatch* next, Outcome* outcome) {
+void TrainStep(Trainable* model, const InputBatch& batch, const InputBatch* next,
+               InputOutcome* outcome) {
   const Batch next_view = next == nullptr ? Batch() : next->view();
   const auto loss = model->TrainStep(
       batch.view(), {}, 0.01, [](std::span<float>) { return absl::OkStatus(); },
@@ -132,7 +133,8 @@ void TrainStep(Trainable* model, const HostBatch& batch, const HostBatch* next, 
   outcome->numbers.push_back(loss.value_or(0));
 }
 
-void Evaluate(Trainable* model, const HostBatch& batch, const HostBatch* next, Outcome* outcome) {
+void Evaluate(Trainable* model, const InputBatch& batch, const InputBatch* next,
+              InputOutcome* outcome) {
   const Batch next_view = next == nullptr ? Batch() : next->view();
   const auto sums = model->EvalBatch(batch.view(), next == nullptr ? nullptr : &next_view);
   EXPECT_THAT(sums, IsOk());
@@ -141,7 +143,8 @@ void Evaluate(Trainable* model, const HostBatch& batch, const HostBatch* next, O
 }
 
 // `watched`: what counts the copies of batches, if the device is the fake.
-Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostDevice* watched) {
+InputOutcome Train(const InputCase& c, std::unique_ptr<Backend> backend,
+                   const cuda::HostDevice* watched) {
   std::vector<Epoch> epochs = ReadEpochs(c.slots);
   auto made = MakeTrainable(Spec(), std::move(backend));
   EXPECT_THAT(made, IsOk());
@@ -151,16 +154,16 @@ Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostD
   }
   std::vector<std::shared_ptr<void>> pins;  // as the trainer does
   for (Epoch& epoch : epochs)
-    for (HostBatch& batch : epoch.training)
+    for (InputBatch& batch : epoch.training)
       pins.push_back(model->Pin(std::as_writable_bytes(std::span(batch.input))));
   const int copies_before = watched == nullptr ? 0 : watched->copies_in();
-  Outcome outcome;
+  InputOutcome outcome;
   for (size_t i = 0; i < epochs.size(); ++i) {
-    const std::vector<HostBatch>& training = epochs[i].training;
-    const HostBatch* const after = i + 1 < epochs.size() ? &epochs[i + 1].training[0] : nullptr;
+    const std::vector<InputBatch>& training = epochs[i].training;
+    const InputBatch* const after = i + 1 < epochs.size() ? &epochs[i + 1].training[0] : nullptr;
     TrainStep(model, training[0], c.tells_next ? &training[1] : nullptr, &outcome);
     TrainStep(model, training[1], c.tells_next ? after : nullptr, &outcome);
-    const std::vector<HostBatch>& evaluation = epochs[i].evaluation;
+    const std::vector<InputBatch>& evaluation = epochs[i].evaluation;
     Evaluate(model, evaluation[0], c.tells_next ? &evaluation[1] : nullptr, &outcome);
     Evaluate(model, evaluation[1], nullptr, &outcome);
   }
@@ -173,7 +176,7 @@ Outcome Train(const Case& c, std::unique_ptr<Backend> backend, const cuda::HostD
   return outcome;
 }
 
-Outcome Train(const Case& c) {
+InputOutcome Train(const InputCase& c) {
   auto device = std::make_unique<cuda::HostDevice>();
   const cuda::HostDevice* const watched = device.get();
   device->set_late(c.calls_late, c.copies_late);
@@ -183,16 +186,16 @@ Outcome Train(const Case& c) {
   return Train(c, *std::move(backend), watched);
 }
 
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const InputCase& c, std::ostream* out) {
   *out << c.name;
 }
 
-class CudaInputTest : public ::testing::TestWithParam<Case> {};
+class CudaInputTest : public ::testing::TestWithParam<InputCase> {};
 
 TEST_P(CudaInputTest, GivesTheBitsOfPlainCopies) {
-  static const Outcome expected = Train({.name = "Plain", .tells_next = false});
+  static const InputOutcome expected = Train({.name = "Plain", .tells_next = false});
 
-  const Outcome actual = Train(GetParam());
+  const InputOutcome actual = Train(GetParam());
 
   EXPECT_TRUE(actual.numbers == expected.numbers);
   EXPECT_EQ(expected.copies_in, 16);  // eight batches, each with targets
@@ -201,21 +204,22 @@ TEST_P(CudaInputTest, GivesTheBitsOfPlainCopies) {
 
 INSTANTIATE_TEST_SUITE_P(
     Timings, CudaInputTest,
-    ::testing::Values(Case{.name = "AtOnce"}, Case{.name = "CallsLate", .calls_late = true},
-                      Case{.name = "CopiesLate", .copies_late = true},
-                      Case{.name = "BothLate", .calls_late = true, .copies_late = true},
-                      Case{.name = "Refused", .refuses = true},
-                      Case{.name = "AllKept", .calls_late = true, .slots = 4},
-                      Case{.name = "SomeKept", .copies_late = true, .slots = 2},
-                      Case{.name = "KeptWithoutPrefetch", .tells_next = false, .slots = 3}),
+    ::testing::Values(InputCase{.name = "AtOnce"},
+                      InputCase{.name = "CallsLate", .calls_late = true},
+                      InputCase{.name = "CopiesLate", .copies_late = true},
+                      InputCase{.name = "BothLate", .calls_late = true, .copies_late = true},
+                      InputCase{.name = "Refused", .refuses = true},
+                      InputCase{.name = "AllKept", .calls_late = true, .slots = 4},
+                      InputCase{.name = "SomeKept", .copies_late = true, .slots = 2},
+                      InputCase{.name = "KeptWithoutPrefetch", .tells_next = false, .slots = 3}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // What a GPU makes of the orders by events: the same bits, whatever is copied when.
 TEST(CudaInputGpuTest, OnAGpuItGivesTheBitsOfPlainCopies) {
   std::vector<std::vector<float>> numbers;
-  for (const Case& c :
-       {Case{.name = "Plain", .tells_next = false}, Case{.name = "Prefetched"},
-        Case{.name = "AllKept", .slots = 4}, Case{.name = "SomeKept", .slots = 2}}) {
+  for (const InputCase& c :
+       {InputCase{.name = "Plain", .tells_next = false}, InputCase{.name = "Prefetched"},
+        InputCase{.name = "AllKept", .slots = 4}, InputCase{.name = "SomeKept", .slots = 2}}) {
     auto backend = MakeBackend("cuda");
     if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();
     ASSERT_THAT(backend, IsOk());
@@ -225,19 +229,19 @@ TEST(CudaInputGpuTest, OnAGpuItGivesTheBitsOfPlainCopies) {
 }
 
 TEST(CudaInputCountTest, ABatchIsCopiedOnceAndAKeptSampleNeverAgain) {
-  const Outcome prefetched = Train({.name = "Prefetched"});
+  const InputOutcome prefetched = Train({.name = "Prefetched"});
   EXPECT_EQ(prefetched.copies_in, 2 * 3);  // the first of training, the first of each evaluation
   EXPECT_EQ(prefetched.async_copies, 2 * 5);
   EXPECT_EQ(prefetched.cached, 0);
 
-  const Outcome kept = Train({.name = "Kept", .slots = 4});
+  const InputOutcome kept = Train({.name = "Kept", .slots = 4});
   EXPECT_EQ(kept.copies_in, 2);     // samples 0 and 1
   EXPECT_EQ(kept.async_copies, 2);  // samples 2 and 3
   EXPECT_EQ(kept.cached, 10);       // training's second epoch, and all six that were evaluated
 }
 
 TEST(CudaInputFaultTest, ARefusedPrefetchIsTriedOnceAndCopiedInstead) {
-  const Outcome refused = Train({.name = "Refused", .refuses = true});
+  const InputOutcome refused = Train({.name = "Refused", .refuses = true});
   EXPECT_EQ(refused.async_copies, 0);
   EXPECT_EQ(refused.copies_in, 16);
 }
@@ -256,15 +260,15 @@ std::unique_ptr<Trainable> Make(cuda::HostDevice** device) {
 TEST(CudaInputFaultTest, WhatWasPrefetchedInVainIsForgotten) {
   const auto keep = [](std::span<float>) { return absl::OkStatus(); };
   Reader reader(0);
-  const HostBatch first = reader.Read({0, 1}), second = reader.Read({2, 3});
-  const HostBatch vain = reader.Read({3, 3});
+  const InputBatch first = reader.Read({0, 1}), second = reader.Read({2, 3});
+  const InputBatch vain = reader.Read({3, 3});
   const Batch vain_view = vain.view();
   std::vector<float> losses[2];
   for (const bool announces : {false, true}) {
     cuda::HostDevice* device = nullptr;
     const auto model = Make(&device);
     device->set_late(/*calls=*/true, /*copies=*/true);
-    for (const HostBatch* batch : {&first, &second, &first}) {
+    for (const InputBatch* batch : {&first, &second, &first}) {
       const auto loss =
           model->TrainStep(batch->view(), {}, 0.01, keep, announces ? &vain_view : nullptr);
       ASSERT_THAT(loss, IsOk());

@@ -53,15 +53,15 @@ ModelSpec Deepcam() {
                       .optimizer = {.kind = OptimizerOptions::Kind::kLamb, .weight_decay = 0.01}}};
 }
 
-struct Outcome {
+struct TrainingOutcome {
   std::vector<float> losses, parameters;
   EvalSums evaluation;
   int reductions = 0;
 };
 
-Outcome Train(Trainable* model) {
+TrainingOutcome Train(Trainable* model) {
   const ModelBatch batch(*model);
-  Outcome outcome;
+  TrainingOutcome outcome;
   for (uint64_t step = 0; step < kSteps; ++step) {
     // A rate that changes, and a reduction that must reach the device.
     const auto loss = model->TrainStep(batch.view(), {.epoch = 0, .step = step},
@@ -92,7 +92,8 @@ std::vector<float> FirstGradients(Trainable* model) {
 }
 
 // What else than the order of sums tells the backends apart is far larger than `tolerance`.
-void ExpectFollows(const Outcome& actual, const Outcome& expected, float tolerance) {
+void ExpectFollows(const TrainingOutcome& actual, const TrainingOutcome& expected,
+                   float tolerance) {
   EXPECT_THAT(actual.losses, Pointwise(FloatNear(tolerance), expected.losses));
   EXPECT_NEAR(actual.evaluation.loss, expected.evaluation.loss, tolerance);
   EXPECT_NEAR(actual.evaluation.quality, expected.evaluation.quality, tolerance);
@@ -106,21 +107,21 @@ void ExpectFollows(const Outcome& actual, const Outcome& expected, float toleran
   EXPECT_LT(std::sqrt(difference / length), tolerance);
 }
 
-struct Case {
+struct TrainingCase {
   const char* name;
   ModelSpec spec;
   float tolerance;      // on the fake
   float gpu_tolerance;  // sums in another order, of float32
 };
 
-void PrintTo(const Case& row, std::ostream* out) {
+void PrintTo(const TrainingCase& row, std::ostream* out) {
   *out << row.name;
 }
 
-class CudaTrainingTest : public ::testing::TestWithParam<Case> {
+class CudaTrainingTest : public ::testing::TestWithParam<TrainingCase> {
  protected:
   // What the reference makes of the same steps.
-  static Outcome Expected() {
+  static TrainingOutcome Expected() {
     auto oracle = MakeTrainable(GetParam().spec, std::make_unique<ReferenceBackend<float>>());
     EXPECT_THAT(oracle, IsOk());
     return Train(oracle->get());
@@ -135,7 +136,7 @@ TEST_P(CudaTrainingTest, FollowsTheReferenceWhileStepsAreReplayed) {
   auto model = MakeTrainable(GetParam().spec, *std::move(backend));
   ASSERT_THAT(model, IsOk());
 
-  const Outcome actual = Train(model->get());
+  const TrainingOutcome actual = Train(model->get());
 
   ExpectFollows(actual, Expected(), GetParam().tolerance);
   EXPECT_EQ(actual.reductions, kSteps);
@@ -190,8 +191,8 @@ TEST_P(CudaTrainingTest, OnAGpuItFollowsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaTrainingTest,
-                         ::testing::Values(Case{"cosmoflow", Cosmoflow(), 1e-5F, 1e-4F},
-                                           Case{"deepcam", Deepcam(), 5e-3F, 1e-2F}),
+                         ::testing::Values(TrainingCase{"cosmoflow", Cosmoflow(), 1e-5F, 1e-4F},
+                                           TrainingCase{"deepcam", Deepcam(), 5e-3F, 1e-2F}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 // --- Maps in bfloat16 ---

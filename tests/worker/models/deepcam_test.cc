@@ -38,8 +38,8 @@ std::unique_ptr<Trainable> MakeTrained(const DeepcamSpec& spec, const std::strin
 }
 
 // Inputs as after normalisation; labels follow two of the channels, so that they can be learnt.
-struct HostBatch {
-  explicit HostBatch(const DeepcamSpec& spec, uint32_t salt = 0) {
+struct DeepcamBatch {
+  explicit DeepcamBatch(const DeepcamSpec& spec, uint32_t salt = 0) {
     const Stream stream(3, Purpose::kTest, salt);
     const size_t pixels = static_cast<size_t>(spec.batch * spec.height * spec.width);
     input.resize(pixels * kDeepcamChannels);
@@ -59,7 +59,7 @@ struct HostBatch {
   std::vector<uint8_t> labels;
 };
 
-absl::Status KeepGradients(std::span<float>) {
+absl::Status Keep(std::span<float>) {
   return absl::OkStatus();
 }
 
@@ -138,7 +138,7 @@ TEST(DeepcamTest, StartsAsTheReferenceDoes) {
 
 TEST(DeepcamTest, BackendsAgreeOnLossAndGradients) {
   const auto fast = MakeTrained(kSmall, "onednn"), oracle = MakeTrained(kSmall, "reference");
-  const HostBatch batch(kSmall);
+  const DeepcamBatch batch(kSmall);
   std::vector<float> gradients[2];
   const auto keep_in = [](std::vector<float>* to) {
     return [to](std::span<float> from) {
@@ -165,10 +165,10 @@ TEST(DeepcamTest, BackendsAgreeOnLossAndGradients) {
 // longer what they begin with.
 TEST(DeepcamTest, BackendsAgreeOnEvaluation) {
   const auto fast = MakeTrained(kSmall, "onednn"), oracle = MakeTrained(kSmall, "reference");
-  const HostBatch batch(kSmall), other(kSmall, 1);
+  const DeepcamBatch batch(kSmall), other(kSmall, 1);
   for (Trainable* model : {fast.get(), oracle.get()})
     for (uint64_t step = 0; step < 3; ++step)
-      ASSERT_THAT(model->TrainStep(batch.view(), {.step = step}, 0, KeepGradients), IsOk());
+      ASSERT_THAT(model->TrainStep(batch.view(), {.step = step}, 0, Keep), IsOk());
 
   const auto fast_sums = fast->EvalBatch(other.view());
   const auto oracle_sums = oracle->EvalBatch(other.view());
@@ -192,7 +192,7 @@ TEST(DeepcamTest, TheModelForEvaluationAnswersAsTheTrainedOneAndBorrowsItsMemory
   (*trained)->Initialize(7);
   const auto evaluation = MakeDeepcam(kSmall, backend->get(), trained->get());
   ASSERT_THAT(evaluation, IsOk());
-  HostBatch batch(kSmall);
+  DeepcamBatch batch(kSmall);
   const Tensor input = {batch.input.data(), (*trained)->input(), DType::kFloat32};
 
   const Tensor own = (*trained)->Forward(input, {.is_training = false});
@@ -217,7 +217,7 @@ TEST(DeepcamTest, KeepsLittleMoreThanBackwardNeeds) {
 
 TEST(DeepcamTest, OverfitsOneBatchWithEachOptimizer) {
   using Kind = OptimizerOptions::Kind;
-  const HostBatch batch(kSmall);
+  const DeepcamBatch batch(kSmall);
   const struct {
     Kind kind;
     double rate;
@@ -228,7 +228,7 @@ TEST(DeepcamTest, OverfitsOneBatchWithEachOptimizer) {
         kSmall, "onednn", {.seed = 5, .optimizer = {.kind = row.kind, .weight_decay = 1e-4}});
     float first = 0, last = 0;
     for (uint64_t step = 0; step < 60; ++step) {
-      const auto loss = model->TrainStep(batch.view(), {.step = step}, row.rate, KeepGradients);
+      const auto loss = model->TrainStep(batch.view(), {.step = step}, row.rate, Keep);
       ASSERT_THAT(loss, IsOk());
       last = *loss;
       if (step == 0) first = *loss;
@@ -244,7 +244,7 @@ TEST(DeepcamTest, OverfitsOneBatchWithEachOptimizer) {
 // The mean gradient of two half batches, one optimizer step.
 TEST(DeepcamTest, AccumulationStepsOncePerGroupOfBatches) {
   const auto model = MakeTrained(kSmall, "onednn", {.seed = 5, .accumulation = 2});
-  const HostBatch first(kSmall, 1), second(kSmall, 2);
+  const DeepcamBatch first(kSmall, 1), second(kSmall, 2);
   std::vector<float> means;
   int reductions = 0;
   const auto keep = [&](std::span<float> gradients) {
@@ -253,7 +253,7 @@ TEST(DeepcamTest, AccumulationStepsOncePerGroupOfBatches) {
     return absl::OkStatus();
   };
   std::vector<std::vector<float>> singles;
-  for (const HostBatch* batch : {&first, &second}) {
+  for (const DeepcamBatch* batch : {&first, &second}) {
     const auto alone = MakeTrained(kSmall, "onednn");
     EXPECT_THAT(alone->TrainStep(batch->view(), {}, 0,
                                  [&](std::span<float> gradients) {
@@ -275,7 +275,7 @@ TEST(DeepcamTest, AccumulationStepsOncePerGroupOfBatches) {
 
 TEST(DeepcamTest, EvaluatesEachSampleByItself) {
   const auto model = MakeTrained(kSmall, "onednn");
-  const HostBatch batch(kSmall);
+  const DeepcamBatch batch(kSmall);
   const size_t inputs = batch.input.size() / 2, labels = batch.labels.size() / 2;
 
   const auto both = model->EvalBatch(batch.view());

@@ -66,7 +66,7 @@ Samples<float, uint8_t> Maps() {
   return samples;
 }
 
-struct Outcome {
+struct EvaluationOutcome {
   std::vector<float> predictions;
   EvalSums sums;
 };
@@ -74,11 +74,11 @@ struct Outcome {
 // Evaluates, trains two steps, evaluates again: the second time the weights and, where there are,
 // the running statistics are others.
 template <typename Data>
-std::vector<Outcome> Run(const ModelSpec& spec, int64_t eval_batch, const Data& data) {
+std::vector<EvaluationOutcome> Run(const ModelSpec& spec, int64_t eval_batch, const Data& data) {
   const auto model = Make(spec, eval_batch);
   EXPECT_EQ(model->eval_batch_size(), eval_batch);
-  std::vector<Outcome> outcomes(2);
-  for (Outcome& outcome : outcomes) {
+  std::vector<EvaluationOutcome> outcomes(2);
+  for (EvaluationOutcome& outcome : outcomes) {
     for (int64_t first = 0; first < kSamples; first += eval_batch) {
       const int64_t count = std::min(eval_batch, kSamples - first);
       const auto sums = model->EvalBatch(data.Part(first, count));
@@ -101,11 +101,11 @@ std::vector<Outcome> Run(const ModelSpec& spec, int64_t eval_batch, const Data& 
 // 5 does not divide the samples, so its last batch is short.
 template <typename Data>
 void ExpectEqualWhateverTheBatch(const ModelSpec& spec, const Data& data) {
-  const std::vector<Outcome> expected = Run(spec, 2, data);  // as in training
+  const std::vector<EvaluationOutcome> expected = Run(spec, 2, data);  // as in training
   EXPECT_NE(expected[0].predictions, expected[1].predictions);
   for (const int64_t eval_batch : {1, 4, 5, 16}) {
     SCOPED_TRACE(eval_batch);
-    const std::vector<Outcome> found = Run(spec, eval_batch, data);
+    const std::vector<EvaluationOutcome> found = Run(spec, eval_batch, data);
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_THAT(found[i].predictions,
                   ::testing::Pointwise(::testing::FloatNear(1e-5F), expected[i].predictions));

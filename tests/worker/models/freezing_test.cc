@@ -27,7 +27,7 @@ using testing::StatusIs;
 
 using Kind = OptimizerOptions::Kind;
 
-ModelSpec Cosmoflow() {
+ModelSpec SmallCosmoflow() {
   return {.name = "cosmoflow",
           .cosmoflow = {.batch = 2, .cube_edge = 32, .base_filters = 2, .dropout = 0.5, .l2 = 0.01},
           .options = {.seed = 42}};
@@ -71,13 +71,13 @@ size_t ElementsThrough(const Trainable& model, const std::string& layer) {
   return static_cast<size_t>(found);
 }
 
-struct Case {
+struct FreezingCase {
   const char* name;
   ModelSpec spec;
   const char* layer;
 };
 
-class FreezingTest : public ::testing::TestWithParam<Case> {};
+class FreezingTest : public ::testing::TestWithParam<FreezingCase> {};
 
 // Two free steps first, so that momentum and moments are there.
 TEST_P(FreezingTest, TheOthersLearnAsIfTheFrozenHadARateOfZero) {
@@ -148,14 +148,15 @@ ModelSpec Accumulating(ModelSpec spec) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, FreezingTest,
-    ::testing::Values(Case{"CosmoflowFirstBlock", Cosmoflow(), "conv1"},
-                      Case{"CosmoflowConvolutions", Cosmoflow(), "conv5"},
-                      Case{"CosmoflowButTheLast", Cosmoflow(), "fc2"},
-                      Case{"CosmoflowAccumulating", Accumulating(Cosmoflow()), "conv3"},
-                      Case{"DeepcamBeforeTheBranches", Deepcam(Kind::kAdam), "block1"},
-                      Case{"DeepcamInsideOfABlock", Deepcam(Kind::kAdamW), "block2/conv2"},
-                      Case{"DeepcamPyramid", WithoutClipping(Deepcam(Kind::kLamb)), "pyramid"},
-                      Case{"DeepcamBothBranches", Deepcam(Kind::kAdam), "low_level"}),
+    ::testing::Values(
+        FreezingCase{"CosmoflowFirstBlock", SmallCosmoflow(), "conv1"},
+        FreezingCase{"CosmoflowConvolutions", SmallCosmoflow(), "conv5"},
+        FreezingCase{"CosmoflowButTheLast", SmallCosmoflow(), "fc2"},
+        FreezingCase{"CosmoflowAccumulating", Accumulating(SmallCosmoflow()), "conv3"},
+        FreezingCase{"DeepcamBeforeTheBranches", Deepcam(Kind::kAdam), "block1"},
+        FreezingCase{"DeepcamInsideOfABlock", Deepcam(Kind::kAdamW), "block2/conv2"},
+        FreezingCase{"DeepcamPyramid", WithoutClipping(Deepcam(Kind::kLamb)), "pyramid"},
+        FreezingCase{"DeepcamBothBranches", Deepcam(Kind::kAdam), "low_level"}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // LAMB's clipping looks at the gradients that there are, not at what lies in the others' place.
@@ -175,7 +176,7 @@ TEST(FreezeTest, ClippingLeavesTheFrozenOut) {
 }
 
 TEST(FreezeTest, FreezingAgainOrFurtherInFrontIsNothing) {
-  const auto once = Make(Cosmoflow()), twice = Make(Cosmoflow());
+  const auto once = Make(SmallCosmoflow()), twice = Make(SmallCosmoflow());
   ASSERT_THAT(once->FreezeThrough("conv3"), IsOk());
   for (const char* layer : {"conv3", "conv3", "conv2"})
     ASSERT_THAT(twice->FreezeThrough(layer), IsOk());
@@ -188,7 +189,7 @@ TEST(FreezeTest, FreezingAgainOrFurtherInFrontIsNothing) {
 }
 
 TEST(FreezeTest, NamesTheLayersWhereThereIsNone) {
-  const auto model = Make(Cosmoflow());
+  const auto model = Make(SmallCosmoflow());
 
   EXPECT_THAT(model->FreezeThrough("conv9"),
               StatusIs(absl::StatusCode::kInvalidArgument,
