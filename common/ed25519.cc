@@ -18,7 +18,7 @@
 namespace assay {
 namespace {
 
-constexpr size_t kPemBytesMax = 4096;  // a key takes some 120
+constexpr size_t kKeyPemBytesMax = 4096;  // a key takes some 120
 constexpr size_t kSignatureBytes = 64;
 
 using DigestPtr = std::unique_ptr<EVP_MD_CTX, OpenSslFree<EVP_MD_CTX_free>>;
@@ -32,7 +32,7 @@ enum class Half { kPrivate, kPublic };
 absl::StatusOr<KeyPtr> ReadKey(absl::string_view pem, Half half) {
   const bool is_private = half == Half::kPrivate;
   KeyPtr key;
-  if (pem.size() <= kPemBytesMax) {
+  if (pem.size() <= kKeyPemBytesMax) {
     const BioPtr bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
     CHECK(bio != nullptr);
     key.reset(is_private ? PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassphrase, nullptr)

@@ -140,8 +140,8 @@ void TakeFile(const TreeReader& tree, const std::string& name, ResultFolder* fol
 
 // Appends the folders with result files at and below `path`. Links to folders are not followed, so
 // that nothing is found twice.
-absl::Status Walk(const TreeReader& tree, const std::string& path, int depth,
-                  std::vector<ResultFolder>* folders) {
+absl::Status CollectFolders(const TreeReader& tree, const std::string& path, int depth,
+                            std::vector<ResultFolder>* folders) {
   if (depth > kDepthMax) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   bool has_results = false;
@@ -152,7 +152,7 @@ absl::Status Walk(const TreeReader& tree, const std::string& path, int depth,
       continue;
     }
     if (name == "pruned_results" || name == "power" || absl::StartsWith(name, ".")) continue;
-    RETURN_IF_ERROR(Walk(tree, child, depth + 1, folders));
+    RETURN_IF_ERROR(CollectFolders(tree, child, depth + 1, folders));
   }
   if (!has_results) return absl::OkStatus();
   ResultFolder folder = ReadResultFolder(tree, path);
@@ -204,7 +204,7 @@ ResultFolder ReadResultFolder(const TreeReader& tree, const std::string& path) {
 absl::StatusOr<std::vector<ResultFolder>> FindResultFolders(const std::string& directory) {
   ASSIGN_OR_RETURN(const TreeReader tree, TreeReader::Open(directory));
   std::vector<ResultFolder> folders;
-  RETURN_IF_ERROR(Walk(tree, directory, 0, &folders));
+  RETURN_IF_ERROR(CollectFolders(tree, directory, 0, &folders));
   std::sort(folders.begin(), folders.end(),
             [](const ResultFolder& a, const ResultFolder& b) { return a.path < b.path; });
   return folders;

@@ -29,7 +29,7 @@ SubmissionText Endless(int epochs) {
 class SurvivalTest : public ::testing::Test {
  protected:
   SurvivalTest() : coordinator_(&site_), log_(site_.Path("log.fifo")) {
-    ProvideBeacons(site_, "small", 256, 32);
+    ProvideBeacons(site_, "small", 128, 16);
   }
   // Only the first run is looked at.
   ~SurvivalTest() override {
