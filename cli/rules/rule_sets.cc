@@ -119,8 +119,8 @@ absl::StatusOr<ExitStatus> RunRulesShow(Context* context, const Arguments& argum
                                {"WANTS", "expected"}}}}};
   view.value["init_limit_ms"] = rule_set->data().init_limit_ms;
   view.value["is_staging_timed"] = rule_set->data().staging_on_the_clock;
-  view.value["counts"] = std::string(rules::NameOf(rule_set->data().counts));
-  view.value["failed_runs_allowed"] = rule_set->data().failed_runs_allowed;
+  view.value["counts"] = std::string(rules::NameOf(rule_set->scoring().counts));
+  view.value["failed_runs_allowed"] = rule_set->scoring().failed_runs_allowed;
   for (const auto& [key, text] : {std::pair("official_round", &rule_set->data().official_round),
                                   std::pair("paper", &rule_set->data().paper)})
     if (!text->empty()) view.value[key] = *text;

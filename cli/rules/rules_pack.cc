@@ -112,8 +112,8 @@ Demands DemandsOf(const rules::RuleSetData& data) {
   };
   put("init_limit_ms", absl::StrCat(data.init_limit_ms));
   put("staging_on_the_clock", data.staging_on_the_clock ? "yes" : "no");
-  put("failed_runs_allowed", absl::StrCat(data.failed_runs_allowed));
-  put("counts", std::string(rules::NameOf(data.counts)));
+  put("failed_runs_allowed", absl::StrCat(data.scoring.failed_runs_allowed));
+  put("counts", std::string(rules::NameOf(data.scoring.counts)));
   put("scaling_folders", data.scaling_folders ? "yes" : "no");
   for (const rules::Benchmark& benchmark : data.benchmarks) {
     put(benchmark.name,

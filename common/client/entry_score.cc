@@ -9,16 +9,22 @@
 
 #include "common/client/resource_json.h"
 #include "common/client/score_parts.h"
+#include "common/rules/pack_names.h"
 #include "common/rules/rcp.h"
 #include "common/rules/registry.h"
 
 namespace assay::client {
 namespace {
 
-// A facility's own round scores like the newest built-in one; its other rules do not matter here.
-const rules::RuleSet& RulesOf(const v1::Submission& entry) {
+// As its round has it. Of an entry from before the coordinator told that, a facility's own round is
+// taken to score like the newest built-in one.
+rules::Scoring ScoringOf(const v1::Submission& entry) {
+  const std::optional<rules::Counts> counts =
+      rules::FromName<rules::Counts>(entry.scoring().counts());
+  if (counts.has_value())
+    return {.counts = *counts, .failed_runs_allowed = entry.scoring().failed_runs_allowed()};
   const rules::RuleSet* built_in = rules::FindRuleSet(entry.spec().round());
-  return built_in != nullptr ? *built_in : *rules::BuiltInRuleSets().back();
+  return (built_in != nullptr ? built_in : rules::BuiltInRuleSets().back())->scoring();
 }
 
 rules::RunScore RunScoreOf(const v1::Run& run) {
@@ -42,7 +48,7 @@ rules::WindowScore WindowOf(const v1::Submission& entry,
                             const std::vector<rules::RunScore>& scores) {
   // History is scored as it was.
   const int size = entry.is_imported() ? 0 : entry.required_run_count();
-  return rules::ScoreWindows(RulesOf(entry), scores, size);
+  return rules::ScoreWindows(ScoringOf(entry), scores, size);
 }
 
 v1::ReferenceConvergence ToMessage(const rules::ConvergenceVerdict& verdict) {
@@ -152,7 +158,7 @@ EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>&
   }
   score.convergence = ConvergenceOf(entry, judged_runs);
   if (is_weak) return score;
-  const rules::RuleSet& rule_set = RulesOf(entry);
+  const rules::Scoring scoring = ScoringOf(entry);
   score.window = WindowOf(entry, scores);
   const std::vector<std::string> parts = PartsOf(scores, score.window);
   for (size_t i = 0; i < judged.size(); ++i)
@@ -162,11 +168,11 @@ EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>&
       entry.required_run_count() == 0 ||
       static_cast<int>(scores.size()) + score.remaining <= entry.required_run_count();
   if (score.remaining > 0 && is_exact)
-    score.preview = rules::PreviewScore(rule_set, scores, score.remaining);
+    score.preview = rules::PreviewScore(scoring, scores, score.remaining);
   if (score.remaining == 0 && score.window.score.minutes) {
     const auto counted = std::span(scores).subspan(static_cast<size_t>(score.window.first),
                                                    static_cast<size_t>(score.window.size));
-    score.interval = rules::BootstrapInterval(rule_set, counted, {});
+    score.interval = rules::BootstrapInterval(scoring, counted, {});
   }
   return score;
 }

@@ -245,7 +245,7 @@ absl::StatusOr<JudgedFolder> JudgeFolder(const ResultFolder& folder, const rules
   if (folder.scaling == "weak") {
     ScoreWeak(rules, &judged);
   } else {
-    judged.score = rules::Score(rules, scores);
+    judged.score = rules::Score(rules.scoring(), scores);
   }
   return judged;
 }

@@ -86,7 +86,7 @@ void ReadEnergies(SetScore* set) {
 void Summarize(const SetScore& set, const rules::RuleSet& rules,
                const std::vector<rules::RunScore>& scores, OfficialScore* official) {
   rules::SummaryInput input;
-  input.score = Score(rules, scores);
+  input.score = Score(rules.scoring(), scores);
   input.energy = rules::ScoredEnergy(input.score, set.energies, /*scaling_factor=*/1);
   input.is_closed = MemberText(set.judged.folder.system_description, "division") == "closed";
   input.submission = official->submission;
@@ -119,7 +119,7 @@ OfficialScore Official(const SetScore& set, const rules::RuleSet& rules,
                                static_cast<int>(set.judged.folder.pruned_files.size()));
   } else {
     official.documented = rules::OlympicScore(scores, rules::Counts::kReachedTarget,
-                                              rules.data().failed_runs_allowed);
+                                              rules.scoring().failed_runs_allowed);
     Summarize(set, rules, scores, &official);
   }
   return official;
@@ -161,8 +161,8 @@ absl::StatusOr<SetScore> ScoreFolder(const ResultFolder& folder, const rules::Ru
       scores.push_back(rules::ScoreOf(run.result));
     const rules::Benchmark* benchmark = rules.FindBenchmark(folder.benchmark);
     const int required = benchmark == nullptr ? 0 : benchmark->runs_required;
-    set.window = rules::ScoreWindows(rules, scores, required);
-    set.interval = rules::BootstrapInterval(rules, scores, {});
+    set.window = rules::ScoreWindows(rules.scoring(), scores, required);
+    set.interval = rules::BootstrapInterval(rules.scoring(), scores, {});
   }
   const rules::RuleSet* official = OfficialRules(rules);
   if (official != nullptr) set.official = Official(set, *official, rules);

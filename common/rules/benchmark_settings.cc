@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "absl/strings/strip.h"
+
+#include "common/json_reader.h"
+#include "common/log.h"
+#include "common/rules/embedded_files.h"
 #include "common/rules/ranks.h"
 
 namespace assay::rules {
@@ -26,69 +31,46 @@ const absl::string_view kOfEveryBenchmark[] = {
     "gradient_skip_after_epochs",
 };
 
-constexpr absl::string_view kCosmoflow[] = {
-    "opt_base_learning_rate",
-    "opt_learning_rate_warmup_epochs",
-    "opt_learning_rate_warmup_factor",
-    "opt_learning_rate_decay_boundary_epochs",
-    "opt_learning_rate_decay_factor",
-    "dropout",
-    // Of the model; a facility's round may fix them.
-    "cube_edge",
-    "base_filter_count",
-    // Beyond the reference.
-    "opt_learning_rate_decay_epochs",
-    "opt_learning_rate_decay_end_factor",
-    "opt_learning_rate_decay_poly_power",
-};
+BenchmarkSettings ReadSettings(const EmbeddedFile& file) {
+  const JsonResult read = ParseJson(file.text);
+  const JsonValue* const names = read.value.Find("hyperparameters");
+  CHECK(names != nullptr && names->AsList() != nullptr) << "file=" << file.name;
+  BenchmarkSettings settings = {.benchmark = std::string(absl::StripSuffix(file.name, ".json"))};
+  for (const JsonValue& name : *names->AsList())
+    settings.hyperparameters.push_back(*name.AsString());
+  if (const JsonValue* const edge = read.value.Find("shared_edge"); edge != nullptr) {
+    settings.shared_edge = *edge->AsString();
+    settings.block_unit = read.value.Find("block_unit")->AsInt64().value();
+  }
+  return settings;
+}
 
-constexpr absl::string_view kDeepcam[] = {
-    "opt_lr",
-    "opt_betas",
-    "opt_eps",
-    "opt_max_grad_norm",
-    "scheduler_type",
-    "scheduler_milestones",
-    "scheduler_decay_rate",
-    "scheduler_t_max",
-    "scheduler_eta_min",
-    "scheduler_lr_warmup_steps",
-    "scheduler_lr_warmup_factor",
-    "batchnorm_group_size",
-    "gradient_accumulation_frequency",
-    // Of the model; a facility's round may fix them.
-    "map_height",
-    "map_width",
-    "base_filter_count",
-    "middle_block_count",
-    // Beyond the reference.
-    "scheduler_power",
-};
-
-constexpr BenchmarkSettings kSettings[] = {
-    // Five poolings halve each edge, and none may cross a block.
-    {"cosmoflow", kCosmoflow, "cube_edge", 32},
-    {"deepcam", kDeepcam},
-};
+const std::vector<BenchmarkSettings>& Settings() {
+  static const auto* const settings = [] {
+    auto* const read = new std::vector<BenchmarkSettings>;
+    for (const EmbeddedFile& file : EmbeddedBenchmarks())
+      read->push_back(ReadSettings(file));
+    return read;
+  }();
+  return *settings;
+}
 
 }  // namespace
 
 std::span<const BenchmarkSettings> AllBenchmarkSettings() {
-  return kSettings;
+  return Settings();
 }
 
 const BenchmarkSettings* FindBenchmarkSettings(absl::string_view benchmark) {
-  const auto* const found = std::find_if(
-      std::begin(kSettings), std::end(kSettings),
-      [benchmark](const BenchmarkSettings& row) { return row.benchmark == benchmark; });
-  return found == std::end(kSettings) ? nullptr : found;
+  for (const BenchmarkSettings& settings : Settings())
+    if (settings.benchmark == benchmark) return &settings;
+  return nullptr;
 }
 
 std::vector<std::string> KnownHyperparameters() {
   std::vector<std::string> known(std::begin(kOfEveryBenchmark), std::end(kOfEveryBenchmark));
-  for (const BenchmarkSettings& row : kSettings)
-    for (const absl::string_view key : row.hyperparameters)
-      known.emplace_back(key);
+  for (const BenchmarkSettings& settings : Settings())
+    known.insert(known.end(), settings.hyperparameters.begin(), settings.hyperparameters.end());
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
   return known;

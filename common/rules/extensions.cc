@@ -19,9 +19,9 @@ constexpr TextRule kExtensionRules[] = {
      "leave gradient_skip_layer and gradient_skip_after_epochs out, or submit to the open "
      "division"},
     {"R-EXT-003", "", "a schedule of the reference", kTuningSection,
-     "use opt_learning_rate_decay_boundary_epochs and opt_learning_rate_decay_factor (CosmoFlow) "
-     "or a scheduler_type of multistep or cosine_annealing (DeepCAM), or submit to the open "
-     "division"},
+     "use opt_learning_rate_decay_boundary_epochs and opt_learning_rate_decay_factor, or a "
+     "scheduler_type of multistep or cosine_annealing, as the benchmark's reference has; or submit "
+     "to the open division"},
 };
 
 struct Extension {

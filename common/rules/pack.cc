@@ -124,8 +124,8 @@ JsonValue ToJson(const RuleSetData& data, Form form) {
   }
   json.emplace_back("staging_on_the_clock", data.staging_on_the_clock);
   json.emplace_back("init_limit_ms", data.init_limit_ms);
-  if (!form.is_former) json.emplace_back("counts", NameOf(data.counts));
-  json.emplace_back("failed_runs_allowed", data.failed_runs_allowed);
+  if (!form.is_former) json.emplace_back("counts", NameOf(data.scoring.counts));
+  json.emplace_back("failed_runs_allowed", data.scoring.failed_runs_allowed);
   json.emplace_back("benchmarks", std::move(benchmarks));
   json.emplace_back("configs", std::move(configs));
   return json;
@@ -181,7 +181,7 @@ absl::StatusOr<RuleSetData> ReadFormer(const JsonValue& round) {
   json.emplace_back("paper", unsaid.paper);
   json.emplace_back("official_round", unsaid.official_round);
   json.emplace_back("scaling_folders", unsaid.scaling_folders);
-  json.emplace_back("counts", NameOf(unsaid.counts));
+  json.emplace_back("counts", NameOf(unsaid.scoring.counts));
   return RuleSetFromJson(json);
 }
 
@@ -193,7 +193,7 @@ void Complete(absl::string_view former_digest, RuleSetData* data) {
     data->paper = whole.paper;
     data->official_round = whole.official_round;
     data->scaling_folders = whole.scaling_folders;
-    data->counts = whole.counts;
+    data->scoring.counts = whole.scoring.counts;
     for (size_t i = 0; i < whole.benchmarks.size(); ++i) {  // the digest says they are the same
       Benchmark* benchmark = &data->benchmarks[i];
       std::vector<KeyRule> rules = std::move(benchmark->document_rules);

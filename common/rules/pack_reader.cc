@@ -249,8 +249,9 @@ absl::StatusOr<RuleSetData> RuleSetFromJson(const JsonValue& json) {
   RETURN_IF_ERROR(reader.Bool("scaling_folders", &data.scaling_folders));
   RETURN_IF_ERROR(reader.Bool("staging_on_the_clock", &data.staging_on_the_clock));
   RETURN_IF_ERROR(reader.Integer("init_limit_ms", 1, kInitLimitMaxMs, &data.init_limit_ms));
-  RETURN_IF_ERROR(reader.Enum("counts", &data.counts));
-  RETURN_IF_ERROR(reader.Integer("failed_runs_allowed", 0, kRunsMax, &data.failed_runs_allowed));
+  RETURN_IF_ERROR(reader.Enum("counts", &data.scoring.counts));
+  RETURN_IF_ERROR(
+      reader.Integer("failed_runs_allowed", 0, kRunsMax, &data.scoring.failed_runs_allowed));
   RETURN_IF_ERROR(reader.List("benchmarks", ReadBenchmark, &data.benchmarks));
   RETURN_IF_ERROR(reader.List("configs", ReadConfig, &data.configs));
   if (data.configs.empty()) return reader.Error("configs", "must not be empty");

@@ -7,7 +7,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/log.h"
-#include "common/rules/embedded_rounds.h"
+#include "common/rules/embedded_files.h"
 #include "common/rules/pack.h"
 
 namespace assay::rules {
@@ -17,8 +17,8 @@ using RoundTable = std::vector<std::unique_ptr<const RuleSet>>;
 
 RoundTable ReadRounds() {
   RoundTable rounds;
-  for (const EmbeddedRound& file : EmbeddedRounds()) {
-    absl::StatusOr<Pack> pack = ReadPack(file.pack, file.file_name);
+  for (const EmbeddedFile& file : EmbeddedRounds()) {
+    absl::StatusOr<Pack> pack = ReadPack(file.text, file.name);
     CHECK(pack.ok()) << pack.status();
     rounds.push_back(std::make_unique<const RuleSet>(std::move(pack->data)));
   }

@@ -130,6 +130,13 @@ enum class Counts {
   kReachedTarget,  // that reached the target, whether or not the log passes
 };
 
+// How the runs of a set become its score.
+struct Scoring {
+  Counts counts = Counts::kCompliant;
+  int failed_runs_allowed = 1;  // of a set, by olympic scoring
+  bool operator==(const Scoring&) const = default;
+};
+
 struct RuleSetData {
   std::string name;            // "hpc-3.0.0"
   std::string label;           // one line for people
@@ -140,8 +147,7 @@ struct RuleSetData {
   bool scaling_folders = true;
   bool staging_on_the_clock = true;  // staging_start must come after run_start
   int64_t init_limit_ms = 0;
-  Counts counts = Counts::kCompliant;
-  int failed_runs_allowed = 1;  // of a set, by olympic scoring
+  Scoring scoring;
   std::vector<Benchmark> benchmarks;
   std::vector<Config> configs;  // the first is where checking starts
 };
@@ -156,6 +162,7 @@ class RuleSet {
 
   const RuleSetData& data() const { return data_; }
   const std::string& name() const { return data_.name; }
+  const Scoring& scoring() const { return data_.scoring; }
   // SHA-256 over CanonicalText (pack.h): two sets with equal digests judge alike.
   const std::string& digest() const { return digest_; }
   // True for digest(), and for the one that entries accepted before packs of version 2 have.

@@ -74,14 +74,14 @@ TimeToSolution OlympicScore(std::span<const RunScore> runs, Counts counts, int f
   return MeanOfRest(Sorted(std::move(counted)), dropped);
 }
 
-TimeToSolution Score(const RuleSet& rules, std::span<const RunScore> runs) {
-  return OlympicScore(runs, rules.data().counts, rules.data().failed_runs_allowed);
+TimeToSolution Score(const Scoring& scoring, std::span<const RunScore> runs) {
+  return OlympicScore(runs, scoring.counts, scoring.failed_runs_allowed);
 }
 
-std::string DescribeScore(const RuleSet& rules, const TimeToSolution& score, int runs) {
+std::string DescribeScore(const Scoring& scoring, const TimeToSolution& score, int runs) {
   const std::string mean = absl::StrCat("olympic mean of ", runs, " runs: ");
   if (score.dropped == 0) return absl::StrCat(mean, "best and worst dropped, all converged");
-  const absl::string_view why = Failure(rules.data().counts);
+  const absl::string_view why = Failure(scoring.counts);
   if (score.dropped == 1)
     return absl::StrCat(mean, "best dropped, and as the worst the one that ", why);
   return absl::StrCat(mean, "best dropped, and the ", score.dropped, " that ", why);

@@ -40,11 +40,11 @@ bool HasTime(Counts counts, const RunScore& run);
 TimeToSolution OlympicScore(std::span<const RunScore> runs, Counts counts, int failed_allowed);
 
 // As the round has it.
-TimeToSolution Score(const RuleSet& rules, std::span<const RunScore> runs);
+TimeToSolution Score(const Scoring& scoring, std::span<const RunScore> runs);
 
 // How `score`, which has minutes, came about, in words: "olympic mean of 5 runs: best and worst
 // dropped, all converged". `runs`: how many it was computed from.
-std::string DescribeScore(const RuleSet& rules, const TimeToSolution& score, int runs);
+std::string DescribeScore(const Scoring& scoring, const TimeToSolution& score, int runs);
 
 }  // namespace assay::rules
 

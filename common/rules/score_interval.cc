@@ -9,10 +9,10 @@
 namespace assay::rules {
 namespace {
 
-std::vector<double> CountingMinutes(const RuleSet& rules, std::span<const RunScore> runs) {
+std::vector<double> CountingMinutes(const Scoring& scoring, std::span<const RunScore> runs) {
   std::vector<double> minutes;
   for (const RunScore& run : runs) {
-    if (HasTime(rules.data().counts, run)) minutes.push_back(*run.run_ms / kMsPerMinute);
+    if (HasTime(scoring.counts, run)) minutes.push_back(*run.run_ms / kMsPerMinute);
   }
   return minutes;
 }
@@ -33,10 +33,11 @@ double Quantile(const std::vector<double>& rising, double p) {
 
 }  // namespace
 
-std::optional<ScoreInterval> BootstrapInterval(const RuleSet& rules, std::span<const RunScore> runs,
+std::optional<ScoreInterval> BootstrapInterval(const Scoring& scoring,
+                                               std::span<const RunScore> runs,
                                                const IntervalOptions& options) {
-  const std::vector<double> minutes = CountingMinutes(rules, runs);
-  const size_t counted = Score(rules, runs).counted.size();
+  const std::vector<double> minutes = CountingMinutes(scoring, runs);
+  const size_t counted = Score(scoring, runs).counted.size();
   if (counted < 1 || minutes.size() < 3) return std::nullopt;
   // The slowest is left out too, unless a run that failed stands for it.
   const size_t drop_last = minutes.size() - 1 - counted;

@@ -29,7 +29,8 @@ struct IntervalOptions {
 // `Score` takes of them, leaving out as many at either end as it left out. Runs that failed stay
 // failed: the interval is about the times, not about convergence. None where there is no score, or
 // fewer than three runs count.
-std::optional<ScoreInterval> BootstrapInterval(const RuleSet& rules, std::span<const RunScore> runs,
+std::optional<ScoreInterval> BootstrapInterval(const Scoring& scoring,
+                                               std::span<const RunScore> runs,
                                                const IntervalOptions& options);
 
 }  // namespace assay::rules

@@ -29,7 +29,7 @@ struct ScorePreview {
 };
 
 // `ended`: the runs that have ended, in any order; `remaining`: how many have not.
-ScorePreview PreviewScore(const RuleSet& rules, std::span<const RunScore> ended, int remaining);
+ScorePreview PreviewScore(const Scoring& scoring, std::span<const RunScore> ended, int remaining);
 
 }  // namespace assay::rules
 

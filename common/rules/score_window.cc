@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-double RankedMinutes(const RuleSet& rules, const RunScore& run) {
-  return HasTime(rules.data().counts, run) ? *run.run_ms / kMsPerMinute : kNever;
+double RankedMinutes(const Scoring& scoring, const RunScore& run) {
+  return HasTime(scoring.counts, run) ? *run.run_ms / kMsPerMinute : kNever;
 }
 
 double Median(std::vector<double> values) {
@@ -42,23 +42,24 @@ std::string Explain(const WindowScore& chosen, size_t runs) {
 
 }  // namespace
 
-WindowScore ScoreWindows(const RuleSet& rules, std::span<const RunScore> runs, int runs_required) {
+WindowScore ScoreWindows(const Scoring& scoring, std::span<const RunScore> runs,
+                         int runs_required) {
   const int count = static_cast<int>(runs.size());
   std::vector<double> ranked;
   for (const RunScore& run : runs)
-    ranked.push_back(RankedMinutes(rules, run));
+    ranked.push_back(RankedMinutes(scoring, run));
   WindowScore best;
   best.size = count;
   if (!ranked.empty()) best.median_minutes = Median(ranked);
   if (runs_required < 1 || count <= runs_required) {
-    best.score = Score(rules, runs);
+    best.score = Score(scoring, runs);
     return best;
   }
   best.size = runs_required;
   best.windows = count - runs_required + 1;
   for (int first = 0; first < best.windows; ++first) {
-    TimeToSolution score =
-        Score(rules, runs.subspan(static_cast<size_t>(first), static_cast<size_t>(runs_required)));
+    TimeToSolution score = Score(
+        scoring, runs.subspan(static_cast<size_t>(first), static_cast<size_t>(runs_required)));
     if (!score.minutes) continue;
     for (int& position : score.counted)
       position += first;

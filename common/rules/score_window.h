@@ -27,7 +27,7 @@ struct WindowScore {
 // `runs` in the order in which they were started. Of all windows of `runs_required` consecutive
 // runs that have a score, the one whose score is nearest the median of all runs' times; a run that
 // failed counts as infinitely slow. Of two equally near the slower, then the earlier one.
-WindowScore ScoreWindows(const RuleSet& rules, std::span<const RunScore> runs, int runs_required);
+WindowScore ScoreWindows(const Scoring& scoring, std::span<const RunScore> runs, int runs_required);
 
 }  // namespace assay::rules
 

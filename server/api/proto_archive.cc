@@ -101,6 +101,8 @@ void ProtoWriter::Write(const Member& member, const std::map<std::string, std::s
 }
 
 void ProtoWriter::WriteEnumerator(const Member& member, absl::string_view name) {
+  if (member.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+    return Write(member, std::string(name));
   const google::protobuf::EnumValueDescriptor* const value =
       member.field->enum_type()->FindValueByName(std::string(name));
   CHECK(value != nullptr) << "enum=" << member.field->enum_type()->full_name()

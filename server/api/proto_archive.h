@@ -71,6 +71,7 @@ class ProtoWriter {
   void Write(const Member& member, double value);
   void Write(const Member& member, const std::string& value);  // also an element
   void Write(const Member& member, const std::map<std::string, std::string>& value);
+  // Into an enumeration of the same names, or a text.
   void WriteEnumerator(const Member& member, absl::string_view name);
 
   template <typename T>

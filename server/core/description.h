@@ -16,6 +16,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/rules/pack_names.h"
 #include "server/core/described.h"
 #include "server/core/types.h"
 
@@ -29,6 +30,16 @@ inline absl::string_view ToString(Severity severity) {
       return "WARNING";
   }
   return "";
+}
+
+inline absl::string_view ToString(Counts counts) {
+  return NameOf(counts);
+}
+
+template <class A, core::Is<Scoring> T>
+constexpr void Fields(A& a, T& v) {
+  a("counts", v.counts);
+  a("failed_runs_allowed", v.failed_runs_allowed);
 }
 
 template <class A, core::Is<Finding> T>
@@ -144,6 +155,7 @@ constexpr void Fields(A& a, T& v) {
   a("quality_key", v.quality_key, kNotShown);
   a("is_staging_timed", v.is_staging_timed, kNotShown);
   a.Added("fixed", v.fixed, kNotShown);
+  a.Added("scoring", v.scoring);
   a("rule_set_toml", v.rule_set_toml, kNotShown);
   a.Former(v);
 }

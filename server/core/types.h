@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/rules/finding.h"
+#include "common/rules/ruleset.h"
 #include "server/core/allocation.h"
 #include "server/core/id.h"
 #include "server/core/request.h"
@@ -93,7 +94,8 @@ struct RuleFacts {
   bool is_staging_timed = false;  // staging happens after run_start
   // What it fixes beyond hyperparameters: JSON text by the workload's names.
   std::map<std::string, std::string> fixed;
-  std::string rule_set_toml;  // a facility's own round, for judging live; else empty
+  std::optional<rules::Scoring> scoring;  // none: accepted before this was kept
+  std::string rule_set_toml;              // a facility's own round, for judging live; else empty
   bool operator==(const RuleFacts&) const = default;
 };
 

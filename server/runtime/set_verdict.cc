@@ -84,7 +84,7 @@ Verdict StrongVerdict(const core::Submission& submission, const std::vector<core
   for (const core::Run& run : runs)
     scores.push_back(ToScore(run));
   const int size = submission.is_imported ? 0 : RunsRequired(submission, round);
-  const rules::WindowScore window = rules::ScoreWindows(round, scores, size);
+  const rules::WindowScore window = rules::ScoreWindows(round.scoring(), scores, size);
   const rules::TimeToSolution& result = window.score;
   Verdict verdict;
   verdict.score_minutes = result.minutes;
@@ -99,7 +99,7 @@ Verdict StrongVerdict(const core::Submission& submission, const std::vector<core
     return verdict;
   }
   verdict.reason = absl::StrFormat("%.3f minutes to solution: %s", *result.minutes,
-                                   rules::DescribeScore(round, result, window.size));
+                                   rules::DescribeScore(round.scoring(), result, window.size));
   if (!window.explanation.empty()) absl::StrAppend(&verdict.reason, "; ", window.explanation);
   return verdict;
 }

@@ -63,7 +63,7 @@ Judged ReadEntry(const std::string& root, const JsonValue& submission) {
     scores.push_back(rules::ScoreOf(result));
     judged.entry.runs.push_back(ReadRunTimes(log, result.facts));
   }
-  judged.entry.score_minutes = rules::Score(round, scores).minutes;
+  judged.entry.score_minutes = rules::Score(round.scoring(), scores).minutes;
   return judged;
 }
 

@@ -69,7 +69,7 @@ TEST(PackTest, APackOfVersionOneIsVerifiedAsItWasAndJudgesAsTheRoundDoes) {
   EXPECT_EQ(pack->digest, "e1b668652da34f509ef862f7582d3ea6c22f88a763e89e28d4bcf6545c7c9382");
   EXPECT_THAT(Ed25519Verify(*key, pack->message, pack->signature), IsOk());
   EXPECT_EQ(RuleSet(pack->data).digest(), FindRuleSet("0.7.0")->digest());
-  EXPECT_EQ(pack->data.counts, Counts::kReachedTarget);
+  EXPECT_EQ(pack->data.scoring.counts, Counts::kReachedTarget);
 
   // What version 1 did not have is not covered by its digest and its signature.
   for (const char* const added :
@@ -92,7 +92,7 @@ TEST(PackTest, APackOfVersionOneIsVerifiedAsItWasAndJudgesAsTheRoundDoes) {
                                   {pack->digest, Sha256Hex(FormerCanonicalText(other))}});
   const absl::StatusOr<Pack> unknown = ReadPack(changed, "other.json");
   ASSERT_THAT(unknown, IsOk());
-  EXPECT_EQ(unknown->data.counts, Counts::kCompliant);
+  EXPECT_EQ(unknown->data.scoring.counts, Counts::kCompliant);
   EXPECT_TRUE(unknown->data.official_round.empty());
 }
 

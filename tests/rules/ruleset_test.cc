@@ -58,7 +58,7 @@ TEST(RuleSetTest, TheDigestChangesWithAnyRule) {
   digests.insert(RuleSet(data).digest());
   data.init_limit_ms += 1;
   digests.insert(RuleSet(data).digest());
-  data.counts = Counts::kReachedTarget;
+  data.scoring.counts = Counts::kReachedTarget;
   digests.insert(RuleSet(data).digest());
   data.benchmarks[0].reference_points.pop_back();
   digests.insert(RuleSet(data).digest());

@@ -28,36 +28,36 @@ std::vector<double> NormalMinutes(uint64_t seed, int count, double deviation) {
 TEST(ScoreIntervalTest, TheSameRunsGiveTheSameInterval) {
   const std::vector<RunScore> runs = Runs({20, 22, 21, 25, 24, 23, 22, 21, 20, 26});
 
-  const auto first = BootstrapInterval(V3(), runs, {});
-  const auto second = BootstrapInterval(V3(), runs, {});
-  const auto other_seed = BootstrapInterval(V3(), runs, {.seed = 2});
+  const auto first = BootstrapInterval(V3().scoring(), runs, {});
+  const auto second = BootstrapInterval(V3().scoring(), runs, {});
+  const auto other_seed = BootstrapInterval(V3().scoring(), runs, {.seed = 2});
 
   ASSERT_TRUE(first && second && other_seed);
   EXPECT_EQ(first->low_minutes, second->low_minutes);
   EXPECT_EQ(first->high_minutes, second->high_minutes);
   EXPECT_NEAR(first->low_minutes, other_seed->low_minutes, 0.3);
-  EXPECT_LT(first->low_minutes, *Score(V3(), runs).minutes);
-  EXPECT_GT(first->high_minutes, *Score(V3(), runs).minutes);
+  EXPECT_LT(first->low_minutes, *Score(V3().scoring(), runs).minutes);
+  EXPECT_GT(first->high_minutes, *Score(V3().scoring(), runs).minutes);
 }
 
 TEST(ScoreIntervalTest, EqualRunsLeaveNoDoubt) {
-  const auto interval = BootstrapInterval(V3(), Runs({7, 7, 7, 7, 7}), {});
+  const auto interval = BootstrapInterval(V3().scoring(), Runs({7, 7, 7, 7, 7}), {});
 
   EXPECT_DOUBLE_EQ(interval->low_minutes, 7);
   EXPECT_DOUBLE_EQ(interval->high_minutes, 7);
 }
 
 TEST(ScoreIntervalTest, WithoutAScoreThereIsNone) {
-  EXPECT_FALSE(BootstrapInterval(V3(), Runs({1, 2}), {}));
-  EXPECT_FALSE(BootstrapInterval(V3(), std::vector<RunScore>(5), {}));
+  EXPECT_FALSE(BootstrapInterval(V3().scoring(), Runs({1, 2}), {}));
+  EXPECT_FALSE(BootstrapInterval(V3().scoring(), std::vector<RunScore>(5), {}));
 }
 
 TEST(ScoreIntervalTest, StretchesWithTheTimes) {
   std::vector<double> minutes = NormalMinutes(5, 10, 3);
-  const auto once = BootstrapInterval(V3(), Runs(minutes), {});
+  const auto once = BootstrapInterval(V3().scoring(), Runs(minutes), {});
   for (double& m : minutes)
     m *= 4;
-  const auto four = BootstrapInterval(V3(), Runs(minutes), {});
+  const auto four = BootstrapInterval(V3().scoring(), Runs(minutes), {});
 
   EXPECT_NEAR(four->low_minutes, 4 * once->low_minutes, 1e-9);
   EXPECT_NEAR(four->high_minutes, 4 * once->high_minutes, 1e-9);
@@ -66,7 +66,7 @@ TEST(ScoreIntervalTest, StretchesWithTheTimes) {
 // Against a plain bootstrap with other random numbers.
 TEST(ScoreIntervalTest, AgreesWithAPlainBootstrap) {
   const std::vector<double> minutes = NormalMinutes(7, 10, 3);
-  const auto interval = BootstrapInterval(V3(), Runs(minutes), {.resamples = 20000});
+  const auto interval = BootstrapInterval(V3().scoring(), Runs(minutes), {.resamples = 20000});
   const Stream stream(99, Purpose::kTest, /*rank=*/1);
   std::vector<double> means;
   uint64_t index = 0;
@@ -92,7 +92,7 @@ TEST(ScoreIntervalTest, HoldsTheMeanInMostSets) {
   constexpr int kSets = 200;
   for (uint64_t seed = 1; seed <= kSets; ++seed) {
     const auto interval =
-        BootstrapInterval(V3(), Runs(NormalMinutes(seed, 10, 3)), {.resamples = 500});
+        BootstrapInterval(V3().scoring(), Runs(NormalMinutes(seed, 10, 3)), {.resamples = 500});
     held += interval->low_minutes <= 30 && 30 <= interval->high_minutes;
   }
   EXPECT_GT(held, kSets * 80 / 100);

@@ -22,7 +22,7 @@ RunScore Good(double minutes) {
 TEST(ScorePreviewTest, TheLastRunBoundsTheScoreOnBothSides) {
   const std::vector<RunScore> ended = {Good(10), Good(20), Good(30), Good(40)};
 
-  const ScorePreview preview = PreviewScore(V3(), ended, 1);
+  const ScorePreview preview = PreviewScore(V3().scoring(), ended, 1);
 
   EXPECT_DOUBLE_EQ(*preview.least_minutes, 20) << "it is the fastest: 10, 20, 30 count";
   EXPECT_DOUBLE_EQ(*preview.most_minutes, 30) << "it is the slowest: 20, 30, 40 count";
@@ -33,14 +33,15 @@ TEST(ScorePreviewTest, TheLastRunBoundsTheScoreOnBothSides) {
 TEST(ScorePreviewTest, WithoutRunsToComeItIsTheScore) {
   const std::vector<RunScore> ended = {Good(10), Good(20), Good(30)};
 
-  const ScorePreview preview = PreviewScore(V3(), ended, 0);
+  const ScorePreview preview = PreviewScore(V3().scoring(), ended, 0);
 
   EXPECT_EQ(preview.least_minutes, 20);
   EXPECT_EQ(preview.most_minutes, 20);
 }
 
 TEST(ScorePreviewTest, TwoRunsToComeLeaveNoUpperBound) {
-  const ScorePreview preview = PreviewScore(V3(), std::vector<RunScore>{Good(10), Good(20)}, 3);
+  const ScorePreview preview =
+      PreviewScore(V3().scoring(), std::vector<RunScore>{Good(10), Good(20)}, 3);
 
   EXPECT_TRUE(preview.least_minutes);
   EXPECT_FALSE(preview.most_minutes);
@@ -48,7 +49,8 @@ TEST(ScorePreviewTest, TwoRunsToComeLeaveNoUpperBound) {
 }
 
 TEST(ScorePreviewTest, TwoFailuresAreLostWhateverComes) {
-  const ScorePreview preview = PreviewScore(V3(), std::vector<RunScore>{{}, Good(10), {}}, 7);
+  const ScorePreview preview =
+      PreviewScore(V3().scoring(), std::vector<RunScore>{{}, Good(10), {}}, 7);
 
   EXPECT_TRUE(preview.is_lost);
   EXPECT_FALSE(preview.least_minutes);
@@ -64,10 +66,10 @@ TEST(ScorePreviewTest, EveryOutcomeLiesWithinTheBounds) {
       const bool fails = stream.Below(i, 20) == 0;
       runs.push_back(fails ? RunScore{} : Good(5 + 10 * stream.UniformDouble(100 + i)));
     }
-    const TimeToSolution actual = Score(V3(), runs);
+    const TimeToSolution actual = Score(V3().scoring(), runs);
     for (size_t done = 0; done <= runs.size(); ++done) {
-      const ScorePreview preview =
-          PreviewScore(V3(), std::span(runs).first(done), static_cast<int>(runs.size() - done));
+      const ScorePreview preview = PreviewScore(V3().scoring(), std::span(runs).first(done),
+                                                static_cast<int>(runs.size() - done));
       if (!actual.minutes) continue;
       ASSERT_TRUE(preview.least_minutes) << "seed=" << seed << " done=" << done;
       EXPECT_LE(*preview.least_minutes, *actual.minutes + 1e-9) << "seed=" << seed;

@@ -48,7 +48,7 @@ const RuleSet& V1() {
 TEST(OlympicScoreTest, LeavesOutTheFastestAndTheSlowest) {
   const std::vector<RunScore> runs = {Good(30), Good(10), Good(20), Good(40), Good(60)};
 
-  const TimeToSolution score = Score(V1(), runs);
+  const TimeToSolution score = Score(V1().scoring(), runs);
 
   EXPECT_EQ(score.minutes, 30.0);
   EXPECT_THAT(score.counted, ElementsAre(2, 0, 3));
@@ -57,7 +57,7 @@ TEST(OlympicScoreTest, LeavesOutTheFastestAndTheSlowest) {
 TEST(OlympicScoreTest, AFailedRunStandsForTheSlowest) {
   const std::vector<RunScore> runs = {Good(30), Good(10), Missed(5), Good(20)};
 
-  const TimeToSolution score = Score(V1(), runs);
+  const TimeToSolution score = Score(V1().scoring(), runs);
 
   EXPECT_EQ(score.minutes, 25.0);
   EXPECT_EQ(score.dropped, 1);
@@ -66,41 +66,39 @@ TEST(OlympicScoreTest, AFailedRunStandsForTheSlowest) {
 TEST(OlympicScoreTest, TwoFailedRunsLeaveNoScore) {
   const std::vector<RunScore> runs = {Good(30), Missed(1), Missed(5), Good(20)};
 
-  const TimeToSolution score = Score(V1(), runs);
+  const TimeToSolution score = Score(V1().scoring(), runs);
 
   EXPECT_EQ(score.minutes, std::nullopt);
   EXPECT_THAT(score.reason, HasSubstr("2 runs failed"));
 }
 
 TEST(OlympicScoreTest, TooFewRunsLeaveNoScore) {
-  EXPECT_EQ(Score(V1(), {}).minutes, std::nullopt);
-  EXPECT_EQ(Score(V1(), std::vector<RunScore>{Good(1)}).minutes, std::nullopt);
-  EXPECT_EQ(Score(V1(), std::vector<RunScore>{Good(1), Good(2)}).minutes, std::nullopt);
-  EXPECT_EQ(Score(V1(), std::vector<RunScore>{Good(1), Good(2), Good(3)}).minutes, 2.0);
+  EXPECT_EQ(Score(V1().scoring(), {}).minutes, std::nullopt);
+  EXPECT_EQ(Score(V1().scoring(), std::vector<RunScore>{Good(1)}).minutes, std::nullopt);
+  EXPECT_EQ(Score(V1().scoring(), std::vector<RunScore>{Good(1), Good(2)}).minutes, std::nullopt);
+  EXPECT_EQ(Score(V1().scoring(), std::vector<RunScore>{Good(1), Good(2), Good(3)}).minutes, 2.0);
 }
 
 TEST(CountsReachedTargetTest, RanksAMissedRunLastHoweverShort) {
   const std::vector<RunScore> runs = {Good(30), Good(10), Missed(5), Good(20), Good(40)};
 
-  EXPECT_EQ(Score(V07(), runs).minutes, 30.0);
+  EXPECT_EQ(Score(V07().scoring(), runs).minutes, 30.0);
 }
 
 TEST(CountsReachedTargetTest, ARunWithoutStopRanksLast) {
   const std::vector<RunScore> runs = {Good(30), Good(10), {.reached_target = true}, Good(20)};
 
-  EXPECT_EQ(Score(V07(), runs).minutes, 25.0);
-  EXPECT_EQ(Score(V07(), std::vector<RunScore>{Good(1), Missed(2), Missed(3)}).minutes,
+  EXPECT_EQ(Score(V07().scoring(), runs).minutes, 25.0);
+  EXPECT_EQ(Score(V07().scoring(), std::vector<RunScore>{Good(1), Missed(2), Missed(3)}).minutes,
             std::nullopt);
 }
 
 // Goal: the sentence is true in every case. In the round v0.7 a run may fail the check and still
 // count.
 TEST(DescribeScoreTest, SaysWhichRunsWereDroppedAndWhy) {
-  const RuleSet& v07 = V07();
-  const RuleSet& v1 = V1();
-  RuleSetData data = v1.data();
-  data.failed_runs_allowed = 2;
-  const RuleSet lenient(data);
+  const Scoring& v07 = V07().scoring();
+  const Scoring& v1 = V1().scoring();
+  const Scoring lenient = {.counts = v1.counts, .failed_runs_allowed = 2};
   const std::vector<RunScore> good = {Good(1), Good(2), Good(3)};
   const std::vector<RunScore> one_missed = {Good(1), Good(2), Missed(3)};
   const std::vector<RunScore> two_missed = {Good(1), Good(2), Missed(3), Missed(4)};
@@ -128,7 +126,7 @@ TimeToSolution ScoreDirectory(const std::string& directory, const RuleSet& rules
     CHECK_OK(log.status());
     runs.push_back(ScoreOf(Check(*log, rules)));
   }
-  return Score(rules, runs);
+  return Score(rules.scoring(), runs);
 }
 
 // Table 4 of the MLPerf HPC paper (time to solution in minutes), as published. The cell of

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ScoreWindowTest, WithoutMoreRunsThanDemandedNothingIsChosen) {
-  const WindowScore window = ScoreWindows(V3(), Runs({1, 2, 3, 4, 5}), 5);
+  const WindowScore window = ScoreWindows(V3().scoring(), Runs({1, 2, 3, 4, 5}), 5);
 
   EXPECT_EQ(window.score.minutes, 3);
   EXPECT_EQ(window.size, 5);
@@ -30,7 +30,7 @@ TEST(ScoreWindowTest, WithoutMoreRunsThanDemandedNothingIsChosen) {
 
 TEST(ScoreWindowTest, TakesTheWindowNearestTheMedianOfAllRuns) {
   // Windows of 3 have the scores (middle values) 10, 20, 21, 22, 30; the median of all is 21.
-  const WindowScore window = ScoreWindows(V3(), Runs({1, 10, 20, 21, 22, 30, 40}), 3);
+  const WindowScore window = ScoreWindows(V3().scoring(), Runs({1, 10, 20, 21, 22, 30, 40}), 3);
 
   EXPECT_EQ(window.median_minutes, 21);
   EXPECT_EQ(window.score.minutes, 21);
@@ -40,7 +40,7 @@ TEST(ScoreWindowTest, TakesTheWindowNearestTheMedianOfAllRuns) {
 }
 
 TEST(ScoreWindowTest, TheSlowerOfTwoEquallyNearWins) {
-  const WindowScore window = ScoreWindows(V3(), Runs({10, 10, 10, 30, 30, 30}), 3);
+  const WindowScore window = ScoreWindows(V3().scoring(), Runs({10, 10, 10, 30, 30, 30}), 3);
 
   EXPECT_EQ(window.median_minutes, 20);
   EXPECT_EQ(window.score.minutes, 30) << "nobody gains by a tie";
@@ -48,13 +48,13 @@ TEST(ScoreWindowTest, TheSlowerOfTwoEquallyNearWins) {
 
 TEST(ScoreWindowTest, WindowsInWhichTooManyFailedDoNotCount) {
   const double never = std::numeric_limits<double>::infinity();
-  const WindowScore window = ScoreWindows(V3(), Runs({never, never, 10, 12, 14}), 3);
+  const WindowScore window = ScoreWindows(V3().scoring(), Runs({never, never, 10, 12, 14}), 3);
 
   EXPECT_EQ(window.windows, 3);
   EXPECT_EQ(window.windows_scored, 2);
   EXPECT_EQ(window.median_minutes, 14);
 
-  const WindowScore none = ScoreWindows(V3(), Runs({never, never, 10, never, never}), 3);
+  const WindowScore none = ScoreWindows(V3().scoring(), Runs({never, never, 10, never, never}), 3);
   EXPECT_EQ(none.score.minutes, std::nullopt);
   EXPECT_EQ(none.score.dropped, 4);
   EXPECT_THAT(none.score.reason, HasSubstr("none of the 3 windows"));
@@ -69,7 +69,7 @@ TEST(ScoreWindowTest, NoOtherWindowIsNearer) {
     for (size_t i = 0; i < count; ++i)
       minutes.push_back(stream.Below(i, 10) == 0 ? std::numeric_limits<double>::infinity()
                                                  : 5 + 10 * stream.UniformDouble(2000 + i));
-    const WindowScore window = ScoreWindows(V3(), Runs(minutes), 5);
+    const WindowScore window = ScoreWindows(V3().scoring(), Runs(minutes), 5);
 
     std::vector<double> sorted = minutes;
     std::sort(sorted.begin(), sorted.end());

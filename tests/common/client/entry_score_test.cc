@@ -1,5 +1,6 @@
 #include "common/client/entry_score.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,22 @@ Json Texts(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   AddScore(score, &json);
   AddTexts(entry, score, &json);
   return json;
+}
+
+// What a facility's round says counts, not what a built-in one would.
+TEST(EntryScoreTest, AnEntryIsScoredAsItsRoundSays) {
+  v1::Submission entry = Entry(3);
+  entry.mutable_spec()->set_round("own-round");
+  std::vector<v1::Run> runs = {Good(10), Good(20), Good(30)};
+  runs[1].set_is_compliant(false);
+
+  EXPECT_EQ(ScoreOfEntry(entry, runs).window.score.dropped, 1) << "told by nobody: as the newest";
+  entry.mutable_scoring()->set_counts("reached_target");
+  entry.mutable_scoring()->set_failed_runs_allowed(0);
+  EXPECT_EQ(ScoreOfEntry(entry, runs).window.score.minutes, 20);
+
+  runs[0].set_is_converged(false);
+  EXPECT_EQ(ScoreOfEntry(entry, runs).window.score.minutes, std::nullopt) << "none may fail";
 }
 
 TEST(EntryScoreTest, AReplacedRunIsSeenButNotScored) {

@@ -70,6 +70,7 @@ TEST(DescriptionTest, EveryFieldOfTheApiIsListedOrFilledInByHand) {
   ExpectAllFields<v1::ReferenceConvergence, core::Convergence>({});
   ExpectAllFields<v1::Throughput, core::Throughput>({"models_per_minute"});
   ExpectAllFields<v1::Note, core::Note>({});
+  ExpectAllFields<v1::Scoring, rules::Scoring>({});
   ExpectAllFields<v1::Submission, core::Submission>({});
   ExpectAllFields<v1::ArtifactRef, core::ArtifactRef>({});
   ExpectAllFields<v1::Finding, core::Finding>({});
