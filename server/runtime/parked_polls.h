@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "server/core/core.h"
 #include "server/runtime/certificate_table.h"
@@ -16,7 +17,8 @@
 
 namespace assay::runtime {
 
-// At most one call of each worker. Every callback is called exactly once. Not thread-safe.
+// At most one call of each worker. Every callback is called exactly once. What a turn costs depends
+// on how many calls it concerns, not on how many are held. Not thread-safe.
 class ParkedPolls {
  public:
   // A worker that calls again has given up the call before, if there is one: its answer goes
@@ -47,7 +49,14 @@ class ParkedPolls {
     core::Desired desired;  // as it was when the call was parked
     ReplyCallback callback;
   };
-  std::map<std::string, Poll> polls_;  // by worker
+  using Polls = std::map<std::string, Poll>;  // by worker
+
+  // Gives the call its answer; it is held no longer.
+  void End(Polls::iterator it, absl::StatusOr<core::Reply> reply);
+  void EndInTime(Polls::iterator it, const core::Core& core);
+
+  Polls polls_;
+  std::set<std::pair<int64_t, std::string>> deadlines_;  // of the same calls
 };
 
 }  // namespace assay::runtime
