@@ -26,7 +26,7 @@ namespace {
 constexpr size_t kBufferBytesMax = size_t{512} << 20;
 // Of one connection; an agent has three, a person one.
 constexpr int kStreamsMax = 100;
-// Clients ping every 20 s (common/rpc/channel.cc); half of that leaves room for jitter.
+// Clients ping every 15 s (common/rpc/channel.cc); that leaves room for jitter.
 constexpr int kPingIntervalMinMs = 10'000;
 // A client whose host vanished is noticed within 40 s, and its stream closed.
 constexpr int kKeepaliveTimeMs = 30'000;

@@ -64,11 +64,13 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(grpc::CallbackServerContext
   }
   const bool is_polling = std::get<core::Synchronize>(command->body).poll_timeout_us > 0;
   backend_->core->Post(
-      *std::move(command), [this, call, is_polling, receive_us](absl::StatusOr<core::Reply> reply) {
+      *std::move(command),
+      [this, call, is_polling, receive_us](absl::StatusOr<core::Reply> reply) {
         if (!reply.ok()) return call.Finish(reply.status());
         call.Finish(ToResponse(Expect<core::SynchronizeReply>(*std::move(reply)), is_polling,
                                receive_us, absl::ToUnixMicros(backend_->clock->Wall())));
-      });
+      },
+      [context] { return !context->IsCancelled(); });  // until Finish it lives
   return call.reactor;
 }
 

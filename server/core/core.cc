@@ -361,6 +361,13 @@ Desired Core::DesiredFor(const std::string& worker) const {
   return core::DesiredFor(state_, worker, it->second.report, policy_.secret);
 }
 
+void Core::Trust(const std::string& worker, int64_t until_us) {
+  const auto it = presence_.find(worker);
+  if (it == presence_.end()) return;
+  int64_t& last_seen_us = it->second.last_seen_us;
+  last_seen_us = std::max(last_seen_us, until_us - policy_.suspect_after_us);
+}
+
 std::optional<int64_t> Core::NextWakeupUs() const {
   return NextDeadlineUs(state_, presence_, policy_, now_us_);
 }

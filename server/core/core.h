@@ -82,10 +82,15 @@ class Core {
   // What the worker should be doing, given its last report. Idle for an unknown worker.
   Desired DesiredFor(const std::string& worker) const;
 
+  // The worker says nothing because its call is held, or was until just now: silence does not make
+  // it SUSPECT before `until_us`.
+  void Trust(const std::string& worker, int64_t until_us);
+
   // When to Handle a Tick at the latest, if no command comes; nullopt: never.
   std::optional<int64_t> NextWakeupUs() const;
 
   const State& state() const { return state_; }
+  const Policy& policy() const { return policy_; }
 
  private:
   // One command of a batch: decided, recorded, applied.

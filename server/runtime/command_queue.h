@@ -17,10 +17,15 @@ namespace assay::runtime {
 
 using ReplyCallback = absl::AnyInvocable<void(absl::StatusOr<core::Reply>)>;
 
+// False once nobody waits for a call's answer any more: its connection is gone, or it was given up.
+// Called until the call's callback is. Empty: somebody always does.
+using IsAwaited = absl::AnyInvocable<bool()>;
+
 // A command, and whom to tell what came of it.
 struct QueuedCommand {
   core::Command command;
   ReplyCallback callback;
+  IsAwaited is_awaited = {};
 };
 
 // Not thread-safe.

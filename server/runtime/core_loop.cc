@@ -26,6 +26,13 @@ constexpr int64_t kCheckpointInlineFrames = 262144;
 // What a loss of power may take from the high-water mark (ADR 0140).
 constexpr int64_t kMarkSyncUs = 1'000'000;
 
+// Shares of suspect_after: how often parked calls are looked at, whether somebody still waits for
+// them; how long a worker is trusted after each look, which is enough to connect again; and how
+// long after an answer, to call again.
+constexpr int64_t kWatchShare = 10;
+constexpr int64_t kHeldTrustShare = 4;
+constexpr int64_t kAnsweredTrustShare = 2;
+
 bool IsAboutTokens(const core::RecordedEvent& event) {
   return std::holds_alternative<core::TokenCreated>(event.event) ||
          std::holds_alternative<core::TokenRevoked>(event.event) ||
@@ -107,8 +114,10 @@ absl::Duration CoreLoop::TimeToWait() {
   // What time alone brings is not tried without pause on a disk that is full.
   if (was_refused_ && next_us.has_value())
     next_us = std::max(*next_us, clock_.last_us() + absl::ToInt64Microseconds(kSleepMax));
-  if (const std::optional<int64_t> parked_us = parked_.NextDeadlineUs(); parked_us.has_value())
+  if (std::optional<int64_t> parked_us = parked_.NextDeadlineUs(); parked_us.has_value()) {
+    parked_us = std::min(*parked_us, parked_watched_at_us_ + ParkedWatchUs());
     next_us = std::min(next_us.value_or(*parked_us), *parked_us);
+  }
   if (!next_us.has_value()) return kSleepMax;
   return std::clamp(absl::Microseconds(*next_us - clock_.NowUs()), absl::ZeroDuration(), kSleepMax);
 }
@@ -129,8 +138,7 @@ void CoreLoop::HandleBatch(std::vector<QueuedCommand> batch) {
   if (IsOfOneCommand(status)) return HandleEach(std::move(batch));
   for (QueuedCommand& item : batch)
     item.callback(status);
-  // While nothing can be committed, calls end all the same.
-  parked_.Answer(core_, {}, clock_.last_us());
+  AnswerParked({});  // while nothing can be committed, calls end all the same
 }
 
 void CoreLoop::HandleEach(std::vector<QueuedCommand> batch) {
@@ -172,7 +180,9 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
       polls.push_back({commands.size(), call->worker, call->poll_timeout_us});
     commands.push_back(std::move(item.command));
   }
-  core::Outcome outcome = core_.Handle(commands, clock_.NowUs());
+  const int64_t now_us = clock_.NowUs();
+  WatchParked(now_us);
+  core::Outcome outcome = core_.Handle(commands, now_us);
   if (absl::Status status = Commit(outcome); !status.ok()) {
     for (size_t i = 0; i < commands.size(); ++i)
       (*batch)[i].command = std::move(commands[i]);
@@ -184,13 +194,10 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
   core_.DropRedundant();
   Tell(outcome);
   std::vector<core::Effect> effects = std::move(outcome.effects);
-  std::vector<ReplyCallback> callbacks;
-  for (QueuedCommand& item : *batch)
-    callbacks.push_back(std::move(item.callback));
-  Deliver(std::move(outcome), polls, std::move(callbacks));
+  Deliver(std::move(outcome), polls, std::move(*batch));
   for (const std::string& worker : revoked)
     parked_.Refuse(worker, *parts_.certificates);
-  parked_.Answer(core_, concerned, clock_.last_us());
+  AnswerParked(concerned);
   GiveEffects(std::move(effects));
   SyncMarkIfDue();
   CheckpointIfDue();
@@ -225,9 +232,9 @@ void CoreLoop::Tell(const core::Outcome& outcome) {
 }
 
 void CoreLoop::Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
-                       std::vector<ReplyCallback> callbacks) {
+                       std::vector<QueuedCommand> items) {
   auto poll = polls.begin();
-  for (size_t i = 0; i < callbacks.size(); ++i) {
+  for (size_t i = 0; i < items.size(); ++i) {
     absl::StatusOr<core::Reply>& reply = outcome.replies[i];
     const bool is_poll = poll != polls.end() && poll->index == i;
     const Poll* const call = is_poll ? &*poll++ : nullptr;
@@ -237,11 +244,30 @@ void CoreLoop::Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
     if (answer != nullptr && answer->is_satisfied && call->timeout_us > 0) {
       const int64_t timeout_us = std::min(call->timeout_us, options_.park_max_us);
       parked_.Park(call->worker, clock_.last_us() + timeout_us, answer->desired,
-                   std::move(callbacks[i]));
+                   std::move(items[i].callback), std::move(items[i].is_awaited));
     } else {
-      callbacks[i](std::move(reply));
+      items[i].callback(std::move(reply));
     }
   }
+}
+
+void CoreLoop::AnswerParked(const std::set<std::string>& concerned) {
+  const int64_t now_us = clock_.last_us();
+  const int64_t trust_us = core_.policy().suspect_after_us / kAnsweredTrustShare;
+  for (const std::string& worker : parked_.Answer(core_, concerned, now_us))
+    core_.Trust(worker, now_us + trust_us);
+}
+
+int64_t CoreLoop::ParkedWatchUs() const {
+  return std::max<int64_t>(core_.policy().suspect_after_us / kWatchShare, 1);
+}
+
+void CoreLoop::WatchParked(int64_t now_us) {
+  if (now_us - parked_watched_at_us_ < ParkedWatchUs()) return;
+  parked_watched_at_us_ = now_us;
+  const int64_t trust_us = core_.policy().suspect_after_us / kHeldTrustShare;
+  for (const std::string& worker : parked_.DropLost())
+    core_.Trust(worker, now_us + trust_us);
 }
 
 void CoreLoop::GiveEffects(std::vector<core::Effect> effects) {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,9 @@ struct CoreLoopOptions {
   // While less is free where the database is, nothing new is begun: what is left is for the runs
   // that are under way.
   int64_t disk_reserve_bytes = int64_t{256} << 20;
-  // The longest that a call is parked: a worker that hangs in one must not look silent.
-  int64_t park_max_us = 5LL * 1000 * 1000;
+  // The longest that a call is parked. Its worker does not look silent meanwhile as long as
+  // somebody waits for the answer.
+  int64_t park_max_us = 20LL * 1000 * 1000;
 };
 
 // Not thread-safe but for CheckRoomFor. No callback may call back into the loop.
@@ -95,7 +97,11 @@ class CoreLoop {
   absl::Status Commit(const core::Outcome& outcome);
   void Tell(const core::Outcome& outcome);
   void Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
-               std::vector<ReplyCallback> callbacks);
+               std::vector<QueuedCommand> items);
+  void AnswerParked(const std::set<std::string>& concerned);
+  // Now and then looks whether the parked calls are still waited for.
+  void WatchParked(int64_t now_us);
+  int64_t ParkedWatchUs() const;
   void GiveEffects(std::vector<core::Effect> effects);
   void SyncMarkIfDue();
   void CheckpointIfDue();
@@ -110,6 +116,7 @@ class CoreLoop {
   bool are_effects_due_ = true;  // all that are outstanding: at the start, or after a loss
   bool was_refused_ = false;     // the last commit
   int64_t mark_synced_at_us_ = 0;
+  int64_t parked_watched_at_us_ = 0;
 };
 
 }  // namespace assay::runtime

@@ -39,8 +39,8 @@ void CoreThread::Start() {
   thread_ = std::thread([this] { Loop(); });
 }
 
-void CoreThread::Post(core::Command command, Callback callback) {
-  QueuedCommand item{std::move(command), std::move(callback)};
+void CoreThread::Post(core::Command command, Callback callback, IsAwaited is_awaited) {
+  QueuedCommand item{std::move(command), std::move(callback), std::move(is_awaited)};
   absl::Status status = loop_.CheckRoomFor(item.command);
   if (status.ok()) {
     MutexLock lock(&mutex_);

@@ -64,8 +64,10 @@ class CoreThread {
   //
   // A Synchronize that finds nothing to change is parked up to its poll_timeout_us and answered as
   // soon as the worker should do something else, calls again, or has its certificates revoked
-  // (UNAUTHENTICATED).
-  void Post(core::Command command, Callback callback);
+  // (UNAUTHENTICATED). While it is, its worker does not look silent, unless `is_awaited` says that
+  // nobody waits for the answer: then the call ends (CANCELLED). `is_awaited` is called on the core
+  // thread, about once a second, and must not block.
+  void Post(core::Command command, Callback callback, IsAwaited is_awaited = {});
 
   // Makes the thread look at its clock now. For tests with a fake clock.
   void Poke();

@@ -21,22 +21,42 @@ void ParkedPolls::Release(const std::string& worker, const core::Desired& desire
 }
 
 void ParkedPolls::Park(const std::string& worker, int64_t deadline_us, core::Desired desired,
-                       ReplyCallback callback) {
-  polls_.emplace(worker, Poll{deadline_us, std::move(desired), std::move(callback)});
+                       ReplyCallback callback, IsAwaited is_awaited) {
+  polls_.emplace(worker,
+                 Poll{deadline_us, std::move(desired), std::move(callback), std::move(is_awaited)});
   deadlines_.emplace(deadline_us, worker);
 }
 
-void ParkedPolls::Answer(const core::Core& core, const std::set<std::string>& concerned,
-                         int64_t now_us) {
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now_us)
-    EndInTime(polls_.find(deadlines_.begin()->second), core);
+std::vector<std::string> ParkedPolls::Answer(const core::Core& core,
+                                             const std::set<std::string>& concerned,
+                                             int64_t now_us) {
+  std::vector<std::string> answered;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_us) {
+    answered.push_back(deadlines_.begin()->second);
+    EndInTime(polls_.find(answered.back()), core);
+  }
   for (const std::string& worker : concerned) {
     const auto it = polls_.find(worker);
     if (it == polls_.end()) continue;
     core::Desired desired = core.DesiredFor(worker);
-    if (desired != it->second.desired)
-      End(it, core::Reply(core::SynchronizeReply{std::move(desired), false}));
+    if (desired == it->second.desired) continue;
+    End(it, core::Reply(core::SynchronizeReply{std::move(desired), false}));
+    answered.push_back(worker);
   }
+  return answered;
+}
+
+std::vector<std::string> ParkedPolls::DropLost() {
+  std::vector<std::string> awaited;
+  for (auto it = polls_.begin(); it != polls_.end();) {
+    const auto poll = it++;
+    if (poll->second.is_awaited && !poll->second.is_awaited()) {
+      End(poll, absl::CancelledError("nobody waits for the answer any more"));
+    } else {
+      awaited.push_back(poll->first);
+    }
+  }
+  return awaited;
 }
 
 void ParkedPolls::Refuse(const std::string& worker, const CertificateTable& certificates) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/core/core.h"
 #include "server/runtime/certificate_table.h"
@@ -28,11 +29,16 @@ class ParkedPolls {
   // Holds a call of `worker`, which is to do what `desired` says, until `deadline_us`. Release the
   // call before it first.
   void Park(const std::string& worker, int64_t deadline_us, core::Desired desired,
-            ReplyCallback callback);
+            ReplyCallback callback, IsAwaited is_awaited);
 
   // Answers those of `concerned` for which `core` now has something else to do, and all whose
-  // deadline is not after `now_us`.
-  void Answer(const core::Core& core, const std::set<std::string>& concerned, int64_t now_us);
+  // deadline is not after `now_us`. Returns the workers that were answered.
+  std::vector<std::string> Answer(const core::Core& core, const std::set<std::string>& concerned,
+                                  int64_t now_us);
+
+  // Ends the calls that nobody waits for, with CANCELLED. Returns the workers of all others. Looks
+  // at each call.
+  std::vector<std::string> DropLost();
 
   // Ends the call of a worker whose certificates were revoked: it was let in while its certificate
   // was good. A worker that has enrolled since calls again.
@@ -48,6 +54,7 @@ class ParkedPolls {
     int64_t deadline_us = 0;
     core::Desired desired;  // as it was when the call was parked
     ReplyCallback callback;
+    IsAwaited is_awaited;
   };
   using Polls = std::map<std::string, Poll>;  // by worker
 

@@ -66,9 +66,6 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
 
   core::Policy policy = std::move(options.policy);
   ASSIGN_OR_RETURN(policy.secret, parts->directory.Secret());
-  CoreThreadOptions thread_options = options.core_thread;
-  thread_options.loop.park_max_us =
-      std::min(thread_options.loop.park_max_us, std::max<int64_t>(policy.suspect_after_us / 2, 1));
   core::Core core(std::move(policy), std::move(state), absl::ToUnixMicros(clock->Wall()));
   parts->core = std::make_unique<CoreThread>(
       CoreThread::Parts{clock, parts->store.get(), &parts->watchers, &parts->tokens,
@@ -77,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
       [effects = parts->effects.get()](std::vector<core::Effect> outstanding) {
         effects->Run(std::move(outstanding));
       },
-      thread_options);
+      options.core_thread);
   parts->effects->SetPost([core = parts->core.get()](core::Command command) {
     core->Post(std::move(command), [](const absl::StatusOr<core::Reply>& reply) {
       if (!reply.ok()) LOG(WARNING) << "own command refused status=" << Quoted(reply.status());

@@ -38,7 +38,7 @@ void ParkedAlone(benchmark::State& state) {
   const core::Core core({}, core::State{}, 0);
   ParkedPolls polls;
   for (int64_t i = 0; i < state.range(0); ++i)
-    polls.Park(absl::StrCat("w", i), kPollUs + i, {}, [](const auto&) {});
+    polls.Park(absl::StrCat("w", i), kPollUs + i, {}, [](const auto&) {}, {});
   for (auto _ : state) {
     polls.Answer(core, {"w0"}, 1);
     benchmark::DoNotOptimize(polls.NextDeadlineUs());

@@ -51,12 +51,14 @@ class SimServer {
   }
 
   // A command has arrived. `callback` is what leaves again; never, if the server is or goes down.
-  void Receive(core::Command command, const Callback& callback) {
+  void Receive(core::Command command, const Callback& callback,
+               runtime::IsAwaited is_awaited = {}) {
     if (loop_ == nullptr) return;
     const int64_t id = ++last_call_;
     Call call{.command = command, .came_us = network_.now_us()};
     runtime::QueuedCommand item{std::move(command),
-                                [this, id, callback](auto reply) { Answer(id, callback, reply); }};
+                                [this, id, callback](auto reply) { Answer(id, callback, reply); },
+                                std::move(is_awaited)};
     calls_.emplace(id, std::move(call));
     absl::Status status = loop_->CheckRoomFor(item.command);
     if (status.ok()) status = queue_->Push(&item);

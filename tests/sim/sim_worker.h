@@ -189,14 +189,17 @@ class SimWorker {
     command.report.generation = status.key.generation;
     command.report.exit_code = status.exit.code;
     command.is_leaving = status.is_leaving;
-    command.poll_timeout_us = status.is_leaving ? 0 : 5 * kSecond;
+    command.poll_timeout_us = status.is_leaving ? 0 : 20 * kSecond;
     if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
     network_.Send([this, call, sent = Signed(command)] {
-      server_.Receive(sent, [this, call](const absl::StatusOr<core::Reply>& reply) {
-        network_.Send([this, call, reply] { Answered(call, reply); });
-      });
+      server_.Receive(
+          sent,
+          [this, call](const absl::StatusOr<core::Reply>& reply) {
+            network_.Send([this, call, reply] { Answered(call, reply); });
+          },
+          [this, call] { return is_up_ && call == call_; });
     });
-    network_.After(10 * kSecond, [this, call] {
+    network_.After(25 * kSecond, [this, call] {
       if (call == call_) Take(agent::SyncFailed{});
     });
   }

@@ -41,7 +41,7 @@ struct AgentOptions {
   v1::Capabilities capabilities;
   int rendezvous_listener_fd = -1;  // at capabilities' address, for rank 0; -1: it makes its own
   std::string system_description_json;
-  absl::Duration poll_timeout = absl::Seconds(15);  // of Synchronize; worker_service.proto: <= 20 s
+  absl::Duration poll_timeout = absl::Seconds(20);  // of Synchronize; the most that it may be
   absl::Duration tick = absl::Seconds(5);           // how often what may be lost is asked for again
   absl::Duration leave_timeout = absl::Seconds(3);  // for the last Synchronize
   absl::Time renew_at = absl::InfiniteFuture();     // when its certificate is due for renewal

@@ -138,6 +138,55 @@ TEST_F(CoreLoopTest, AParkedCallEndsInTimeWhileNothingCanBeCommitted) {
   EXPECT_THAT(*parked->front(), IsOk());
 }
 
+// The longest that the API allows.
+TEST_F(CoreLoopTest, AWorkerWhoseCallIsHeldIsNotSilent) {
+  Report(core::WorkerPhase::kIdle, 20'000'000);
+  const std::shared_ptr<std::vector<MaybeReply>> parked = turns_.back();
+  for (int i = 1; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    Turn({});
+    EXPECT_EQ(loop_.core().state().workers.at("w0").state, core::WorkerState::kAlive) << i;
+  }
+  ASSERT_FALSE(parked->front().has_value());
+
+  clock_.Advance(absl::Seconds(1));
+  Turn({});
+  ASSERT_TRUE(parked->front().has_value());
+  EXPECT_THAT(*parked->front(), IsOk());
+  EXPECT_EQ(loop_.core().state().workers.at("w0").state, core::WorkerState::kAlive);
+  clock_.Advance(absl::Seconds(5));
+  Turn({});
+  EXPECT_EQ(loop_.core().state().workers.at("w0").state, core::WorkerState::kSuspect)
+      << "it was answered and does not call again";
+}
+
+TEST_F(CoreLoopTest, AConnectionThatEndsInAHeldCallIsNoticed) {
+  core::Synchronize call{.worker = "w0", .poll_timeout_us = 20'000'000};
+  call.description.incarnation = "i1";
+  MaybeReply answer;
+  bool is_awaited = true;
+  std::vector<QueuedCommand> batch;
+  batch.push_back({{"w0", call},
+                   [&answer](auto reply) { answer = std::move(reply); },
+                   [&is_awaited] { return is_awaited; }});
+  loop_.HandleBatch(std::move(batch));
+  for (int i = 0; i < 12; ++i) {
+    clock_.Advance(absl::Seconds(1));
+    Turn({});
+  }
+  is_awaited = false;
+  clock_.Advance(absl::Seconds(1));
+  Turn({});
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_THAT(*answer, StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(loop_.core().state().workers.at("w0").state, core::WorkerState::kAlive)
+      << "it has had no time to call again";
+  EXPECT_LE(loop_.TimeToWait(), absl::Seconds(2));
+  clock_.Advance(absl::Seconds(2));
+  Turn({});
+  EXPECT_EQ(loop_.core().state().workers.at("w0").state, core::WorkerState::kSuspect);
+}
+
 // The worker has become silent, which cannot be written down.
 TEST_F(CoreLoopTest, PausesBeforeItTriesAFullDiskAgain) {
   Report(core::WorkerPhase::kIdle);

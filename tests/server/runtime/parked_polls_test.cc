@@ -32,7 +32,8 @@ class ParkedPollsTest : public ::testing::Test {
                   answered_.push_back(worker);
                   const auto& answer = std::get<core::SynchronizeReply>(*reply);
                   if (answer.desired.action == core::DesiredAction::kExecute) told_.insert(worker);
-                });
+                },
+                {});
   }
 
   core::testing::World world_;

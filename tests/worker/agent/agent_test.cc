@@ -290,6 +290,7 @@ TEST_F(AgentTest, TellsWhoItIsAndItsClockOffset) {
     const v1::SynchronizeRequest& request = s->requests.back();
     EXPECT_EQ(request.worker(), "workers/w0");
     EXPECT_EQ(request.incarnation(), "i1");
+    EXPECT_EQ(request.poll_timeout().seconds(), 20) << "as long as the API allows";
     EXPECT_EQ(request.labels().at("rack"), "r1");
     EXPECT_THAT(request.system_description_json(), HasSubstr("\"x\""));
     EXPECT_GT(request.clock_offset_uncertainty_us(), 0);
