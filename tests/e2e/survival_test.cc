@@ -52,9 +52,11 @@ class SurvivalTest : public ::testing::Test {
     return log_.WaitFor(absl::StrCat(R"("epoch_num": )", number, "}")).has_value();
   }
   // The process of the one trainer rank on `worker`.
-  ProcessId Trainer(const std::string& worker) const {
-    const absl::StatusOr<std::string> text = ReadFile(
-        site_.Path(absl::StrCat("data/agents/", worker, "/data/runs/r-1-g1/trainers.json")));
+  ProcessId Trainer(const std::string& worker) const { return Recorded(worker, "trainers.json"); }
+  // The one process that `file` of the first run on `worker` names.
+  ProcessId Recorded(const std::string& worker, const std::string& file) const {
+    const absl::StatusOr<std::string> text =
+        ReadFile(site_.Path(absl::StrCat("data/agents/", worker, "/data/runs/r-1-g1/", file)));
     EXPECT_THAT(text, IsOk());
     const Json json = Json::parse(text.value_or("{}"), nullptr, false);
     if (!json.contains("processes") || json["processes"].size() != 1) {
@@ -123,6 +125,29 @@ TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
       << "who followed the log has seen something else";
   EXPECT_EQ(ExpectNoGaps(0), run["events"]);
   EXPECT_GT(ExpectNoGaps(1), 0) << "the other node has witnessed a first touch too";
+}
+
+// As scancel does, or the end of a container: all agents, steps and ranks at once.
+TEST_F(SurvivalTest, KnowsTheEndOfARunWhoseNodesAreToldToEnd) {
+  Begin(/*epochs=*/1000);
+  ASSERT_TRUE(AwaitEpoch(2));
+  std::vector<ProcessId> doomed;
+  for (const char* worker : {"local-0", "local-1"})
+    for (const ProcessId& process :
+         {coordinator_.Agent(worker), Recorded(worker, "step.json"), Trainer(worker)})
+      doomed.push_back(process);
+  for (const ProcessId& process : doomed)
+    ASSERT_EQ(kill(process.pid, SIGTERM), 0);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(coordinator_.AwaitLogLine("agent ended worker=local-"));
+
+  // The launcher has not yet started them again.
+  const Json run = site_.AssayJson({"run", "show", "r-1"});
+  EXPECT_EQ(run["state"], "failed") << "the agents left without a word: " << run;
+  EXPECT_THAT(run["state_reason"].get<std::string>(),
+              AnyOf(HasSubstr("stopped on request"), HasSubstr("lost contact with another rank")));
+  for (const ProcessId& process : doomed)
+    EXPECT_FALSE(IsRunning(process));
 }
 
 TEST_F(SurvivalTest, FailsARunThatLosesATrainer) {

@@ -1,8 +1,11 @@
 #include "worker/agent/agent.h"
 
 #include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -42,13 +45,14 @@ absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
       stub_, endpoint_, clock_,
       SyncClient::Callbacks{
           .on_reply =
-              [this](const v1::DesiredState& proto) {
+              [this](int64_t call, const v1::DesiredState& proto) {
                 std::optional<Desired> desired = FromProto(proto);
                 if (!desired.has_value()) LOG(WARNING) << "unknown order " << proto.action();
-                inbox_.Post(desired.has_value() ? Input(SyncReply{*std::move(desired)})
-                                                : Input(SyncFailed{}));
+                inbox_.Post(desired.has_value() ? Input(SyncReply{*std::move(desired), call})
+                                                : Input(SyncFailed{call}));
               },
-          .on_failure = [this](const absl::Status& status) { NoteFailure(status); }});
+          .on_failure = [this](int64_t call,
+                               const absl::Status& status) { NoteFailure(call, status); }});
   courier_ = std::make_unique<Courier>(
       stub_, endpoint_, clock_,
       Courier::Callbacks{
@@ -65,14 +69,14 @@ absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
   Loop(stop_fd);
   sync_.reset();
   courier_.reset();
-  if (leave_at_.has_value()) return AgentEnd::kStopped;
+  if (leave_began_.has_value()) return AgentEnd::kStopped;
   return is_refused_ ? AgentEnd::kCertificateRefused : AgentEnd::kRenewalIsDue;
 }
 
 // On the client's thread.
-void Agent::NoteFailure(const absl::Status& status) {
+void Agent::NoteFailure(int64_t call, const absl::Status& status) {
   if (absl::IsUnauthenticated(status)) is_refused_ = true;
-  inbox_.Post(SyncFailed{});
+  inbox_.Post(SyncFailed{call});
 }
 
 // Every run whose directory was prepared is held; one that was not finished preparing is nothing.
@@ -111,45 +115,88 @@ void Agent::Attach(const RunDirectory& directory, const RunKey& key) {
 void Agent::Loop(int stop_fd) {
   next_tick_ = clock_->Mono() + options_.tick;
   Feed(SyncFailed{});
-  std::vector<RunKey> keys;
-  for (const auto& [key, run] : runs_)
-    keys.push_back(key);
-  for (const RunKey& key : keys)
-    Observe(key);
-  while (leave_at_.has_value() ? !is_answered_ && clock_->Mono() < *leave_at_
-                               : !is_refused_ && clock_->Wall() < options_.renew_at) {
+  ObserveAll();
+  while (!IsOver()) {
     WaitForSomething(stop_fd);
     ObserveChanges();
     for (Input& input : inbox_.TakeAll())
       Feed(std::move(input));
+    SettleIfDue();
     if (clock_->Mono() < next_tick_) continue;
     next_tick_ = clock_->Mono() + options_.tick;
     Feed(Tick{});
   }
 }
 
+bool Agent::IsOver() const {
+  const MonoTime now = clock_->Mono();
+  if (!leave_began_.has_value()) return is_refused_ || clock_->Wall() >= options_.renew_at;
+  if (is_hurried_ || is_refused_ || now >= *leave_began_ + options_.deliver_timeout) {
+    if (IsEnding(state_)) LOG(WARNING) << "leaves a run's end in the spool, undelivered";
+    return true;
+  }
+  const bool is_heard = answered_call_ >= told_call_;
+  if (!is_settled_ || IsEnding(state_)) return false;
+  if (told_.phase == Phase::kFinished) return is_heard;
+  return is_heard || failed_call_ >= told_call_ || now >= told_at_ + options_.leave_timeout;
+}
+
 absl::Duration Agent::TimeLeft() const {
+  const MonoTime now = clock_->Mono();
   MonoTime next = next_tick_;
   for (const auto& [key, run] : runs_)
     if (run.due().has_value()) next = std::min(next, *run.due());
-  if (leave_at_.has_value()) next = std::min(next, *leave_at_);
-  return std::max(next - clock_->Mono(), absl::ZeroDuration());
+  if (leave_began_.has_value()) {
+    for (const MonoTime at :
+         {*leave_began_ + options_.settle_time, *leave_began_ + options_.deliver_timeout,
+          told_at_ + options_.leave_timeout})
+      if (at > now) next = std::min(next, at);
+  }
+  return std::max(next - now, absl::ZeroDuration());
 }
 
 void Agent::WaitForSomething(int stop_fd) {
   std::vector<pollfd> entries{{inbox_.fd(), POLLIN, 0}, {watch_->fd(), POLLIN, 0}};
   for (const auto& [key, run] : runs_)
     if (run.exit_fd() >= 0) entries.push_back({run.exit_fd(), POLLIN, 0});
-  if (!leave_at_.has_value()) entries.push_back({stop_fd, POLLIN, 0});
+  entries.push_back({stop_fd, POLLIN, 0});
   const int64_t left_ms = absl::ToInt64Milliseconds(TimeLeft() + absl::Milliseconds(1));
   if (poll(entries.data(), entries.size(), static_cast<int>(left_ms)) <= 0) return;
-  if (leave_at_.has_value() || entries.back().revents == 0) return;
-  LOG(INFO) << "leaving; a running step goes on";
-  for (Input& input : inbox_.TakeAll())
-    Feed(std::move(input));  // what came before does not count
-  leave_at_ = clock_->Mono() + options_.leave_timeout;
-  is_answered_ = false;
+  if (entries.back().revents != 0) NoteStop(stop_fd);
+}
+
+void Agent::NoteStop(int stop_fd) {
+  std::array<char, sizeof(signalfd_siginfo)> message;
+  if (read(stop_fd, message.data(), message.size()) <= 0) return;
+  const MonoTime now = clock_->Mono();
+  if (leave_began_.has_value()) {
+    is_hurried_ = is_settled_;
+    return;
+  }
+  leave_began_ = now;
   Feed(LeaveRequested{});
+}
+
+// What tells a node's whole job to end tells the steps, too.
+void Agent::SettleIfDue() {
+  if (!leave_began_.has_value() || is_settled_) return;
+  if (IsExecuting(state_) && clock_->Mono() < *leave_began_ + options_.settle_time) return;
+  is_settled_ = true;
+  for (auto& [key, run] : runs_)
+    run.LookForStop();
+  ObserveAll();
+  LOG(INFO) << "leaving; "
+            << (IsEnding(state_)      ? "a run's end is delivered first"
+                : IsExecuting(state_) ? "a running step goes on"
+                                      : "no step runs");
+}
+
+void Agent::ObserveAll() {
+  std::vector<RunKey> keys;
+  for (const auto& [key, run] : runs_)
+    keys.push_back(key);
+  for (const RunKey& key : keys)
+    Observe(key);
 }
 
 void Agent::ObserveChanges() {
@@ -174,8 +221,10 @@ void Agent::Observe(const RunKey& key) {
 }
 
 void Agent::Feed(Input input) {
-  if (std::holds_alternative<SyncReply>(input) || std::holds_alternative<SyncFailed>(input))
-    is_answered_ = true;
+  if (const auto* reply = std::get_if<SyncReply>(&input); reply != nullptr)
+    answered_call_ = reply->call;
+  if (const auto* failure = std::get_if<SyncFailed>(&input); failure != nullptr)
+    failed_call_ = failure->call;
   inputs_.push_back(std::move(input));
   if (!is_feeding_) Drain();
 }
@@ -245,7 +294,11 @@ void Agent::Do(const Synchronize& action) {
   const absl::Duration wait =
       action.status.is_leaving ? absl::ZeroDuration() : options_.poll_timeout;
   request.mutable_poll_timeout()->set_seconds(absl::ToInt64Seconds(wait));
-  sync_->Call(std::move(request));
+  const int64_t call = sync_->Call(std::move(request));
+  if (told_call_ != 0 && action.status == told_) return;
+  told_ = action.status;
+  told_at_ = clock_->Mono();
+  told_call_ = call;
 }
 
 void Agent::Do(const SendEvents& action) {

@@ -44,7 +44,13 @@ struct AgentOptions {
   absl::Duration poll_timeout = absl::Seconds(20);  // of Synchronize; the most that it may be
   absl::Duration tick = absl::Seconds(5);           // how often what may be lost is asked for again
   absl::Duration leave_timeout = absl::Seconds(3);  // for the last Synchronize
-  absl::Time renew_at = absl::InfiniteFuture();     // when its certificate is due for renewal
+  // Told to leave while a step executes, the agent looks for so long whether that is told to stop,
+  // too: who ends a whole job signals its processes one after the other. A second signal counts
+  // only after this.
+  absl::Duration settle_time = absl::Seconds(1);
+  // From the signal, for a step that is being stopped to end, and for its end to be delivered.
+  absl::Duration deliver_timeout = absl::Seconds(20);
+  absl::Time renew_at = absl::InfiniteFuture();  // when its certificate is due for renewal
 };
 
 enum class AgentEnd {
@@ -60,15 +66,21 @@ class Agent {
   Agent(AgentOptions options, Endpoint endpoint, v1::WorkerService::StubInterface* stub,
         const Clock* clock);
 
-  // Works until `stop_fd` becomes readable, then tells the coordinator that it leaves and returns;
-  // or until its certificate is to be renewed, which the coordinator need not know, or is refused
-  // (UNAUTHENTICATED). Steps run on. Errors: the data directory cannot be used.
+  // Works until `stop_fd` (a signalfd or eventfd, which is read) becomes readable, then tells the
+  // coordinator that it leaves and returns; or until its certificate is to be renewed, which the
+  // coordinator need not know, or is refused (UNAUTHENTICATED). Steps run on. But a leaving agent
+  // first delivers the end of a step that has ended or is told to stop as well (ADR 0166), within
+  // deliver_timeout and until `stop_fd` becomes readable again; what is left is in the spool.
+  // Errors: the data directory cannot be used.
   absl::StatusOr<AgentEnd> Run(int stop_fd);
 
  private:
   absl::Status Recover();
-  void NoteFailure(const absl::Status& status);
+  void NoteFailure(int64_t call, const absl::Status& status);
   void Loop(int stop_fd);
+  void NoteStop(int stop_fd);
+  void SettleIfDue();
+  bool IsOver() const;
   void WaitForSomething(int stop_fd);
   absl::Duration TimeLeft() const;
   void Feed(Input input);
@@ -82,6 +94,7 @@ class Agent {
   absl::Status Prepare(const StartStep& action);
   void Attach(const RunDirectory& directory, const RunKey& key);
   void Observe(const RunKey& key);
+  void ObserveAll();
   void ObserveChanges();
   void Drain();
   AttachedRun* FindRun(const RunKey& key);
@@ -97,9 +110,17 @@ class Agent {
   std::map<RunKey, AttachedRun> runs_;
   std::deque<Input> inputs_;  // fed while another is handled
   bool is_feeding_ = false;
-  bool is_answered_ = false;  // a Synchronize was answered or failed since leaving began
   std::atomic<bool> is_refused_ = false;  // the coordinator does not know us any more
-  std::optional<MonoTime> leave_at_;
+  // What the coordinator was told last, when, and by which call at first; calls that have ended.
+  Status told_;
+  MonoTime told_at_;
+  int64_t told_call_ = 0;
+  int64_t answered_call_ = 0;
+  int64_t failed_call_ = 0;
+  // Leaving.
+  std::optional<MonoTime> leave_began_;
+  bool is_settled_ = false;  // it is known whether steps that execute go on
+  bool is_hurried_ = false;  // by a second signal
   MonoTime next_tick_;
   std::unique_ptr<SyncClient> sync_;
   std::unique_ptr<Courier> courier_;

@@ -67,6 +67,10 @@ void AttachedRun::Stop() {
   }
 }
 
+void AttachedRun::LookForStop() {
+  is_stopping_ = is_stopping_ || (step_.has_value() && HasPendingStop(*step_));
+}
+
 void AttachedRun::FindExit() {
   if (exit_.has_value()) return;
   absl::StatusOr<StepExit> written = directory_.ReadExit();
@@ -102,16 +106,20 @@ RunObserved AttachedRun::Observe() {
     }
   }
   const bool is_started = FileExists(directory_.StepPath());
+  is_stopping_ = is_stopping_ || FileExists(directory_.StoppingPath());
   if (recorder_ == nullptr)
     return RunObserved{.key = key_,
                        .is_started = is_started,
                        .exit = exit_,
-                       .is_spool_complete = exit_.has_value()};
+                       .is_spool_complete = exit_.has_value(),
+                       .is_stopping = is_stopping_};
   const absl::Status observed = recorder_->Observe(exit_);
   if (!observed.ok()) LOG(ERROR) << "run=" << key_.run << " " << observed;
   const absl::StatusOr<bool> synced = recorder_->SyncIfDue();
   if (!synced.ok()) LOG(ERROR) << "run=" << key_.run << " " << synced.status();
-  return recorder_->Observation(is_started, exit_);
+  RunObserved seen = recorder_->Observation(is_started, exit_);
+  seen.is_stopping = is_stopping_;
+  return seen;
 }
 
 std::optional<MonoTime> AttachedRun::due() const {
@@ -121,7 +129,7 @@ std::optional<MonoTime> AttachedRun::due() const {
 bool AttachedRun::IsWatched(absl::string_view file_name) {
   return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
          file_name == "touch.json" || file_name == "observed.json" || file_name == "pauses.json" ||
-         file_name == "exit.json" || file_name == "step.json";
+         file_name == "stopping" || file_name == "exit.json" || file_name == "step.json";
 }
 
 }  // namespace assay::agent

@@ -36,6 +36,9 @@ class AttachedRun {
   void Start(const std::string& program, int listener_fd);
   // Asks the step to stop; one that has not begun never will.
   void Stop();
+  // Looks whether the step was told to stop by somebody else; the next Observe says so. Only for a
+  // step that has not come to look itself.
+  void LookForStop();
   // Looks at the directory and the process, and returns what the machine is to be told.
   RunObserved Observe();
 
@@ -59,6 +62,7 @@ class AttachedRun {
   std::optional<ProcessId> step_;
   UniqueFd exit_fd_;
   std::optional<StepExit> exit_;
+  bool is_stopping_ = false;
 };
 
 }  // namespace assay::agent

@@ -16,6 +16,11 @@ bool IsDelivered(const HeldRun& run) {
   return run.is_refused || (run.acked_seq >= run.spooled_seq && IsUploaded(run));
 }
 
+// Its step has ended, or will without being asked again.
+bool IsToEnd(const HeldRun& run) {
+  return run.exit.has_value() || run.is_stopping || run.is_stop_wanted;
+}
+
 // The machine starts no step while another has not ended: at most one run matches.
 const std::pair<const RunKey, HeldRun>* FindExecuting(const MachineState& state) {
   for (const auto& entry : state.runs)
@@ -159,6 +164,7 @@ class Stepper {
  private:
   static void Merge(const RunObserved& seen, HeldRun* run) {
     run->is_started = run->is_started || seen.is_started;
+    run->is_stopping = run->is_stopping || seen.is_stopping;
     run->spooled_seq = std::max(run->spooled_seq, seen.spooled_seq);
     if (!run->exit.has_value()) run->exit = seen.exit;
     if (!seen.exit.has_value() || !seen.is_spool_complete) return;
@@ -205,6 +211,17 @@ Status StatusOf(const MachineState& state) {
     return status;
   }
   return status;
+}
+
+bool IsExecuting(const MachineState& state) {
+  const auto* executing = FindExecuting(state);
+  return executing != nullptr && !IsToEnd(executing->second);
+}
+
+bool IsEnding(const MachineState& state) {
+  return std::any_of(state.runs.begin(), state.runs.end(), [](const auto& entry) {
+    return IsToEnd(entry.second) && !IsDelivered(entry.second);
+  });
 }
 
 std::vector<Action> Advance(const Input& input, MachineState* state) {

@@ -69,13 +69,17 @@ struct Status {
 
 // Time has passed: whatever may have been lost is asked for again.
 struct Tick {};
-// The coordinator answered a Synchronize.
+// The coordinator answered a Synchronize. `call` is the driver's number of it, and only the
+// driver's.
 struct SyncReply {
   Desired desired;
+  int64_t call = 0;
 };
 // A Synchronize got no answer. The driver waits (back-off) before it gives this; it also gives it
 // once at the start, which makes the first Synchronize.
-struct SyncFailed {};
+struct SyncFailed {
+  int64_t call = 0;
+};
 // What a run's directory says now. Repeats are fine; nothing ever goes backwards.
 struct RunObserved {
   RunKey key;
@@ -84,6 +88,7 @@ struct RunObserved {
   std::optional<StepExit> exit;        // the step has ended
   bool is_spool_complete = false;      // no event will follow spooled_seq; needs `exit`
   std::vector<std::string> artifacts;  // names to upload; needs `exit`
+  bool is_stopping = false;            // the step ends its ranks, or was told to
 };
 // The coordinator has stored all events up to `durable_seq`.
 struct EventsAcked {
@@ -98,7 +103,7 @@ struct ArtifactUploaded {
 struct DeliveryRefused {
   RunKey key;
 };
-// The agent was asked to end. A running step is left alone.
+// The agent was asked to end. A running step is left alone; see IsEnding.
 struct LeaveRequested {};
 
 using Input = std::variant<Tick, SyncReply, SyncFailed, RunObserved, EventsAcked, ArtifactUploaded,
@@ -145,6 +150,7 @@ using Action =
 // A run of which this worker holds files.
 struct HeldRun {
   bool is_started = false;         // the step has left its mark on disk
+  bool is_stopping = false;        // the step ends its ranks, or was told to
   bool is_stop_wanted = false;     // sticky: a step that was told to stop is never wanted again
   bool is_forget_wanted = false;   // FORGET came while the step still ran
   bool is_spool_complete = false;  //
@@ -169,6 +175,13 @@ MachineState Restore(std::map<RunKey, HeldRun> runs, std::map<std::string, int64
 
 // What the agent reports in `state`.
 Status StatusOf(const MachineState& state);
+
+// True while a step runs that nobody has told to stop.
+bool IsExecuting(const MachineState& state);
+
+// True while a run is about to end, or has ended, and the coordinator has not all of it: somebody
+// who is to leave should wait for it.
+bool IsEnding(const MachineState& state);
 
 // Takes one input, changes `state` and returns what is to be done, in order.
 std::vector<Action> Advance(const Input& input, MachineState* state);

@@ -47,7 +47,8 @@ constexpr char kUsage[] =
 
 FILE is a text proto (assay.v1.WorkerConfig). --check_config reads and judges it, and ends: 0 if it
 is good, 2 if not. SIGTERM lets the agent leave in order; a run that executes goes on and is taken up
-by the next agent.
+by the next agent. If the run's step gets SIGTERM as well, its end is delivered first, within 20 s; a
+second signal, a second or more after the first, ends the agent at once.
 )";
 
 constexpr int kExitUsage = 2;

@@ -11,6 +11,7 @@
 //     touch.json       its first touch of the dataset                step
 //     observed.json    the first touch by nobody knows whom          step
 //     pauses.json      when ranks were stopped by a signal           step
+//     stopping         exists once the step ends its ranks           step
 //     exit.json        how it ended                                  step; agent if the step died
 //   result_<n>.txt     the MLLOG file                                step, then rank 0
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
@@ -97,6 +98,7 @@ class RunDirectory {
   std::string TouchPath() const { return Path("witness/touch.json"); }
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
+  std::string StoppingPath() const { return Path("witness/stopping"); }
   std::string ExitPath() const { return Path("witness/exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }

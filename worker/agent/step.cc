@@ -152,7 +152,10 @@ class Supervisor {
     LOG(INFO) << "stopping trainers reason=" << Quoted(cause.reason);
     cause_ = std::move(cause);
     kill_at_ = clock_->Mono() + limits_.grace;
-    const absl::Status status = group_->Signal(SIGTERM);
+    absl::Status status = group_->Signal(SIGTERM);
+    if (!status.ok()) LOG(ERROR) << status;
+    // The agent, if it is told to leave, waits for what comes of it.
+    status = WriteFileAtomic(directory_->StoppingPath(), "", kPrivateFile);
     if (!status.ok()) LOG(ERROR) << status;
   }
 

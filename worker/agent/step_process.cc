@@ -9,7 +9,11 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include "common/exit_code.h"
 #include "common/file.h"
@@ -100,6 +104,22 @@ absl::Status StopStepProcess(const RunDirectory& directory) {
   if (kill(step->pid, SIGTERM) != 0 && errno != ESRCH)
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot signal step ", step->pid));
   return absl::OkStatus();
+}
+
+bool HasPendingStop(const ProcessId& process) {
+  const absl::StatusOr<std::string> status =
+      ReadFile(absl::StrCat("/proc/", process.pid, "/status"));
+  if (!status.ok() || !IsRunning(process)) return false;
+  constexpr uint64_t kStops = (uint64_t{1} << (SIGTERM - 1)) | (uint64_t{1} << (SIGINT - 1));
+  for (absl::string_view line : absl::StrSplit(*status, '\n')) {
+    uint64_t pending = 0;
+    const bool is_mask =
+        absl::ConsumePrefix(&line, "ShdPnd:") || absl::ConsumePrefix(&line, "SigPnd:");
+    if (is_mask && absl::SimpleHexAtoi(absl::StripAsciiWhitespace(line), &pending) &&
+        (pending & kStops) != 0)
+      return true;
+  }
+  return false;
 }
 
 absl::StatusOr<std::optional<StepExit>> ResolveExit(const RunDirectory& directory,

@@ -41,6 +41,10 @@ std::optional<ProcessId> FindStepProcess(const RunDirectory& directory);
 // Leaves the stop request, and signals the step if it has begun.
 absl::Status StopStepProcess(const RunDirectory& directory);
 
+// True if the process was sent SIGTERM or SIGINT and has not taken note of it yet: a step does once
+// its ranks have started.
+bool HasPendingStop(const ProcessId& process);
+
 // How the step ended; nullopt while it holds its lock, or one that left no mark yet does. If it
 // ended without saying how (it crashed, the node was restarted, it never began), its trainers are
 // killed, and an exit that says so is left for good: such a step can never begin any more. Call it

@@ -57,17 +57,18 @@ SyncClient::~SyncClient() {
   thread_.join();
 }
 
-void SyncClient::Call(v1::SynchronizeRequest request) {
+int64_t SyncClient::Call(v1::SynchronizeRequest request) {
   MutexLock lock(&mutex_);
   const bool is_news = StatusKey(request) != current_status_;
   if (is_news) not_before_ = MonoTime{};
-  next_ = std::move(request);
+  next_ = Request{++call_count_, std::move(request)};
   changed_.NotifyAll();
   // Under the lock: the thread cannot take the new request before the old call is cancelled.
   if (is_news) slot_.Cancel();
+  return call_count_;
 }
 
-bool SyncClient::TakeRequest(v1::SynchronizeRequest* request) {
+bool SyncClient::TakeRequest(Request* request) {
   MutexLock lock(&mutex_);
   for (;;) {
     if (is_stopping_) return false;
@@ -81,7 +82,7 @@ bool SyncClient::TakeRequest(v1::SynchronizeRequest* request) {
   }
   *request = *std::move(next_);
   next_.reset();
-  current_status_ = StatusKey(*request);
+  current_status_ = StatusKey(request->proto);
   return true;
 }
 
@@ -128,7 +129,7 @@ absl::Status SyncClient::Perform(v1::SynchronizeRequest request,
   return absl::OkStatus();
 }
 
-void SyncClient::Finish(const v1::SynchronizeRequest& request, const absl::Status& status,
+void SyncClient::Finish(const Request& request, const absl::Status& status,
                         const v1::SynchronizeResponse& response) {
   {
     MutexLock lock(&mutex_);
@@ -142,20 +143,22 @@ void SyncClient::Finish(const v1::SynchronizeRequest& request, const absl::Statu
   }
   if (status.ok()) {
     failure_count_ = 0;
-    callbacks_.on_reply(response.desired());
+    callbacks_.on_reply(request.call, response.desired());
     return;
   }
   ++failure_count_;
   if (failure_count_ == 1) LOG(WARNING) << "coordinator not reached: " << status;
-  if (request.is_leaving() || Pause(BackOff(failure_count_, RandomShare())))
-    callbacks_.on_failure(status);
+  // Who leaves has no time to lose.
+  const absl::Duration pause =
+      request.proto.is_leaving() ? kBackOffFirst : BackOff(failure_count_, RandomShare());
+  if (Pause(pause)) callbacks_.on_failure(request.call, status);
 }
 
 void SyncClient::Loop() {
-  v1::SynchronizeRequest request;
+  Request request;
   while (TakeRequest(&request)) {
     v1::SynchronizeResponse response;
-    const absl::Status status = Perform(request, &response);
+    const absl::Status status = Perform(request.proto, &response);
     Finish(request, status, response);
   }
 }

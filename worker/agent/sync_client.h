@@ -3,6 +3,7 @@
 #ifndef WORKER_AGENT_SYNC_CLIENT_H_
 #define WORKER_AGENT_SYNC_CLIENT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,8 +29,9 @@ namespace assay::agent {
 class SyncClient {
  public:
   struct Callbacks {
-    std::function<void(const v1::DesiredState&)> on_reply;
-    std::function<void(const absl::Status&)> on_failure;  // after the back-off has passed
+    std::function<void(int64_t call, const v1::DesiredState&)> on_reply;
+    // After the back-off has passed.
+    std::function<void(int64_t call, const absl::Status&)> on_failure;
   };
 
   // `clock` must outlive the client.
@@ -39,14 +41,18 @@ class SyncClient {
 
   // Sends `request`, whose stamps and clock offset are filled in here. A call under way is given up
   // if its status differs. The coordinator's wish to be called later is respected, unless the
-  // status is news to it.
-  void Call(v1::SynchronizeRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // status is news to it. Returns the call's number: 1, 2, 3...
+  int64_t Call(v1::SynchronizeRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Request {
+    int64_t call = 0;
+    v1::SynchronizeRequest proto;
+  };
   void Loop();
-  bool TakeRequest(v1::SynchronizeRequest* request) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool TakeRequest(Request* request) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Perform(v1::SynchronizeRequest request, v1::SynchronizeResponse* response);
-  void Finish(const v1::SynchronizeRequest& request, const absl::Status& status,
+  void Finish(const Request& request, const absl::Status& status,
               const v1::SynchronizeResponse& response);
   bool IsOvertaken() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits, but not once there is another request or the client ends; false then.
@@ -64,7 +70,8 @@ class SyncClient {
   // Guarded.
   Mutex mutex_;
   CondVar changed_;
-  std::optional<v1::SynchronizeRequest> next_ ABSL_GUARDED_BY(mutex_);
+  int64_t call_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<Request> next_ ABSL_GUARDED_BY(mutex_);
   std::string current_status_ ABSL_GUARDED_BY(mutex_);  // serialized; of the last call
   MonoTime not_before_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;

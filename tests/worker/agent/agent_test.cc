@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,16 +31,23 @@ using ::testing::IsSupersetOf;
 class AgentThread {
  public:
   AgentThread(AgentOptions options, const std::string& target)
-      : stop_(eventfd(0, EFD_CLOEXEC)), endpoint_{.target = target} {
+      : stop_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)), endpoint_{.target = target} {
     stub_ = v1::WorkerService::NewStub(*MakeChannel(endpoint_));
     agent_ = std::make_unique<Agent>(std::move(options), endpoint_, stub_.get(), &clock_);
     thread_ = std::thread([this] { EXPECT_THAT(agent_->Run(stop_.get()), IsOk()); });
   }
   ~AgentThread() {
-    const uint64_t one = 1;
-    EXPECT_EQ(write(stop_.get(), &one, sizeof(one)), 8);
+    if (!thread_.joinable()) return;
+    TellToLeave();
     thread_.join();
   }
+
+  void TellToLeave() {
+    const uint64_t one = 1;
+    EXPECT_EQ(write(stop_.get(), &one, sizeof(one)), 8);
+  }
+  // Blocks until the agent has ended by itself.
+  void Join() { thread_.join(); }
 
  private:
   const RealClock clock_;
@@ -63,7 +71,8 @@ class AgentTest : public ::testing::Test {
                                                    .step_program = STEP_RUNNER,
                                                    .incarnation = absl::StrCat("i", ++incarnation_),
                                                    .system_description_json = "{\"x\": \"y\"}",
-                                                   .tick = absl::Milliseconds(200)},
+                                                   .tick = absl::Milliseconds(200),
+                                                   .settle_time = settle_time_},
                                       coordinator_.target());
   }
   void Order(v1::DesiredState::Action action) {
@@ -84,6 +93,37 @@ class AgentTest : public ::testing::Test {
   }
   v1::WorkerStatus LastStatus() {
     return coordinator_.With([](State* s) { return s->requests.back().status(); });
+  }
+  // As a coordinator decides while the run is wanted.
+  void OrderTheRun() {
+    coordinator_.With([this](State* s) {
+      s->decide = [this](const v1::SynchronizeRequest& request) {
+        switch (request.status().phase()) {
+          case v1::WorkerStatus::FINISHED:
+            return Desired(v1::DesiredState::FORGET);
+          case v1::WorkerStatus::EXECUTING:
+            return Desired(v1::DesiredState::EXECUTE);
+          default:
+            return Desired(request.is_leaving() ? v1::DesiredState::IDLE
+                                                : v1::DesiredState::EXECUTE);
+        }
+      };
+    });
+  }
+  bool AwaitLogLine(const std::string& text) {
+    return coordinator_.Await([&](const State& s) {
+      const auto it = s.events.find(run_.key.run);
+      return it != s.events.end() &&
+             std::any_of(it->second.begin(), it->second.end(),
+                         [&](const v1::RunEvent& event) { return event.text() == text; });
+    });
+  }
+  // As whoever ends all processes of a job at once.
+  void Terminate(const std::string& processes_path) {
+    const absl::StatusOr<ProcessRecord> record = directory_.ReadProcesses(processes_path);
+    ASSERT_THAT(record, IsOk());
+    for (const ProcessId& process : record->processes)
+      ASSERT_EQ(kill(process.pid, SIGTERM), 0);
   }
   std::string Text() {
     return coordinator_.With([this](State* s) {
@@ -107,6 +147,7 @@ class AgentTest : public ::testing::Test {
   RunFixture run_;
   const RunDirectory directory_;
   FakeCoordinator coordinator_;
+  absl::Duration settle_time_ = AgentOptions().settle_time;
   int incarnation_ = 0;
   std::unique_ptr<AgentThread> agent_;  // last: it uses all of the above
 };
@@ -237,6 +278,65 @@ TEST_F(AgentTest, AnOrderToStopEndsTheRun) {
   ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
   EXPECT_EQ(LastStatus().exit_code(), 9);
   EXPECT_EQ(LastStatus().reason(), "stopped on request");
+}
+
+constexpr char kTrainsUntilTold[] =
+    "trap 'echo stopped >> $LOG; exit 9' TERM; echo started >> $LOG; while :; do sleep 0.1; done";
+
+// scancel, or a container's end: nobody would deliver later what is not delivered now.
+TEST_F(AgentTest, DeliversTheEndOfAStepThatIsToldToEndTogetherWithIt) {
+  run_.Trainer(kTrainsUntilTold);
+  OrderTheRun();
+  StartAgent();
+  ASSERT_TRUE(AwaitLogLine("started"));
+
+  agent_->TellToLeave();
+  Terminate(directory_.StepPath());
+  Terminate(directory_.TrainersPath());
+  agent_->Join();
+
+  coordinator_.With([](State* s) {
+    const auto finished = std::find_if(
+        s->requests.begin(), s->requests.end(),
+        [](const auto& request) { return request.status().phase() == v1::WorkerStatus::FINISHED; });
+    ASSERT_NE(finished, s->requests.end())
+        << "the coordinator does not know that the run has ended";
+    EXPECT_EQ(finished->status().exit_code(), 9);
+    EXPECT_EQ(s->requests.back().status().phase(), v1::WorkerStatus::IDLE);
+    EXPECT_TRUE(s->requests.back().is_leaving());
+  });
+  EXPECT_THAT(Text(), HasSubstr("started\nstopped\n"));
+  EXPECT_EQ(Text(), LogFile());
+  EXPECT_FALSE(FileExists(directory_.path()));
+}
+
+TEST_F(AgentTest, ASecondSignalEndsAnAgentThatCannotDeliver) {
+  settle_time_ = absl::ZeroDuration();
+  run_.Trainer(kTrainsUntilTold);
+  OrderTheRun();
+  StartAgent();
+  ASSERT_TRUE(AwaitLogLine("started"));
+
+  coordinator_.Stop();
+  Terminate(directory_.StepPath());
+  while (!FileExists(directory_.ExitPath())) {
+  }
+  agent_->TellToLeave();
+  agent_.reset();  // tells again
+  coordinator_.With([](State* s) {
+    for (const v1::SynchronizeRequest& request : s->requests)
+      EXPECT_NE(request.status().phase(), v1::WorkerStatus::FINISHED);
+  });
+
+  coordinator_.Start();
+  StartAgent();
+  ASSERT_TRUE(coordinator_.Await([](const State& s) {
+    return std::any_of(s.requests.begin(), s.requests.end(), [](const auto& request) {
+      return request.status().phase() == v1::WorkerStatus::FINISHED &&
+             request.status().exit_code() == 9;
+    });
+  }));
+  EXPECT_EQ(Text(), LogFile()) << "the spool keeps what could not be delivered";
 }
 
 TEST_F(AgentTest, AKilledStepIsReportedAsSuch) {

@@ -275,6 +275,24 @@ TEST(MachineTest, LeavingKeepsTheStepAndTakesNoNewRun) {
   EXPECT_THAT(agent.Told(Order::kExecute, kB1), ElementsAre("sync executing runs/a-g1 leaving"));
 }
 
+TEST(MachineTest, TheEndOfARunIsAwaitedUntilItIsDelivered) {
+  Agent agent;
+  agent.Execute(kA1);
+  EXPECT_TRUE(IsExecuting(agent.state));
+  EXPECT_FALSE(IsEnding(agent.state));
+  agent.On(RunObserved{.key = kA1, .is_started = true, .is_stopping = true});
+  EXPECT_FALSE(IsExecuting(agent.state));
+  EXPECT_TRUE(IsEnding(agent.state));
+  agent.Ended(kA1, 2, 9);
+  EXPECT_TRUE(IsEnding(agent.state));
+  agent.On(EventsAcked{kA1, 2});
+  agent.Uploaded(kA1, "result_1.txt");
+  EXPECT_TRUE(IsEnding(agent.state));
+  agent.Uploaded(kA1, "touch_0.json");
+  EXPECT_FALSE(IsExecuting(agent.state));
+  EXPECT_FALSE(IsEnding(agent.state));
+}
+
 TEST(MachineTest, InputsForUnknownRunsChangeNothing) {
   Agent agent;
   EXPECT_THAT(agent.Ended(kA1, 5), IsEmpty());

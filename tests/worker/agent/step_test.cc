@@ -191,6 +191,7 @@ TEST_F(StepTest, AStopRequestEndsARun) {
   ASSERT_THAT(StopStepProcess(directory_), IsOk());
 
   EXPECT_EQ(Finish(step), (StepExit{9, "stopped on request"}));
+  EXPECT_TRUE(FileExists(directory_.StoppingPath())) << "who waits for the step sees that it stops";
 }
 
 TEST_F(StepTest, WritesDownWhenARankWasStopped) {
