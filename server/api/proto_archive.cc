@@ -46,25 +46,25 @@ void SetEntryText(Message* entry, int number, const std::string& text) {
 
 }  // namespace
 
-const FieldDescriptor* FieldOf(const Message& message, const char* name, const core::Shown& shown) {
+ProtoMember MemberOf(const Message& message, const char* name, const core::Shown& shown) {
   const char* const wanted = shown.name == nullptr ? name : shown.name;
   const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(wanted);
   CHECK(field != nullptr) << "message=" << message.GetDescriptor()->full_name()
                           << " field=" << wanted;
-  return field;
+  return {.field = field, .name = name, .shown = shown};
 }
 
 // ----------------------------------------------------------------------------------------- writing
 
-void ProtoWriter::Write(const Member& member, bool value) {
+void ProtoWriter::Write(const ProtoMember& member, bool value) {
   message_->GetReflection()->SetBool(message_, member.field, value);
 }
 
-void ProtoWriter::Write(const Member& member, int32_t value) {
+void ProtoWriter::Write(const ProtoMember& member, int32_t value) {
   message_->GetReflection()->SetInt32(message_, member.field, value);
 }
 
-void ProtoWriter::Write(const Member& member, int64_t value) {
+void ProtoWriter::Write(const ProtoMember& member, int64_t value) {
   const Reflection* const reflection = message_->GetReflection();
   if (member.field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE)
     return reflection->SetInt64(message_, member.field, value);
@@ -78,11 +78,11 @@ void ProtoWriter::Write(const Member& member, int64_t value) {
   }
 }
 
-void ProtoWriter::Write(const Member& member, double value) {
+void ProtoWriter::Write(const ProtoMember& member, double value) {
   message_->GetReflection()->SetDouble(message_, member.field, value);
 }
 
-void ProtoWriter::Write(const Member& member, const std::string& value) {
+void ProtoWriter::Write(const ProtoMember& member, const std::string& value) {
   const Reflection* const reflection = message_->GetReflection();
   std::string text = absl::StrCat(member.shown.collection, value);
   if (member.field->is_repeated()) {
@@ -92,7 +92,8 @@ void ProtoWriter::Write(const Member& member, const std::string& value) {
   }
 }
 
-void ProtoWriter::Write(const Member& member, const std::map<std::string, std::string>& value) {
+void ProtoWriter::Write(const ProtoMember& member,
+                        const std::map<std::string, std::string>& value) {
   for (const auto& [key, text] : value) {
     Message* const entry = message_->GetReflection()->AddMessage(message_, member.field);
     SetEntryText(entry, kKeyNumber, key);
@@ -100,7 +101,7 @@ void ProtoWriter::Write(const Member& member, const std::map<std::string, std::s
   }
 }
 
-void ProtoWriter::WriteEnumerator(const Member& member, absl::string_view name) {
+void ProtoWriter::WriteEnumerator(const ProtoMember& member, absl::string_view name) {
   if (member.field->cpp_type() == FieldDescriptor::CPPTYPE_STRING)
     return Write(member, std::string(name));
   const google::protobuf::EnumValueDescriptor* const value =
@@ -116,11 +117,11 @@ std::string ProtoReader::PathOf(const FieldDescriptor& field) const {
   return path_.empty() ? field.name() : absl::StrCat(path_, ".", field.name());
 }
 
-void ProtoReader::Read(const Member& member, int32_t& value) {
+void ProtoReader::Read(const ProtoMember& member, int32_t& value) {
   value = message_.GetReflection()->GetInt32(message_, member.field);
 }
 
-void ProtoReader::Read(const Member& member, int64_t& value) {
+void ProtoReader::Read(const ProtoMember& member, int64_t& value) {
   const Reflection* const reflection = message_.GetReflection();
   if (member.field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
     value = reflection->GetInt64(message_, member.field);
@@ -134,7 +135,7 @@ void ProtoReader::Read(const Member& member, int64_t& value) {
           duration->nanos() / (1'000'000'000 / ticks_per_second);
 }
 
-void ProtoReader::Read(const Member& member, std::string& value) {
+void ProtoReader::Read(const ProtoMember& member, std::string& value) {
   value = message_.GetReflection()->GetString(message_, member.field);
   if (!absl::StartsWith(value, member.shown.collection)) {
     status_.Update(Annotate(absl::InvalidArgumentError(absl::StrCat(
@@ -145,13 +146,13 @@ void ProtoReader::Read(const Member& member, std::string& value) {
   value.erase(0, absl::string_view(member.shown.collection).size());
 }
 
-void ProtoReader::Read(const Member& member, std::vector<std::string>& values) {
+void ProtoReader::Read(const ProtoMember& member, std::vector<std::string>& values) {
   const Reflection* const reflection = message_.GetReflection();
   for (int i = 0; i < reflection->FieldSize(message_, member.field); ++i)
     values.push_back(reflection->GetRepeatedString(message_, member.field, i));
 }
 
-void ProtoReader::Read(const Member& member, std::map<std::string, std::string>& values) {
+void ProtoReader::Read(const ProtoMember& member, std::map<std::string, std::string>& values) {
   const Reflection* const reflection = message_.GetReflection();
   for (int i = 0; i < reflection->FieldSize(message_, member.field); ++i) {
     const Message& entry = reflection->GetRepeatedMessage(message_, member.field, i);
@@ -159,7 +160,7 @@ void ProtoReader::Read(const Member& member, std::map<std::string, std::string>&
   }
 }
 
-void ProtoReader::Read(const Member& member, core::SubmissionId& id) {
+void ProtoReader::Read(const ProtoMember& member, core::SubmissionId& id) {
   const std::string name = message_.GetReflection()->GetString(message_, member.field);
   if (name.empty()) return;
   absl::StatusOr<core::SubmissionId> read = ParseSubmissionName(name);

@@ -26,10 +26,16 @@
 
 namespace assay::api {
 
-// The field that `shown` gives a member, `name` in databases. Dies if the message has none: the
-// lists and the messages are of one program.
-const google::protobuf::FieldDescriptor* FieldOf(const google::protobuf::Message& message,
-                                                 const char* name, const core::Shown& shown);
+// A member of a record as a field of its message.
+struct ProtoMember {
+  const google::protobuf::FieldDescriptor* field;
+  absl::string_view name;  // in databases; a time's ends in its unit
+  core::Shown shown;
+};
+
+// Dies if the message has no such field: the lists and the messages are of one program.
+ProtoMember MemberOf(const google::protobuf::Message& message, const char* name,
+                     const core::Shown& shown = {});
 
 // Fills in a message. What the coordinator does not know yet stays unset: a time of 0, an optional
 // without value, the id of nothing.
@@ -46,7 +52,7 @@ class ProtoWriter {
     if constexpr (requires { value.valueless_by_exception(); }) {
       std::visit([this](const auto& kind) { (*this)(KindName(&kind), kind); }, value);
     } else {
-      Write({.field = FieldOf(*message_, name, shown), .name = name, .shown = shown}, value);
+      Write(MemberOf(*message_, name, shown), value);
     }
   }
   template <typename T>
@@ -59,31 +65,25 @@ class ProtoWriter {
   void Former(const T&) {}
 
  private:
-  struct Member {
-    const google::protobuf::FieldDescriptor* field;
-    absl::string_view name;
-    core::Shown shown;
-  };
-
-  void Write(const Member& member, bool value);
-  void Write(const Member& member, int32_t value);
-  void Write(const Member& member, int64_t value);  // also a time or a duration
-  void Write(const Member& member, double value);
-  void Write(const Member& member, const std::string& value);  // also an element
-  void Write(const Member& member, const std::map<std::string, std::string>& value);
+  void Write(const ProtoMember& member, bool value);
+  void Write(const ProtoMember& member, int32_t value);
+  void Write(const ProtoMember& member, int64_t value);  // also a time or a duration
+  void Write(const ProtoMember& member, double value);
+  void Write(const ProtoMember& member, const std::string& value);  // also an element
+  void Write(const ProtoMember& member, const std::map<std::string, std::string>& value);
   // Into an enumeration of the same names, or a text.
-  void WriteEnumerator(const Member& member, absl::string_view name);
+  void WriteEnumerator(const ProtoMember& member, absl::string_view name);
 
   template <typename T>
   requires std::is_enum_v<T>
-  void Write(const Member& member, T value) { WriteEnumerator(member, ToString(value)); }
+  void Write(const ProtoMember& member, T value) { WriteEnumerator(member, ToString(value)); }
   template <char kLetter>
-  void Write(const Member& member, core::NumberedId<kLetter> id) {
+  void Write(const ProtoMember& member, core::NumberedId<kLetter> id) {
     Write(member, NameOf(id));
   }
   template <typename T>
   requires std::is_class_v<T>
-  void Write(const Member& member, const T& value) {
+  void Write(const ProtoMember& member, const T& value) {
     const google::protobuf::Reflection* const reflection = message_->GetReflection();
     ProtoWriter writer(member.field->is_repeated()
                            ? reflection->AddMessage(message_, member.field)
@@ -91,11 +91,11 @@ class ProtoWriter {
     Fields(writer, value);
   }
   template <typename T>
-  void Write(const Member& member, const std::optional<T>& value) {
+  void Write(const ProtoMember& member, const std::optional<T>& value) {
     if (value.has_value()) Write(member, *value);
   }
   template <typename T>
-  void Write(const Member& member, const std::vector<T>& values) {
+  void Write(const ProtoMember& member, const std::vector<T>& values) {
     for (const T& value : values)
       Write(member, value);
   }
@@ -117,7 +117,7 @@ class ProtoReader {
     if constexpr (requires { value.valueless_by_exception(); }) {
       ReadKind(value);
     } else {
-      Read({.field = FieldOf(message_, name, shown), .name = name, .shown = shown}, value);
+      Read(MemberOf(message_, name, shown), value);
     }
   }
   template <typename T>
@@ -132,35 +132,29 @@ class ProtoReader {
   const absl::Status& status() const { return status_; }
 
  private:
-  struct Member {
-    const google::protobuf::FieldDescriptor* field;
-    absl::string_view name;
-    core::Shown shown;
-  };
-
-  void Read(const Member& member, int32_t& value);
-  void Read(const Member& member, int64_t& value);  // also a time or a duration
-  void Read(const Member& member, std::string& value);
-  void Read(const Member& member, std::vector<std::string>& values);
-  void Read(const Member& member, std::map<std::string, std::string>& values);
-  void Read(const Member& member, core::SubmissionId& id);  // empty: none
+  void Read(const ProtoMember& member, int32_t& value);
+  void Read(const ProtoMember& member, int64_t& value);  // also a time or a duration
+  void Read(const ProtoMember& member, std::string& value);
+  void Read(const ProtoMember& member, std::vector<std::string>& values);
+  void Read(const ProtoMember& member, std::map<std::string, std::string>& values);
+  void Read(const ProtoMember& member, core::SubmissionId& id);  // empty: none
   std::string PathOf(const google::protobuf::FieldDescriptor& field) const;
 
   template <typename T>
   requires std::is_class_v<T>
-  void Read(const Member& member, T& value) {
+  void Read(const ProtoMember& member, T& value) {
     if (message_.GetReflection()->HasField(message_, member.field))
       ReadMessage(message_.GetReflection()->GetMessage(message_, member.field), *member.field,
                   value);
   }
   template <typename T>
-  void Read(const Member& member, std::optional<T>& value) {
+  void Read(const ProtoMember& member, std::optional<T>& value) {
     if (message_.GetReflection()->HasField(message_, member.field))
       ReadMessage(message_.GetReflection()->GetMessage(message_, member.field), *member.field,
                   value.emplace());
   }
   template <typename T>
-  void Read(const Member& member, std::vector<T>& values) {
+  void Read(const ProtoMember& member, std::vector<T>& values) {
     const google::protobuf::Reflection* const reflection = message_.GetReflection();
     for (int i = 0; i < reflection->FieldSize(message_, member.field); ++i)
       ReadMessage(reflection->GetRepeatedMessage(message_, member.field, i), *member.field,
@@ -181,7 +175,8 @@ class ProtoReader {
   template <typename Kind, typename Value>
   void ReadIfIs(Value& value) {
     constexpr const Kind* kKind = nullptr;
-    const google::protobuf::FieldDescriptor* const field = FieldOf(message_, KindName(kKind), {});
+    const google::protobuf::FieldDescriptor* const field =
+        MemberOf(message_, KindName(kKind)).field;
     const google::protobuf::Reflection* const reflection = message_.GetReflection();
     if (reflection->HasField(message_, field))
       ReadMessage(reflection->GetMessage(message_, field), *field, value.template emplace<Kind>());
