@@ -6,13 +6,23 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-dev}
 
+begin=0
+times=""
+took() { # WHAT: since the last call
+  times+="$1 $((SECONDS - begin)) s, "
+  begin=$SECONDS
+}
+
 echo "== 1/3 packages"
 deploy/install_packages.sh test
+took packages
 echo "== 2/3 release build (build/release/bin: what is installed)"
 cmake --workflow --preset release
+took "release build"
 echo "== 3/3 build and test, preset $preset"
 status=0
 cmake --workflow --preset "$preset" || status=$?
+took "preset $preset"
 
 # A test that skips itself says why; the reasons are repeated here, where they are read.
 build=$preset
@@ -22,4 +32,5 @@ if [[ -f $log ]] && grep -q ': Skipped$' "$log"; then
   echo "== skipped, so not tested here:"
   grep --no-group-separator -A1 ': Skipped$' "$log" | grep -v ': Skipped$' | sort -u | sed 's/^/  /'
 fi
+echo "== times: ${times}all $SECONDS s"
 exit "$status"
