@@ -31,17 +31,26 @@ const absl::string_view kOfEveryBenchmark[] = {
     "gradient_skip_after_epochs",
 };
 
+// The files are of this program: what does not fit ends it, with the file's name.
 BenchmarkSettings ReadSettings(const EmbeddedFile& file) {
   const JsonResult read = ParseJson(file.text);
   const JsonValue* const names = read.value.Find("hyperparameters");
-  CHECK(names != nullptr && names->AsList() != nullptr) << "file=" << file.name;
+  CHECK(names != nullptr && names->AsList() != nullptr)
+      << "file=" << file.name << " has no list \"hyperparameters\"";
   BenchmarkSettings settings = {.benchmark = std::string(absl::StripSuffix(file.name, ".json"))};
-  for (const JsonValue& name : *names->AsList())
+  for (const JsonValue& name : *names->AsList()) {
+    CHECK(name.AsString() != nullptr)
+        << "file=" << file.name << " hyperparameter=" << DumpJson(name);
     settings.hyperparameters.push_back(*name.AsString());
-  if (const JsonValue* const edge = read.value.Find("shared_edge"); edge != nullptr) {
-    settings.shared_edge = *edge->AsString();
-    settings.block_unit = read.value.Find("block_unit")->AsInt64().value();
   }
+  const JsonValue* const edge = read.value.Find("shared_edge");
+  const JsonValue* const unit = read.value.Find("block_unit");
+  if (edge == nullptr && unit == nullptr) return settings;
+  CHECK(edge != nullptr && edge->AsString() != nullptr && unit != nullptr &&
+        unit->AsInt64().value_or(0) > 0)
+      << "file=" << file.name << " needs \"shared_edge\", a setting's name, and \"block_unit\"";
+  settings.shared_edge = *edge->AsString();
+  settings.block_unit = *unit->AsInt64();
   return settings;
 }
 
