@@ -57,6 +57,8 @@ absl::StatusOr<ExitStatus> ShowAllocation(Context* context, const v1::Allocation
                                                       {"launcher", "launcher"},
                                                       {"nodes asked for", "node_count"},
                                                       {"nodes", "nodes"},
+                                                      {"job", "job"},
+                                                      {"hosts", "hosts"},
                                                       {"labels", "labels"},
                                                       {"entry", "entry"},
                                                       {"requested by", "requested_by"},

@@ -1,12 +1,14 @@
 #include "server/core/allocate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "server/core/planner.h"
 
@@ -15,6 +17,17 @@ namespace {
 
 constexpr int64_t kRetryPauseMinUs = 5LL * 1'000'000;
 constexpr int64_t kRetryPauseMaxUs = 5LL * 60 * 1'000'000;
+
+constexpr int64_t kMinuteUs = 60LL * 1'000'000;
+// After a grant, until the last of its workers must have called.
+constexpr int64_t kJoinPatienceUs = 5 * kMinuteUs;
+// What a batch system is asked for beyond the time of the runs.
+constexpr int64_t kSlackOfLeaseUs = 10 * kMinuteUs;
+constexpr int64_t kSlackOfRunUs = 3 * kMinuteUs;
+// A run of which nothing is known, and how much longer than expected one may take.
+constexpr int64_t kRunEstimateUs = 30 * kMinuteUs;
+constexpr double kRunMargin = 1.5;
+constexpr double kPastRunMargin = 1.2;
 
 bool IsGranted(const Allocation& allocation, const std::string& worker) {
   return std::find(allocation.workers.begin(), allocation.workers.end(), worker) !=
@@ -60,6 +73,44 @@ bool IsComplete(const State& state, const Allocation& allocation) {
                      });
 }
 
+// "a12-1 (n1)": the workers of the allocation that have not called.
+std::string Absent(const State& state, const Allocation& allocation) {
+  std::vector<std::string> absent;
+  for (size_t i = 0; i < allocation.workers.size(); ++i) {
+    const std::string& name = allocation.workers[i];
+    const auto it = state.workers.find(name);
+    if (it != state.workers.end() && it->second.allocation == allocation.id) continue;
+    absent.push_back(
+        i < allocation.hosts.size() ? absl::StrCat(name, " (", allocation.hosts[i], ")") : name);
+  }
+  return absl::StrJoin(absent, ", ");
+}
+
+bool IsTraining(const State& state, AllocationId allocation) {
+  return std::any_of(state.active.begin(), state.active.end(), [&](RunId id) {
+    const Run& run = state.runs.at(id);
+    return run.allocation == allocation && run.state != RunState::kUploading;
+  });
+}
+
+// Why an allocation that the scheduler has asked for, for the runs of `submission` alone, cannot
+// serve them; empty: it can.
+std::string ReasonNotToServe(const State& state, const Allocation& allocation,
+                             const Submission& submission, int64_t now_us) {
+  if (allocation.state == AllocationState::kGranted &&
+      now_us >= allocation.granted_at_us + kJoinPatienceUs)
+    return absl::StrCat("did not call within ", kJoinPatienceUs / kMinuteUs,
+                        " min: ", Absent(state, allocation));
+  if (allocation.state != AllocationState::kActive || IsTraining(state, allocation.id)) return "";
+  if (std::ssize(allocation.workers) < submission.spec.node_count)
+    return absl::StrCat("only ", allocation.workers.size(), " of ", submission.spec.node_count,
+                        " nodes are left");
+  const int64_t need_us = RunNeedUs(state, submission);
+  if (allocation.deadline_us == 0 || now_us + need_us <= allocation.deadline_us) return "";
+  return absl::StrCat("too little time is left for another run, which may take ",
+                      need_us / kMinuteUs, " min");
+}
+
 // Why an allocation that serves shall be released now; empty: it shall not.
 std::string ReasonToRelease(const State& state, const Allocation& allocation, int64_t now_us) {
   if (allocation.deadline_us != 0 && now_us >= allocation.deadline_us)
@@ -67,19 +118,31 @@ std::string ReasonToRelease(const State& state, const Allocation& allocation, in
   const SubmissionId submission = allocation.spec.submission;
   if (submission.is_none()) return "";
   const auto it = state.submissions.find(submission);
-  if (it != state.submissions.end() && !IsTerminal(it->second.state)) return "";
-  return absl::StrCat(submission.ToString(), " has ended");
+  if (it == state.submissions.end() || IsTerminal(it->second.state))
+    return absl::StrCat(submission.ToString(), " has ended");
+  if (allocation.requested_by != kCoordinator) return "";
+  return ReasonNotToServe(state, allocation, it->second, now_us);
+}
+
+// Fails what trains on the nodes of the allocation and has not failed by `events`.
+void FailRuns(const State& state, const Allocation& allocation, const std::string& reason,
+              std::vector<Event>* events) {
+  for (const RunId id : state.active) {
+    const Run& run = state.runs.at(id);
+    const bool is_failed = std::any_of(events->begin(), events->end(), [id](const Event& event) {
+      const auto* failed = std::get_if<RunFailed>(&event);
+      return failed != nullptr && failed->run == id;
+    });
+    if (run.allocation == allocation.id && run.state != RunState::kUploading && !is_failed)
+      events->push_back(RunFailed{.run = id, .reason = reason});
+  }
 }
 
 void Release(const State& state, const Allocation& allocation, const std::string& reason,
              std::vector<Event>* events) {
   events->push_back(AllocationReleasing{.allocation = allocation.id, .reason = reason});
-  for (const RunId id : state.active) {
-    const Run& run = state.runs.at(id);
-    if (run.allocation != allocation.id || run.state == RunState::kUploading) continue;
-    events->push_back(RunFailed{
-        .run = id, .reason = absl::StrCat("allocation ", allocation.id.ToString(), ": ", reason)});
-  }
+  FailRuns(state, allocation, absl::StrCat("allocation ", allocation.id.ToString(), ": ", reason),
+           events);
 }
 
 int32_t CountOf(const State& state, const std::string& launcher) {
@@ -88,6 +151,14 @@ int32_t CountOf(const State& state, const std::string& launcher) {
         return entry.second.spec.launcher == launcher &&
                entry.second.state != AllocationState::kEnded;
       }));
+}
+
+// True if an allocation for its runs alone exists, in whatever state.
+bool HasOwn(const State& state, SubmissionId submission) {
+  return std::any_of(state.allocations.begin(), state.allocations.end(), [&](const auto& entry) {
+    return entry.second.spec.submission == submission &&
+           entry.second.state != AllocationState::kEnded;
+  });
 }
 
 // True if nodes that the submission may use are on their way.
@@ -102,6 +173,30 @@ bool IsAwaited(const State& state, SubmissionId submission, int32_t node_count) 
 }
 
 }  // namespace
+
+int64_t RunNeedUs(const State& state, const Submission& submission) {
+  int64_t slowest_us = 0;
+  for (const RunId id : submission.runs) {
+    const Run& run = state.runs.at(id);
+    if (run.state == RunState::kSucceeded)
+      slowest_us = std::max(slowest_us, run.ended_at_us - run.assigned_at_us);
+  }
+  const double estimate_us = slowest_us > 0 ? kPastRunMargin * static_cast<double>(slowest_us)
+                                            : static_cast<double>(kRunEstimateUs);
+  return static_cast<int64_t>(kRunMargin * estimate_us) + kSlackOfRunUs;
+}
+
+int64_t LeaseNeedUs(const State& state, const Submission& submission) {
+  const auto left =
+      std::count_if(submission.runs.begin(), submission.runs.end(),
+                    [&state](RunId id) { return state.runs.at(id).state == RunState::kQueued; });
+  return kSlackOfLeaseUs + std::max<int64_t>(left, 1) * RunNeedUs(state, submission);
+}
+
+bool FitsLease(const State& state, const Submission& submission, const LauncherStarted& launcher) {
+  return launcher.lifetime_us_max == 0 ||
+         kSlackOfLeaseUs + RunNeedUs(state, submission) <= launcher.lifetime_us_max;
+}
 
 int64_t RetryPauseUs(int32_t failure_count) {
   const int32_t doublings = std::clamp(failure_count - 1, 0, 10);
@@ -130,7 +225,14 @@ std::vector<Event> EndAllocation(const State& state, const Allocation& allocatio
                                         .reason = why,
                                         .is_drain_requested = worker.is_drain_requested});
   }
-  events.push_back(AllocationEnded{.allocation = allocation.id, .reason = reason});
+  FailRuns(state, allocation, why, &events);
+  const auto it = state.submissions.find(allocation.spec.submission);
+  const bool is_failed_lease = it != state.submissions.end() && !IsTerminal(it->second.state) &&
+                               allocation.requested_by == kCoordinator &&
+                               allocation.activated_at_us == 0;
+  events.push_back(AllocationEnded{.allocation = allocation.id,
+                                   .reason = reason,
+                                   .submission = is_failed_lease ? it->first : SubmissionId{}});
   return events;
 }
 
@@ -194,9 +296,44 @@ std::vector<Event> AdvanceAllocations(const State& state, int64_t now_us) {
   return events;
 }
 
+namespace {
+
+// One allocation for each submission that waits and has none.
+std::vector<Event> AskForEach(const State& state, const PresenceMap& presence,
+                              const LauncherStarted& launcher) {
+  std::vector<Event> events;
+  std::set<SubmissionId> seen;
+  int32_t left = launcher.allocation_count_max - CountOf(state, launcher.launcher);
+  for (const RunId id : state.queued) {
+    if (left <= 0) break;
+    const Submission& submission = state.submissions.at(state.runs.at(id).submission);
+    const SubmissionSpec& spec = submission.spec;
+    if (!seen.insert(submission.id).second || spec.node_count > launcher.node_count_max ||
+        submission.lease_failure_count >= kLeaseFailureCountMax || HasOwn(state, submission.id) ||
+        !FitsLease(state, submission, launcher) ||
+        BestCapacity(state, presence, spec, submission.id).present_count >= spec.node_count)
+      continue;
+    const int64_t need_us = LeaseNeedUs(state, submission);
+    const int64_t lifetime_us =
+        launcher.lifetime_us_max == 0 ? need_us : std::min(need_us, launcher.lifetime_us_max);
+    events.push_back(AllocationRequested{
+        .allocation = AllocationId{state.last_allocation + 1 + std::ssize(events)},
+        .spec = {.launcher = launcher.launcher,
+                 .node_count = std::max(spec.node_count, launcher.node_count_min),
+                 .submission = submission.id,
+                 .lifetime_us = lifetime_us},
+        .reason = absl::StrCat("run ", id.ToString(), " waits for ", spec.node_count, " nodes")});
+    --left;
+  }
+  return events;
+}
+
+}  // namespace
+
 std::vector<Event> AskForNodes(const State& state, const PresenceMap& presence,
                                const LauncherStarted& launcher) {
   if (launcher.allocation_count_max <= CountOf(state, launcher.launcher)) return {};
+  if (launcher.is_per_submission) return AskForEach(state, presence, launcher);
   for (const RunId id : state.queued) {
     const Run& run = state.runs.at(id);
     const SubmissionSpec& spec = state.submissions.at(run.submission).spec;

@@ -25,6 +25,17 @@ inline constexpr int64_t kReleaseGraceUs = 2LL * 60 * 1'000'000;
 // min.
 int64_t RetryPauseUs(int32_t failure_count);
 
+// What the next run of the submission may take at most: half as much again as is expected, and 3
+// min to start and end. Expected is a fifth more than the slowest of its runs that have succeeded,
+// else 30 min.
+int64_t RunNeedUs(const State& state, const Submission& submission);
+
+// The time for which an allocation for all runs that the submission has queued should be asked for.
+int64_t LeaseNeedUs(const State& state, const Submission& submission);
+
+// False if no allocation that `launcher` gives is long enough for one run of the submission.
+bool FitsLease(const State& state, const Submission& submission, const LauncherStarted& launcher);
+
 // FAILED_PRECONDITION if the worker says that it is of an allocation that has ended.
 absl::Status CheckLease(const State& state, const Synchronize& call);
 

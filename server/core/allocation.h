@@ -1,6 +1,7 @@
 // Allocation: a lease of nodes, from the request to its end. A launcher grants it (server/launch):
-// "attach" for workers that an operator starts, "local" for agents on the coordinator's own host; a
-// batch system's job is one too. Workers belong to one allocation, and so does each run's gang.
+// "attach" for workers that an operator starts, "local" for agents on the coordinator's own host,
+// "slurm" for a job of that batch system. Workers belong to one allocation, and so does each run's
+// gang.
 //
 //   REQUESTED  asked for; the launcher has not granted it (yet), or could not: then it is asked
 //              again after a pause that doubles
@@ -32,7 +33,7 @@ inline constexpr absl::string_view kAllocationLabel = "allocation";
 
 // What is asked for.
 struct AllocationSpec {
-  std::string launcher;                       // attach | local
+  std::string launcher;                       // attach | local | slurm
   int32_t node_count = 0;                     // attach: 0
   std::map<std::string, std::string> labels;  // that the workers shall have
   SubmissionId submission;                    // whose runs alone may use it; none: all
@@ -53,6 +54,10 @@ struct Allocation {
   int64_t ended_at_us = 0;
   int64_t deadline_us = 0;           // its nodes go then, whatever runs; 0: none
   std::vector<std::string> workers;  // granted, by name; attach: empty
+  // As a batch system knows it; empty with other launchers.
+  std::string job;                 // "4711"
+  std::vector<std::string> hosts;  // of the workers, in their order
+  int64_t activated_at_us = 0;     // 0: never were all workers there
   // Of the launcher's failures since it last succeeded.
   int32_t failure_count = 0;
   std::string last_error;

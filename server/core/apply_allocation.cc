@@ -51,7 +51,14 @@ void ApplyLease(const RecordedEvent& record, const AllocationGranted& e, State* 
     allocation.granted_at_us = record.at_us;
   }
   allocation.workers = e.workers;
+  allocation.hosts = e.hosts;
   allocation.deadline_us = e.deadline_us;
+  ForgetFailures(&allocation);
+}
+
+void ApplyLease(const RecordedEvent& record, const AllocationSubmitted& e, State* state) {
+  Allocation& allocation = Find(record, e.allocation, state);
+  allocation.job = e.job;
   ForgetFailures(&allocation);
 }
 
@@ -63,7 +70,9 @@ void ApplyLease(const RecordedEvent& record, const AllocationLaunchFailed& e, St
 }
 
 void ApplyLease(const RecordedEvent& record, const AllocationActivated& e, State* state) {
-  MoveTo(AllocationState::kActive, &Find(record, e.allocation, state));
+  Allocation& allocation = Find(record, e.allocation, state);
+  MoveTo(AllocationState::kActive, &allocation);
+  allocation.activated_at_us = record.at_us;
 }
 
 void ApplyLease(const RecordedEvent& record, const AllocationReleasing& e, State* state) {
@@ -79,6 +88,11 @@ void ApplyLease(const RecordedEvent& record, const AllocationEnded& e, State* st
   allocation.state_reason = e.reason;
   allocation.ended_at_us = record.at_us;
   ForgetFailures(&allocation);
+  if (e.submission.is_none()) return;
+  const auto it = state->submissions.find(e.submission);
+  CHECK(it != state->submissions.end()) << "event=" << record.seq << " submission=" << e.submission;
+  ++it->second.lease_failure_count;
+  it->second.lease_error = e.reason;
 }
 
 void ApplyLease(const RecordedEvent& record, const WorkerJoined& e, State* state) {

@@ -11,6 +11,7 @@ namespace assay::core {
 // Makes `state` what it is after the event of `record`.
 void ApplyLease(const RecordedEvent& record, const AllocationRequested& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationGranted& e, State* state);
+void ApplyLease(const RecordedEvent& record, const AllocationSubmitted& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationLaunchFailed& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationActivated& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationReleasing& e, State* state);

@@ -6,6 +6,7 @@
 #ifndef SERVER_CORE_COMMAND_H_
 #define SERVER_CORE_COMMAND_H_
 
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -222,27 +223,48 @@ struct SetScored {
 // The launcher is there, as configured. Comes once after each start; before that nobody is asked
 // for nodes. Allocations of other launchers end: nobody can give them back. Reply: Done.
 struct LauncherStarted {
-  std::string launcher;  // attach | local
+  std::string launcher;  // attach | local | slurm
   // What can be asked of it; 0 allocations: nothing.
   int32_t allocation_count_max = 0;  // at a time
   int32_t node_count_min = 0;        // of each
   int32_t node_count_max = 0;
   bool is_wanted_at_once = false;  // the first allocation, before a run needs it
+  // Each allocation is for one submission, with as many nodes as one of its runs takes, and for as
+  // long as its runs may need.
+  bool is_per_submission = false;
+  int64_t lifetime_us_max = 0;  // is_per_submission: the most that it gives; 0: no limit
 };
 
+// How it goes with an allocation that the launcher waits for. In memory only: it is told again
+// after a start.
+struct LeaseWait {
+  std::string words;              // for what: Slurm job 4711 (assay-a12): "Resources"
+  int64_t expected_start_us = 0;  // 0: the batch system does not say
+  std::string silence;            // since silent_since_us: "Slurm has not answered"; empty: it has
+  int64_t silent_since_us = 0;
+  bool operator==(const LeaseWait&) const = default;
+};
+using LeaseWaits = std::map<AllocationId, LeaseWait>;
+
 // What the launcher says about an allocation. Reply: Done. Repeating it changes nothing. A grant
-// that comes when the nodes are not wanted any more has them given back.
+// that comes when the nodes are not wanted any more, or the word that they may come, has them given
+// back.
 struct LaunchReported {
   enum class Outcome {
-    kGranted,  // it holds `workers`, each with an agent, until deadline_us
+    kGranted,  // it holds `workers`, each with an agent, until deadline_us; `reason`: why others
+               // went
     kFailed,   // it could not do what was asked: `reason` says why
     kEnded,    // it holds no nodes of the allocation any more
+    kPending,  // it is asked for as `job`, and `waiting` says how that goes
   };
   AllocationId allocation;
   Outcome outcome = Outcome::kFailed;
   std::vector<std::string> workers;
   int64_t deadline_us = 0;  // 0: none
   std::string reason;
+  std::vector<std::string> hosts;  // kGranted: of the workers, in their order; may be empty
+  std::string job;                 // kPending; empty: not known yet
+  LeaseWait waiting;               // kPending
 };
 
 // Time has passed. Reply: Done.

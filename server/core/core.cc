@@ -144,7 +144,7 @@ void Core::HandleOne(const Command& command, Outcome* outcome) {
 
 absl::StatusOr<Reply> Core::Read(const ExplainSubmission& command) const {
   absl::StatusOr<Explanation> answer =
-      Explain(state_, presence_, policy_, now_us_, command.submission);
+      Explain({state_, presence_, policy_, launcher_, waits_, now_us_}, command.submission);
   if (!answer.ok()) return answer.status();
   return Reply(*std::move(answer));
 }
@@ -176,10 +176,17 @@ void Core::HearLauncher(const LaunchReported& report, Outcome* outcome) {
   const auto it = state_.allocations.find(report.allocation);
   const bool is_over =
       it == state_.allocations.end() || it->second.state == AllocationState::kEnded;
+  using Said = LaunchReported::Outcome;
+  if (report.outcome == Said::kPending && !is_over) {
+    waits_[report.allocation] = report.waiting;
+  } else {
+    waits_.erase(report.allocation);
+  }
+  if (report.outcome == Said::kGranted) doubts_.Answer(report.allocation);
   // What has failed is asked for again.
   if (is_over || it->second.failure_count > 0) asked_.erase(report.allocation);
   // Nodes that come when nobody waits for them any more go back at once.
-  if (report.outcome == LaunchReported::Outcome::kGranted && is_over)
+  if (is_over && (report.outcome == Said::kGranted || report.outcome == Said::kPending))
     outcome->effects.push_back(ReleaseNodes{report.allocation});
 }
 
@@ -239,8 +246,11 @@ void Core::AdvanceSubmissions(Outcome* outcome) {
 void Core::Schedule(Outcome* outcome) {
   RecordAll(WatchPresence(state_, presence_, policy_, now_us_), outcome);
   const std::set<RunId> active = state_.active;
+  for (const AllocationId id : doubts_.Watch(state_, launcher_, now_us_))
+    asked_.erase(id);
   for (const RunId id : active)
-    RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
+    if (!doubts_.Holds(id, now_us_))
+      RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
   RecordAll(AssignWorkers(state_), outcome);
   RecordAll(AdvanceAllocations(state_, now_us_), outcome);
   AdvanceSubmissions(outcome);
@@ -369,7 +379,10 @@ void Core::Trust(const std::string& worker, int64_t until_us) {
 }
 
 std::optional<int64_t> Core::NextWakeupUs() const {
-  return NextDeadlineUs(state_, presence_, policy_, now_us_);
+  std::optional<int64_t> next = NextDeadlineUs(state_, presence_, policy_, now_us_);
+  if (const std::optional<int64_t> end_us = doubts_.NextEndUs(now_us_); end_us.has_value())
+    next = std::min(next.value_or(*end_us), *end_us);
+  return next;
 }
 
 }  // namespace assay::core

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/core/command.h"
+#include "server/core/doubts.h"
 #include "server/core/effect.h"
 #include "server/core/event.h"
 #include "server/core/types.h"
@@ -120,7 +121,9 @@ class Core {
   // In memory only: a launcher is asked again after each start, and after a commit was refused.
   LauncherStarted launcher_;
   std::map<AllocationId, AllocationState> asked_;  // for what state of it, while nothing failed
-  int64_t forgot_at_us_ = 0;                       // when ForgetOld was asked last
+  LeaseWaits waits_;
+  Doubts doubts_;
+  int64_t forgot_at_us_ = 0;  // when ForgetOld was asked last
 };
 
 }  // namespace assay::core

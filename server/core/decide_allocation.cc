@@ -87,15 +87,18 @@ std::vector<Event> Regrant(const State& state, const Allocation& allocation,
   for (const auto& [name, worker] : state.workers) {
     if (worker.allocation != allocation.id || is_named(name)) continue;
     const std::string reason =
-        absl::StrCat("allocation ", allocation.id.ToString(), " lost the node");
+        absl::StrCat("allocation ", allocation.id.ToString(), " lost the node",
+                     report.reason.empty() ? "" : ": ", report.reason.substr(0, kTextBytesMax));
     Lose(state, worker, reason, &events);
     events.push_back(WorkerStateChanged{.worker = name,
                                         .state = WorkerState::kGone,
                                         .reason = reason,
                                         .is_drain_requested = worker.is_drain_requested});
   }
-  events.push_back(AllocationGranted{
-      .allocation = allocation.id, .workers = report.workers, .deadline_us = deadline_us});
+  events.push_back(AllocationGranted{.allocation = allocation.id,
+                                     .workers = report.workers,
+                                     .deadline_us = deadline_us,
+                                     .hosts = report.hosts});
   return events;
 }
 
@@ -103,6 +106,8 @@ absl::StatusOr<std::vector<Event>> Grant(const Context& context, const Allocatio
                                          const LaunchReported& report) {
   for (const std::string& name : report.workers)
     RETURN_IF_ERROR(CheckName("worker", name));
+  if (!report.hosts.empty() && report.hosts.size() != report.workers.size())
+    return absl::InvalidArgumentError("hosts: give one for each worker, or none");
   if (report.deadline_us < 0 || report.deadline_us > kTimeUsMax)
     return absl::InvalidArgumentError(absl::StrCat("deadline_us is ", report.deadline_us,
                                                    ": give 0 for none, at most ", kTimeUsMax));
@@ -115,7 +120,7 @@ absl::StatusOr<std::vector<Event>> Grant(const Context& context, const Allocatio
     deadline_us = deadline_us == 0 ? end_us : std::min(deadline_us, end_us);
   }
   const bool is_known = allocation.state != AllocationState::kRequested &&
-                        allocation.workers == report.workers &&
+                        allocation.workers == report.workers && allocation.hosts == report.hosts &&
                         allocation.deadline_us == deadline_us && allocation.failure_count == 0;
   if (is_known) return std::vector<Event>{};
   if (const Allocation* other = FindConflict(context.state, allocation, report); other != nullptr)
@@ -215,6 +220,14 @@ absl::StatusOr<Decision> Decide(const Context& context, const LaunchReported& co
       decision.events = EndAllocation(context.state, allocation,
                                       reason.empty() ? allocation.state_reason : reason);
       break;
+    case LaunchReported::Outcome::kPending: {
+      // What identifies it is kept; how it goes is not.
+      const bool is_news = command.job != allocation.job || allocation.failure_count > 0;
+      if (is_news && !command.job.empty())
+        decision.events.push_back(AllocationSubmitted{.allocation = allocation.id,
+                                                      .job = command.job.substr(0, kTextBytesMax)});
+      break;
+    }
   }
   return decision;
 }

@@ -198,6 +198,8 @@ constexpr void Fields(A& a, T& v) {
   a.Added("borrowing", v.borrowing);
   a.Added("convergence", v.convergence, ShownAs("reference"));
   a.Added("notes", v.notes);
+  a.Added("lease_failure_count", v.lease_failure_count, kNotShown);
+  a.Added("lease_error", v.lease_error, kNotShown);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -341,6 +343,9 @@ constexpr void Fields(A& a, T& v) {
   a("failure_count", v.failure_count);
   a("last_error", v.last_error);
   a("retry_at_us", v.retry_at_us, ShownAs("retry_time"));
+  a.Added("job", v.job);
+  a.Added("hosts", v.hosts);
+  a.Added("activated_at_us", v.activated_at_us, kNotShown);
 }
 
 }  // namespace assay::core

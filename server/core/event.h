@@ -297,7 +297,17 @@ struct AllocationGranted {
   AllocationId allocation;
   std::vector<std::string> workers;
   int64_t deadline_us = 0;
+  std::vector<std::string> hosts;  // of the workers, in their order; may be empty
   bool operator==(const AllocationGranted&) const = default;
+};
+
+// The batch system has taken what was asked for as a job of this number.
+struct AllocationSubmitted {
+  static constexpr absl::string_view kType = "AllocationSubmitted";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
+  std::string job;
+  bool operator==(const AllocationSubmitted&) const = default;
 };
 
 // The launcher could not do what was asked; it is asked again at retry_at_us.
@@ -332,6 +342,7 @@ struct AllocationEnded {
   static constexpr int kVersion = 1;
   AllocationId allocation;
   std::string reason;
+  SubmissionId submission;  // for whose runs it was, if it ended before it could serve any
   bool operator==(const AllocationEnded&) const = default;
 };
 
@@ -382,15 +393,16 @@ struct DataLossAccepted {
   bool operator==(const DataLossAccepted&) const = default;
 };
 
-using Event = std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted,
-                           SubmissionClosed, SubmissionNoted, RunQueued, RunAssigned, NodeStarted,
-                           RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed,
-                           RunFailureExplained, RunCancelled, RunEventsAppended, ArtifactRecorded,
-                           WorkerRegistered, WorkerDescribed, WorkerStateChanged, WorkerRevoked,
-                           WorkerReleased, TokenCreated, TokenRevoked, DatasetAdded, DatasetRemoved,
-                           AllocationRequested, AllocationGranted, AllocationLaunchFailed,
-                           AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
-                           WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
+using Event =
+    std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
+                 SubmissionNoted, RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished,
+                 NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
+                 RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
+                 WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated, TokenRevoked,
+                 DatasetAdded, DatasetRemoved, AllocationRequested, AllocationSubmitted,
+                 AllocationGranted, AllocationLaunchFailed, AllocationActivated,
+                 AllocationReleasing, AllocationEnded, WorkerJoined, WorkerForgotten,
+                 TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 
+#include "server/core/allocate.h"
 #include "server/core/decide.h"
 #include "server/core/feasible.h"
 #include "server/core/planner.h"
@@ -96,8 +98,26 @@ const Allocation* FindAwaited(const State& state, SubmissionId submission) {
   return found;
 }
 
-Explanation ExplainAwaited(const State& state, const Allocation& allocation,
-                           const std::string& wish, int64_t now_us) {
+// What the launcher says of an allocation that it waits for.
+std::string DescribeWait(const LeaseWait& wait, int64_t since_us, int64_t now_us) {
+  constexpr int64_t kMinuteUs = 60LL * 1'000'000;
+  std::string text =
+      absl::StrCat("waiting ", (now_us - since_us) / kMinuteUs, " min for ", wait.words);
+  if (wait.expected_start_us > 0) {
+    const absl::Time start = absl::FromUnixMicros(wait.expected_start_us);
+    const bool is_soon = wait.expected_start_us - now_us < 12 * 60 * kMinuteUs;
+    absl::StrAppend(
+        &text, ", expected start ",
+        absl::FormatTime(is_soon ? "%H:%M UTC" : "%Y-%m-%d %H:%M UTC", start, absl::UTCTimeZone()));
+  }
+  if (!wait.silence.empty())
+    absl::StrAppend(&text, "; ", wait.silence, " for ", (now_us - wait.silent_since_us) / kMinuteUs,
+                    " min");
+  return text;
+}
+
+Explanation ExplainAwaited(const State& state, const LeaseWaits& waits,
+                           const Allocation& allocation, const std::string& wish, int64_t now_us) {
   Explanation answer{.reason = WaitReason::kAllocationQueued, .since_us = allocation.created_at_us};
   const std::string name = absl::StrCat("allocation ", allocation.id.ToString(), " of launcher \"",
                                         allocation.spec.launcher, "\"");
@@ -111,6 +131,15 @@ Explanation ExplainAwaited(const State& state, const Allocation& allocation,
     answer.remedy = absl::StrCat(
         "mend what the launcher says, or release the allocation: assay "
         "allocation release ",
+        allocation.id.ToString());
+    return answer;
+  }
+  const auto wait = waits.find(allocation.id);
+  if (allocation.state == AllocationState::kRequested && wait != waits.end()) {
+    answer.explanation = DescribeWait(wait->second, allocation.created_at_us, now_us);
+    answer.remedy = absl::StrCat(
+        "wait for it, ask the site's operators what the batch system's "
+        "word means, or look at it: assay allocation show ",
         allocation.id.ToString());
     return answer;
   }
@@ -128,6 +157,41 @@ Explanation ExplainAwaited(const State& state, const Allocation& allocation,
   answer.remedy =
       absl::StrCat("wait for it, or look at it: assay allocation show ", allocation.id.ToString());
   return answer;
+}
+
+// Why the launcher is not asked for nodes of the submission's own; empty: it would be.
+std::optional<Explanation> ExplainNotAsked(const State& state, const LauncherStarted& launcher,
+                                           const Submission& submission) {
+  if (!launcher.is_per_submission) return std::nullopt;
+  Explanation answer{.reason = WaitReason::kAllocationRefused};
+  if (submission.lease_failure_count >= kLeaseFailureCountMax) {
+    answer.explanation = absl::StrCat(submission.lease_failure_count,
+                                      " allocations for it ended before all nodes had come, the "
+                                      "last: ",
+                                      submission.lease_error);
+    answer.remedy = absl::StrCat(
+        "mend that and have an operator ask: assay allocation request "
+        "--entry ",
+        submission.id.ToString(), " --nodes ", submission.spec.node_count);
+    return answer;
+  }
+  constexpr int64_t kMinuteUs = 60LL * 1'000'000;
+  if (!FitsLease(state, submission, launcher)) {
+    answer.explanation =
+        absl::StrCat("a run may take ", RunNeedUs(state, submission) / kMinuteUs,
+                     " min, and launcher \"", launcher.launcher, "\" gives nodes for ",
+                     launcher.lifetime_us_max / kMinuteUs, " min, of which 10 are spare");
+    answer.remedy = "ask an operator for a longer limit, or cancel and ask for less";
+    return answer;
+  }
+  if (submission.spec.node_count > launcher.node_count_max) {
+    answer.explanation =
+        absl::StrCat("needs ", submission.spec.node_count, " nodes, and launcher \"",
+                     launcher.launcher, "\" gives ", launcher.node_count_max);
+    answer.remedy = "ask an operator for a higher limit, or cancel and ask for less";
+    return answer;
+  }
+  return std::nullopt;
 }
 
 Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
@@ -153,8 +217,8 @@ Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
   return answer;
 }
 
-Explanation ExplainQueued(const State& state, const PresenceMap& presence, const Policy& policy,
-                          int64_t now_us, const Run& run) {
+Explanation ExplainQueued(const Known& known, const Run& run) {
+  const auto& [state, presence, policy, launcher, waits, now_us] = known;
   const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
   const Census census = Count(state, presence, spec, run.submission);
   const Placement placement = PlacementOf(state, presence, policy, run.id);
@@ -162,9 +226,10 @@ Explanation ExplainQueued(const State& state, const PresenceMap& presence, const
                                            " of the ", census.matching, " that match are free");
   // A silent worker still counts as there until it is lost.
   if (placement.verdict == Placement::Verdict::kTooFew || census.usable() < spec.node_count) {
-    const Allocation* const awaited = FindAwaited(state, run.submission);
-    return awaited == nullptr ? ExplainTooFew(census, spec)
-                              : ExplainAwaited(state, *awaited, DescribeWish(spec), now_us);
+    if (const Allocation* awaited = FindAwaited(state, run.submission); awaited != nullptr)
+      return ExplainAwaited(state, waits, *awaited, DescribeWish(spec), now_us);
+    return ExplainNotAsked(state, launcher, state.submissions.at(run.submission))
+        .value_or(ExplainTooFew(census, spec));
   }
   Explanation answer;
   switch (placement.verdict) {
@@ -194,8 +259,8 @@ Explanation ExplainQueued(const State& state, const PresenceMap& presence, const
   return answer;
 }
 
-Explanation ExplainOpen(const State& state, const PresenceMap& presence, const Policy& policy,
-                        int64_t now_us, const Submission& submission) {
+Explanation ExplainOpen(const Known& known, const Submission& submission) {
+  const State& state = known.state;
   int32_t active = 0;
   int32_t succeeded = 0;
   int64_t active_since_us = 0;
@@ -220,7 +285,7 @@ Explanation ExplainOpen(const State& state, const PresenceMap& presence, const P
                              ? "all runs have ended; its score is being computed"
                              : "a failed run is being stopped on its last workers";
   } else {
-    answer = ExplainQueued(state, presence, policy, now_us, state.runs.at(first_queued));
+    answer = ExplainQueued(known, state.runs.at(first_queued));
     if (answer.since_us == 0) answer.since_us = state.runs.at(first_queued).created_at_us;
   }
   if (answer.since_us == 0) answer.since_us = submission.created_at_us;
@@ -259,14 +324,13 @@ absl::string_view ToString(WaitReason reason) {
   return "";
 }
 
-absl::StatusOr<Explanation> Explain(const State& state, const PresenceMap& presence,
-                                    const Policy& policy, int64_t now_us, SubmissionId id) {
+absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id) {
+  const State& state = known.state;
   if (id.number < 1 || id.number > state.last_submission)
     return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
   const auto it = state.submissions.find(id);
   if (it == state.submissions.end()) return NotLoaded(id);
-  if (!IsTerminal(it->second.state))
-    return ExplainOpen(state, presence, policy, now_us, it->second);
+  if (!IsTerminal(it->second.state)) return ExplainOpen(known, it->second);
   return Explanation{.reason = WaitReason::kEnded,
                      .since_us = it->second.ended_at_us,
                      .explanation = absl::StrCat("it has ended ", ToString(it->second.state), ": ",

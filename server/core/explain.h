@@ -3,6 +3,8 @@
 #ifndef SERVER_CORE_EXPLAIN_H_
 #define SERVER_CORE_EXPLAIN_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 
 #include "server/core/command.h"
@@ -10,10 +12,18 @@
 
 namespace assay::core {
 
-// Answers for any state; `now_us` for what is still to come. NOT_FOUND if there never was such a
-// submission.
-absl::StatusOr<Explanation> Explain(const State& state, const PresenceMap& presence,
-                                    const Policy& policy, int64_t now_us, SubmissionId id);
+// All that an answer draws on.
+struct Known {
+  const State& state;
+  const PresenceMap& presence;
+  const Policy& policy;
+  const LauncherStarted& launcher;
+  const LeaseWaits& waits;
+  int64_t now_us;  // for what is still to come
+};
+
+// Answers for any state. NOT_FOUND if there never was such a submission.
+absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id);
 
 // What runs of `spec` would find.
 PlacementReply PlanFor(const State& state, const PresenceMap& presence, const SubmissionSpec& spec);

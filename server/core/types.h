@@ -152,6 +152,7 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 inline constexpr size_t kNoteCountMax = 200;  // of a submission
+inline constexpr int32_t kLeaseFailureCountMax = 3;
 
 struct Submission {
   SubmissionId id;
@@ -174,6 +175,10 @@ struct Submission {
   std::optional<BorrowingRecord> borrowing;  // where spec has one
   std::optional<Convergence> convergence;    // of a set that has been scored, where there is one
   std::vector<Note> notes;                   // oldest first; also after it has ended
+  // Allocations for its runs alone that ended before all of their workers had come, and how the
+  // last did. After kLeaseFailureCountMax the scheduler asks for no other.
+  int32_t lease_failure_count = 0;
+  std::string lease_error;
   bool operator==(const Submission&) const = default;
 };
 

@@ -16,7 +16,7 @@ class AttachLauncher final : public Launcher {
         "launcher \"attach\" starts no agents: start assay-worker on ", allocation.spec.node_count,
         " nodes, or configure launcher { kind: \"local\" }"));
   }
-  absl::Status Release(core::AllocationId /*allocation*/) override { return absl::OkStatus(); }
+  absl::StatusOr<bool> Release(core::AllocationId /*allocation*/) override { return true; }
 };
 
 }  // namespace assay::launch

@@ -1,6 +1,6 @@
 // How nodes come to run agents. One implementation per way: attach (an operator starts them), local
-// (children of the coordinator on its own host). A batch system is another: Acquire submits a job
-// that starts assay-worker on each of its nodes, and the grant follows when the job runs.
+// (children of the coordinator on its own host), slurm (a job of a batch system, on whose nodes
+// assay-worker is started; the grant follows when it runs).
 
 #ifndef SERVER_LAUNCH_LAUNCHER_H_
 #define SERVER_LAUNCH_LAUNCHER_H_
@@ -33,9 +33,10 @@ class Launcher {
   // FAILED_PRECONDITION if this launcher starts none. After an error it is called again, later.
   virtual absl::StatusOr<std::optional<Grant>> Acquire(const core::Allocation& allocation) = 0;
 
-  // Stops the agents of an allocation, and what they started, and gives the nodes back. OK also if
-  // there are none. After an error it is called again, later.
-  virtual absl::Status Release(core::AllocationId allocation) = 0;
+  // Stops the agents of an allocation, and what they started, and gives the nodes back. True: that
+  // is done, also if there are none; false: the word that it is done follows. After an error it is
+  // called again, later.
+  virtual absl::StatusOr<bool> Release(core::AllocationId allocation) = 0;
 };
 
 }  // namespace assay::launch

@@ -297,15 +297,15 @@ absl::StatusOr<std::optional<Grant>> LocalLauncher::Acquire(const core::Allocati
   return grant;
 }
 
-absl::Status LocalLauncher::Release(core::AllocationId allocation) {
+absl::StatusOr<bool> LocalLauncher::Release(core::AllocationId allocation) {
   {
     MutexLock lock(&mutex_);
-    if (!held_.is_none() && held_ != allocation) return absl::OkStatus();
+    if (!held_.is_none() && held_ != allocation) return true;
   }
   StopAll();
   MutexLock lock(&mutex_);
   held_ = {};
-  return absl::OkStatus();
+  return true;
 }
 
 absl::Status LocalLauncher::Start(const LaunchRequest& request) {

@@ -78,7 +78,7 @@ class LocalLauncher final : public Launcher {
   // NOT_FOUND if worker_program cannot be run; FAILED_PRECONDITION while another allocation is
   // held.
   absl::StatusOr<std::optional<Grant>> Acquire(const core::Allocation& allocation) override;
-  absl::Status Release(core::AllocationId allocation) override;
+  absl::StatusOr<bool> Release(core::AllocationId allocation) override;
 
   // Sees to it that an agent named request.worker runs. OK also if it runs already.
   absl::Status Start(const LaunchRequest& request);

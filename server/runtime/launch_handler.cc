@@ -27,13 +27,15 @@ Report Ask(const core::AcquireNodes& effect, launch::Launcher* launcher) {
 }
 
 Report Ask(const core::ReleaseNodes& effect, launch::Launcher* launcher) {
-  const absl::Status status = launcher->Release(effect.allocation);
-  if (status.ok())
-    return core::LaunchReported{.allocation = effect.allocation, .outcome = Outcome::kEnded};
-  LOG(WARNING) << "nodes not released allocation=" << effect.allocation
-               << " status=" << Quoted(status);
-  return core::LaunchReported{.allocation = effect.allocation,
-                              .reason = std::string(status.message())};
+  const absl::StatusOr<bool> released = launcher->Release(effect.allocation);
+  if (!released.ok()) {
+    LOG(WARNING) << "nodes not released allocation=" << effect.allocation
+                 << " status=" << Quoted(released.status());
+    return core::LaunchReported{.allocation = effect.allocation,
+                                .reason = std::string(released.status().message())};
+  }
+  if (!*released) return std::nullopt;
+  return core::LaunchReported{.allocation = effect.allocation, .outcome = Outcome::kEnded};
 }
 
 // Verdicts are not the launcher's.

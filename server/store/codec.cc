@@ -218,6 +218,13 @@ constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("workers", v.workers);
   a("deadline_us", v.deadline_us);
+  a.Added("hosts", v.hosts);
+}
+
+template <class A, Is<AllocationSubmitted> T>
+constexpr void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
+  a("job", v.job);
 }
 
 template <class A, Is<AllocationLaunchFailed> T>
@@ -242,6 +249,7 @@ template <class A, Is<AllocationEnded> T>
 constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("reason", v.reason);
+  a.Added("submission", v.submission);
 }
 
 template <class A, Is<WorkerJoined> T>

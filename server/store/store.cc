@@ -95,6 +95,7 @@ struct IsChange {
              std::is_same_v<E, core::ArtifactRecorded> || std::is_same_v<E, core::WorkerReleased> ||
              std::is_same_v<E, core::WorkerDescribed> || std::is_same_v<E, core::WorkerForgotten> ||
              std::is_same_v<E, core::WorkerJoined> || std::is_same_v<E, core::AllocationGranted> ||
+             std::is_same_v<E, core::AllocationSubmitted> ||
              std::is_same_v<E, core::AllocationActivated> ||
              std::is_same_v<E, core::TokensForgotten> ||
              std::is_same_v<E, core::RequestsForgotten> ||
@@ -323,6 +324,8 @@ class Store::Writer {
   absl::Status Touch(const Record&, const E& e) {
     allocations_.insert(e.allocation);
     if constexpr (requires { e.worker; }) workers_.insert(e.worker);
+    if constexpr (requires { e.submission; })
+      if (!e.submission.is_none()) submissions_.insert(e.submission);
     return absl::OkStatus();
   }
   absl::Status Touch(const Record&, const core::WorkerForgotten& e) {

@@ -295,10 +295,14 @@ class Decoder {
   core::Command Launched() {
     return FromCoordinator(
         core::LaunchReported{.allocation = Recent<core::AllocationId>(state_.last_allocation),
-                             .outcome = static_cast<core::LaunchReported::Outcome>(bytes_.Below(3)),
+                             .outcome = static_cast<core::LaunchReported::Outcome>(bytes_.Below(4)),
                              .workers = {WorkerName()},
                              .deadline_us = bytes_.Near<int64_t>(2'000'000'000'000'000),
-                             .reason = bytes_.TextLike("no such program")});
+                             .reason = bytes_.TextLike("no such program"),
+                             .hosts = {bytes_.TextLike("n0")},
+                             .job = bytes_.TextLike("4711"),
+                             .waiting = {.words = bytes_.TextLike("job 4711"),
+                                         .expected_start_us = bytes_.Near<int64_t>(0)}});
   }
 
   core::Command LauncherUp() {
@@ -306,7 +310,9 @@ class Decoder {
                                                  .allocation_count_max = bytes_.Near<int32_t>(2),
                                                  .node_count_min = bytes_.Near<int32_t>(1),
                                                  .node_count_max = bytes_.Near<int32_t>(2),
-                                                 .is_wanted_at_once = bytes_.Below(2) == 0});
+                                                 .is_wanted_at_once = bytes_.Below(2) == 0,
+                                                 .is_per_submission = bytes_.Below(2) == 0,
+                                                 .lifetime_us_max = bytes_.Near<int64_t>(0)});
   }
 
   core::Command Lease() {

@@ -36,7 +36,7 @@ class Chaos {
   explicit Chaos(uint64_t seed) : random_(seed, Purpose::kTest) { Start(); }
 
   void Step() {
-    switch (Below(9)) {
+    switch (Below(10)) {
       case 0:
         return Submit();
       case 1:
@@ -52,6 +52,8 @@ class Chaos {
       case 6:
         now_us_ += static_cast<int64_t>(Below(400)) * kSecond;
         return Handle("coordinator", Tick{});
+      case 7:
+        return Report(Outcome::kPending);
       default:
         return Call();
     }
@@ -122,12 +124,14 @@ class Chaos {
     store_ = *store::Store::Open(dir_.Path("assay.db"));
     core_ = std::make_unique<Core>(Policy{.secret = "s"}, *store_->Load(), now_us_);
     const bool is_wanted_at_once = Below(2) == 0;
+    const bool is_per_submission = Below(2) == 0;
     Handle("root", AddDataset{core::testing::SomeDataset()});
     Handle("coordinator", LauncherStarted{.launcher = "local",
                                           .allocation_count_max = 2,
                                           .node_count_min = 1,
                                           .node_count_max = 3,
-                                          .is_wanted_at_once = is_wanted_at_once});
+                                          .is_wanted_at_once = is_wanted_at_once,
+                                          .is_per_submission = is_per_submission});
   }
 
   void Submit() {
@@ -165,6 +169,7 @@ class Chaos {
   void Report(LaunchReported::Outcome outcome) {
     LaunchReported report = Granted(Some());
     report.outcome = outcome;
+    if (outcome == Outcome::kPending) report.job = absl::StrCat("job-", Below(5));
     Handle("coordinator", report);
   }
 
@@ -179,7 +184,8 @@ class Chaos {
     if (it != core_->state().workers.end() && !it->second.run.is_none() && Below(4) > 0) {
       call.report = {.phase = Below(2) == 0 ? WorkerPhase::kExecuting : WorkerPhase::kFinished,
                      .run = it->second.run,
-                     .generation = it->second.generation};
+                     .generation = it->second.generation,
+                     .exit_code = Below(2) == 0 ? 0 : 9};
     }
     call.is_leaving = Below(12) == 0;
     Handle(name, call);
@@ -217,9 +223,10 @@ TEST(AllocationSimTest, HoldsWhateverTheLauncherDoes) {
     met.merge(chaos.Kinds());
   }
   if (one != 0) return;
-  for (const Event& event : std::vector<Event>{
-           AllocationRequested{}, AllocationGranted{}, AllocationLaunchFailed{},
-           AllocationActivated{}, AllocationReleasing{}, AllocationEnded{}, WorkerJoined{}})
+  for (const Event& event :
+       std::vector<Event>{AllocationRequested{}, AllocationSubmitted{}, AllocationGranted{},
+                          AllocationLaunchFailed{}, AllocationActivated{}, AllocationReleasing{},
+                          AllocationEnded{}, WorkerJoined{}})
     EXPECT_TRUE(met.contains(event.index())) << "never met: " << TypeOf(event);
 }
 

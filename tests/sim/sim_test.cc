@@ -137,6 +137,7 @@ const std::set<size_t>& CommandsElsewhere() {
 }
 const std::set<size_t>& EventsElsewhere() {
   static const auto* const kinds = new std::set<size_t>{
+      core::Event(core::AllocationSubmitted{}).index(),
       core::Event(core::AllocationGranted{}).index(),
       core::Event(core::AllocationLaunchFailed{}).index(),
       core::Event(core::AllocationActivated{}).index(),

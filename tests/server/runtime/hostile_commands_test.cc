@@ -298,7 +298,7 @@ struct Maker {
   }
   CommandBody operator()(const LaunchReported&) {
     return LaunchReported{.allocation = AllocationId{m.Small()},
-                          .outcome = static_cast<LaunchReported::Outcome>(m.Below(3)),
+                          .outcome = static_cast<LaunchReported::Outcome>(m.Below(4)),
                           .workers = m.Some(3, [this] { return m.Worker(); }),
                           .deadline_us = m.OneIn(2) ? m.Number() : 0,
                           .reason = m.Text()};

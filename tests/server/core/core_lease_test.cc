@@ -1,0 +1,230 @@
+// Allocations of a batch system: one for each submission, as long as its runs may need, granted
+// late, refused, taken back; and what people are told meanwhile.
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "server/core/allocate.h"
+#include "server/core/doubts.h"
+#include "tests/server/core/world.h"
+#include "tests/support/status_matchers.h"
+
+namespace assay::core {
+namespace {
+
+using assay::testing::IsOk;
+using core::testing::kSecond;
+using core::testing::SomeSpec;
+using core::testing::World;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using Launch = LaunchReported::Outcome;
+
+constexpr int64_t kMinute = 60 * kSecond;
+constexpr int kTerminated = 9;
+
+class LeaseTest : public ::testing::Test {
+ protected:
+  void StartLauncher(int64_t lifetime_us_max = 0) {
+    Do(LauncherStarted{.launcher = "slurm",
+                       .allocation_count_max = 2,
+                       .node_count_min = 1,
+                       .node_count_max = 3,
+                       .is_per_submission = true,
+                       .lifetime_us_max = lifetime_us_max});
+  }
+  void Do(CommandBody body) { ASSERT_THAT(world_.Do(std::move(body), "coordinator"), IsOk()); }
+  void Report(int64_t id, LaunchReported report) {
+    report.allocation = AllocationId{id};
+    Do(std::move(report));
+  }
+  void Grant(int64_t id, std::vector<std::string> hosts = {"n0", "n1"}, int64_t deadline_us = 0) {
+    LaunchReported report{.outcome = Launch::kGranted, .deadline_us = deadline_us, .hosts = hosts};
+    for (size_t i = 0; i < hosts.size(); ++i)
+      report.workers.push_back(WorkerName(id, i));
+    Report(id, std::move(report));
+  }
+  void Call(int64_t id, size_t count = 2) {
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name = WorkerName(id, i);
+      world_.labels[name] = {{std::string(kAllocationLabel), AllocationId{id}.ToString()}};
+      ASSERT_THAT(world_.Sync(name), IsOk());
+    }
+  }
+  static std::string WorkerName(int64_t id, size_t i) { return absl::StrCat("a", id, "-", i); }
+  SubmissionId Submit(int32_t node_count, int32_t run_count = 1, int32_t replacement_count = 0) {
+    SubmissionSpec spec = SomeSpec();
+    spec.node_count = node_count;
+    spec.run_count = run_count;
+    spec.replacement_count_max = replacement_count;
+    return world_.Submit(spec);
+  }
+  // The run trains on both nodes of the allocation.
+  void Train(int64_t id, RunId run) {
+    Grant(id);
+    Call(id);
+    for (size_t i = 0; i < 2; ++i)
+      world_.Executing(WorkerName(id, i), run);
+  }
+  const Allocation& allocation(int64_t id) {
+    return world_.state().allocations.at(AllocationId{id});
+  }
+  Explanation Why(SubmissionId id) {
+    return std::get<Explanation>(*world_.Do(ExplainSubmission{id}));
+  }
+
+  World world_;
+};
+
+TEST_F(LeaseTest, EachSubmissionGetsNodesOfItsOwnForAsLongAsItsRunsMayNeed) {
+  StartLauncher();
+  const SubmissionId first = Submit(2, 3);
+  const SubmissionId second = Submit(1);
+  const SubmissionId third = Submit(1);
+
+  ASSERT_EQ(world_.state().allocations.size(), 2u) << "as many as the launcher gives";
+  EXPECT_EQ(allocation(1).spec.submission, first);
+  EXPECT_EQ(allocation(1).spec.node_count, 2);
+  // 10 min, and of each of 3 runs 1.5 times 30 min and 3 more.
+  EXPECT_EQ(allocation(1).spec.lifetime_us, (10 + 3 * 48) * kMinute);
+  EXPECT_EQ(allocation(2).spec.submission, second);
+  EXPECT_EQ(allocation(2).spec.node_count, 1);
+  Grant(2, {"n2"});
+  Call(2, 1);
+  EXPECT_EQ(world_.run(RunId{4}).allocation, AllocationId{2});
+  EXPECT_EQ(world_.run(RunId{5}).state, RunState::kQueued) << "nodes of another";
+  EXPECT_EQ(ToString(Why(third).reason), "LABELS");
+  Report(1, {.outcome = Launch::kEnded, .reason = "Slurm: CANCELLED"});
+  EXPECT_EQ(allocation(3).spec.submission, first) << "it is asked for again";
+}
+
+TEST_F(LeaseTest, WhyQuotesTheBatchSystem) {
+  StartLauncher();
+  const SubmissionId id = Submit(2);
+  LaunchReported pending{.outcome = Launch::kPending,
+                         .job = "4711",
+                         .waiting = {.words = "Slurm job 4711 (assay-a1): \"Resources\"",
+                                     .expected_start_us = core::testing::kStart + 20 * kMinute}};
+  Report(1, pending);
+  world_.Wait(12 * kMinute);
+  EXPECT_EQ(allocation(1).job, "4711");
+  EXPECT_EQ(ToString(Why(id).reason), "ALLOCATION_QUEUED");
+  EXPECT_EQ(
+      Why(id).explanation,
+      "waiting 12 min for Slurm job 4711 (assay-a1): \"Resources\", expected start 22:33 UTC");
+
+  pending.waiting.silence = "Slurm has not answered";
+  pending.waiting.silent_since_us = core::testing::kStart + 3 * kMinute;
+  Report(1, pending);
+  EXPECT_THAT(Why(id).explanation, HasSubstr("; Slurm has not answered for 9 min"));
+  EXPECT_EQ(world_.Fold(), world_.state());
+}
+
+TEST_F(LeaseTest, AJobThatNobodyWaitsForIsGivenBack) {
+  StartLauncher();
+  Report(7, {.outcome = Launch::kPending, .job = "4711"});
+  EXPECT_THAT(world_.outcome().effects, ElementsAre(Effect(ReleaseNodes{AllocationId{7}})));
+}
+
+TEST_F(LeaseTest, ThreeThatNeverServedAreEnough) {
+  StartLauncher();
+  const SubmissionId id = Submit(2);
+  for (int64_t n = 1; n <= 3; ++n) {
+    Grant(n);
+    Call(n, 1);
+    world_.Wait(5 * kMinute);
+    EXPECT_EQ(allocation(n).state, AllocationState::kReleasing);
+    EXPECT_THAT(allocation(n).state_reason, HasSubstr("(n1)"));
+    Report(n, {.outcome = Launch::kEnded});
+  }
+  EXPECT_THAT(world_.state().allocations, IsEmpty());
+  EXPECT_EQ(ToString(Why(id).reason), "ALLOCATION_REFUSED");
+  EXPECT_THAT(Why(id).explanation, HasSubstr("did not call within 5 min: a3-1 (n1)"));
+  EXPECT_THAT(Why(id).remedy, HasSubstr("assay allocation request --entry e-1 --nodes 2"));
+  EXPECT_EQ(world_.Fold(), world_.state());
+}
+
+TEST_F(LeaseTest, ARunStartsOnlyIfItMayEndBeforeTheNodesGo) {
+  StartLauncher(70 * kMinute);
+  Submit(2, 2);
+  EXPECT_EQ(allocation(1).spec.lifetime_us, 70 * kMinute) << "the cap";
+  Grant(1);
+  Call(1);
+  for (size_t i = 0; i < 2; ++i)
+    world_.Executing(WorkerName(1, i), RunId{1});
+  Grant(1, {"n0", "n1"}, core::testing::kStart + 2 * kMinute);  // the site has cut it short
+  EXPECT_EQ(world_.run(RunId{1}).state, RunState::kRunning);
+  world_.Succeed(RunId{1});
+  EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued);
+  EXPECT_EQ(allocation(1).state, AllocationState::kReleasing);
+  EXPECT_THAT(allocation(1).state_reason, StartsWith("too little time is left"));
+  EXPECT_EQ(world_.state().allocations.size(), 1u) << "the nodes are to be given back first";
+}
+
+TEST_F(LeaseTest, ARunThatFitsNowhereIsNotAskedFor) {
+  StartLauncher(50 * kMinute);
+  const SubmissionId id = Submit(2);
+  EXPECT_THAT(world_.state().allocations, IsEmpty());
+  EXPECT_EQ(ToString(Why(id).reason), "ALLOCATION_REFUSED");
+  EXPECT_THAT(Why(id).explanation, HasSubstr("a run may take 48 min"));
+}
+
+TEST_F(LeaseTest, AStoppedRunFailsWithTheBatchSystemsWord) {
+  StartLauncher();
+  Submit(2, 1, 1);
+  Train(1, RunId{1});
+  world_.Finished("a1-0", RunId{1}, kTerminated);
+  EXPECT_THAT(world_.outcome().effects, ElementsAre(Effect(AcquireNodes{allocation(1)})))
+      << "the launcher is asked what has happened";
+  world_.Finished("a1-1", RunId{1}, kTerminated);
+  EXPECT_EQ(world_.run(RunId{1}).state, RunState::kRunning);
+
+  Report(1, {.outcome = Launch::kEnded, .reason = "Slurm: CANCELLED"});
+
+  EXPECT_EQ(world_.run(RunId{1}).state, RunState::kFailed);
+  EXPECT_EQ(world_.run(RunId{1}).state_reason, "allocation a-1 has ended: Slurm: CANCELLED");
+  EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued) << "it is replaced";
+}
+
+TEST_F(LeaseTest, AStopThatIsNotTheBatchSystemsFailsTheRunWithTheAgentsWord) {
+  StartLauncher();
+  Submit(2, 1, 1);
+  Train(1, RunId{1});
+  world_.Finished("a1-0", RunId{1}, kTerminated);
+  ASSERT_EQ(world_.run(RunId{1}).state, RunState::kRunning);
+  Grant(1);
+  EXPECT_THAT(world_.run(RunId{1}).state_reason, HasSubstr("stopped on request"));
+}
+
+TEST_F(LeaseTest, WithoutAnyWordTheAgentsCountsAfterTwelveSeconds) {
+  StartLauncher();
+  Submit(2, 1, 1);
+  Train(1, RunId{1});
+  world_.Finished("a1-0", RunId{1}, kTerminated);
+  ASSERT_TRUE(world_.core().NextWakeupUs().has_value());
+  world_.Wait(kDoubtUs);
+  EXPECT_EQ(world_.run(RunId{1}).state, RunState::kFailed);
+}
+
+TEST_F(LeaseTest, ALostNodeIsNamedAndTheRestGivenBack) {
+  StartLauncher();
+  Submit(2, 1, 1);
+  Train(1, RunId{1});
+  Report(1, {.outcome = Launch::kGranted,
+             .workers = {"a1-0"},
+             .reason = "Slurm: NODE_FAIL n1",
+             .hosts = {"n0"}});
+  EXPECT_THAT(world_.run(RunId{1}).state_reason, HasSubstr("Slurm: NODE_FAIL n1"));
+  world_.Finished("a1-0", RunId{1}, kTerminated);
+  world_.Wait(kSecond);
+  EXPECT_EQ(allocation(1).state, AllocationState::kReleasing);
+  EXPECT_EQ(allocation(1).state_reason, "only 1 of 2 nodes are left");
+}
+
+}  // namespace
+}  // namespace assay::core
