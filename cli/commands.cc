@@ -22,6 +22,7 @@
 #include "cli/entry/follow.h"
 #include "cli/entry/import.h"
 #include "cli/entry/score.h"
+#include "cli/entry/set.h"
 #include "cli/entry/submit.h"
 #include "cli/node/node.h"
 #include "cli/package/package.h"

@@ -61,29 +61,6 @@ const std::vector<NamedFilter>& Filters() {
   return *kFilters;
 }
 
-std::vector<Option> FilterOptions() {
-  std::vector<Option> options;
-  for (const NamedFilter& filter : Filters())
-    options.push_back({.name = filter.name,
-                       .kind = Option::Kind::kText,
-                       .value = filter.value,
-                       .help = filter.help});
-  options.push_back({.name = "limit",
-                     .letter = 'n',
-                     .kind = Option::Kind::kInteger,
-                     .value = "N",
-                     .help = "at most so many",
-                     .fallback = kDefaultLimit});
-  return options;
-}
-
-v1::ListSubmissionsRequest RequestFrom(const Arguments& arguments) {
-  v1::ListSubmissionsRequest request;
-  for (const NamedFilter& filter : Filters())
-    if (arguments.Has(filter.name)) filter.set(&request, arguments.Get(filter.name));
-  return request;
-}
-
 absl::StatusOr<ExitStatus> PrintEntries(Context* context, const client::Client& client,
                                         const v1::ListSubmissionsRequest& request, int64_t limit) {
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
@@ -140,55 +117,6 @@ absl::StatusOr<ExitStatus> RunEntryNote(Context* context, const Arguments& argum
   return ExitStatus::kDone;
 }
 
-const std::vector<Column>& SetColumns() {
-  static const auto* const kColumns =
-      new std::vector<Column>{{"ID", "id"},
-                              {"ENTRY", "entry"},
-                              {"STATE", "state", Format::kState},
-                              {"RUNS", "run_count", Format::kNumber},
-                              {"NODES", "nodes", Format::kNumber, 2},
-                              {"BENCHMARK", "benchmark", Format::kText, 2},
-                              {"ROUND", "round", Format::kText, 3},
-                              {"SCORE", "score_minutes", Format::kMinutes},
-                              {"CREATED", "created", Format::kTime, 4}};
-  return *kColumns;
-}
-
-absl::StatusOr<ExitStatus> RunSetList(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
-  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   client::ListEntries(*client, RequestFrom(arguments), limit));
-  ListView view{.schema = "assay.set/v1",
-                .columns = SetColumns(),
-                .empty_text = "no run sets; 'assay submit FILE' makes one"};
-  for (const v1::Submission& entry : entries)
-    view.items.push_back(client::SetJson(entry));
-  RETURN_IF_ERROR(context->printer().List(view));
-  return ExitStatus::kDone;
-}
-
-absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
-  ShowView view{.schema = "assay.set/v1",
-                .value = client::SetJson(entry),
-                .fields = {{"set", "id"},
-                           {"entry", "entry"},
-                           {"state", "state", Format::kState},
-                           {"runs", "run_count"},
-                           {"nodes", "nodes"},
-                           {"score", "score_minutes", Format::kMinutes},
-                           {"created", "created", Format::kTime}},
-                .sections = {{"Runs", "run_details", RunColumns()}}};
-  view.value["run_details"] = Json::array();
-  for (const v1::Run& run : runs)
-    view.value["run_details"].push_back(client::RunJson(run));
-  RETURN_IF_ERROR(context->printer().Show(view));
-  return ExitStatus::kDone;
-}
-
 absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments) {
   v1::ListSubmissionsRequest request;
   std::vector<std::string> known;
@@ -212,6 +140,29 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
 }
 
 }  // namespace
+
+std::vector<Option> FilterOptions() {
+  std::vector<Option> options;
+  for (const NamedFilter& filter : Filters())
+    options.push_back({.name = filter.name,
+                       .kind = Option::Kind::kText,
+                       .value = filter.value,
+                       .help = filter.help});
+  options.push_back({.name = "limit",
+                     .letter = 'n',
+                     .kind = Option::Kind::kInteger,
+                     .value = "N",
+                     .help = "at most so many",
+                     .fallback = kDefaultLimit});
+  return options;
+}
+
+v1::ListSubmissionsRequest RequestFrom(const Arguments& arguments) {
+  v1::ListSubmissionsRequest request;
+  for (const NamedFilter& filter : Filters())
+    if (arguments.Has(filter.name)) filter.set(&request, arguments.Get(filter.name));
+  return request;
+}
 
 absl::Status ShowChanged(Context* context, const v1::Submission& entry, const std::string& done,
                          const std::string& next) {
@@ -243,19 +194,6 @@ std::vector<Command> EntryCommands() {
                            {.name = "TEXT", .help = "what is to be said; at most 4096 bytes"}},
            .examples = {{"assay entry note e-42 'rerun after the switch was replaced'", ""}},
            .run = RunEntryNote}};
-}
-
-std::vector<Command> SetCommands() {
-  return {{.path = "set list",
-           .summary = "list run sets, newest first",
-           .options = FilterOptions(),
-           .examples = {{"assay set list --state running", ""}},
-           .run = RunSetList},
-          {.path = "set show",
-           .summary = "show a run set with its runs",
-           .positionals = {{.name = "ID", .help = "s-42 or @last"}},
-           .examples = {{"assay set show s-42", ""}},
-           .run = RunSetShow}};
 }
 
 std::vector<Command> QueryCommands() {

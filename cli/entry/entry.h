@@ -1,4 +1,4 @@
-// assay entry, assay set, assay query: entries and their run sets.
+// assay entry, assay query: entries.
 
 #ifndef CLI_ENTRY_ENTRY_H_
 #define CLI_ENTRY_ENTRY_H_
@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 
 #include "assay/v1/resources.pb.h"
+#include "assay/v1/submission_service.pb.h"
 
 #include "cli/command/command.h"
 #include "cli/command/context.h"
@@ -20,8 +21,11 @@ namespace assay::cli {
 absl::Status ShowChanged(Context* context, const v1::Submission& entry, const std::string& done,
                          const std::string& next);
 
+// Options that choose entries, with --limit, and the request that they make.
+std::vector<Option> FilterOptions();
+v1::ListSubmissionsRequest RequestFrom(const Arguments& arguments);
+
 std::vector<Command> EntryCommands();
-std::vector<Command> SetCommands();
 std::vector<Command> QueryCommands();
 
 }  // namespace assay::cli

@@ -139,6 +139,7 @@ std::vector<JsonRow> RunRows() {
           {"epoch_count", "epochs"},
           {"global_batch_size instance_scale seed"},
           {"workers", "nodes", kId},
+          {"node_names"},
           {"allocation", "", kId},
           {"create_time", "created"},
           {"start_time", "started"},

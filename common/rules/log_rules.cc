@@ -31,6 +31,9 @@ constexpr TextRule kRules[] = {
      "look for a defect of memory, processor or network on the nodes; repeat the run on others"},
     {"R-PAU-001", "", "ranks that nobody stops while the run goes on", kTimingSection,
      "find out who sent SIGSTOP: a debugger, a job scheduler or another user"},
+    {"R-SET-001", "", "runs of a set on the same nodes in the same order", "Assay, sets of runs",
+     "compare the times of the runs before and after the change ('assay set spread'); submit again "
+     "where they differ"},
     {"R-TIM-001", "run_start", "run_start at or before the witnessed first touch of the data",
      kTimingSection, "log run_start before the first read of the dataset"},
     {"R-TIM-002", "run_start", "run_start before the first touch of the data", kTimingSection,

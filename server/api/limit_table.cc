@@ -79,6 +79,8 @@ constexpr Limit kTable[] = {
     Range("Run.generation", 0, kInt64Max),
     Count("Run.workers", core::kNodeCountMax),
     Name("Run.workers", kIdBytes),
+    Count("Run.node_names", core::kNodeCountMax),
+    Name("Run.node_names", core::kTextBytesMax),
     Name("Run.allocation", kIdBytes),
     Range("Run.create_time", 0, kSecondsOfTime),
     Range("Run.start_time", 0, kSecondsOfTime),

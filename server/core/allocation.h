@@ -31,6 +31,9 @@ inline constexpr absl::string_view kAttachLauncher = "attach";
 // it; the worker is refused once that allocation has ended.
 inline constexpr absl::string_view kAllocationLabel = "allocation";
 
+// The machine of a worker, where its name is that of its lease.
+inline constexpr absl::string_view kNodeLabel = "node";
+
 // What is asked for.
 struct AllocationSpec {
   std::string launcher;                       // attach | local | slurm

@@ -196,13 +196,16 @@ void Applier::operator()(const RunAssigned& e) {
   run.assigned_at_us = record_.at_us;
   run.allocation = e.allocation;
   run.nodes.clear();
+  run.node_names.clear();
   for (const std::string& name : e.workers) {
     Worker& worker = GetWorker(name);
     CHECK(worker.run.is_none()) << "worker=" << name << " already holds run=" << worker.run;
     worker.run = e.run;
     worker.generation = e.generation;
     run.nodes.push_back(RunNode{.worker = name});
+    run.node_names.push_back(NodeName(worker));
   }
+  if (run.node_names == e.workers) run.node_names.clear();
 }
 
 void Applier::operator()(const NodeStarted& e) {

@@ -252,6 +252,7 @@ constexpr void Fields(A& a, T& v) {
   a("artifacts", v.artifacts);
   a.Added("late_artifacts", v.late_artifacts);
   a.Added("allocation", v.allocation);
+  a.Added("node_names", v.node_names);
 }
 
 template <class A, Is<Capabilities> T>

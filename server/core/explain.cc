@@ -231,6 +231,10 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
     return ExplainNotAsked(state, launcher, state.submissions.at(run.submission))
         .value_or(ExplainTooFew(census, spec));
   }
+  const std::string shared = placement.set_nodes.empty()
+                                 ? ""
+                                 : absl::StrCat("; the runs of a set share their nodes, here ",
+                                                absl::StrJoin(placement.set_nodes, ", "));
   Explanation answer;
   switch (placement.verdict) {
     case Placement::Verdict::kLimited:
@@ -243,13 +247,17 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
     case Placement::Verdict::kBehind:
       answer.reason = WaitReason::kPriority;
       answer.explanation =
-          absl::StrCat(numbers, ", and run ", placement.ahead.ToString(), " was there before");
-      answer.remedy = "wait for the runs before it, or add workers that match";
+          absl::StrCat(numbers, shared, "; run ", placement.ahead.ToString(), " was there before");
+      answer.remedy = shared.empty() ? "wait for the runs before it, or add workers that match"
+                                     : "wait for the runs before it";
       return answer;
     case Placement::Verdict::kBusy:
       answer.reason = WaitReason::kResources;
-      answer.explanation = absl::StrCat(numbers, "; it is next in line for them");
-      answer.remedy = "wait for a run to end, or add workers that match";
+      answer.explanation = absl::StrCat(numbers, shared, "; it is next in line for them");
+      answer.remedy = shared.empty()
+                          ? "wait for a run to end, or add workers that match"
+                          : "wait for a run to end; in the place of a node that shall not be "
+                            "waited for comes another once that is drained (assay node drain)";
       return answer;
     case Placement::Verdict::kTooFew:
     case Placement::Verdict::kPlaced:

@@ -1,6 +1,7 @@
 #include "server/core/planner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace assay::core {
@@ -62,37 +63,96 @@ Planner::Planner(const State& state, const PresenceMap& presence, const Policy& 
   }
 }
 
+const std::vector<std::string>& Planner::NodesOfSet(SubmissionId submission) {
+  const auto [it, is_new] = set_nodes_.try_emplace(submission);
+  if (!is_new) return it->second;
+  const Run* last = nullptr;
+  for (const RunId id : state_.submissions.at(submission).runs) {
+    const Run& run = state_.runs.at(id);
+    const bool is_later = last == nullptr || run.assigned_at_us >= last->assigned_at_us;
+    if (!run.nodes.empty() && is_later) last = &run;
+  }
+  if (last != nullptr) it->second = NodeNames(*last);
+  return it->second;
+}
+
+// Only the one with most of the set's nodes, where there is any.
+std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
+                                                       const std::vector<std::string>& set_nodes) {
+  const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
+  const auto node_count = static_cast<size_t>(spec.node_count);
+  std::multimap<absl::string_view, size_t> all_ranks;
+  for (size_t rank = 0; rank < set_nodes.size(); ++rank)
+    all_ranks.emplace(set_nodes[rank], rank);
+  std::vector<Candidate> candidates;
+  for (auto& [id, slots] : slots_) {
+    if (!MayUse(state_.allocations.at(id), run.submission)) continue;
+    auto ranks = all_ranks;
+    Candidate candidate{.allocation = id, .gang = Slots(node_count, nullptr), .others = {}};
+    for (Slot& slot : slots) {
+      if (!Matches(*slot.worker, spec)) continue;
+      const auto rank = ranks.find(NodeName(*slot.worker));
+      if (rank == ranks.end()) {
+        candidate.others.push_back(&slot);
+      } else {
+        candidate.gang[rank->second] = &slot;
+        ++candidate.known_count;
+        ranks.erase(rank);
+      }
+    }
+    if (candidate.known_count + std::ssize(candidate.others) < spec.node_count) continue;
+    candidates.push_back(std::move(candidate));
+  }
+  const auto best = std::max_element(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.known_count < b.known_count; });
+  if (best != candidates.end() && best->known_count > 0) return {std::move(*best)};
+  return candidates;
+}
+
 Placement Planner::Next(const Run& run) {
   const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
   const int32_t limit = RunLimit(policy_, spec.organization);
   if (limit > 0 && active_[spec.organization] >= limit)
     return {.verdict = Placement::Verdict::kLimited};
-  Slots wanted;  // in all allocations that could hold the gang
-  for (auto& [id, slots] : slots_) {
-    if (!MayUse(state_.allocations.at(id), run.submission)) continue;
-    Slots matching;
-    Slots usable;
-    for (Slot& slot : slots) {
-      if (!Matches(*slot.worker, spec)) continue;
-      matching.push_back(&slot);
-      if (slot.is_free && slot.keeper.is_none()) usable.push_back(&slot);
+  const std::vector<std::string> set_nodes = NodesOfSet(run.submission);
+  const auto is_usable = [](const Slot* slot) { return slot->is_free && slot->keeper.is_none(); };
+  Placement placement;
+  Slots wanted;
+  for (const Candidate& candidate : CandidatesFor(run, set_nodes)) {
+    Slots gang = candidate.gang;
+    auto next = candidate.others.begin();
+    for (Slot*& slot : gang) {
+      if (slot != nullptr) continue;
+      next = std::find_if(next, candidate.others.end(), is_usable);
+      if (next != candidate.others.end()) slot = *next++;
     }
-    if (std::ssize(matching) < spec.node_count) continue;
-    if (std::ssize(usable) >= spec.node_count) return Take(run, id, usable);
-    wanted.insert(wanted.end(), matching.begin(), matching.end());
+    if (std::all_of(gang.begin(), gang.end(),
+                    [&](const Slot* slot) { return slot != nullptr && is_usable(slot); })) {
+      placement = Take(run, candidate.allocation, gang);
+      break;
+    }
+    std::copy_if(candidate.gang.begin(), candidate.gang.end(), std::back_inserter(wanted),
+                 [](const Slot* slot) { return slot != nullptr; });
+    if (candidate.known_count < spec.node_count)
+      wanted.insert(wanted.end(), candidate.others.begin(), candidate.others.end());
   }
-  return Keep(run, wanted);
+  if (placement.verdict != Placement::Verdict::kPlaced) placement = Keep(run, wanted);
+  placement.set_nodes = set_nodes;
+  return placement;
 }
 
-Placement Planner::Take(const Run& run, AllocationId allocation, const Slots& usable) {
-  const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
+Placement Planner::Take(const Run& run, AllocationId allocation, const Slots& gang) {
   Placement placement{.verdict = Placement::Verdict::kPlaced, .allocation = allocation};
-  for (size_t i = 0; i < static_cast<size_t>(spec.node_count); ++i) {
-    usable[i]->is_free = false;
-    placement.workers.push_back(usable[i]->worker->name);
+  std::vector<std::string>& set_nodes = set_nodes_[run.submission];
+  set_nodes.clear();
+  for (Slot* const slot : gang) {
+    slot->is_free = false;
+    placement.workers.push_back(slot->worker->name);
+    set_nodes.push_back(NodeName(*slot->worker));
     --free_count_;
   }
-  ++active_[spec.organization];
+  ++active_[state_.submissions.at(run.submission).spec.organization];
   return placement;
 }
 

@@ -1,5 +1,8 @@
 // Which queued runs start where, and why the others do not. Placement is of whole gangs, each from
-// one allocation, first in first out by run id. A run that has to wait for busy workers keeps those
+// one allocation, first in first out by run id. The runs of a set use the same nodes in the same
+// order: those of the run of the set that was placed last. In the place of a node that is not there
+// any more (lost, gone, draining, without the labels) comes another; one that is silent is waited
+// for. A run that has to wait for busy workers keeps those
 // free ones that it could use: no later run overtakes it on a worker that it wants, so it is placed
 // at the latest when the runs before it have ended. A run that no allocation can hold with all
 // workers that are there, or whose organisation is at its limit, keeps nothing.
@@ -28,9 +31,10 @@ struct Placement {
     kBusy,     // the workers that it could use are busy; it is next in line for them
   };
   Verdict verdict = Verdict::kTooFew;
-  RunId ahead;                       // kBehind: the first such run
-  AllocationId allocation;           // kPlaced
-  std::vector<std::string> workers;  // kPlaced: in rank order
+  RunId ahead;                         // kBehind: the first such run
+  AllocationId allocation;             // kPlaced
+  std::vector<std::string> workers;    // kPlaced: in rank order
+  std::vector<std::string> set_nodes;  // of its set so far, in rank order; empty: none was placed
 };
 
 // Takes the queued runs one after the other. `state` and the others must outlive it.
@@ -53,14 +57,25 @@ class Planner {
   };
   using Slots = std::vector<Slot*>;
 
-  Placement Take(const Run& run, AllocationId allocation, const Slots& usable);
+  // An allocation that could hold a gang.
+  struct Candidate {
+    AllocationId allocation;
+    Slots gang;  // by rank: the nodes of the set; nullptr: one of `others`
+    Slots others;
+    int64_t known_count = 0;  // of `gang`, that are not nullptr
+  };
+
+  const std::vector<std::string>& NodesOfSet(SubmissionId submission);
+  std::vector<Candidate> CandidatesFor(const Run& run, const std::vector<std::string>& set_nodes);
+  Placement Take(const Run& run, AllocationId allocation, const Slots& gang);
   Placement Keep(const Run& run, const Slots& wanted);
 
   const State& state_;
   const Policy& policy_;
-  std::map<AllocationId, std::vector<Slot>> slots_;  // of serving allocations; by name
-  std::map<std::string, int32_t> active_;            // runs by organisation
-  size_t free_count_ = 0;                            // neither busy nor kept
+  std::map<SubmissionId, std::vector<std::string>> set_nodes_;  // of those that were asked for
+  std::map<AllocationId, std::vector<Slot>> slots_;             // of serving allocations; by name
+  std::map<std::string, int32_t> active_;                       // runs by organisation
+  size_t free_count_ = 0;                                       // neither busy nor kept
 };
 
 // RunAssigned for each run that can start now.

@@ -17,6 +17,20 @@ std::string ResultFileName(const Run& run) {
   return absl::StrCat("result_", run.number, ".txt");
 }
 
+std::vector<std::string> NodeNames(const Run& run) {
+  if (!run.node_names.empty()) return run.node_names;
+  std::vector<std::string> names;
+  for (const RunNode& node : run.nodes)
+    names.push_back(node.worker);
+  return names;
+}
+
+const std::string& NodeName(const Worker& worker) {
+  const auto label = worker.description.labels.find(std::string(kNodeLabel));
+  const bool is_named = label != worker.description.labels.end() && !label->second.empty();
+  return is_named ? label->second : worker.name;
+}
+
 bool IsSettled(const RunNode& node) {
   return node.phase == NodePhase::kFinished || node.is_lost || node.is_released;
 }

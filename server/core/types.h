@@ -253,7 +253,9 @@ struct Run {
   bool is_replaceable = false;  // FAILED, and not by a decision that a repetition would not change
   int64_t generation = 0;       // fencing token of its assignment; 0: never assigned
   std::vector<RunNode> nodes;   // the gang in rank order; empty until assigned
-  AllocationId allocation;      // to which all of them belong; none: assigned before there were any
+  // The machines of `nodes` as their launcher names them; empty: each worker is a node of its own.
+  std::vector<std::string> node_names;
+  AllocationId allocation;  // to which all of them belong; none: assigned before there were any
   int64_t created_at_us = 0;
   int64_t assigned_at_us = 0;
   int64_t started_at_us = 0;
@@ -278,6 +280,10 @@ inline bool IsTerminal(RunState state) {
 
 // "result_3.txt": the log that is judged, written by rank 0.
 std::string ResultFileName(const Run& run);
+
+// The machines of its gang in rank order; a worker's name where nothing else is known. Empty until
+// it is assigned.
+std::vector<std::string> NodeNames(const Run& run);
 
 // True if the node can no longer execute: it has finished, was given up or gave the run back. From
 // then on its evidence is sealed: what still comes of it is kept apart as late. An agent reports
@@ -373,6 +379,10 @@ struct Worker {
   bool is_forgotten = false;               // lives in the store alone from the next commit on
   bool operator==(const Worker&) const = default;
 };
+
+// The machine on which it runs: by the label `node`, which a launcher sets where workers come and
+// go on the same machines; else the worker's own name.
+const std::string& NodeName(const Worker& worker);
 
 enum class WorkerPhase { kIdle, kExecuting, kFinished };
 

@@ -1,13 +1,16 @@
 #include "server/runtime/effect_handler.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
+#include "common/rules/set_nodes.h"
 #include "server/store/reader.h"
 
 namespace assay::runtime {
@@ -18,6 +21,16 @@ template <typename T>
 bool IsRead(const absl::StatusOr<T>& value) {
   if (!value.ok()) LOG(ERROR) << "effect left for the next start: " << value.status();
   return value.ok();
+}
+
+std::vector<core::Finding> CheckNodes(std::vector<core::Run> runs) {
+  std::sort(runs.begin(), runs.end(), [](const core::Run& a, const core::Run& b) {
+    return std::pair(a.assigned_at_us, a.id) < std::pair(b.assigned_at_us, b.id);
+  });
+  std::vector<rules::RunNodes> nodes;
+  for (const core::Run& run : runs)
+    nodes.push_back({run.id.ToString(), core::NodeNames(run)});
+  return rules::CheckSetNodes(nodes);
 }
 
 }  // namespace
@@ -67,6 +80,8 @@ EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
                << " is not scored status=" << Quoted(verdict.status());
     return std::nullopt;
   }
+  for (core::Finding& finding : CheckNodes(std::move(succeeded)))
+    verdict->findings.push_back(std::move(finding));
   return core::SetScored{.submission = effect.submission,
                          .score_minutes = verdict->score_minutes,
                          .findings = std::move(verdict->findings),

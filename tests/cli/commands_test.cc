@@ -67,6 +67,7 @@ TEST_F(CommandsTest, ListsAndShowsLookAsAgreed) {
       {"entry_show", "entry show e-1"},
       {"set_list", "set list"},
       {"set_show", "set show s-1"},
+      {"set_spread", "set spread s-1"},
       {"run_list", "run list"},
       {"run_show", "run show r-1"},
       {"node_list", "node list"},

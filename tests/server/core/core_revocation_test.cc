@@ -74,8 +74,8 @@ TEST(CoreRevocationTest, WhatItExecutesFailsAndIsReplacedElsewhere) {
   ASSERT_THAT(world.Sync("w2"), IsOk());
 
   EXPECT_EQ(world.run(RunId{2}).state, RunState::kAssigned);
-  EXPECT_EQ(world.run(RunId{2}).nodes[0].worker, "w1");
-  EXPECT_EQ(world.run(RunId{2}).nodes[1].worker, "w2");
+  EXPECT_EQ(world.run(RunId{2}).nodes[0].worker, "w2");
+  EXPECT_EQ(world.run(RunId{2}).nodes[1].worker, "w1") << "keeps its place in the set";
 
   // It enrols again, and its step still runs.
   EXPECT_EQ(world.Executing("w0", RunId{1}).action, DesiredAction::kStop);

@@ -16,6 +16,7 @@ namespace {
 
 using core::testing::SomeSpec;
 using core::testing::World;
+using ::testing::ElementsAre;
 
 void Join(World* world, int count) {
   for (int i = 0; i < count; ++i)
@@ -95,6 +96,93 @@ TEST(ScheduleTest, KeepsOrganizationsWithinTheirLimits) {
   EXPECT_EQ(world.state().active, (std::set<RunId>{RunId{1}, RunId{4}, RunId{5}}));
   const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{SubmissionId{2}}));
   EXPECT_EQ(ToString(why.reason), "ORGANIZATION_LIMIT");
+}
+
+SubmissionSpec Set(int node_count, int run_count) {
+  SubmissionSpec spec = Wanting(node_count);
+  spec.run_count = run_count;
+  spec.replacement_count_max = 1;
+  return spec;
+}
+
+TEST(SetNodesTest, AllRunsOfASetUseTheNodesOfItsFirstInTheirOrder) {
+  World world;
+  Join(&world, 4);
+  world.Submit(Wanting(1));  // r-1 holds w0
+  const SubmissionId set = world.Submit(Set(2, 3));
+  world.Succeed(RunId{1});  // w0 is free, and sorts first
+
+  for (int64_t run = 2; run <= 4; ++run) {
+    EXPECT_THAT(NodeNames(world.run(RunId{run})), ElementsAre("w1", "w2"));
+    if (run < 4) {
+      EXPECT_EQ(world.run(RunId{run + 1}).state, RunState::kQueued) << "w0, w3 are free";
+    }
+    world.Succeed(RunId{run});
+  }
+  EXPECT_EQ(world.submission(set).state, SubmissionState::kChecking);
+}
+
+TEST(SetNodesTest, OthersTakeWhatASetDoesNotWaitFor) {
+  World world;
+  Join(&world, 4);
+  world.Submit(Set(2, 2));  // r-1 on w0 and w1, which r-2 waits for
+  world.Submit(Set(2, 2));  // r-3
+
+  EXPECT_THAT(NodeNames(world.run(RunId{3})), ElementsAre("w2", "w3"));
+  world.Submit(Set(1, 1));  // r-5 may not keep r-2 from its nodes
+  world.Succeed(RunId{1});
+  EXPECT_THAT(NodeNames(world.run(RunId{2})), ElementsAre("w0", "w1"));
+}
+
+TEST(SetNodesTest, ASilentNodeIsWaitedForAndALostOneReplacedInItsPlace) {
+  World world({.suspect_after_us = 10 * testing::kSecond, .lost_after_us = 60 * testing::kSecond});
+  Join(&world, 3);
+  const SubmissionId set = world.Submit(Set(2, 2));
+  world.Succeed(RunId{1});
+  world.Executing("w0", RunId{2});
+  world.Executing("w1", RunId{2});
+  world.Finished("w1", RunId{2}, 128 + 9);  // killed: a replacement is due
+  world.Sync("w1").IgnoreError();
+  world.Wait(11 * testing::kSecond);
+  world.Sync("w1").IgnoreError();
+  world.Sync("w2").IgnoreError();
+  ASSERT_EQ(world.worker("w0").state, WorkerState::kSuspect);
+  ASSERT_TRUE(world.state().queued.empty()) << "w0 may still report what r-2 ended of";
+
+  world.Wait(50 * testing::kSecond);
+  world.Sync("w1").IgnoreError();
+  world.Sync("w2").IgnoreError();
+
+  ASSERT_EQ(world.worker("w0").state, WorkerState::kLost);
+  EXPECT_THAT(NodeNames(world.run(RunId{3})), ElementsAre("w2", "w1"));
+  EXPECT_EQ(world.submission(set).runs.size(), 3u);
+}
+
+TEST(SetNodesTest, ADrainedNodeIsReplacedAndComesBackForOthersOnly) {
+  World world;
+  Join(&world, 3);
+  world.Submit(Set(2, 3));
+  ASSERT_TRUE(world.Do(DrainWorker{.worker = "w0"}).ok());
+  world.Succeed(RunId{1});
+  EXPECT_THAT(NodeNames(world.run(RunId{2})), ElementsAre("w2", "w1"));
+  ASSERT_TRUE(world.Do(ResumeWorker{.worker = "w0"}).ok());
+  world.Succeed(RunId{2});
+
+  EXPECT_THAT(NodeNames(world.run(RunId{3})), ElementsAre("w2", "w1"));
+}
+
+TEST(SetNodesTest, ANodeIsKnownByItsLabelWhereWorkersComeAndGo) {
+  World world;
+  world.labels = {{"a", {{"node", "n2"}}}, {"b", {{"node", "n1"}}}};
+  for (const char* worker : {"a", "b"})
+    ASSERT_TRUE(world.Sync(worker).ok());
+  world.Submit(Set(2, 2));
+  EXPECT_THAT(NodeNames(world.run(RunId{1})), ElementsAre("n2", "n1"));
+  world.Succeed(RunId{1});
+  const std::vector<std::string> workers = {world.run(RunId{2}).nodes[0].worker,
+                                            world.run(RunId{2}).nodes[1].worker};
+  EXPECT_THAT(workers, ElementsAre("a", "b"));
+  EXPECT_EQ(world.Fold(), world.state());
 }
 
 // Random submissions, workers, ends and silences; after each step: no worker serves two runs, every
