@@ -65,6 +65,12 @@ class Applier {
   Submission& Get(SubmissionId id) { return Get(state_.submissions, id); }
   Run& Get(RunId id) { return Get(state_.runs, id); }
   Worker& GetWorker(const std::string& name) { return Get(state_.workers, name); }
+  // Makes it if there is none; one that was forgotten begins anew.
+  Worker& AddWorker(const std::string& name) {
+    Worker& worker = state_.workers[name];
+    if (worker.is_forgotten) worker = {};
+    return worker;
+  }
   RunNode& GetNode(RunId run, int32_t rank) {
     std::vector<RunNode>& nodes = Get(run).nodes;
     CHECK(rank >= 0 && static_cast<size_t>(rank) < nodes.size()) << "event=" << record_.seq;
@@ -312,8 +318,7 @@ void Applier::operator()(const ArtifactRecorded& e) {
 }
 
 void Applier::operator()(const WorkerRegistered& e) {
-  Worker& worker = state_.workers[e.worker];
-  if (worker.is_forgotten) worker = {};
+  Worker& worker = AddWorker(e.worker);
   worker.name = e.worker;
   worker.allocation = {};  // it may come back as another's
   worker.state = worker.is_drain_requested ? WorkerState::kDraining : WorkerState::kAlive;
@@ -336,7 +341,7 @@ void Applier::operator()(const WorkerStateChanged& e) {
 }
 
 void Applier::operator()(const WorkerRevoked& e) {
-  Worker& worker = state_.workers[e.worker];
+  Worker& worker = AddWorker(e.worker);
   if (worker.name.empty()) {  // it could have called, but has not yet
     worker.name = e.worker;
     worker.state = WorkerState::kGone;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "server/store/audit.h"
 #include "server/store/chain.h"
 #include "server/store/codec.h"
 #include "server/store/rows.h"
@@ -85,23 +86,6 @@ constexpr char kUpsertCounter[] =
 constexpr char kSelectSubmission[] = "SELECT body FROM submissions WHERE id = ?1";
 constexpr char kSelectRun[] = "SELECT body FROM runs WHERE id = ?1";
 constexpr char kSelectRunsOf[] = "SELECT body FROM runs WHERE submission_id = ?1 ORDER BY number";
-// What people did or must know, for the audit; the rest is what runs and workers do by themselves.
-struct IsChange {
-  template <typename E>
-  bool operator()(const E&) const {
-    return !(std::is_same_v<E, core::RunEventsAppended> || std::is_same_v<E, core::NodeStarted> ||
-             std::is_same_v<E, core::NodeFinished> || std::is_same_v<E, core::RunStarted> ||
-             std::is_same_v<E, core::RunAssigned> || std::is_same_v<E, core::RunUploaded> ||
-             std::is_same_v<E, core::ArtifactRecorded> || std::is_same_v<E, core::WorkerReleased> ||
-             std::is_same_v<E, core::WorkerDescribed> || std::is_same_v<E, core::WorkerForgotten> ||
-             std::is_same_v<E, core::WorkerJoined> || std::is_same_v<E, core::AllocationGranted> ||
-             std::is_same_v<E, core::AllocationSubmitted> ||
-             std::is_same_v<E, core::AllocationActivated> ||
-             std::is_same_v<E, core::TokensForgotten> ||
-             std::is_same_v<E, core::RequestsForgotten> ||
-             std::is_same_v<E, core::SubmissionCheckStarted>);
-  }
-};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 
 #include "server/core/core.h"
+#include "server/core/forget.h"
 #include "tests/server/core/world.h"
 #include "tests/support/status_matchers.h"
 
@@ -56,6 +57,24 @@ TEST(CoreRevocationTest, RefusesCertificatesOfEarlierGenerationsOnly) {
   ASSERT_THAT(world.Do(RevokeWorker{"w0", ""}, "root"), IsOk());
   EXPECT_THAT(CallBy(&world, "w0", 1), StatusIs(kUnauthenticated)) << "each call revokes anew";
   EXPECT_EQ(world.Fold(), world.state());
+}
+
+TEST(CoreRevocationTest, AForgottenWorkerBeginsAnew) {
+  World world;
+  ASSERT_THAT(CallBy(&world, "w0", 0), IsOk());
+  world.is_leaving = true;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.is_leaving = false;
+  world.Wait(kRememberUs);
+  world.Wait(2 * 3600 * core::testing::kSecond);
+  ASSERT_FALSE(world.state().workers.contains("w0"));
+  ASSERT_THAT(world.Do(EnrolmentToken(world, "w0", 'a'), "root"), IsOk());
+
+  ASSERT_THAT(world.Do(RevokeWorker{"w0", "stolen"}, "root"), IsOk());
+  ASSERT_THAT(CallBy(&world, "w0", 1), IsOk());
+
+  EXPECT_EQ(world.worker("w0").certificate_generation, 1);
+  EXPECT_EQ(world.Fold(), world.state()) << "the log alone says what is there";
 }
 
 TEST(CoreRevocationTest, WhatItExecutesFailsAndIsReplacedElsewhere) {
