@@ -21,6 +21,8 @@ constexpr int64_t kRetryPauseMaxUs = 5LL * 60 * 1'000'000;
 constexpr int64_t kMinuteUs = 60LL * 1'000'000;
 // After a grant, until the last of its workers must have called.
 constexpr int64_t kJoinPatienceUs = 5 * kMinuteUs;
+// After a request for the nodes of a set, until any will do.
+constexpr int64_t kPinPatienceUs = 6 * 60 * kMinuteUs;
 // What a batch system is asked for beyond the time of the runs.
 constexpr int64_t kSlackOfLeaseUs = 10 * kMinuteUs;
 constexpr int64_t kSlackOfRunUs = 3 * kMinuteUs;
@@ -97,6 +99,10 @@ bool IsTraining(const State& state, AllocationId allocation) {
 // serve them; empty: it can.
 std::string ReasonNotToServe(const State& state, const Allocation& allocation,
                              const Submission& submission, int64_t now_us) {
+  if (allocation.state == AllocationState::kRequested && !allocation.spec.wanted_hosts.empty() &&
+      now_us >= allocation.created_at_us + kPinPatienceUs)
+    return absl::StrCat("the nodes of its set have not come within ",
+                        kPinPatienceUs / kMinuteUs / 60, " h");
   if (allocation.state == AllocationState::kGranted &&
       now_us >= allocation.granted_at_us + kJoinPatienceUs)
     return absl::StrCat("did not call within ", kJoinPatienceUs / kMinuteUs,
@@ -298,6 +304,19 @@ std::vector<Event> AdvanceAllocations(const State& state, int64_t now_us) {
 
 namespace {
 
+// The nodes on which the runs of the set were so far, where a batch system knows them; empty: any
+// will do, as when an allocation of these did not come to serve.
+std::vector<std::string> HostsOfSet(const State& state, const Submission& submission) {
+  const Run* last = nullptr;
+  for (const RunId id : submission.runs) {
+    const Run& run = state.runs.at(id);
+    const bool is_later = last == nullptr || run.assigned_at_us >= last->assigned_at_us;
+    if (!run.node_names.empty() && is_later) last = &run;
+  }
+  if (last == nullptr || submission.lease_failure_count > 0) return {};
+  return last->node_names;
+}
+
 // One allocation for each submission that waits and has none.
 std::vector<Event> AskForEach(const State& state, const PresenceMap& presence,
                               const LauncherStarted& launcher) {
@@ -321,7 +340,8 @@ std::vector<Event> AskForEach(const State& state, const PresenceMap& presence,
         .spec = {.launcher = launcher.launcher,
                  .node_count = std::max(spec.node_count, launcher.node_count_min),
                  .submission = submission.id,
-                 .lifetime_us = lifetime_us},
+                 .lifetime_us = lifetime_us,
+                 .wanted_hosts = HostsOfSet(state, submission)},
         .reason = absl::StrCat("run ", id.ToString(), " waits for ", spec.node_count, " nodes")});
     --left;
   }

@@ -41,6 +41,9 @@ struct AllocationSpec {
   std::map<std::string, std::string> labels;  // that the workers shall have
   SubmissionId submission;                    // whose runs alone may use it; none: all
   int64_t lifetime_us = 0;                    // from the grant; 0: until it is released
+  // The nodes that it shall have, as a batch system knows them: those of its set so far. Empty:
+  // any.
+  std::vector<std::string> wanted_hosts;
   bool operator==(const AllocationSpec&) const = default;
 };
 

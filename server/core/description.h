@@ -327,6 +327,7 @@ constexpr void Fields(A& a, T& v) {
   a("labels", v.labels);
   a("submission", v.submission);
   a("lifetime_us", v.lifetime_us, ShownAs("lifetime"));
+  a.Added("wanted_hosts", v.wanted_hosts, kNotShown);
 }
 
 template <class A, Is<Allocation> T>

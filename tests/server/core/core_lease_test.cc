@@ -52,7 +52,7 @@ class LeaseTest : public ::testing::Test {
   void Call(int64_t id, size_t count = 2) {
     for (size_t i = 0; i < count; ++i) {
       const std::string name = WorkerName(id, i);
-      world_.labels[name] = {{std::string(kAllocationLabel), AllocationId{id}.ToString()}};
+      world_.labels[name][std::string(kAllocationLabel)] = AllocationId{id}.ToString();
       ASSERT_THAT(world_.Sync(name), IsOk());
     }
   }
@@ -164,6 +164,20 @@ TEST_F(LeaseTest, ARunStartsOnlyIfItMayEndBeforeTheNodesGo) {
   EXPECT_EQ(allocation(1).state, AllocationState::kReleasing);
   EXPECT_THAT(allocation(1).state_reason, StartsWith("too little time is left"));
   EXPECT_EQ(world_.state().allocations.size(), 1u) << "the nodes are to be given back first";
+}
+
+TEST_F(LeaseTest, TheNextAllocationOfASetAsksForItsNodesAndAfterSixHoursForAny) {
+  StartLauncher();
+  Submit(2, 1, 2);
+  for (size_t i = 0; i < 2; ++i)
+    world_.labels[WorkerName(1, i)] = {{std::string(kNodeLabel), absl::StrCat("n", i)}};
+  Train(1, RunId{1});
+  Report(1, {.outcome = Launch::kEnded, .reason = "Slurm: TIMEOUT"});
+  EXPECT_THAT(allocation(2).spec.wanted_hosts, ElementsAre("n0", "n1"));
+  world_.Wait(6 * 60 * kMinute);
+  EXPECT_EQ(allocation(2).state_reason, "the nodes of its set have not come within 6 h");
+  Report(2, {.outcome = Launch::kEnded});
+  EXPECT_THAT(allocation(3).spec.wanted_hosts, IsEmpty());
 }
 
 TEST_F(LeaseTest, ARunThatFitsNowhereIsNotAskedFor) {
