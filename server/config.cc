@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "server/launch/registry.h"
 #include "server/runtime/rule_book.h"
+#include "server/slurm_config.h"
 
 namespace assay {
 namespace {
@@ -47,6 +48,8 @@ void MakePathsAbsolute(const std::string& folder, v1::ServerConfig* config) {
     MakeAbsolute(folder, &path);
   if (config->has_launcher())
     MakeAbsolute(folder, config->mutable_launcher()->mutable_worker_program());
+  if (config->launcher().has_slurm())
+    MakeAbsolute(folder, config->mutable_launcher()->mutable_slurm()->mutable_shared_directory());
   if (!config->has_tls()) return;
   MakeAbsolute(folder, config->mutable_tls()->mutable_ca_certificate_path());
   MakeAbsolute(folder, config->mutable_tls()->mutable_ca_key_path());
@@ -81,9 +84,20 @@ void CheckTls(const v1::ServerConfig& config, Problems* problems) {
   if (!config.tls().ca_key_path().empty()) Note(CaOf(config).status(), "tls", problems);
 }
 
+void CheckSlurm(const v1::ServerConfig& config, Problems* problems) {
+  for (const std::string& problem : SlurmProblems(config))
+    problems->push_back(absl::StrCat("launcher.", problem));
+  if (config.listen_address().empty() || config.tls().ca_key_path().empty()) {
+    problems->push_back(
+        "launcher: kind \"slurm\" needs listen_address and tls.ca_key_path, by which its agents "
+        "enrol; run assay admin init");
+  }
+}
+
 void CheckLauncher(const v1::ServerConfig& config, Problems* problems) {
   const v1::LauncherConfig& launcher = config.launcher();
-  Note(launch::MakeLauncher(launcher.kind(), {}).status(), "launcher.kind", problems);
+  Note(launch::CheckLauncherKind(launcher.kind()), "launcher.kind", problems);
+  if (launcher.kind() == "slurm") CheckSlurm(config, problems);
   if (launcher.kind() != "local") return;
   if (launcher.worker_count() < 1)
     problems->push_back("launcher.worker_count: is 0: say how many agents this host shall have");

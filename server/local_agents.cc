@@ -9,31 +9,36 @@
 #include "absl/time/time.h"
 
 #include "common/file.h"
+#include "common/log.h"
 #include "common/secret.h"
 #include "common/status.h"
 #include "server/core/types.h"
 #include "server/launch/local.h"
 #include "server/launch/registry.h"
+#include "server/slurm_config.h"
 
 namespace assay {
 namespace {
 
 constexpr char kLocal[] = "local";
+constexpr char kSlurm[] = "slurm";
 
 // Long enough for an agent that starts on a busy host.
 constexpr absl::Duration kTokenLifetime = absl::Hours(1);
+// On a cluster, where a token lies in a file that other machines see.
+constexpr absl::Duration kFleetTokenLifetime = absl::Minutes(10);
 
 // A new enrolment token for `worker`, committed.
 absl::StatusOr<std::string> MakeEnrolmentToken(const Clock& clock, const std::string& worker,
-                                               runtime::CoreThread* core) {
+                                               absl::Duration lifetime, runtime::CoreThread* core) {
   const std::string secret = MakeToken();
-  core::Command command = {.principal = std::string(core::kCoordinator),
-                           .body = core::CreateToken{
-                               .kind = core::TokenKind::kEnrol,
-                               .role = "worker",
-                               .principal = worker,
-                               .secret_sha256 = TokenHash(secret),
-                               .expires_at_us = absl::ToUnixMicros(clock.Wall() + kTokenLifetime)}};
+  core::Command command = {
+      .principal = std::string(core::kCoordinator),
+      .body = core::CreateToken{.kind = core::TokenKind::kEnrol,
+                                .role = "worker",
+                                .principal = worker,
+                                .secret_sha256 = TokenHash(secret),
+                                .expires_at_us = absl::ToUnixMicros(clock.Wall() + lifetime)}};
   std::promise<absl::Status> committed;
   core->Post(std::move(command), [&committed](const absl::StatusOr<core::Reply>& reply) {
     committed.set_value(reply.status());
@@ -48,28 +53,45 @@ absl::StatusOr<std::unique_ptr<launch::Launcher>> MakeConfiguredLauncher(
     const v1::ServerConfig& config, const Clock& clock, const std::string& server_address,
     runtime::CoreThread* core) {
   const v1::LauncherConfig& launcher = config.launcher();
-  launch::LocalOptions local;
-  local.directory = JoinPath(config.data_directory(), "agents");
-  local.worker_program = launcher.worker_program();
-  if (local.worker_program.empty()) {
+  launch::LaunchOptions options;
+  std::string worker_program = launcher.worker_program();
+  if (worker_program.empty()) {
     ASSIGN_OR_RETURN(const std::string programs, ProgramDirectory());
-    local.worker_program = JoinPath(programs, "assay-worker");
+    worker_program = JoinPath(programs, "assay-worker");
   }
   if (launcher.kind() == kLocal) {
+    launch::LocalOptions& local = options.local;
+    local.directory = JoinPath(config.data_directory(), "agents");
+    local.worker_program = worker_program;
     ASSIGN_OR_RETURN(local.cores,
                      launch::ShareCores(static_cast<int32_t>(std::thread::hardware_concurrency()),
                                         launcher.worker_count(), launcher.cores_per_worker()));
     ASSIGN_OR_RETURN(local.ca_pem, ReadFile(config.tls().ca_certificate_path()));
+    local.server_address = server_address;
+    local.make_enrolment_token = [&clock, core](const std::string& worker) {
+      return MakeEnrolmentToken(clock, worker, kTokenLifetime, core);
+    };
   }
-  local.server_address = server_address;
-  local.make_enrolment_token = [&clock, core](const std::string& worker) {
-    return MakeEnrolmentToken(clock, worker, core);
-  };
-  return launch::MakeLauncher(launcher.kind(), local);
+  if (launcher.kind() == kSlurm) {
+    ASSIGN_OR_RETURN(options.slurm, SlurmOptionsOf(config, worker_program));
+    options.slurm.clock = &clock;
+    options.slurm.folder.make_enrolment_token = [&clock, core](const std::string& worker) {
+      return MakeEnrolmentToken(clock, worker, kFleetTokenLifetime, core);
+    };
+    options.slurm.report = [core](core::LaunchReported report) {
+      core->Post({std::string(core::kCoordinator), std::move(report)},
+                 [](const absl::StatusOr<core::Reply>& reply) {
+                   if (!reply.ok())
+                     LOG(WARNING) << "launcher's word refused status=" << Quoted(reply.status());
+                 });
+    };
+  }
+  return launch::MakeLauncher(launcher.kind(), options);
 }
 
 core::LauncherStarted DescribeLauncher(const v1::ServerConfig& config) {
   const v1::LauncherConfig& launcher = config.launcher();
+  if (launcher.kind() == kSlurm) return DescribeSlurm(launcher.slurm());
   if (launcher.kind() != kLocal) return {.launcher = std::string(core::kAttachLauncher)};
   return {.launcher = kLocal,
           .allocation_count_max = 1,

@@ -1,4 +1,5 @@
-// The launcher as configured: agents on this host, each with a throw-away enrolment token, or none.
+// The launcher as configured: agents on this host or on nodes of a cluster, each with a throw-away
+// enrolment token, or none.
 
 #ifndef SERVER_LOCAL_AGENTS_H_
 #define SERVER_LOCAL_AGENTS_H_
@@ -24,7 +25,7 @@ absl::StatusOr<std::unique_ptr<launch::Launcher>> MakeConfiguredLauncher(
     runtime::CoreThread* core);
 
 // What the scheduler may ask of it: of "local" one allocation of worker_count nodes, wanted at
-// once; of "attach" nothing.
+// once; of "slurm" one for each submission; of "attach" nothing.
 core::LauncherStarted DescribeLauncher(const v1::ServerConfig& config);
 
 }  // namespace assay

@@ -11,15 +11,26 @@
 #include "absl/strings/string_view.h"
 
 #include "server/launch/local.h"
+#include "server/launch/slurm/slurm_launcher.h"
 
 namespace assay::launch {
 
 // The names, sorted.
 std::vector<std::string> LauncherKinds();
 
-// The launcher named `kind`; empty means "attach". INVALID_ARGUMENT for another, with the list.
+// OK if there is a launcher named `kind`; empty means "attach". INVALID_ARGUMENT for another, with
+// the list.
+absl::Status CheckLauncherKind(absl::string_view kind);
+
+// What launchers need; only that of the one that is made is looked at.
+struct LaunchOptions {
+  LocalOptions local;
+  slurm::SlurmOptions slurm;
+};
+
+// The launcher named `kind`. Errors of CheckLauncherKind.
 absl::StatusOr<std::unique_ptr<Launcher>> MakeLauncher(absl::string_view kind,
-                                                       const LocalOptions& local);
+                                                       const LaunchOptions& options);
 
 }  // namespace assay::launch
 

@@ -134,6 +134,11 @@ Json Site::AssayJson(std::vector<std::string> arguments, int exit_code) const {
 }
 
 Coordinator::Coordinator(Site* site, int worker_count)
+    : Coordinator(site,
+                  absl::StrCat(R"(launcher { kind: "local" cores_per_worker: 1 worker_count: )",
+                               worker_count, " }")) {}
+
+Coordinator::Coordinator(Site* site, const std::string& launcher)
     : site_(site), log_(site->Path("assayd.fifo")) {
   const std::string socket = site->Path("assayd.sock");
   const Outcome init = site->Assay({"admin", "init", site->Path("etc"), "--host", "127.0.0.1",
@@ -142,13 +147,11 @@ Coordinator::Coordinator(Site* site, int worker_count)
   CHECK(init.exit_code == 0) << init.Text();
   // What an operator of a single machine changes.
   const std::string config = site->Path("etc/assayd.textproto");
-  WriteFile(config,
-            absl::StrReplaceAll(
-                Content(config),
-                {{R"(launcher { kind: "attach" })",
-                  absl::StrCat(R"(launcher { kind: "local" cores_per_worker: 1 worker_count: )",
-                               worker_count, " }")},
-                 {"0.0.0.0:", "127.0.0.1:"}}));
+  WriteFile(config, absl::StrReplaceAll(
+                        Content(config),
+                        {{R"(launcher { kind: "attach" })",
+                          absl::StrReplaceAll(launcher, {{"PORT", absl::StrCat(port_.number())}})},
+                         {"0.0.0.0:", "127.0.0.1:"}}));
   site->Export(absl::StrCat("ASSAY_SOCKET=", socket));
   Start();
 }

@@ -63,6 +63,9 @@ class Coordinator {
  public:
   // Runs `assay admin init`, starts assayd and lets the site's commands find it.
   explicit Coordinator(Site* site, int worker_count = 2);
+  // The same with another launcher than the local one, in which PORT stands for where assayd
+  // listens.
+  Coordinator(Site* site, const std::string& launcher);
   ~Coordinator();
 
   // Starts assayd (again) and waits until it serves.

@@ -69,13 +69,17 @@ absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
   Loop(stop_fd);
   sync_.reset();
   courier_.reset();
-  if (leave_began_.has_value()) return AgentEnd::kStopped;
+  if (leave_began_.has_value() || is_lease_over_) return AgentEnd::kStopped;
   return is_refused_ ? AgentEnd::kCertificateRefused : AgentEnd::kRenewalIsDue;
 }
 
 // On the client's thread.
 void Agent::NoteFailure(int64_t call, const absl::Status& status) {
   if (absl::IsUnauthenticated(status)) is_refused_ = true;
+  if (options_.ends_with_lease && absl::IsFailedPrecondition(status)) {
+    LOG(INFO) << "leaves: " << status.message();
+    is_lease_over_ = true;
+  }
   inbox_.Post(SyncFailed{call});
 }
 
@@ -130,6 +134,7 @@ void Agent::Loop(int stop_fd) {
 
 bool Agent::IsOver() const {
   const MonoTime now = clock_->Mono();
+  if (is_lease_over_) return true;
   if (!leave_began_.has_value()) return is_refused_ || clock_->Wall() >= options_.renew_at;
   if (is_hurried_ || is_refused_ || now >= *leave_began_ + options_.deliver_timeout) {
     if (IsEnding(state_)) LOG(WARNING) << "leaves a run's end in the spool, undelivered";

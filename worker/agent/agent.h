@@ -51,6 +51,7 @@ struct AgentOptions {
   // From the signal, for a step that is being stopped to end, and for its end to be delivered.
   absl::Duration deliver_timeout = absl::Seconds(20);
   absl::Time renew_at = absl::InfiniteFuture();  // when its certificate is due for renewal
+  bool ends_with_lease = false;  // when the coordinator says that its allocation has ended
 };
 
 enum class AgentEnd {
@@ -111,6 +112,7 @@ class Agent {
   std::deque<Input> inputs_;  // fed while another is handled
   bool is_feeding_ = false;
   std::atomic<bool> is_refused_ = false;  // the coordinator does not know us any more
+  std::atomic<bool> is_lease_over_ = false;
   // What the coordinator was told last, when, and by which call at first; calls that have ended.
   Status told_;
   MonoTime told_at_;

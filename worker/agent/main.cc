@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 
 #include "common/clock.h"
 #include "common/file.h"
@@ -31,6 +32,7 @@
 #include "worker/agent/config.h"
 #include "worker/agent/connection_keeper.h"
 #include "worker/agent/enrolment.h"
+#include "worker/agent/fleet.h"
 #include "worker/agent/inventory.h"
 #include "worker/agent/rendezvous_listener.h"
 #include "worker/agent/step.h"
@@ -41,6 +43,7 @@ namespace {
 
 constexpr char kUsage[] =
     R"(Usage: assay-worker --config=FILE [--check_config]   run the agent of this node
+       assay-worker fleet DIRECTORY                     run the agent of a node of a Slurm job (srun starts this)
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
        assay-worker --version | --help
@@ -52,6 +55,10 @@ second signal, a second or more after the first, ends the agent at once.
 )";
 
 constexpr int kExitUsage = 2;
+
+// In a job that runs, until the coordinator lets its agents enrol: it looks every 10 s, and gives
+// nodes up whose agents have not come after 5 min.
+constexpr absl::Duration kTokenPatience = absl::Minutes(6);
 
 struct Flags {
   std::string config_path;
@@ -104,7 +111,7 @@ absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
 // One agent, as long as its certificate serves.
 absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpoint& endpoint,
                                      const Inventory& inventory, const RendezvousListener& listener,
-                                     int stop_fd, const Clock& clock) {
+                                     bool is_fleet, int stop_fd, const Clock& clock) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const ConnectionKeeper keeper(channel);
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
@@ -112,7 +119,8 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
   AgentOptions options{.config = config,
                        .step_program = JoinPath(directory, "assay-worker"),
                        .incarnation = MakeUuid(),
-                       .version = ASSAY_VERSION};
+                       .version = ASSAY_VERSION,
+                       .ends_with_lease = is_fleet};
   options.capabilities = CapabilitiesOf(
       inventory, config, absl::StrCat(config.rendezvous_host(), ":", listener.port()));
   options.rendezvous_listener_fd = listener.fd();
@@ -123,7 +131,7 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
   return Agent(std::move(options), endpoint, stub.get(), &clock).Run(stop_fd);
 }
 
-absl::Status RunAgent(const v1::WorkerConfig& config) {
+absl::Status RunAgent(const v1::WorkerConfig& config, bool is_fleet = false) {
   ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
   ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
   ASSIGN_OR_RETURN(const std::optional<Account> user, FindRunUser(config));
@@ -142,9 +150,27 @@ absl::Status RunAgent(const v1::WorkerConfig& config) {
     ASSIGN_OR_RETURN(const Endpoint endpoint, end == AgentEnd::kCertificateRefused
                                                   ? EnrolAgain(config)
                                                   : LoadOrEnrol(config, clock));
-    ASSIGN_OR_RETURN(end, RunOneAgent(config, endpoint, inventory, listener, signals.get(), clock));
+    // It serves once: nobody shall find it.
+    if (is_fleet) RETURN_IF_ERROR(RemoveTree(config.enrolment_token_path()));
+    ASSIGN_OR_RETURN(
+        end, RunOneAgent(config, endpoint, inventory, listener, is_fleet, signals.get(), clock));
   }
   return absl::OkStatus();
+}
+
+// One agent for the time of a job. What it has not delivered stays on the node.
+absl::Status RunInFleet(const std::string& directory) {
+  ASSIGN_OR_RETURN(const SlurmTask task, ReadSlurmTask());
+  ASSIGN_OR_RETURN(const v1::WorkerConfig config, MakeFleetConfig(directory, task));
+  RETURN_IF_ERROR(AwaitToken(config, kTokenPatience));
+  RETURN_IF_ERROR(RunAgent(config, /*is_fleet=*/true));
+  const std::string runs = JoinPath(config.data_directory(), "runs");
+  const absl::StatusOr<std::vector<std::string>> left = ListDirectory(runs);
+  if (left.ok() && !left->empty()) {
+    LOG(WARNING) << "undelivered runs stay in " << runs;
+    return absl::OkStatus();
+  }
+  return RemoveTree(config.data_directory());
 }
 
 int Main(const std::vector<std::string>& arguments) {
@@ -157,6 +183,11 @@ int Main(const std::vector<std::string>& arguments) {
     const bool has_listener = arguments.size() == 3 && arguments[2] == kListenerFlag;
     const StepOptions options{.listener_fd = has_listener ? kInheritedFd : -1};
     return RunStep(RunDirectory(arguments[1]), options, &clock);
+  }
+  if (arguments.size() == 2 && arguments[0] == "fleet") {
+    const absl::Status status = RunInFleet(arguments[1]);
+    if (!status.ok()) LOG(ERROR) << "agent ends: " << status;
+    return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   }
   if (arguments.size() == 1 && (arguments[0] == "--help" || arguments[0] == "--version")) {
     std::cout << (arguments[0] == "--help" ? kUsage : "assay-worker " ASSAY_VERSION "\n");

@@ -18,6 +18,7 @@
 
 #include "assay/v1/config.pb.h"
 
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/process.h"
 #include "server/launch/registry.h"
@@ -233,11 +234,15 @@ TEST(ShareCoresTest, SharesNeighboursEvenlyOrSaysWhatIsMissing) {
 }
 
 TEST(LauncherRegistryTest, EveryKindCanBeMadeAndNoOther) {
+  const RealClock clock;
+  LaunchOptions options;
+  options.slurm.clock = &clock;
+  options.slurm.commands.directory = "/nonexistent";
   for (const std::string& kind : LauncherKinds())
-    EXPECT_THAT(MakeLauncher(kind, {}), IsOk());
-  EXPECT_THAT(MakeLauncher("", {}), IsOk());
-  EXPECT_THAT(MakeLauncher("slurm", {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("attach or local")));
+    EXPECT_THAT(MakeLauncher(kind, options), IsOk());
+  EXPECT_THAT(MakeLauncher("", options), IsOk());
+  EXPECT_THAT(MakeLauncher("moon", options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("attach or local or slurm")));
 }
 
 }  // namespace

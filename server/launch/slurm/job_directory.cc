@@ -1,0 +1,89 @@
+#include "server/launch/slurm/job_directory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+#include "common/file.h"
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay::launch::slurm {
+namespace {
+
+constexpr int64_t kMinuteUs = 60LL * 1'000'000;
+constexpr int64_t kDayMinutes = 24LL * 60;
+constexpr char kScript[] = "job.sh";
+
+// For a shell, as one word.
+std::string ShellWord(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+std::string TextField(const std::string& name, const std::string& value) {
+  return absl::StrCat(name, ": \"", absl::CEscape(value), "\"\n");
+}
+
+}  // namespace
+
+JobDirectory::JobDirectory(JobDirectoryOptions options) : options_(std::move(options)) {}
+
+std::string JobDirectory::PathOf(core::AllocationId allocation) const {
+  return JoinPath(options_.directory, absl::StrCat("a", allocation.number));
+}
+
+absl::StatusOr<JobRequest> JobDirectory::Prepare(const core::Allocation& allocation) {
+  const std::string path = PathOf(allocation.id);
+  RETURN_IF_ERROR(MakeDirectories(path, kPrivateDirectory));
+  RETURN_IF_ERROR(MakeDirectories(JoinPath(path, "tokens"), kPrivateDirectory));
+  RETURN_IF_ERROR(WriteFileAtomic(JoinPath(path, "ca.crt"), options_.ca_pem, kPrivateFile));
+  std::string config =
+      absl::StrCat(options_.worker_config,
+                   TextField("ca_certificate_path", JoinPath(path, "ca.crt")), "labels { key: \"",
+                   core::kAllocationLabel, "\" value: \"", allocation.id.ToString(), "\" }\n");
+  RETURN_IF_ERROR(WriteFileAtomic(JoinPath(path, "worker.textproto"), config, kPrivateFile));
+  const std::string srun =
+      options_.command_directory.empty() ? "srun" : JoinPath(options_.command_directory, "srun");
+  // --overlap: programs may start steps of their own. --no-kill, --wait=0: the end of one agent, or
+  // the loss of its node, does not end the others.
+  const std::string script = absl::StrCat(
+      "#!/bin/sh\n# Written by the coordinator: one agent on each node of allocation ",
+      allocation.id.ToString(), ".\nPATH=/usr/local/bin:/usr/bin:/bin; export PATH\nexec ",
+      ShellWord(srun), " --overlap --no-kill --kill-on-bad-exit=0 --wait=0 --ntasks-per-node=1 ",
+      ShellWord(options_.worker_program), " fleet ", ShellWord(path), "\n");
+  RETURN_IF_ERROR(WriteFileAtomic(JoinPath(path, kScript), script, 0700));
+  const int64_t most = options_.minutes_max > 0 ? options_.minutes_max : kDayMinutes;
+  const int64_t wanted = (allocation.spec.lifetime_us + kMinuteUs - 1) / kMinuteUs;
+  std::vector<std::string> options = options_.options;
+  if (!allocation.spec.wanted_hosts.empty())
+    options.push_back(
+        absl::StrCat("--nodelist=", absl::StrJoin(allocation.spec.wanted_hosts, ",")));
+  return JobRequest{.minutes = wanted > 0 ? wanted : most,
+                    .directory = path,
+                    .script = kScript,
+                    .options = std::move(options)};
+}
+
+absl::Status JobDirectory::Admit(core::AllocationId allocation,
+                                 const std::vector<std::string>& workers) {
+  const std::string tokens = JoinPath(PathOf(allocation), "tokens");
+  RETURN_IF_ERROR(MakeDirectories(tokens, kPrivateDirectory));
+  for (const std::string& worker : workers) {
+    ASSIGN_OR_RETURN(const std::string token, options_.make_enrolment_token(worker));
+    RETURN_IF_ERROR(
+        WriteFileAtomic(JoinPath(tokens, worker), absl::StrCat(token, "\n"), kPrivateFile));
+  }
+  return absl::OkStatus();
+}
+
+void JobDirectory::Close(core::AllocationId allocation, bool is_in_order) {
+  const std::string path = PathOf(allocation);
+  const absl::Status removed = RemoveTree(is_in_order ? path : JoinPath(path, "tokens"));
+  if (!removed.ok()) LOG(WARNING) << "not removed path=" << path << " status=" << Quoted(removed);
+}
+
+}  // namespace assay::launch::slurm

@@ -1,0 +1,52 @@
+// What the nodes of a job find: a folder for each allocation on a file system that they share with
+// the coordinator, open to the service's user alone.
+//
+//   a12/job.sh            what sbatch runs: one agent on each node
+//   a12/worker.textproto  what all agents are told, without their names
+//   a12/ca.crt            by which they know the coordinator
+//   a12/tokens/a12-<n>    by which the n-th enrols: once, for that name, within 10 minutes
+//   a12/job.out           what the job and its agents have said
+
+#ifndef SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_
+#define SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "server/launch/slurm/job_keeper.h"
+
+namespace assay::launch::slurm {
+
+struct JobDirectoryOptions {
+  std::string directory;       // shared; its folders are the service's user's alone
+  std::string worker_program;  // path of assay-worker on all nodes
+  std::string worker_config;   // of all agents: WorkerConfig as text, without name and token
+  std::string ca_pem;
+  std::string command_directory;     // of srun on the nodes; empty: where they have it
+  std::vector<std::string> options;  // for sbatch: --partition=main
+  int64_t minutes_max = 0;           // of a job for which nobody says how long; 0: a day
+  std::function<absl::StatusOr<std::string>(const std::string& worker)> make_enrolment_token;
+};
+
+class JobDirectory final : public JobFolder {
+ public:
+  explicit JobDirectory(JobDirectoryOptions options);
+
+  absl::StatusOr<JobRequest> Prepare(const core::Allocation& allocation) override;
+  absl::Status Admit(core::AllocationId allocation,
+                     const std::vector<std::string>& workers) override;
+  void Close(core::AllocationId allocation, bool is_in_order) override;
+
+ private:
+  std::string PathOf(core::AllocationId allocation) const;
+
+  const JobDirectoryOptions options_;
+};
+
+}  // namespace assay::launch::slurm
+
+#endif  // SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_

@@ -1,0 +1,32 @@
+// The launcher "slurm" as configured (SlurmConfig of config.proto).
+
+#ifndef SERVER_SLURM_CONFIG_H_
+#define SERVER_SLURM_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "assay/v1/config.pb.h"
+
+#include "server/core/command.h"
+#include "server/launch/slurm/slurm_launcher.h"
+
+namespace assay {
+
+// What does not hold in config.launcher, each with its field.
+std::vector<std::string> SlurmProblems(const v1::ServerConfig& config);
+
+// All but the clock, the tokens and the way to the core. `worker_program` is the path on the nodes.
+// Makes what is not there yet: the shared directory, and the word by which this coordinator's jobs
+// are known, in the data directory.
+absl::StatusOr<launch::slurm::SlurmOptions> SlurmOptionsOf(const v1::ServerConfig& config,
+                                                           const std::string& worker_program);
+
+// One allocation for each submission, up to what is configured.
+core::LauncherStarted DescribeSlurm(const v1::SlurmConfig& config);
+
+}  // namespace assay
+
+#endif  // SERVER_SLURM_CONFIG_H_

@@ -1,0 +1,185 @@
+// Entries on the nodes of a real Slurm: a job for each, agents that come with it and go with it,
+// and what happens when Slurm, its commands, a job or the coordinator end in between.
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+
+#include "common/file.h"
+#include "tests/e2e/site.h"
+#include "tests/e2e/slurm_cluster.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/write_file.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr char kLauncher[] = R"(launcher {
+  kind: "slurm"
+  slurm {
+    shared_directory: "SITE/shared"
+    server_address: "127.0.0.1:PORT"
+    command_directory: "SITE/slurm"
+    poll_interval_s: 1
+    worker { rendezvous_host: "127.0.0.1" run_user: "root" core_count: 1 data_directory: "SITE/nodes" }
+  }
+})";
+
+// sbatch that does its work and says that it has not, while a file is there.
+constexpr char kLiar[] = R"(#!/bin/sh
+/usr/bin/sbatch "$@" || exit
+if [ -e SITE/lie ]; then echo "sbatch: error: Batch job submission failed: timed out" >&2; exit 1; fi
+)";
+
+constexpr char kToken[] = "assay_[a-z0-9]{20}";
+
+class SlurmTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string obstacle = SlurmCluster::Obstacle(); !obstacle.empty()) {
+      ASSERT_EQ(std::getenv("CI"), nullptr) << obstacle;
+      GTEST_SKIP() << obstacle;
+    }
+    cluster_ = std::make_unique<SlurmCluster>(&site_);
+    for (const char* command : {"squeue", "scancel", "srun"})
+      std::filesystem::create_symlink(absl::StrCat("/usr/bin/", command), Command(command));
+    ASSERT_THAT(WriteFileAtomic(Command("sbatch"), OfSite(kLiar), 0755), IsOk());
+    coordinator_ = std::make_unique<Coordinator>(&site_, OfSite(kLauncher));
+    ProvideBeacons(site_, "small", 128, 16);
+  }
+  void TearDown() override {
+    if (!HasFailure()) return;
+    for (const char* entry : {"a1", "a2", "a3"})
+      ADD_FAILURE()
+          << ReadFile(site_.Path(absl::StrCat("shared/", entry, "/job.out"))).value_or("");
+  }
+
+  std::string OfSite(const char* text) const {
+    return absl::StrReplaceAll(text, {{"SITE/", site_.Path("")}});
+  }
+  std::string Command(const char* name) const {
+    CHECK_OK(MakeDirectories(site_.Path("slurm")));
+    return site_.Path(absl::StrCat("slurm/", name));
+  }
+  // Entry number `n`, of which no run ends by itself.
+  void SubmitEndless() {
+    SubmissionText text = {.epochs_max = 2000};
+    text.base_learning_rate = "0.000001";
+    const Outcome submitted = site_.Assay({"submit", WriteSubmission(site_, "endless.toml", text)});
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+  }
+  void Cancel(const std::string& entry) {
+    const Outcome cancelled = site_.Assay({"cancel", entry});
+    ASSERT_EQ(cancelled.exit_code, 0) << cancelled.Text();
+    EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "the nodes are given back";
+  }
+  // Jobs that have not ended, as "4711 assay-a1".
+  std::vector<std::string> Jobs() const {
+    return absl::StrSplit(cluster_->Run({"squeue", "--noheader", "--format=%A %j"}), '\n',
+                          absl::SkipEmpty());
+  }
+  std::string StateOfRun(const std::string& run) const {
+    return site_.AssayJson({"run", "show", run}).value("state", "");
+  }
+  std::string Why(const std::string& entry) const { return site_.Assay({"why", entry}).out; }
+  template <typename Condition>
+  bool Await(Condition condition, absl::Duration patience = absl::Minutes(2)) const {
+    for (const absl::Time end = absl::Now() + patience; absl::Now() < end;)
+      if (condition()) return true;
+    return false;
+  }
+
+  Site site_;
+  std::unique_ptr<SlurmCluster> cluster_;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+TEST_F(SlurmTest, AnEntryRunsInAJobOfItsOwn) {
+  const Outcome submitted = site_.Assay({"submit", WriteSubmission(site_, "small.toml", {})});
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-1") == "running"; }));
+  const std::string job = cluster_->Run({"scontrol", "show", "job", "1"});
+  EXPECT_THAT(job,
+              AllOf(HasSubstr("JobName=assay-a1"), HasSubstr(" a-1 e-1"), HasSubstr("NumNodes=2")));
+  EXPECT_THAT(job, Not(ContainsRegex(kToken)));
+  EXPECT_THAT(site_.RunProgram({"/bin/ps", "auxeww"}).out, Not(ContainsRegex(kToken)));
+  EXPECT_THAT(*ListDirectory(site_.Path("shared/a1/tokens")), IsEmpty()) << "used up";
+  const Json lease = site_.AssayJson({"allocation", "show", "a-1"});
+  EXPECT_EQ(lease["job"], "1");
+  EXPECT_EQ(lease["hosts"], Json({"n0", "n1"}));
+
+  const Outcome waited = site_.Assay({"wait", "e-1"});
+  EXPECT_EQ(waited.exit_code, 0) << waited.Text();
+  EXPECT_EQ(site_.AssayJson({"entry", "show", "e-1"})["state"], "valid");
+  for (const char* run : {"r-1", "r-2", "r-3"})
+    EXPECT_EQ(site_.AssayJson({"run", "show", run})["nodes"], Json({"a1-0", "a1-1"}));
+  EXPECT_TRUE(Await([&] { return Jobs().empty(); }, absl::Seconds(30)));
+  EXPECT_TRUE(Await([&] {
+    return site_.AssayJson({"allocation", "show", "a-1"})["state"] == "ended";
+  }));
+  EXPECT_FALSE(FileExists(site_.Path("shared/a1"))) << "nothing is left behind";
+  EXPECT_THAT(*ListDirectory(site_.Path("nodes")), IsEmpty());
+}
+
+TEST_F(SlurmTest, AJobThatIsCancelledFailsItsRunWithSlurmsWord) {
+  SubmitEndless();
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-1") == "running"; }));
+  cluster_->Run({"scancel", "1"});
+  EXPECT_TRUE(Await([&] { return StateOfRun("r-1") == "failed"; }, absl::Seconds(15)));
+  EXPECT_THAT(site_.AssayJson({"run", "show", "r-1"})["state_reason"].dump(),
+              HasSubstr("Slurm: CANCELLED"));
+}
+
+TEST_F(SlurmTest, OneJobWhateverIsLostOnTheWay) {
+  // An sbatch of which nobody knows what it did.
+  WriteFile(site_.Path("lie"), "");
+  SubmitEndless();
+  ASSERT_TRUE(Await([&] { return absl::StrContains(Why("e-1"), "timed out"); }));
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-1") == "running"; }));
+  EXPECT_EQ(Jobs(), std::vector<std::string>{"1 assay-a1"});
+  std::filesystem::remove(site_.Path("lie"));
+  Cancel("e-1");
+
+  // The coordinator is killed while the job waits.
+  cluster_->Run({"scontrol", "update", "partitionname=main", "state=down"});
+  SubmitEndless();
+  ASSERT_TRUE(Await([&] { return absl::StrContains(Why("e-2"), "PartitionDown"); }));
+  EXPECT_THAT(Why("e-2"), HasSubstr("min for Slurm job 2 (assay-a2): \"PartitionDown\""));
+  coordinator_->Kill();
+  coordinator_->Start();
+  ASSERT_TRUE(Await([&] { return absl::StrContains(Why("e-2"), "PartitionDown"); }));
+  EXPECT_EQ(Jobs(), std::vector<std::string>{"2 assay-a2"});
+
+  // Slurm does not answer, and does again.
+  cluster_->StopController();
+  EXPECT_TRUE(Await([&] { return absl::StrContains(Why("e-2"), "Slurm has not answered"); }));
+  cluster_->StartController();
+  ASSERT_TRUE(Await([&] {
+    return site_.RunProgram({"/usr/bin/scontrol", "update", "partitionname=main", "state=up"})
+               .exit_code == 0;
+  }));
+  const Json runs = site_.AssayJson({"run", "list", "--entry", "e-2"})["items"];
+  ASSERT_FALSE(runs.empty());
+  const std::string run = runs[0]["id"];
+  EXPECT_TRUE(Await([&] { return StateOfRun(run) == "running"; }));
+  EXPECT_EQ(Jobs(), std::vector<std::string>{"2 assay-a2"});
+  Cancel("e-2");
+}
+
+}  // namespace
+}  // namespace assay::testing

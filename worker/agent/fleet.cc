@@ -1,0 +1,74 @@
+#include "worker/agent/fleet.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+
+#include "common/file.h"
+#include "common/status.h"
+#include "worker/agent/config.h"
+#include "worker/agent/text_proto.h"
+
+namespace assay::agent {
+namespace {
+
+// A shared file system tells nobody of changes that another machine makes.
+constexpr absl::Duration kTokenPoll = absl::Milliseconds(200);
+
+absl::StatusOr<std::string> Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value != nullptr && *value != '\0') return std::string(value);
+  return absl::FailedPreconditionError(
+      absl::StrCat(name,
+                   " is not set: only srun starts assay-worker fleet, in a job of the "
+                   "coordinator's"));
+}
+
+}  // namespace
+
+absl::StatusOr<SlurmTask> ReadSlurmTask() {
+  SlurmTask task;
+  ASSIGN_OR_RETURN(task.job, Variable("SLURM_JOB_ID"));
+  ASSIGN_OR_RETURN(task.node_id, Variable("SLURM_NODEID"));
+  ASSIGN_OR_RETURN(task.node, Variable("SLURMD_NODENAME"));
+  return task;
+}
+
+absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const std::string& directory,
+                                                 const SlurmTask& task) {
+  v1::WorkerConfig config;
+  const std::string path = JoinPath(directory, "worker.textproto");
+  RETURN_IF_ERROR(LoadTextProto(path, &config));
+  const std::string allocation = std::filesystem::path(directory).filename();
+  config.set_name(absl::StrCat(allocation, "-", task.node_id));
+  config.set_enrolment_token_path(JoinPath(JoinPath(directory, "tokens"), config.name()));
+  (*config.mutable_labels())["slurm_job"] = task.job;
+  (*config.mutable_labels())["node"] = task.node;
+  const std::vector<std::string> problems = ProblemsOf(config);
+  if (!problems.empty())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", absl::StrJoin(problems, "\n")));
+  RETURN_IF_ERROR(MakeDirectories(config.data_directory()));
+  std::string made =
+      JoinPath(config.data_directory(), absl::StrCat("assay-", config.name(), "-XXXXXX"));
+  if (mkdtemp(made.data()) == nullptr)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", made));
+  config.set_data_directory(made);
+  ASSIGN_OR_RETURN(const std::string programs, ProgramDirectory());
+  return WithDefaults(std::move(config), programs);
+}
+
+absl::Status AwaitToken(const v1::WorkerConfig& config, absl::Duration patience) {
+  for (absl::Duration waited; waited < patience; waited += kTokenPoll) {
+    if (FileExists(config.enrolment_token_path())) return absl::OkStatus();
+    absl::SleepFor(kTokenPoll);
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "no token in ", config.enrolment_token_path(), " for ", absl::FormatDuration(patience),
+      ": does the coordinator run, and share that folder?"));
+}
+
+}  // namespace assay::agent
