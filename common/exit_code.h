@@ -24,6 +24,7 @@ enum class ExitCode : int {
   kNodeFailed = 10,      // the node lost the run: no trainer ever gives this
   kIntruder = 11,        // a message that no rank of the run sent
   kDiverged = 12,        // the ranks' parameters are not the same
+  kProgram = 13,         // somebody else's program failed: its own codes are not ours
   kUnknownSignal = 128,  // plus the signal's number, as a shell reports it
 };
 
@@ -59,6 +60,8 @@ inline absl::string_view Describe(ExitCode code) {
       return "somebody who is no rank of this run sends messages to its ranks";
     case ExitCode::kDiverged:
       return "the ranks' parameters are not the same to the last bit";
+    case ExitCode::kProgram:
+      return "the program failed";
     case ExitCode::kUnknownSignal:
       return "killed by a signal";
   }

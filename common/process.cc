@@ -14,6 +14,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 #include "common/file.h"
@@ -83,6 +84,44 @@ bool IsDescendant(pid_t pid, pid_t ancestor) {
     if (!fields.ok() || !absl::SimpleAtoi((*fields)[kParent], &pid)) return false;
   }
   return false;
+}
+
+std::vector<pid_t> DescendantsOf(pid_t ancestor) {
+  std::vector<pid_t> found{ancestor};
+  for (size_t next = 0; next < found.size(); ++next) {
+    const std::string tasks = absl::StrCat("/proc/", found[next], "/task");
+    const absl::StatusOr<std::vector<std::string>> threads = ListDirectory(tasks);
+    if (!threads.ok()) continue;  // it has ended meanwhile
+    for (const std::string& thread : *threads) {
+      const std::string text = ReadFile(absl::StrCat(tasks, "/", thread, "/children")).value_or("");
+      for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipWhitespace())) {
+        pid_t pid = 0;
+        if (absl::SimpleAtoi(word, &pid)) found.push_back(pid);
+      }
+    }
+  }
+  found.erase(found.begin());
+  return found;
+}
+
+absl::Status EndDescendants(absl::Duration patience) {
+  const absl::Time deadline = absl::Now() + patience;
+  while (true) {
+    const std::vector<pid_t> left = DescendantsOf(getpid());
+    if (left.empty()) return absl::OkStatus();
+    for (const pid_t pid : left)
+      kill(pid, SIGKILL);
+    if (absl::Now() >= deadline)
+      return absl::DeadlineExceededError(
+          absl::StrCat(left.size(), " processes still live after they were killed"));
+    // Of those that are nobody else's by now the next end is waited for, but no longer than a wink:
+    // others come back to us when their parent ends.
+    const UniqueFd next(static_cast<int>(syscall(SYS_pidfd_open, left.front(), 0)));
+    pollfd entry{next.get(), POLLIN, 0};
+    if (next.is_open()) poll(&entry, 1, 10);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
 }
 
 bool IsRunning(const ProcessId& process) {

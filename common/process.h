@@ -49,6 +49,15 @@ absl::StatusOr<ProcessId> IdentifyProcess(pid_t pid);
 // reaped.
 bool IsDescendant(pid_t pid, pid_t ancestor);
 
+// All that descends from `ancestor`, zombies included, as far as the kernel says
+// (/proc/PID/task/TID/children). What is left by its parent comes back to the next subreaper.
+std::vector<pid_t> DescendantsOf(pid_t ancestor);
+
+// Kills all that descends from this process, which must be a subreaper and have no other children
+// that anybody waits for, and reaps it, again and again until nothing is left. DEADLINE_EXCEEDED
+// after `patience`, with the number of what still lives.
+absl::Status EndDescendants(absl::Duration patience);
+
 // True while the process exists and has not become a zombie.
 bool IsRunning(const ProcessId& process);
 

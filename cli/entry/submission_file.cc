@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 
 #include "cli/command/command.h"
+#include "cli/entry/workload_table.h"
 #include "common/client/suggest.h"
 #include "common/rules/benchmark_settings.h"
 #include "common/toml.h"
@@ -130,6 +131,7 @@ class Reader {
     } else {
       for (const auto& [key, node] : parsed.table)
         ReadTopLevel(std::string(key.str()), PositionOf(key.source()), node);
+      if (const toml::node* node = parsed.table.get("workload")) ReadProgram(*node);
       CheckRequired();
     }
     std::stable_sort(
@@ -147,6 +149,7 @@ class Reader {
 
   void ReadTopLevel(const std::string& name, Position key_at, const toml::node& node) {
     file_.positions[name] = PositionOf(node.source());
+    if (name == "workload") return;  // when all else is known
     if (name == "hyperparameters" || name == "labels" || name == "borrowing")
       return ReadTable(name, key_at, node);
     if (name == "run_timeout") return ReadTimeout(node);
@@ -158,6 +161,13 @@ class Reader {
     } else {
       ReadNumber(*known, node);
     }
+  }
+
+  void ReadProgram(const toml::node& node) {
+    const Position at = PositionOf(node.source());
+    if (const toml::table* table = node.as_table()) return ReadWorkload(*table, at, &file_);
+    Problem(at, "'workload' must be a table",
+            "write [workload] on a line of its own and command = [...] below it");
   }
 
   void ReadTable(const std::string& name, Position key_at, const toml::node& node) {
@@ -215,7 +225,8 @@ class Reader {
   }
 
   void UnknownKey(const std::string& name, Position at) {
-    std::vector<std::string> known = {"hyperparameters", "labels", "borrowing", "run_timeout"};
+    std::vector<std::string> known = {"hyperparameters", "labels", "borrowing", "workload",
+                                      "run_timeout"};
     for (const FileKey& key : FileKeys())
       known.emplace_back(key.name);
     const std::vector<std::string>& hyperparameters = HyperparameterKeys();

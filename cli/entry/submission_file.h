@@ -34,6 +34,8 @@ struct SubmissionFile {
   std::string path;  // as the user wrote it
   std::string text;
   v1::SubmissionSpec spec;
+  std::string source_folder;                  // of [workload], as written; empty: none
+  std::string source;                         // the same as an archive, once it is packed
   std::map<std::string, Position> positions;  // of each key's value
   std::vector<Diagnostic> problems;           // empty: the file is sound
 };

@@ -7,9 +7,11 @@
 #include "cli/entry/entry.h"
 #include "cli/entry/follow.h"
 #include "cli/entry/score.h"
+#include "cli/entry/workload_table.h"
 #include "cli/rules/hyperparameters.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
+#include "common/client/artifacts.h"
 #include "common/client/ids.h"
 #include "common/client/json.h"
 #include "common/client/pages.h"
@@ -254,7 +256,10 @@ absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const 
     return absl::Status(text.status().code(),
                         absl::StrCat("cannot read the submission file ", path, ": ",
                                      std::string(text.status().message())));
-  return ParseSubmissionFile(*text, path);
+  SubmissionFile file = ParseSubmissionFile(*text, path);
+  const std::string absolute = context.env().AbsolutePath(path);
+  PackSourceOf(absolute.substr(0, absolute.rfind('/') + 1), &file);
+  return file;
 }
 
 absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client& client,
@@ -265,6 +270,7 @@ absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client
   v1::CreateSubmissionRequest request;
   request.set_request_id(MakeUuid());
   *request.mutable_spec() = file.spec;
+  if (!file.source.empty()) return client::SubmitWithSource(client, request, file.source);
   return client.CallRetrying(request);
 }
 

@@ -18,7 +18,8 @@ namespace assay::cli {
 
 std::vector<Command> SubmitCommands();
 
-// Reads a submission file. NOT_FOUND if there is none; otherwise see its `problems`.
+// Reads a submission file and packs the source that it names. NOT_FOUND if there is no such file;
+// otherwise see its `problems`.
 absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const std::string& path);
 
 // Plans, then submits. The result has no name if the rules say no: then the findings have been

@@ -76,6 +76,7 @@ std::vector<JsonRow> EntryRows() {
           {"spec.ranks_per_node"},
           Derived("", "run_count", RunCount),
           {"spec.trainer.backend spec.status"},
+          {"spec.command", "workload"},
           Derived("spec.hyperparameters", "hyperparameters", Hyperparameters),
           {"spec.borrowing.lender_entry", "borrowed_from", kId},
           {"borrowing.lender_create_time", "borrowed_from_created", 0, "spec.borrowing"},

@@ -96,6 +96,17 @@ void SetIdentity(const core::RunOrder& order, v1::RunSpec* message) {
     *message->add_hyperparameters() = Described<v1::Hyperparameter>(parameter);
 }
 
+void SetWorkload(const core::RunOrder& order, v1::RunSpec* message) {
+  if (const auto* trainer = std::get_if<core::TrainerWorkload>(&order.spec.workload)) {
+    *message->mutable_trainer() = ToProto(*trainer);
+    return;
+  }
+  *message->mutable_command() =
+      Described<v1::CommandWorkload>(std::get<core::CommandWorkload>(order.spec.workload));
+  message->mutable_hosts()->Add(order.hosts.begin(), order.hosts.end());
+  message->set_program_port(order.program_port);
+}
+
 }  // namespace
 
 v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
@@ -158,7 +169,7 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.set_submission(NameOf(order.submission));
   SetIdentity(order, &message);
   message.set_seed(order.seed);
-  *message.mutable_trainer() = ToProto(std::get<core::TrainerWorkload>(order.spec.workload));
+  SetWorkload(order, &message);
   message.set_epoch_count_max(order.spec.epoch_count_max);
   message.set_quality_target(order.rules.quality_target);
   message.set_quality_key(order.rules.quality_key);

@@ -117,6 +117,7 @@ constexpr Limit kTable[] = {
     Count("Capabilities.backends", 16),
     Name("Capabilities.backends", 64),
     Name("Capabilities.rendezvous_address", kNameBytes + 64),  // a host's name and a port
+    Range("Capabilities.program_port", 0, 65535),
     Name("Dataset.name", kIdBytes),
     Name("Dataset.benchmark", kNameBytes),
     Name("Dataset.path", kPathBytes),
@@ -138,9 +139,24 @@ constexpr Limit kTable[] = {
 
     // workload.proto
     Name("TrainerWorkload.backend", kNameBytes),
+    Count("CommandWorkload.command", 256),
+    Bytes("CommandWorkload.command", 32 << 10),
+    Name("CommandWorkload.launcher", kNameBytes),
+    Name("CommandWorkload.log", kNameBytes),
+    Count("CommandWorkload.env", 256),
+    Name("CommandWorkload.EnvEntry.key", kNameBytes),
+    Bytes("CommandWorkload.EnvEntry.value", 32 << 10),
+    Count("CommandWorkload.collect", 256),
+    Bytes("CommandWorkload.collect", kPathBytes),
+    Range("CommandWorkload.stop_grace_s", 0, 3600),  // the rules say what is taken
+    Range("CommandWorkload.memory_mib", 0, kMemoryBytes),
+    Name("SourceArchive.sha256", kIdBytes),
+    Range("SourceArchive.size_bytes", 0, kArtifactBytes),
+    Name("SourceArchive.git_commit", kIdBytes),
 
     // submission_service.proto
     Name("CreateSubmissionRequest.request_id", kIdBytes),
+    Bytes("CreateSubmissionWithSourceRequest.source", static_cast<int64_t>(kPieceBytesMax)),
     Name("GetSubmissionRequest.name", kIdBytes),
     Range("ListSubmissionsRequest.page_size", 0, core::kPageSizeMax),
     Name("ListSubmissionsRequest.page_token", kIdBytes),
@@ -208,6 +224,8 @@ constexpr Limit kTable[] = {
     Bytes("UploadHeader.file_name", kFileNameBytes),
     Name("UploadHeader.sha256", kIdBytes),
     Range("UploadHeader.size_bytes", 0, kArtifactBytes),
+    Name("DownloadSourceRequest.run", kIdBytes),
+    Range("DownloadSourceRequest.generation", 0, kInt64Max),
     Name("EnrolRequest.token", kNameBytes),
     Name("EnrolRequest.worker", kIdBytes),
     Bytes("EnrolRequest.csr_pem", 16 << 10),

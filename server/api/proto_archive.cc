@@ -117,6 +117,10 @@ std::string ProtoReader::PathOf(const FieldDescriptor& field) const {
   return path_.empty() ? field.name() : absl::StrCat(path_, ".", field.name());
 }
 
+void ProtoReader::Read(const ProtoMember& member, bool& value) {
+  value = message_.GetReflection()->GetBool(message_, member.field);
+}
+
 void ProtoReader::Read(const ProtoMember& member, int32_t& value) {
   value = message_.GetReflection()->GetInt32(message_, member.field);
 }

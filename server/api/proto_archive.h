@@ -132,6 +132,7 @@ class ProtoReader {
   const absl::Status& status() const { return status_; }
 
  private:
+  void Read(const ProtoMember& member, bool& value);
   void Read(const ProtoMember& member, int32_t& value);
   void Read(const ProtoMember& member, int64_t& value);  // also a time or a duration
   void Read(const ProtoMember& member, std::string& value);

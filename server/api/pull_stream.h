@@ -162,6 +162,14 @@ class PullStream : public grpc::ServerWriteReactor<Message> {
   State state_ ABSL_GUARDED_BY(mutex_);
 };
 
+// A refused stream: finished before it is returned.
+template <typename Message>
+class RefusedStream final : public grpc::ServerWriteReactor<Message> {
+ public:
+  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpc(status)); }
+  void OnDone() override { delete this; }
+};
+
 }  // namespace assay::api
 
 #endif  // SERVER_API_PULL_STREAM_H_

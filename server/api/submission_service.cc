@@ -10,8 +10,10 @@
 #include "common/status.h"
 #include "server/api/borrowing.h"
 #include "server/api/convert.h"
+#include "server/api/creation.h"
 #include "server/api/import.h"
 #include "server/api/names.h"
+#include "server/api/source_streams.h"
 #include "server/api/submission_streams.h"
 #include "server/auth/permissions.h"
 #include "server/core/decide.h"
@@ -19,8 +21,6 @@
 namespace assay::api {
 namespace {
 
-constexpr absl::string_view kCreate = "assay.v1.SubmissionService/CreateSubmission";
-constexpr absl::string_view kPlan = "assay.v1.SubmissionService/PlanSubmission";
 constexpr absl::string_view kGet = "assay.v1.SubmissionService/GetSubmission";
 constexpr absl::string_view kList = "assay.v1.SubmissionService/ListSubmissions";
 constexpr absl::string_view kCancel = "assay.v1.SubmissionService/CancelSubmission";
@@ -29,40 +29,6 @@ constexpr absl::string_view kExplain = "assay.v1.SubmissionService/ExplainSubmis
 constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
 constexpr absl::string_view kImport = "assay.v1.SubmissionService/ImportSubmission";
-
-// The spec of a request with defaults filled in and judged, for a caller who may ask that.
-absl::StatusOr<runtime::Plan> PlanFor(const Backend& backend, const auth::Identity& identity,
-                                      absl::string_view method, const v1::SubmissionSpec& message) {
-  ASSIGN_OR_RETURN(const core::SubmissionSpec spec, FromProto(message));
-  RETURN_IF_ERROR(auth::CheckOrganization(identity, method, spec.organization));
-  RETURN_IF_ERROR(core::CheckChoices(spec));
-  return backend.rules->PlanSubmission(spec);
-}
-
-// The plan of a submission that is to be created.
-absl::StatusOr<runtime::Plan> ReadCreate(const Backend& backend, const auth::Identity& identity,
-                                         const v1::CreateSubmissionRequest& request) {
-  RETURN_IF_ERROR(CheckRequestId(request.request_id()));
-  ASSIGN_OR_RETURN(runtime::Plan plan, PlanFor(backend, identity, kCreate, request.spec()));
-  const int32_t seed_count = plan.spec.run_count + plan.spec.replacement_count_max;
-  if (seed_count < 1 || seed_count > core::kPageSizeMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("run_count is ", plan.spec.run_count, " and replacement_count_max ",
-                     plan.spec.replacement_count_max, ": together give 1 to ", core::kPageSizeMax));
-  }
-  return plan;
-}
-
-core::Command ToCommand(const auth::Identity& identity, const std::string& request_id,
-                        runtime::Plan plan) {
-  const int32_t seed_count = plan.spec.run_count + plan.spec.replacement_count_max;
-  return CommandOf(identity, core::CreateSubmission{.request_id = request_id,
-                                                    .spec = std::move(plan.spec),
-                                                    .rules = std::move(plan.rules),
-                                                    .findings = std::move(plan.findings),
-                                                    .seeds = MakeSeeds(seed_count),
-                                                    .borrowing = std::move(plan.borrowing)});
-}
 
 // Calls `next` if `identity` may see the submission or run; otherwise finishes `call`.
 template <typename Id, typename Response, typename Next>
@@ -184,16 +150,25 @@ grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
     return call.reactor;
   }
   // `request` lives until the call is finished.
-  WithBorrowing(backend_, *identity, kCreate, *std::move(plan),
-                [this, call, request, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
-                  if (!checked.ok()) return call.Finish(checked.status());
-                  backend_->core->Post(
-                      ToCommand(identity, request->request_id(), *std::move(checked)),
-                      [this, call](absl::StatusOr<core::Reply> reply) {
-                        FinishWithSubmission(backend_, std::move(reply), call);
-                      });
-                });
+  auto create = [this, call, request, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
+    if (!checked.ok()) return call.Finish(checked.status());
+    backend_->core->Post(ToCommand(identity, request->request_id(), *std::move(checked)),
+                         [this, call](absl::StatusOr<core::Reply> reply) {
+                           FinishWithSubmission(backend_, std::move(reply), call);
+                         });
+  };
+  WithKnownSource(backend_, *std::move(plan),
+                  [this, identity = *identity, create](absl::StatusOr<runtime::Plan> sourced) {
+                    if (!sourced.ok()) return create(sourced.status());
+                    WithBorrowing(backend_, identity, kCreate, *std::move(sourced), create);
+                  });
   return call.reactor;
+}
+
+grpc::ServerReadReactor<v1::CreateSubmissionWithSourceRequest>*
+SubmissionService::CreateSubmissionWithSource(grpc::CallbackServerContext* context,
+                                              v1::Submission* response) {
+  return new SourcedCreation(backend_, Admit(*backend_, *context, kCreateWithSource), response);
 }
 
 grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
@@ -377,14 +352,6 @@ grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContex
   }
   return call.reactor;
 }
-
-// A refused stream: finished before it is returned.
-template <typename Message>
-class RefusedStream final : public grpc::ServerWriteReactor<Message> {
- public:
-  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpc(status)); }
-  void OnDone() override { delete this; }
-};
 
 grpc::ServerWriteReactor<v1::Event>* SubmissionService::WatchEvents(
     grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) {

@@ -17,6 +17,8 @@ class SubmissionService final : public v1::SubmissionService::CallbackService {
   grpc::ServerUnaryReactor* CreateSubmission(grpc::CallbackServerContext* context,
                                              const v1::CreateSubmissionRequest* request,
                                              v1::Submission* response) override;
+  grpc::ServerReadReactor<v1::CreateSubmissionWithSourceRequest>* CreateSubmissionWithSource(
+      grpc::CallbackServerContext* context, v1::Submission* response) override;
   grpc::ServerUnaryReactor* PlanSubmission(grpc::CallbackServerContext* context,
                                            const v1::PlanSubmissionRequest* request,
                                            v1::PlanSubmissionResponse* response) override;

@@ -8,6 +8,7 @@
 #include "server/api/convert_worker.h"
 #include "server/api/enrolment.h"
 #include "server/api/event_stream.h"
+#include "server/api/source_streams.h"
 #include "server/api/upload.h"
 #include "server/auth/permissions.h"
 
@@ -82,6 +83,14 @@ grpc::ServerBidiReactor<v1::EventBatch, v1::EventAck>* WorkerService::StreamEven
 grpc::ServerReadReactor<v1::UploadArtifactRequest>* WorkerService::UploadArtifact(
     grpc::CallbackServerContext* context, v1::UploadArtifactResponse* response) {
   return new Upload(backend_, Admit(*backend_, *context, kUploadArtifact), response);
+}
+
+grpc::ServerWriteReactor<v1::ArtifactChunk>* WorkerService::DownloadSource(
+    grpc::CallbackServerContext* context, const v1::DownloadSourceRequest* request) {
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kDownloadSource, *request);
+  if (!identity.ok()) return new RefusedStream<v1::ArtifactChunk>(identity.status());
+  return NewSourceDownload(backend_, *identity, *request);
 }
 
 grpc::ServerUnaryReactor* EnrolmentService::Enrol(grpc::CallbackServerContext* context,

@@ -21,6 +21,8 @@ class WorkerService final : public v1::WorkerService::CallbackService {
       grpc::CallbackServerContext* context) override;
   grpc::ServerReadReactor<v1::UploadArtifactRequest>* UploadArtifact(
       grpc::CallbackServerContext* context, v1::UploadArtifactResponse* response) override;
+  grpc::ServerWriteReactor<v1::ArtifactChunk>* DownloadSource(
+      grpc::CallbackServerContext* context, const v1::DownloadSourceRequest* request) override;
 
  private:
   const Backend* const backend_;

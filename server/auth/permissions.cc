@@ -21,6 +21,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     // clang-format off
     // method                                       anon  subm   revw  oper  worker
     {"assay.v1.SubmissionService/CreateSubmission",  kNo,  kOwn,  kNo,  kYes, kNo},
+    {"assay.v1.SubmissionService/CreateSubmissionWithSource", kNo, kOwn, kNo, kYes, kNo},
     {"assay.v1.SubmissionService/PlanSubmission",    kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/GetSubmission",     kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/ListSubmissions",   kNo,  kOwn,  kYes, kYes, kNo},
@@ -37,6 +38,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.WorkerService/Synchronize",           kNo,  kNo,   kNo,  kNo,  kSelf},
     {"assay.v1.WorkerService/StreamEvents",          kNo,  kNo,   kNo,  kNo,  kSelf},
     {"assay.v1.WorkerService/UploadArtifact",        kNo,  kNo,   kNo,  kNo,  kSelf},
+    {"assay.v1.WorkerService/DownloadSource",        kNo,  kNo,   kNo,  kNo,  kSelf},
 
     {"assay.v1.EnrolmentService/Enrol",              kNo,  kYes,  kYes, kYes, kYes},
 

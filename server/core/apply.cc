@@ -121,6 +121,8 @@ void Applier::AddRun(RunId id, SubmissionId submission_id) {
   run.number = static_cast<int32_t>(index) + 1;
   run.seed = submission.seeds[index];
   run.created_at_us = record_.at_us;
+  if (const SourceArchive* source = SourceOf(submission.spec.workload))
+    run.artifacts.push_back(AsArtifact(*source));
   submission.runs.push_back(id);
   state_.runs.emplace(id, std::move(run));
   state_.queued.insert(id);

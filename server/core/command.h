@@ -337,6 +337,9 @@ struct RunOrder {
   int32_t node_rank = 0;
   std::string rendezvous_address;  // of the first worker
   std::string rendezvous_token;    // secret of this run and generation
+  // Of external programs only: by which peers reach the nodes, in rank order, and the first's port.
+  std::vector<std::string> hosts;
+  int32_t program_port = 0;
   bool operator==(const RunOrder&) const = default;
 };
 

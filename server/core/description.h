@@ -122,6 +122,30 @@ constexpr void Fields(A& a, T& v) {
   a("backend", v.backend);
 }
 
+constexpr const char* KindName(const CommandWorkload*) {
+  return "command";
+}
+
+template <class A, Is<SourceArchive> T>
+constexpr void Fields(A& a, T& v) {
+  a("sha256", v.sha256);
+  a("size_bytes", v.size_bytes);
+  a("git_commit", v.git_commit);
+  a("is_modified", v.is_modified);
+}
+
+template <class A, Is<CommandWorkload> T>
+constexpr void Fields(A& a, T& v) {
+  a("command", v.command);
+  a("launcher", v.launcher);
+  a("source", v.source);
+  a("log", v.log);
+  a("env", v.env);
+  a("collect", v.collect);
+  a("stop_grace_s", v.stop_grace_s);
+  a("memory_mib", v.memory_mib);
+}
+
 template <class A, Is<SubmissionSpec> T>
 constexpr void Fields(A& a, T& v) {
   a("organization", v.organization);
@@ -264,6 +288,7 @@ constexpr void Fields(A& a, T& v) {
   a("accelerator_model", v.accelerator_model);
   a("backends", v.backends);
   a("rendezvous_address", v.rendezvous_address);
+  a.Added("program_port", v.program_port);
 }
 
 template <class A, Is<WorkerDescription> T>

@@ -7,6 +7,16 @@
 namespace assay::core {
 namespace {
 
+// What programs must know to find each other; the native trainer asks its rendezvous.
+void AddHosts(const State& state, const Run& run, RunOrder* order) {
+  for (const RunNode& node : run.nodes) {
+    const Capabilities& capabilities = state.workers.at(node.worker).description.capabilities;
+    const std::string& address = capabilities.rendezvous_address;
+    if (order->hosts.empty()) order->program_port = capabilities.program_port;
+    order->hosts.push_back(address.substr(0, address.rfind(':')));
+  }
+}
+
 RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
                    const std::string& secret) {
   const Submission& submission = state.submissions.at(run.submission);
@@ -23,6 +33,7 @@ RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
   order.rendezvous_address =
       state.workers.at(run.nodes.front().worker).description.capabilities.rendezvous_address;
   order.rendezvous_token = RendezvousToken(secret, run.id, run.generation);
+  if (std::holds_alternative<CommandWorkload>(order.spec.workload)) AddHosts(state, run, &order);
   return order;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/json_reader.h"
+#include "common/rules/programs.h"
 #include "common/rules/ranks.h"
 
 namespace assay::core {
@@ -15,9 +16,31 @@ void Add(const std::string& name, const std::string& json_value, rules::Hyperpar
   if (parsed.error == JsonError::kNone) values->emplace(name, std::move(parsed.value));
 }
 
+std::vector<Finding> CheckProgram(const SubmissionSpec& spec, const CommandWorkload& workload) {
+  rules::Program program{.division = spec.division,
+                         .command = workload.command,
+                         .launcher = workload.launcher,
+                         .log = workload.log,
+                         .env = workload.env,
+                         .collect = workload.collect,
+                         .stop_grace_s = workload.stop_grace_s,
+                         .memory_mib = workload.memory_mib};
+  if (const std::optional<SourceArchive>& source = workload.source) {
+    program.has_source = true;
+    program.source_digest = source->sha256;
+    program.source_bytes = source->size_bytes;
+    program.git_commit = source->git_commit;
+    program.is_modified = source->is_modified;
+  }
+  return rules::CheckProgram(program);
+}
+
 }  // namespace
 
 std::vector<Finding> CheckFeasible(const State& state, const SubmissionSpec& spec) {
+  // How a program divides its work is its own affair.
+  if (const auto* command = std::get_if<CommandWorkload>(&spec.workload))
+    return CheckProgram(spec, *command);
   rules::Hyperparameters values;
   for (const Hyperparameter& hyperparameter : spec.hyperparameters)
     Add(hyperparameter.key, hyperparameter.json_value, &values);

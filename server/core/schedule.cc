@@ -65,6 +65,8 @@ std::string DescribeFailure(const Run& run, const RunNode& node, const Policy& p
   if (node.phase != NodePhase::kFinished)
     return absl::StrCat("unknown: worker ", node.worker, " was silent for longer than ",
                         Seconds(policy.lost_after_us));
+  if (node.exit_code == static_cast<int>(ExitCode::kProgram))
+    return absl::StrCat(node.reason, " (", node.worker, ")");
   std::string text = absl::StrCat("rank ", &node - run.nodes.data(), " on ", node.worker, ": ");
   if (node.exit_code > kSignalBase) {
     absl::StrAppend(&text, "killed by signal ", node.exit_code - kSignalBase);
@@ -103,7 +105,7 @@ Tally Count(const State& state, const Submission& submission) {
     const Run& run = state.runs.at(id);
     if (run.state == RunState::kFailed && !IsSettled(run)) tally.is_any_unsettled = true;
     if (run.state == RunState::kFailed && IsSettled(run)) {
-      if (IsInfrastructureFailure(run)) {
+      if (IsInfrastructureFailure(run, submission.spec.workload)) {
         tally.last_failure = &run;
       } else if (tally.final_failure == nullptr) {
         tally.final_failure = &run;

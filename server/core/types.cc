@@ -10,7 +10,18 @@
 namespace assay::core {
 
 const std::string& BackendOf(const Workload& workload) {
-  return std::visit([](const auto& kind) -> const std::string& { return kind.backend; }, workload);
+  static const std::string* const kAny = new std::string;
+  const auto* trainer = std::get_if<TrainerWorkload>(&workload);
+  return trainer == nullptr ? *kAny : trainer->backend;
+}
+
+const SourceArchive* SourceOf(const Workload& workload) {
+  const auto* command = std::get_if<CommandWorkload>(&workload);
+  return command == nullptr || !command->source.has_value() ? nullptr : &*command->source;
+}
+
+ArtifactRef AsArtifact(const SourceArchive& source) {
+  return {.file_name = "source.tar", .sha256 = source.sha256, .size_bytes = source.size_bytes};
 }
 
 std::string ResultFileName(const Run& run) {
@@ -63,7 +74,12 @@ bool IsTrainerFailure(int32_t exit_code) {
          exit_code != static_cast<int>(ExitCode::kNodeFailed);
 }
 
-bool IsInfrastructureFailure(const Run& run) {
+bool IsInfrastructureFailure(const Run& run, const Workload& workload) {
+  if (std::holds_alternative<CommandWorkload>(workload))
+    return run.is_replaceable &&
+           std::any_of(run.nodes.begin(), run.nodes.end(), [](const RunNode& node) {
+             return node.is_lost || node.exit_code == static_cast<int>(ExitCode::kNodeFailed);
+           });
   return run.is_replaceable &&
          std::none_of(run.nodes.begin(), run.nodes.end(), [](const RunNode& node) {
            return node.phase == NodePhase::kFinished && IsTrainerFailure(node.exit_code);

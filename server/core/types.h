@@ -10,7 +10,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +20,7 @@
 #include "server/core/allocation.h"
 #include "server/core/id.h"
 #include "server/core/request.h"
+#include "server/core/workload.h"
 
 namespace assay::core {
 
@@ -45,19 +45,6 @@ struct Borrowing {
   SubmissionId lender;  // whose they are
   bool operator==(const Borrowing&) const = default;
 };
-
-// The native trainer.
-struct TrainerWorkload {
-  std::string backend;  // empty: any; then capabilities are not compared
-  bool operator==(const TrainerWorkload&) const = default;
-};
-
-// What runs execute, one alternative for each kind. Only what decides where a run may be placed is
-// looked at here.
-using Workload = std::variant<TrainerWorkload>;
-
-// The backend that workers must have for it; empty: any.
-const std::string& BackendOf(const Workload& workload);
 
 // What a submitter asks for, with all defaults filled in. Immutable once accepted.
 struct SubmissionSpec {
@@ -201,6 +188,9 @@ struct ArtifactRef {
   bool operator==(const ArtifactRef&) const = default;
 };
 
+// The source as an artifact of each run that has it.
+ArtifactRef AsArtifact(const SourceArchive& source);
+
 // What one worker of a gang has reported about its part of a run. Never goes backwards.
 enum class NodePhase { kNone, kExecuting, kFinished };
 
@@ -307,9 +297,10 @@ bool IsConsequence(int32_t exit_code);
 // stop or a node that lost the run, behind which another cause stands.
 bool IsTrainerFailure(int32_t exit_code);
 
-// True if a failed and settled run may be replaced: the infrastructure failed it, that is, no node
-// reports a failure of its trainer.
-bool IsInfrastructureFailure(const Run& run);
+// True if a failed and settled run may be replaced: the infrastructure failed it. Of the native
+// trainer, no node reports a failure. Others' programs may end in any way when a peer is gone: of
+// these, the infrastructure has failed if a node was lost, and only then.
+bool IsInfrastructureFailure(const Run& run, const Workload& workload);
 
 // One thing that happened to a run on a node, in the node's own order.
 enum class RunEventKind { kLogLine, kFirstTouch, kFinding, kProgress };
@@ -349,6 +340,7 @@ struct Capabilities {
   std::string accelerator_model;
   std::vector<std::string> backends;  // empty: not told, so any may be tried
   std::string rendezvous_address;     // host:port where rank 0 would listen
+  int32_t program_port = 0;           // kept free for rank 0 of an external program; 0: none
   bool operator==(const Capabilities&) const = default;
 };
 

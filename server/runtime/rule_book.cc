@@ -83,8 +83,14 @@ core::SubmissionSpec WithDefaults(core::SubmissionSpec spec, const rules::RuleSe
   Default(benchmark.runs_required, &spec.run_count);
   Default(128, &spec.epoch_count_max);
   Default(int64_t{24} * 3600 * 1000, &spec.run_timeout_ms);
-  // The backend that every worker has and that is fit for timing.
-  Default(std::string("onednn"), &std::get<core::TrainerWorkload>(spec.workload).backend);
+  if (auto* trainer = std::get_if<core::TrainerWorkload>(&spec.workload)) {
+    // The backend that every worker has and that is fit for timing.
+    Default(std::string("onednn"), &trainer->backend);
+  } else if (auto* command = std::get_if<core::CommandWorkload>(&spec.workload)) {
+    Default(std::string("per-rank"), &command->launcher);
+    Default(std::string("file"), &command->log);
+    Default(10, &command->stop_grace_s);
+  }
   Default(std::string("onprem"), &spec.status);
   Default(std::string("node"), &spec.staging);
   spec.round = round.name();

@@ -200,7 +200,7 @@ class Store::Writer {
   absl::Status Touch(const Record& record, const core::SubmissionCreated& e) {
     submissions_.insert(e.submission);
     for (int32_t k = 0; k < e.spec.run_count; ++k)
-      runs_.insert(core::RunId{e.first_run.number + k});
+      TouchNewRun(e.spec, core::RunId{e.first_run.number + k});
     if (e.spec.borrowing)
       RETURN_IF_ERROR(sql_.insert_borrowing.Run(e.spec.borrowing->own.number, e.submission.number));
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
@@ -232,7 +232,8 @@ class Store::Writer {
   }
   absl::Status Touch(const Record&, const core::RunQueued& e) {
     submissions_.insert(e.submission);
-    return TouchRun(e.run);
+    TouchNewRun(state_.submissions.at(e.submission).spec, e.run);
+    return absl::OkStatus();
   }
   absl::Status Touch(const Record&, const core::RunAssigned& e) {
     for (size_t rank = 0; rank < e.workers.size(); ++rank)
@@ -340,6 +341,11 @@ class Store::Writer {
   absl::Status TouchSubmission(core::SubmissionId id) {
     submissions_.insert(id);
     return absl::OkStatus();
+  }
+  void TouchNewRun(const core::SubmissionSpec& spec, core::RunId id) {
+    runs_.insert(id);
+    if (const core::SourceArchive* source = core::SourceOf(spec.workload))
+      artifacts_.push_back({id, core::AsArtifact(*source), /*is_late=*/false});
   }
   absl::Status TouchRun(core::RunId id) {
     runs_.insert(id);

@@ -146,5 +146,56 @@ TEST(SubmissionFileTest, ExportedFilesSubmitTheSameAgain) {
   EXPECT_EQ(again.spec.worker_labels().at("gpu"), "a100");
 }
 
+TEST(SubmissionFileTest, AWorkloadIsReadWithThePlaceOfEachKey) {
+  const std::string text = std::string(kGood) + R"(
+[workload]
+command = ["python3", "${ASSAY_CODE}/train.py"]
+launcher = "per-node"
+source = "train"
+collect = ["*.npy"]
+env = { A = "1", B = "2" }
+stop_grace_s = 30
+memory_mib = 4096
+)";
+  const SubmissionFile file = ParseSubmissionFile(text, "x.toml");
+
+  EXPECT_TRUE(file.problems.empty()) << FormatDiagnostic(file, file.problems[0]);
+  const v1::CommandWorkload& program = file.spec.command();
+  ASSERT_EQ(program.command_size(), 2);
+  EXPECT_EQ(program.command(1), "${ASSAY_CODE}/train.py");
+  EXPECT_EQ(program.launcher(), "per-node");
+  EXPECT_EQ(program.env().at("B"), "2");
+  EXPECT_EQ(program.collect(0), "*.npy");
+  EXPECT_EQ(program.stop_grace_s(), 30);
+  EXPECT_EQ(program.memory_mib(), 4096);
+  EXPECT_EQ(file.source_folder, "train");
+  v1::Finding finding;
+  finding.set_rule("R-WRK-002");
+  finding.set_key("workload.launcher");
+  EXPECT_EQ(DiagnosticFor(file, finding).at.line, 24);
+}
+
+TEST(SubmissionFileTest, MistakesInAWorkloadHaveTheirPlaceAndRemedy) {
+  struct Case {
+    const char* line;
+    const char* report;
+  };
+  for (const Case& c :
+       {Case{"command = \"python3 train.py\"", "x.toml:23:11: error: 'command' must be a list"},
+        Case{"command = [1]", "x.toml:23:12: error: 'command' must be a list of texts"},
+        Case{"comand = [\"a\"]", "write command"},
+        Case{"launcher = \"per-rank\"", "'command' is missing"},
+        Case{"command = [\"a\"]\nenv = { A = 1 }", "'env' must be a table of texts"},
+        Case{"command = [\"a\"]\nstop_grace_s = 0", "from 1 to 120"}}) {
+    const SubmissionFile file =
+        ParseSubmissionFile(std::string(kGood) + "\n[workload]\n" + c.line + "\n", "x.toml");
+    ASSERT_FALSE(file.problems.empty()) << c.line;
+    std::string report;
+    for (const auto& problem : file.problems)
+      report += FormatDiagnostic(file, problem);
+    EXPECT_THAT(report, HasSubstr(c.report));
+  }
+}
+
 }  // namespace
 }  // namespace assay

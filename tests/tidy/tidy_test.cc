@@ -68,6 +68,7 @@ const std::vector<Row>& Table() {
        {"common", "common/rules", "common/analysis", "common/package", "common/rpc"},
        {"sqlite3", "CLI/", "iostream"}},
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
+      {"common/source", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
       {"server/core", {"common", "common/rules"}, kPure},
       {"server/store", {"common", "common/rules", "server/core"}, kGrpcProto},
@@ -94,7 +95,7 @@ const std::vector<Row>& Table() {
        {"common", "common/rules", "common/rpc", "worker/agent/workload"},
        {"sqlite3", "oneapi", "dnnl", "cuda"}},
       {"worker/agent/workload",
-       {"common", "common/dataset", "worker/agent"},
+       {"common", "common/dataset", "common/source", "worker/agent"},
        {"grpc", "sqlite3", "oneapi", "dnnl", "cuda"}},
       // What people see; what a command is; the nouns, each with those that it builds on.
       {"cli/terminal", {"common", "common/client"}, kNoStore},
@@ -107,7 +108,7 @@ const std::vector<Row>& Table() {
       CliNoun("cli/run"),
       CliNoun("cli/analyze", {"cli/rules"}),
       CliNoun("cli/package", {"cli/rules"}),
-      CliNoun("cli/entry", {"cli/rules", "cli/run"}),
+      CliNoun("cli/entry", {"cli/rules", "cli/run", "common/source"}),
       CliNoun("cli/coordinator", {"cli/dataset", "cli/entry"}),
       // The wiring of the command line and of the daemon.
       {"cli", {"common", "cli"}, kNoStore},

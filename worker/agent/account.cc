@@ -31,6 +31,7 @@ constexpr int kExitCannotExecute = 126;  // as a shell says it
 constexpr mode_t kPassage = 0710;
 constexpr mode_t kShared = 0770;
 constexpr mode_t kPrivateMask = 077;
+constexpr char kVariableMark = '+';  // no variable that anybody looks for begins with it
 
 // nullopt if there is no such account.
 absl::StatusOr<std::optional<Account>> FindAccount(const std::string& name) {
@@ -120,6 +121,15 @@ absl::Status KeepOnly(int capability) {
   return syscall(SYS_capset, &header, sets.data()) == 0 ? absl::OkStatus() : Failed("capset");
 }
 
+// What AsWholeEnvironment has marked, as execve wants it; no more than its end if nothing is.
+std::vector<char*> WholeEnvironment() {
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (**variable == kVariableMark) variables.push_back(*variable + 1);
+  variables.push_back(nullptr);
+  return variables;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<Account>> FindRunUser(const v1::WorkerConfig& worker) {
@@ -196,7 +206,9 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
     ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(directory));
     for (const std::string& entry : entries) {
       const std::string path = JoinPath(directory, entry);
-      if (path == runs || path == stage) continue;
+      // A program's source is for its account to read; nobody else passes the run's directory.
+      const bool is_source = directory != root && entry == "code";
+      if (path == runs || path == stage || is_source) continue;
       ASSIGN_OR_RETURN(const std::vector<std::string> loose, MakePrivate(path));
       for (const std::string& one : loose)
         LOG(WARNING) << "others could look into " << one << ": not any more";
@@ -214,6 +226,14 @@ std::vector<std::string> AsRank(const std::optional<Account>& user,
   return arguments;
 }
 
+std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& environment) {
+  std::vector<std::string> marked;
+  marked.reserve(environment.size());
+  for (const std::string& variable : environment)
+    marked.push_back(absl::StrCat(std::string(1, kVariableMark), variable));
+  return marked;
+}
+
 int ExecAsRank(const std::vector<std::string>& arguments) {
   absl::Status status = absl::InvalidArgumentError("an account and a command are missing");
   if (arguments.size() >= 2) status = GiveUpPrivileges(arguments[0]);
@@ -222,7 +242,9 @@ int ExecAsRank(const std::vector<std::string>& arguments) {
     for (size_t i = 1; i < arguments.size(); ++i)
       argv.push_back(const_cast<char*>(arguments[i].c_str()));
     argv.push_back(nullptr);
-    execv(argv[0], argv.data());
+    std::vector<char*> environment = WholeEnvironment();
+    if (environment.size() > 1) environ = environment.data();
+    execvp(argv[0], argv.data());
     status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[1]));
   }
   LOG(ERROR) << "not a rank: " << status;

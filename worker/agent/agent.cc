@@ -66,9 +66,11 @@ absl::StatusOr<AgentEnd> Agent::Run(int stop_fd) {
               },
           .on_refused = [this](const RunKey& key,
                                const absl::Status&) { inbox_.Post(DeliveryRefused{key}); }});
+  fetcher_ = std::make_unique<SourceFetcher>(stub_, endpoint_, clock_);
   Loop(stop_fd);
   sync_.reset();
   courier_.reset();
+  fetcher_.reset();
   if (leave_began_.has_value() || is_lease_over_) return AgentEnd::kStopped;
   return is_refused_ ? AgentEnd::kCertificateRefused : AgentEnd::kRenewalIsDue;
 }
@@ -222,7 +224,9 @@ void Agent::ObserveChanges() {
 
 void Agent::Observe(const RunKey& key) {
   AttachedRun* run = FindRun(key);
-  if (run != nullptr) Feed(run->Observe());
+  if (run == nullptr) return;
+  if (run->IsWaitingForSource()) run->Start(options_.step_program, options_.rendezvous_listener_fd);
+  Feed(run->Observe());
 }
 
 void Agent::Feed(Input input) {
@@ -276,12 +280,15 @@ void Agent::Do(const StartStep& action) {
   }
   AttachedRun* run = FindRun(action.key);
   run->Start(options_.step_program, options_.rendezvous_listener_fd);
+  if (run->IsWaitingForSource())
+    fetcher_->Fetch(action.key, run->directory(), run->recorder()->spec().command().source());
   Feed(run->Observe());
 }
 
 void Agent::Do(const StopStep& action) {
   AttachedRun* run = FindRun(action.key);
   if (run == nullptr) return;
+  fetcher_->Drop(action.key);
   run->Stop();
   Feed(run->Observe());
 }
@@ -326,6 +333,7 @@ void Agent::Do(const UploadArtifacts& action) {
 // The fence first: files that outlive it only take up room until the next start finds them.
 void Agent::Do(const ForgetRun& action) {
   courier_->Drop(action.key);
+  fetcher_->Drop(action.key);
   absl::Status status = StoreFences(FencesPath(), state_.fences);
   const AttachedRun* run = FindRun(action.key);
   if (run != nullptr && status.ok()) {

@@ -1,9 +1,9 @@
 // The agent: one loop that turns what happens on the node and what the coordinator says into inputs
 // of the machine, and does what the machine decides.
 //
-// Threads: the loop owns everything but the two clients, each of which has a thread of its own and
-// posts into the inbox. All that must survive a crash is in files (run_directory.h): a new agent
-// over the same data directory carries on.
+// Threads: the loop owns everything but the clients, each of which has a thread of its own and
+// posts into the inbox or leaves a file. All that must survive a crash is in files
+// (run_directory.h): a new agent over the same data directory carries on.
 
 #ifndef WORKER_AGENT_AGENT_H_
 #define WORKER_AGENT_AGENT_H_
@@ -29,6 +29,7 @@
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/inbox.h"
 #include "worker/agent/machine.h"
+#include "worker/agent/source_fetcher.h"
 #include "worker/agent/sync_client.h"
 
 namespace assay::agent {
@@ -126,6 +127,7 @@ class Agent {
   MonoTime next_tick_;
   std::unique_ptr<SyncClient> sync_;
   std::unique_ptr<Courier> courier_;
+  std::unique_ptr<SourceFetcher> fetcher_;
 };
 
 }  // namespace assay::agent

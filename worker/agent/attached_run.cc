@@ -41,8 +41,25 @@ void AttachedRun::End(const absl::Status& cause) {
   if (!written.ok()) LOG(ERROR) << "run=" << key_.run << " " << written;
 }
 
+// Whether all that a run needs lies here; the error that keeps it from coming.
+absl::StatusOr<bool> AttachedRun::HasSource() const {
+  const bool needs_source = recorder_ != nullptr && recorder_->spec().command().has_source();
+  if (!needs_source || FileExists(directory_.SourcePath())) return true;
+  const absl::StatusOr<std::string> error = ReadFile(directory_.SourceErrorPath());
+  if (!error.ok()) return false;
+  return absl::UnavailableError(*error);
+}
+
 void AttachedRun::Start(const std::string& program, int listener_fd) {
+  is_waiting_ = false;
   if (exit_.has_value() || step_.has_value() || FileExists(directory_.StepPath())) return;
+  const absl::StatusOr<bool> has_source = HasSource();
+  if (!has_source.ok()) {
+    End(has_source.status());
+    return;
+  }
+  is_waiting_ = !*has_source;
+  if (is_waiting_) return;
   const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, program, listener_fd);
   if (!step.ok()) {
     End(step.status());
@@ -129,7 +146,8 @@ std::optional<MonoTime> AttachedRun::due() const {
 bool AttachedRun::IsWatched(absl::string_view file_name) {
   return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
          file_name == "touch.json" || file_name == "observed.json" || file_name == "pauses.json" ||
-         file_name == "stopping" || file_name == "exit.json" || file_name == "step.json";
+         file_name == "stopping" || file_name == "exit.json" || file_name == "step.json" ||
+         file_name == "source.tar" || file_name == "source.error";
 }
 
 }  // namespace assay::agent

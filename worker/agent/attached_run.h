@@ -32,8 +32,11 @@ class AttachedRun {
   RunRecorder* recorder() const { return recorder_.get(); }  // null if it could not be opened
 
   // Starts the step, unless one has begun. An error becomes the run's exit. `listener_fd`: as
-  // StartStepProcess.
+  // StartStepProcess. Where the source of the run's program is still on its way, it waits: then it
+  // is to be called again.
   void Start(const std::string& program, int listener_fd);
+  // True while Start waits for the source (SourceFetcher brings it).
+  bool IsWaitingForSource() const { return is_waiting_; }
   // Asks the step to stop; one that has not begun never will.
   void Stop();
   // Looks whether the step was told to stop by somebody else; the next Observe says so. Only for a
@@ -54,6 +57,7 @@ class AttachedRun {
   void Watch(const ProcessId& step);
   void FindExit();
   void End(const absl::Status& cause);
+  absl::StatusOr<bool> HasSource() const;
 
   const RunDirectory directory_;
   const RunKey key_;
@@ -63,6 +67,7 @@ class AttachedRun {
   UniqueFd exit_fd_;
   std::optional<StepExit> exit_;
   bool is_stopping_ = false;
+  bool is_waiting_ = false;
 };
 
 }  // namespace assay::agent

@@ -34,6 +34,7 @@
 #include "worker/agent/enrolment.h"
 #include "worker/agent/fleet.h"
 #include "worker/agent/inventory.h"
+#include "worker/agent/program_port.h"
 #include "worker/agent/rendezvous_listener.h"
 #include "worker/agent/step.h"
 #include "worker/agent/step_process.h"
@@ -111,7 +112,8 @@ absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
 // One agent, as long as its certificate serves.
 absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpoint& endpoint,
                                      const Inventory& inventory, const RendezvousListener& listener,
-                                     bool is_fleet, int stop_fd, const Clock& clock) {
+                                     const ProgramPort& program_port, bool is_fleet, int stop_fd,
+                                     const Clock& clock) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const ConnectionKeeper keeper(channel);
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
@@ -123,6 +125,7 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
                        .ends_with_lease = is_fleet};
   options.capabilities = CapabilitiesOf(
       inventory, config, absl::StrCat(config.rendezvous_host(), ":", listener.port()));
+  options.capabilities.set_program_port(program_port.port());
   options.rendezvous_listener_fd = listener.fd();
   options.system_description_json = SystemDescriptionJson(inventory);
   options.renew_at = RenewalTime(endpoint, clock);
@@ -144,6 +147,7 @@ absl::Status RunAgent(const v1::WorkerConfig& config, bool is_fleet = false) {
   const RealClock clock;
   ASSIGN_OR_RETURN(const RendezvousListener listener,
                    RendezvousListener::Open(config.rendezvous_host()));
+  ASSIGN_OR_RETURN(const ProgramPort program_port, ProgramPort::Open());
   const Inventory inventory = Probe(config);
   AgentEnd end = AgentEnd::kRenewalIsDue;
   while (end != AgentEnd::kStopped) {
@@ -152,8 +156,8 @@ absl::Status RunAgent(const v1::WorkerConfig& config, bool is_fleet = false) {
                                                   : LoadOrEnrol(config, clock));
     // It serves once: nobody shall find it.
     if (is_fleet) RETURN_IF_ERROR(RemoveTree(config.enrolment_token_path()));
-    ASSIGN_OR_RETURN(
-        end, RunOneAgent(config, endpoint, inventory, listener, is_fleet, signals.get(), clock));
+    ASSIGN_OR_RETURN(end, RunOneAgent(config, endpoint, inventory, listener, program_port, is_fleet,
+                                      signals.get(), clock));
   }
   return absl::OkStatus();
 }

@@ -17,6 +17,9 @@
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
 //   agent/spool        events, until the run is forgotten            agent
 //
+//   source.tar         of a program that the submission brings      agent
+//   source.error       why it cannot be had                         agent
+//   code/              the same unpacked, for ranks to read         step
 //   ranks/             where ranks work and leave checkpoints        trainers
 //
 // JSON files are written atomically and durably. Where ranks have an account of their own they can
@@ -103,6 +106,9 @@ class RunDirectory {
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
   std::string ProgressPath() const { return Path("progress.jsonl"); }
+  std::string SourcePath() const { return Path("source.tar"); }
+  std::string SourceErrorPath() const { return Path("source.error"); }
+  std::string CodePath() const { return Path("code"); }
   std::string RanksPath() const { return Path("ranks"); }
   std::string SpoolDirectory() const { return Path("agent"); }
   std::string SpoolPath() const { return Path("agent/spool"); }

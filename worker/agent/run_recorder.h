@@ -55,6 +55,7 @@ class RunRecorder {
   std::vector<ArtifactFile> Artifacts() const;
 
   const std::shared_ptr<EventSpool>& spool() const { return spool_; }
+  const v1::RunSpec& spec() const { return spec_; }
   int32_t node_rank() const { return spec_.node_rank(); }
 
   static constexpr int kSyncEvents = 256;

@@ -230,6 +230,7 @@ class Step {
   absl::Status MakeRoomForRanks() {
     ASSIGN_OR_RETURN(user_, FindRunUser(worker_));
     ASSIGN_OR_RETURN(step_user_, FindStepUser(worker_, user_));
+    RETURN_IF_ERROR(workload_->Prepare());
     RETURN_IF_ERROR(workload_->Check(worker_));
     RETURN_IF_ERROR(GrantPassage(directory_->path(), user_));
     RETURN_IF_ERROR(GiveTo(step_user_, directory_->WitnessDirectory()));
@@ -325,8 +326,8 @@ class Step {
     StepExit exit = ExitFor(ExitCode::kNodeFailed, status);
     if (status.ok()) {
       Supervisor supervisor(&group, workload_.get(), &monitor_, signal_fd, directory_, clock_);
-      absl::StatusOr<StepExit> outcome =
-          supervisor.Run({.run_timeout = RunTimeout(), .grace = options_->grace});
+      absl::StatusOr<StepExit> outcome = supervisor.Run(
+          {.run_timeout = RunTimeout(), .grace = workload_->StopGrace().value_or(options_->grace)});
       exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
     }
     const absl::Status ended = group.End();
@@ -335,14 +336,20 @@ class Step {
   }
 
   absl::Status Start(TrainerGroup* group) {
-    for (RankCommand& command : workload_->Commands(worker_, options_->listener_fd)) {
+    const StartContext context{
+        .listener_fd = options_->listener_fd,
+        .deadline_unix_ms = absl::ToUnixMillis(clock_->Wall() + RunTimeout())};
+    for (RankCommand& command : workload_->Commands(worker_, context)) {
       for (const InputFile& input : command.inputs) {
         RETURN_IF_ERROR(WriteFileAtomic(input.path, input.content, kPrivateFile));
         RETURN_IF_ERROR(GiveTo(user_, input.path));
       }
       command.argv = AsRank(user_, command.argv);
-      if (user_.has_value())
+      if (command.is_environment_whole) {
+        command.environment = AsWholeEnvironment(command.environment);
+      } else if (user_.has_value()) {
         command.environment.push_back(absl::StrCat("HOME=", directory_->RanksPath()));
+      }
       RETURN_IF_ERROR(group->Start(command));
     }
     return directory_->WriteProcesses(directory_->TrainersPath(), group->processes());
@@ -378,7 +385,8 @@ absl::Status RunLocked(const RunDirectory& directory, const StepOptions& options
     return absl::OkStatus();  // a run starts at most once
   ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
   ASSIGN_OR_RETURN(const ProcessId self, IdentifyProcess(getpid()));
-  // What ranks leave behind stays below this process, where a touch is told to be theirs.
+  // What ranks leave behind stays below this process, where a touch is told to be theirs and from
+  // where it is ended.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "prctl");
   RETURN_IF_ERROR(directory.WriteProcesses(directory.StepPath(), {self}));
   const StepExit exit = Step(&directory, &options, clock).Run(signals.get());

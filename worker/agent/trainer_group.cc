@@ -28,6 +28,9 @@ absl::Status PinThisThread(const std::vector<int>& cores) {
   return absl::OkStatus();
 }
 
+// The longest that the kernel may take to end what was killed.
+constexpr absl::Duration kEndPatience = absl::Seconds(30);
+
 }  // namespace
 
 absl::Status TrainerGroup::Start(const RankCommand& command) {
@@ -86,7 +89,7 @@ absl::Status TrainerGroup::End() {
   RETURN_IF_ERROR(Signal(SIGKILL));
   for (const Rank& rank : ranks_)
     RETURN_IF_ERROR(WaitForExit(rank.process, absl::InfiniteDuration()).status());
-  return absl::OkStatus();
+  return EndDescendants(kEndPatience);
 }
 
 absl::Status TrainerGroup::Signal(int signal) const {

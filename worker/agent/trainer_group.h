@@ -38,7 +38,9 @@ class TrainerGroup {
   // Sends `signal` to every process of the group, children of the ranks included.
   absl::Status Signal(int signal) const;
 
-  // Kills what is left of the group and reaps the ranks.
+  // Kills what is left of the group, and whatever else descends from this process, also what has
+  // left the group and the session; reaps all. DEADLINE_EXCEEDED if after half a minute something
+  // still lives.
   absl::Status End();
 
   // One descriptor per process that runs; each becomes readable when it ends.

@@ -224,7 +224,16 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
                           .node_rank = 1,
                           .rendezvous_address = "n0:1",
                           .rendezvous_token = "t"};
-  const v1::RunSpec spec = ToProto(order, core::RunId{8}, 2);
+  v1::RunSpec spec = ToProto(order, core::RunId{8}, 2);
+  // A program has another workload, and is told where its peers are.
+  order.spec.workload = core::CommandWorkload{.command = {"train"}, .launcher = "per-rank"};
+  order.hosts = {"n0", "n1"};
+  order.program_port = 12345;
+  const v1::RunSpec of_program = ToProto(order, core::RunId{8}, 2);
+  EXPECT_EQ(of_program.command().launcher(), "per-rank");
+  EXPECT_FALSE(of_program.has_trainer());
+  *spec.mutable_hosts() = of_program.hosts();
+  spec.set_program_port(of_program.program_port());
   // What is the agent's to fill in stays empty; all else is set.
   const google::protobuf::Descriptor* const type = spec.GetDescriptor();
   std::vector<std::string> unset;
@@ -235,7 +244,7 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
     if (!is_set) unset.push_back(field->name());
   }
   EXPECT_THAT(unset, ::testing::UnorderedElementsAre(
-                         "local_rank", "log_path", "stage_directory", "progress_path",
+                         "command", "local_rank", "log_path", "stage_directory", "progress_path",
                          "checkpoint_path", "rendezvous_listener", "is_rank_network_trusted"));
 }
 

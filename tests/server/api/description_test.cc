@@ -66,7 +66,10 @@ TEST(DescriptionTest, EveryFieldOfTheApiIsListedOrFilledInByHand) {
   ExpectAllFields<v1::BorrowedHyperparameter, core::BorrowedHyperparameter>({});
   ExpectAllFields<v1::BorrowingRecord, core::BorrowingRecord>({});
   ExpectAllFields<v1::TrainerWorkload, core::TrainerWorkload>({});
-  ExpectAllFields<v1::SubmissionSpec, core::SubmissionSpec>({"backend"});
+  ExpectAllFields<v1::CommandWorkload, core::CommandWorkload>({});
+  ExpectAllFields<v1::SourceArchive, core::SourceArchive>({});
+  // Of the kinds of workloads a spec has one.
+  ExpectAllFields<v1::SubmissionSpec, core::SubmissionSpec>({"backend", "command"});
   ExpectAllFields<v1::ReferenceConvergence, core::Convergence>({});
   ExpectAllFields<v1::Throughput, core::Throughput>({"models_per_minute"});
   ExpectAllFields<v1::Note, core::Note>({});

@@ -26,6 +26,7 @@ using ::testing::HasSubstr;
 // each for anonymous, submitter, reviewer, operator, worker: - denied, A all, O own organization,
 // S itself.
 constexpr char kPromised[] = R"(
+SubmissionService/CreateSubmissionWithSource -O-A-
 SubmissionService/CreateSubmission  -O-A-
 SubmissionService/PlanSubmission    -OAA-
 SubmissionService/GetSubmission     -OAA-
@@ -42,6 +43,7 @@ SubmissionService/ImportSubmission  ---A-
 WorkerService/Synchronize           ----S
 WorkerService/StreamEvents          ----S
 WorkerService/UploadArtifact        ----S
+WorkerService/DownloadSource         ----S
 EnrolmentService/Enrol              -AAAA
 AdminService/CreateToken            ---A-
 AdminService/ListTokens             ---A-

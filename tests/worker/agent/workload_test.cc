@@ -63,7 +63,7 @@ TEST_F(WorkloadTest, ANodeKeepsTheOutputOfItsOwnRanks) {
 TEST_F(WorkloadTest, OnlyRankZeroGetsTheListener) {
   run_.spec.set_ranks_per_node(2);
 
-  const std::vector<RankCommand> commands = Make()->Commands(run_.worker, /*listener_fd=*/7);
+  const std::vector<RankCommand> commands = Make()->Commands(run_.worker, {.listener_fd = 7});
 
   ASSERT_EQ(commands.size(), 2u);
   EXPECT_EQ(commands[0].inherited_fd, 7);

@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/layout.h"
+#include "worker/agent/workload/program.h"
 #include "worker/agent/workload/trainer.h"
 #include "worker/agent/workload/workload.h"
 
@@ -17,6 +19,7 @@ struct Kind {
 
 constexpr Kind kKinds[] = {
     {v1::RunSpec::kTrainer, MakeTrainer},
+    {v1::RunSpec::kCommand, MakeProgram},
 };
 
 absl::Status Invalid(absl::string_view what) {
@@ -34,10 +37,17 @@ absl::Status CheckSpec(const v1::RunSpec& spec) {
   if (spec.run_number() < 0) return Invalid("run_number is negative");
   if (spec.dataset().path().empty() || spec.dataset().path()[0] != '/')
     return Invalid(absl::StrCat("dataset.path \"", spec.dataset().path(), "\" is not absolute"));
+  if (spec.has_command() && spec.command().command().empty())
+    return Invalid("command has no program");
   return absl::OkStatus();
 }
 
 }  // namespace
+
+std::vector<std::string> Workload::SampleFolders() const {
+  return {std::string(dataset::SplitName(dataset::Split::kTrain)),
+          std::string(dataset::SplitName(dataset::Split::kValidation))};
+}
 
 absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const v1::RunSpec& spec,
                                                              const RunDirectory& directory) {

@@ -1,6 +1,5 @@
 #include "worker/agent/workload/trainer.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,34 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 
-#include "common/dataset/layout.h"
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/process.h"
+#include "worker/agent/workload/cores.h"
 
 namespace assay::agent {
 namespace {
-
-int UsableCoreCount() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-int ThreadsPerRank(const v1::WorkerConfig& worker, int rank_count) {
-  int core_count = worker.core_count();
-  if (core_count == 0) core_count = worker.cores_size();
-  if (core_count == 0) core_count = UsableCoreCount();
-  return std::max(1, core_count / rank_count);
-}
-
-// Consecutive cores for each rank; all of them for every rank if there are fewer than ranks.
-std::vector<int> CoresOfRank(const v1::WorkerConfig& worker, int local_rank, int rank_count) {
-  const std::vector<int> all(worker.cores().begin(), worker.cores().end());
-  const int share = static_cast<int>(all.size()) / rank_count;
-  if (share == 0) return all;
-  const auto first = all.begin() + local_rank * share;
-  return {first, first + share};
-}
 
 std::vector<std::string> EnvironmentOfRank(const v1::WorkerConfig& worker, int thread_count) {
   std::vector<std::string> environment;
@@ -61,12 +39,12 @@ class Trainer final : public Workload {
   }
 
   std::vector<RankCommand> Commands(const v1::WorkerConfig& worker,
-                                    int listener_fd) const override {
+                                    const StartContext& context) const override {
     const int rank_count = spec_.ranks_per_node();
     std::vector<RankCommand> commands;
     for (int local_rank = 0; local_rank < rank_count; ++local_rank) {
       const int rank = RankOf(local_rank);
-      const int inherited_fd = rank == 0 ? listener_fd : -1;
+      const int inherited_fd = rank == 0 ? context.listener_fd : -1;
       commands.push_back(
           {.rank = rank,
            .argv = {worker.trainer_program(), SpecPath(local_rank)},
@@ -78,11 +56,6 @@ class Trainer final : public Workload {
            .inputs = {{SpecPath(local_rank), SpecText(local_rank, worker, inherited_fd >= 0)}}});
     }
     return commands;
-  }
-
-  std::vector<std::string> SampleFolders() const override {
-    return {std::string(dataset::SplitName(dataset::Split::kTrain)),
-            std::string(dataset::SplitName(dataset::Split::kValidation))};
   }
 
   StepExit Read(const RankExit& exit) const override {

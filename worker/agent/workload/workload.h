@@ -7,12 +7,15 @@
 #ifndef WORKER_AGENT_WORKLOAD_WORKLOAD_H_
 #define WORKER_AGENT_WORKLOAD_WORKLOAD_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "assay/v1/config.pb.h"
 #include "assay/v1/run_spec.pb.h"
@@ -34,10 +37,17 @@ struct RankCommand {
   std::vector<std::string> argv;
   std::vector<std::string> environment;
   std::string working_directory;
-  std::string output_path;          // of stdout and stderr
-  std::vector<int> cores;           // to pin it to; empty: wherever this process may run
-  int inherited_fd = -1;            // as SpawnOptions::inherited_fd
-  std::vector<InputFile> inputs{};  // to write before it starts, for nobody but its account
+  std::string output_path;            // of stdout and stderr
+  std::vector<int> cores;             // to pin it to; empty: wherever this process may run
+  int inherited_fd = -1;              // as SpawnOptions::inherited_fd
+  std::vector<InputFile> inputs{};    // to write before it starts, for nobody but its account
+  bool is_environment_whole = false;  // nothing of this process's environment is added
+};
+
+// What the step knows of a start.
+struct StartContext {
+  int listener_fd = -1;          // a socket that listens at the gang's rendezvous address; -1: none
+  int64_t deadline_unix_ms = 0;  // when the run will be stopped
 };
 
 inline constexpr int kSignalBase = 128;  // as a shell reports it
@@ -58,18 +68,21 @@ class Workload {
  public:
   virtual ~Workload() = default;
 
+  // Makes what its processes find here and no command brings along: first of all, once. What lies
+  // below RanksPath becomes the ranks' afterwards.
+  virtual absl::Status Prepare() const { return absl::OkStatus(); }
+
   // Whether it can be started here; else what is missing, with its path.
   virtual absl::Status Check(const v1::WorkerConfig& worker) const = 0;
 
   // What this node starts, in this order, once the caches are clear and the witness is armed.
   // Nothing is written yet.
-  //   listener_fd: a socket that listens at the gang's rendezvous address, for rank 0; -1: none.
   virtual std::vector<RankCommand> Commands(const v1::WorkerConfig& worker,
-                                            int listener_fd) const = 0;
+                                            const StartContext& context) const = 0;
 
   // The folders of the dataset, or of its staged copy, that hold samples; relative. The first touch
-  // of what lies in them is witnessed.
-  virtual std::vector<std::string> SampleFolders() const = 0;
+  // of what lies in them is witnessed. Unless a kind says otherwise, those of the dataset format.
+  virtual std::vector<std::string> SampleFolders() const;
 
   // What the end of one of its processes says of the run. The code is one of ExitCode, or
   // kSignalBase + signal, and never kNodeFailed: that is the node's to say.
@@ -77,6 +90,9 @@ class Workload {
 
   // What its processes leave behind, besides the log. Files may be missing.
   virtual std::vector<ArtifactFile> Collected() const = 0;
+
+  // Between TERM and KILL; nullopt: as the step has it.
+  virtual std::optional<absl::Duration> StopGrace() const { return std::nullopt; }
 };
 
 // The workload of the run whose files are in `directory`. INVALID_ARGUMENT if this agent has no
