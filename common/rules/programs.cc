@@ -32,7 +32,7 @@ constexpr TextRule kProgramRules[] = {
      "names of letters, digits and _, other than ASSAY_*, SLURM_* and LD_PRELOAD", kProgramSection,
      "choose another name; what Assay tells programs is in docs/adapters.md"},
     {"R-WRK-004", "workload.command", "variables that the program has", kProgramSection,
-     "see `assay help adapters` for their names; per-node programs have no ASSAY_RANK"},
+     "docs/adapters.md has their names; per-node programs have no ASSAY_RANK"},
     {"R-WRK-005", "workload.log", "file", kProgramSection,
      "let the program append its MLLOG lines to the file that ASSAY_LOG names"},
     {"R-WRK-006", "workload.collect", "patterns of files below ASSAY_OUTPUT", kProgramSection,
