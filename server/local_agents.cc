@@ -74,6 +74,8 @@ absl::StatusOr<std::unique_ptr<launch::Launcher>> MakeConfiguredLauncher(
   }
   if (launcher.kind() == kSlurm) {
     ASSIGN_OR_RETURN(options.slurm, SlurmOptionsOf(config, worker_program));
+    ASSIGN_OR_RETURN(const std::string programs, ProgramDirectory());
+    options.slurm.folder.local_program = JoinPath(programs, "assay-worker");
     options.slurm.clock = &clock;
     options.slurm.folder.make_enrolment_token = [&clock, core](const std::string& worker) {
       return MakeEnrolmentToken(clock, worker, kFleetTokenLifetime, core);

@@ -280,7 +280,8 @@ std::vector<Event> AssignWorkers(const State& state) {
   return events;
 }
 
-std::vector<Event> AdvanceAllocations(const State& state, int64_t now_us) {
+std::vector<Event> AdvanceAllocations(const State& state, const std::set<AllocationId>& unheard,
+                                      int64_t now_us) {
   std::vector<Event> events;
   std::set<AllocationId> populated;
   for (const auto& [name, worker] : state.workers)
@@ -292,7 +293,8 @@ std::vector<Event> AdvanceAllocations(const State& state, int64_t now_us) {
     if (allocation.spec.launcher == kAttachLauncher && !populated.contains(id)) {
       events.push_back(
           AllocationEnded{.allocation = id, .reason = "none of its workers is known any more"});
-    } else if (const std::string reason = ReasonToRelease(state, allocation, now_us);
+    } else if (const std::string reason =
+                   unheard.contains(id) ? "" : ReasonToRelease(state, allocation, now_us);
                !reason.empty()) {
       Release(state, allocation, reason, &events);
     } else if (allocation.state == AllocationState::kGranted && IsComplete(state, allocation)) {

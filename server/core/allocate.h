@@ -5,6 +5,7 @@
 #define SERVER_CORE_ALLOCATE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ std::vector<Event> EndAllocation(const State& state, const Allocation& allocatio
 std::vector<Event> AssignWorkers(const State& state);
 
 // What has become of allocations: all workers there, the deadline, the end of what they are for.
-std::vector<Event> AdvanceAllocations(const State& state, int64_t now_us);
+// Those that are `unheard` of are not released: only their launcher knows whether they are there.
+std::vector<Event> AdvanceAllocations(const State& state, const std::set<AllocationId>& unheard,
+                                      int64_t now_us);
 
 // The scheduler's request, if a queued run waits for nodes that `launcher` could provide.
 std::vector<Event> AskForNodes(const State& state, const PresenceMap& presence,

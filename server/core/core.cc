@@ -77,6 +77,8 @@ Core::Core(Policy policy, State state, int64_t now_us)
     presence_[name].last_seen_us = now_us;
   for (const auto& [id, submission] : state_.submissions)
     to_advance_.insert(id);
+  for (const auto& [id, allocation] : state_.allocations)
+    if (IsServing(allocation.state) && !allocation.job.empty()) unheard_.insert(id);
 }
 
 void Core::Reset(State state) {
@@ -183,6 +185,7 @@ void Core::HearLauncher(const LaunchReported& report, Outcome* outcome) {
     waits_.erase(report.allocation);
   }
   if (report.outcome == Said::kGranted) doubts_.Answer(report.allocation);
+  if (report.outcome != Said::kPending) unheard_.erase(report.allocation);
   // What has failed is asked for again.
   if (is_over || it->second.failure_count > 0) asked_.erase(report.allocation);
   // Nodes that come when nobody waits for them any more go back at once.
@@ -252,7 +255,7 @@ void Core::Schedule(Outcome* outcome) {
     if (!doubts_.Holds(id, now_us_))
       RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
   RecordAll(AssignWorkers(state_), outcome);
-  RecordAll(AdvanceAllocations(state_, now_us_), outcome);
+  RecordAll(AdvanceAllocations(state_, unheard_, now_us_), outcome);
   AdvanceSubmissions(outcome);
   RecordAll(Place(state_, presence_, policy_), outcome);
   AskLauncher(outcome);

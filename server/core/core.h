@@ -123,6 +123,9 @@ class Core {
   std::map<AllocationId, AllocationState> asked_;  // for what state of it, while nothing failed
   LeaseWaits waits_;
   Doubts doubts_;
+  // Of a batch system, whose fate nobody has told since the start: perhaps their nodes are gone,
+  // and what they did is still to come.
+  std::set<AllocationId> unheard_;
   int64_t forgot_at_us_ = 0;  // when ForgetOld was asked last
 };
 

@@ -1,5 +1,7 @@
 #include "tests/e2e/slurm_cluster.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +72,13 @@ bool IsInstalled(const char* program) {
          FileExists(absl::StrCat("/usr/bin/", program));
 }
 
+// Waits for other clusters on this machine to end.
+UniqueFd TakeTurn() {
+  UniqueFd fd(open("/tmp/assay_slurm_test.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  CHECK(fd.is_open() && flock(fd.get(), LOCK_EX) == 0);
+  return fd;
+}
+
 // Kills what has `word` in its environment.
 void KillAll(const std::string& word) {
   std::error_code error;
@@ -99,12 +108,14 @@ void SlurmCluster::WriteFiles() const {
     absl::StrAppend(&config, "NodeName=n", i, " NodeHostname=", HostName(),
                     " NodeAddr=127.0.0.1 Port=", kPort + 1 + i,
                     " CPUs=", std::max(1u, std::thread::hardware_concurrency()),
-                    " RealMemory=1000\n");
+                    " RealMemory=1000 Feature=rack", i / 2, "\n");
     CHECK_OK(MakeDirectories(dir_.Path(absl::StrCat("tmp-n", i))));
   }
   absl::StrAppend(&config,
                   "PartitionName=main Nodes=n[0-2] OverSubscribe=EXCLUSIVE MaxTime=1-0 "
-                  "DefaultTime=10 State=UP Default=YES\n");
+                  "DefaultTime=10 State=UP Default=YES\n"
+                  "PartitionName=spare Nodes=n[0-2] OverSubscribe=EXCLUSIVE MaxTime=1-0 "
+                  "DefaultTime=10 State=UP\n");
   WriteFile(ConfigPath(), config);
   WriteFile(dir_.Path("cgroup.conf"), "CgroupPlugin=autodetect\n");
   CHECK_OK(MakeDirectories(dir_.Path("state")));
@@ -119,27 +130,29 @@ ProcessId SlurmCluster::StartDaemon(std::vector<std::string> argv) const {
   return *daemon;
 }
 
-SlurmCluster::SlurmCluster(Site* site) : site_(site) {
+SlurmCluster::SlurmCluster(Site* site) : turn_(TakeTurn()), site_(site) {
   WriteFiles();
   site->Export(absl::StrCat("SLURM_CONF=", ConfigPath()));
-  daemons_.push_back(
-      StartDaemon({"/usr/sbin/munged", "--foreground", "--force",
-                   absl::StrCat("--socket=", dir_.Path("munge.sock")),
-                   absl::StrCat("--key-file=", dir_.Path("munge/key")),
-                   absl::StrCat("--pid-file=", dir_.Path("munged.pid")),
-                   absl::StrCat("--log-file=", dir_.Path("munge/log")),
-                   absl::StrCat("--seed-file=", dir_.Path("munge/seed")), "--num-threads=2"}));
+  munge_ = StartDaemon({"/usr/sbin/munged", "--foreground", "--force",
+                        absl::StrCat("--socket=", dir_.Path("munge.sock")),
+                        absl::StrCat("--key-file=", dir_.Path("munge/key")),
+                        absl::StrCat("--pid-file=", dir_.Path("munged.pid")),
+                        absl::StrCat("--log-file=", dir_.Path("munge/log")),
+                        absl::StrCat("--seed-file=", dir_.Path("munge/seed")), "--num-threads=2"});
   while (!FileExists(dir_.Path("munge.sock"))) {
-    CHECK(IsRunning(daemons_[0])) << ReadFile(dir_.Path("daemons.log")).value_or("");
+    CHECK(IsRunning(munge_)) << ReadFile(dir_.Path("daemons.log")).value_or("");
     std::this_thread::yield();
   }
   StartController();
-  for (int i = 0; i < kNodes; ++i)
-    daemons_.push_back(StartDaemon(
-        {"/usr/sbin/slurmd", "-D", "-c", "-N", absl::StrCat("n", i), "-f", ConfigPath()}));
+  nodes_.resize(kNodes);
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    StartNode(i);
   std::string states;
   for (const absl::Time end = absl::Now() + absl::Seconds(20); absl::Now() < end;) {
-    states = site_->RunProgram({"/usr/bin/sinfo", "--noheader", "--Node", "--format=%T"}).out;
+    states = site_
+                 ->RunProgram(
+                     {"/usr/bin/sinfo", "--noheader", "--Node", "--partition=main", "--format=%T"})
+                 .out;
     if (states == "idle\nidle\nidle\n") return;
   }
   ADD_FAILURE() << states << ReadFile(dir_.Path("slurmctld.log")).value_or("");
@@ -153,13 +166,26 @@ void SlurmCluster::StopController() {
   CHECK_OK(StopGroup(controller_, absl::Seconds(20)).status());
 }
 
+void SlurmCluster::KillNode(size_t i) {
+  CHECK_OK(SignalGroup(nodes_[i], SIGKILL));
+  CHECK_OK(WaitForExit(nodes_[i], absl::Seconds(20)).status());
+}
+
+void SlurmCluster::StartNode(size_t i) {
+  nodes_[i] =
+      StartDaemon({"/usr/sbin/slurmd", "-D", "-N", absl::StrCat("n", i), "-f", ConfigPath()});
+}
+
 SlurmCluster::~SlurmCluster() {
   // Steps first: daemons leave them behind.
   KillAll(absl::StrCat("SLURM_CONF=", ConfigPath()));
-  daemons_.push_back(controller_);
-  std::reverse(daemons_.begin(), daemons_.end());
-  for (const ProcessId& daemon : daemons_)
+  std::vector<ProcessId> daemons = {controller_};
+  daemons.insert(daemons.end(), nodes_.begin(), nodes_.end());
+  daemons.push_back(munge_);
+  for (const ProcessId& daemon : daemons) {
+    if (!IsRunning(daemon)) continue;
     EXPECT_THAT(StopGroup(daemon, absl::Seconds(5)), IsOk());
+  }
   KillAll(absl::StrCat("SLURM_CONF=", ConfigPath()));
 }
 

@@ -1,5 +1,6 @@
-// A Slurm of three nodes, n0 n1 n2, on this machine: munged, slurmctld and three slurmd of Debian,
-// with files and a key of their own. Needs root and the ports 26817 to 26820.
+// A Slurm of three nodes, n0 and n1 in rack0 and n2 in rack1, with partitions main and spare, on
+// this machine: munged, slurmctld and three slurmd of Debian, with files and a key of their own.
+// Needs root and the ports 26817 to 26820.
 
 #ifndef TESTS_E2E_SLURM_CLUSTER_H_
 #define TESTS_E2E_SLURM_CLUSTER_H_
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/file.h"
 #include "common/process.h"
 #include "tests/e2e/site.h"
 #include "tests/support/temp_dir.h"
@@ -30,15 +32,20 @@ class SlurmCluster {
   // The end of slurmctld, which saves its state, and its next start with that.
   void StopController();
   void StartController();
+  // kill -9 of the slurmd of node n<i>, whose steps go on, and its next start.
+  void KillNode(size_t i);
+  void StartNode(size_t i);
 
  private:
   std::string ConfigPath() const { return dir_.Path("slurm.conf"); }
   void WriteFiles() const;
   ProcessId StartDaemon(std::vector<std::string> argv) const;
 
+  const UniqueFd turn_;  // of all on this machine, since the ports are the same
   const TempDir dir_;
   Site* const site_;
-  std::vector<ProcessId> daemons_;  // munged and slurmd
+  std::vector<ProcessId> nodes_;  // slurmd
+  ProcessId munge_;
   ProcessId controller_;
 };
 

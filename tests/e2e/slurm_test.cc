@@ -28,6 +28,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr char kLauncher[] = R"(launcher {
   kind: "slurm"
@@ -96,11 +97,23 @@ class SlurmTest : public ::testing::Test {
   std::string StateOfRun(const std::string& run) const {
     return site_.AssayJson({"run", "show", run}).value("state", "");
   }
+  // On how many nodes the run has ended, as its agents know it.
+  int EndCount(const std::string& run) const {
+    int count = 0;
+    std::error_code error;
+    std::filesystem::recursive_directory_iterator it(site_.Path("nodes"), error);
+    for (; !error && it != std::filesystem::end(it); it.increment(error))
+      count += it->path().filename() == "exit.json" &&
+               absl::StrContains(it->path().string(), absl::StrCat("/", run, "-"));
+    return count;
+  }
   std::string Why(const std::string& entry) const { return site_.Assay({"why", entry}).out; }
   template <typename Condition>
   bool Await(Condition condition, absl::Duration patience = absl::Minutes(2)) const {
-    for (const absl::Time end = absl::Now() + patience; absl::Now() < end;)
+    for (const absl::Time end = absl::Now() + patience; absl::Now() < end;) {
       if (condition()) return true;
+      absl::SleepFor(absl::Milliseconds(100));  // what it waits for needs the cores
+    }
     return false;
   }
 
@@ -143,6 +156,53 @@ TEST_F(SlurmTest, AJobThatIsCancelledFailsItsRunWithSlurmsWord) {
   EXPECT_TRUE(Await([&] { return StateOfRun("r-1") == "failed"; }, absl::Seconds(15)));
   EXPECT_THAT(site_.AssayJson({"run", "show", "r-1"})["state_reason"].dump(),
               HasSubstr("Slurm: CANCELLED"));
+}
+
+TEST_F(SlurmTest, WhatEndsWhileTheCoordinatorIsAwayCountsWhenItIsBack) {
+  ASSERT_EQ(site_.Assay({"submit", WriteSubmission(site_, "small.toml", {})}).exit_code, 0);
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-2") == "running"; }));
+  coordinator_->Kill();
+  // The second run ends on both nodes, and then the job.
+  ASSERT_TRUE(Await([&] { return EndCount("r-2") == 2; }));
+  cluster_->Run({"scancel", "1"});
+  ASSERT_TRUE(Await([&] { return Jobs().empty(); }));
+  EXPECT_THAT(*ListDirectory(site_.Path("nodes")), IsEmpty());
+  EXPECT_THAT(*ListDirectory(site_.Path("shared/a1/salvage")), SizeIs(2));
+
+  coordinator_->Start();
+  const Outcome waited = site_.Assay({"wait", "e-1"});
+  EXPECT_EQ(waited.exit_code, 0) << waited.Text();
+  const Json runs = site_.AssayJson({"run", "list", "--entry", "e-1"})["items"];
+  EXPECT_THAT(runs, SizeIs(3)) << "none was lost";
+  EXPECT_EQ(site_.AssayJson({"run", "show", "r-2"})["nodes"], Json({"a1-0", "a1-1"}));
+  EXPECT_EQ(site_.AssayJson({"run", "show", "r-3"})["nodes"], Json({"a2-0", "a2-1"}));
+  EXPECT_THAT(*ListDirectory(site_.Path("shared/a1/salvage")), IsEmpty());
+  EXPECT_TRUE(Await([&] { return Jobs().empty(); }));
+}
+
+TEST_F(SlurmTest, SlurmsDaemonsMayGoAndComeBackDuringARun) {
+  ASSERT_EQ(site_.Assay({"submit", WriteSubmission(site_, "small.toml", {})}).exit_code, 0);
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-1") == "running"; }));
+  cluster_->KillNode(0);
+  cluster_->StopController();
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-2") == "running"; }));
+  cluster_->StartController();
+  cluster_->StartNode(0);
+  const Outcome waited = site_.Assay({"wait", "e-1"});
+  EXPECT_EQ(waited.exit_code, 0) << waited.Text();
+  for (const char* run : {"r-1", "r-2", "r-3"})
+    EXPECT_EQ(site_.AssayJson({"run", "show", run})["nodes"], Json({"a1-0", "a1-1"}));
+  EXPECT_TRUE(Await([&] { return Jobs().empty(); }));
+}
+
+TEST_F(SlurmTest, ANodeThatSlurmHasLostFailsTheRunByName) {
+  SubmitEndless();
+  ASSERT_TRUE(Await([&] { return StateOfRun("r-1") == "running"; }));
+  cluster_->KillNode(1);
+  EXPECT_TRUE(Await([&] { return StateOfRun("r-1") == "failed"; }));
+  EXPECT_THAT(site_.AssayJson({"run", "show", "r-1"})["state_reason"].dump(),
+              HasSubstr("Slurm: NODE_FAIL n1"));
+  EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "the rest is given back";
 }
 
 TEST_F(SlurmTest, OneJobWhateverIsLostOnTheWay) {

@@ -21,6 +21,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/agent/fences.h"
+#include "worker/agent/salvage.h"
 #include "worker/agent/step_process.h"
 #include "worker/agent/wire.h"
 
@@ -128,6 +129,7 @@ void Agent::Loop(int stop_fd) {
     for (Input& input : inbox_.TakeAll())
       Feed(std::move(input));
     SettleIfDue();
+    SalvageEnded();
     if (clock_->Mono() < next_tick_) continue;
     next_tick_ = clock_->Mono() + options_.tick;
     Feed(Tick{});
@@ -143,7 +145,11 @@ bool Agent::IsOver() const {
     return true;
   }
   const bool is_heard = answered_call_ >= told_call_;
-  if (!is_settled_ || IsEnding(state_)) return false;
+  if (!is_settled_) return false;
+  // Who ends a job kills what has not left within seconds; a copy does not hurry.
+  if (IsEnding(state_))
+    return IsSalvaged() && failed_call_ >= told_call_ &&
+           now >= *leave_began_ + options_.leave_timeout;
   if (told_.phase == Phase::kFinished) return is_heard;
   return is_heard || failed_call_ >= told_call_ || now >= told_at_ + options_.leave_timeout;
 }
@@ -156,7 +162,7 @@ absl::Duration Agent::TimeLeft() const {
   if (leave_began_.has_value()) {
     for (const MonoTime at :
          {*leave_began_ + options_.settle_time, *leave_began_ + options_.deliver_timeout,
-          told_at_ + options_.leave_timeout})
+          *leave_began_ + options_.leave_timeout, told_at_ + options_.leave_timeout})
       if (at > now) next = std::min(next, at);
   }
   return std::max(next - now, absl::ZeroDuration());
@@ -196,6 +202,28 @@ void Agent::SettleIfDue() {
             << (IsEnding(state_)      ? "a run's end is delivered first"
                 : IsExecuting(state_) ? "a running step goes on"
                                       : "no step runs");
+}
+
+// Whatever keeps the end from being delivered may outlast this node.
+void Agent::SalvageEnded() {
+  if (!leave_began_.has_value() || options_.salvage_directory.empty()) return;
+  for (const auto& [key, run] : runs_) {
+    if (!run.has_ended() || salvaged_.contains(key)) continue;
+    std::vector<std::string> artifacts;
+    if (run.recorder() != nullptr)
+      for (const ArtifactFile& file : run.recorder()->Artifacts())
+        artifacts.push_back(file.path);
+    const absl::Status status = SalvageRun(run.directory(), artifacts, options_.salvage_directory);
+    salvaged_[key] = status.ok();
+    if (!status.ok()) LOG(ERROR) << "run=" << key.run << " is not salvaged: " << status;
+  }
+}
+
+bool Agent::IsSalvaged() const {
+  return std::all_of(runs_.begin(), runs_.end(), [this](const auto& entry) {
+    const auto it = salvaged_.find(entry.first);
+    return it != salvaged_.end() && it->second;
+  });
 }
 
 void Agent::ObserveAll() {

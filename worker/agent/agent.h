@@ -52,6 +52,9 @@ struct AgentOptions {
   // From the signal, for a step that is being stopped to end, and for its end to be delivered.
   absl::Duration deliver_timeout = absl::Seconds(20);
   absl::Time renew_at = absl::InfiniteFuture();  // when its certificate is due for renewal
+  // Where a leaving agent keeps runs that have ended until their end is delivered: on a disk that
+  // is there when the node is not. Empty: it does not.
+  std::string salvage_directory;
   bool ends_with_lease = false;  // when the coordinator says that its allocation has ended
 };
 
@@ -82,6 +85,8 @@ class Agent {
   void Loop(int stop_fd);
   void NoteStop(int stop_fd);
   void SettleIfDue();
+  void SalvageEnded();
+  bool IsSalvaged() const;
   bool IsOver() const;
   void WaitForSomething(int stop_fd);
   absl::Duration TimeLeft() const;
@@ -122,8 +127,9 @@ class Agent {
   int64_t failed_call_ = 0;
   // Leaving.
   std::optional<MonoTime> leave_began_;
-  bool is_settled_ = false;  // it is known whether steps that execute go on
-  bool is_hurried_ = false;  // by a second signal
+  bool is_settled_ = false;          // it is known whether steps that execute go on
+  bool is_hurried_ = false;          // by a second signal
+  std::map<RunKey, bool> salvaged_;  // runs that have ended: whether it worked
   MonoTime next_tick_;
   std::unique_ptr<SyncClient> sync_;
   std::unique_ptr<Courier> courier_;

@@ -47,6 +47,7 @@ class AttachedRun {
 
   // Readable when the step has ended; -1 while no step is known.
   int exit_fd() const { return exit_fd_.get(); }
+  bool has_ended() const { return exit_.has_value(); }
   // When Observe is to be called at the latest; nullopt: when something happens.
   std::optional<MonoTime> due() const;
 

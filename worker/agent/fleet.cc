@@ -28,7 +28,38 @@ absl::StatusOr<std::string> Variable(const char* name) {
                    "coordinator's"));
 }
 
+// What all agents of a job are told, for the one of this name.
+absl::StatusOr<v1::WorkerConfig> LoadFleetConfig(const std::string& directory,
+                                                 const std::string& name) {
+  v1::WorkerConfig config;
+  const std::string path = JoinPath(directory, "worker.textproto");
+  RETURN_IF_ERROR(LoadTextProto(path, &config));
+  config.set_name(name);
+  config.set_enrolment_token_path(JoinPath(JoinPath(directory, "tokens"), name));
+  const std::vector<std::string> problems = ProblemsOf(config);
+  if (!problems.empty())
+    return absl::InvalidArgumentError(absl::StrCat(path, ": ", absl::StrJoin(problems, "\n")));
+  return config;
+}
+
 }  // namespace
+
+std::string SalvageDirectory(const std::string& directory, const std::string& name) {
+  return JoinPath(JoinPath(directory, "salvage"), name);
+}
+
+absl::StatusOr<v1::WorkerConfig> MakeSalvageConfig(const std::string& directory,
+                                                   const std::string& name) {
+  ASSIGN_OR_RETURN(v1::WorkerConfig config, LoadFleetConfig(directory, name));
+  config.set_data_directory(SalvageDirectory(directory, name));
+  // It starts no ranks, and the nodes' accounts and addresses need not be this host's.
+  config.set_run_user("root");
+  config.set_step_user("root");
+  config.set_rendezvous_host("127.0.0.1");
+  config.clear_stage_directory();
+  ASSIGN_OR_RETURN(const std::string programs, ProgramDirectory());
+  return WithDefaults(std::move(config), programs);
+}
 
 absl::StatusOr<SlurmTask> ReadSlurmTask() {
   SlurmTask task;
@@ -40,17 +71,11 @@ absl::StatusOr<SlurmTask> ReadSlurmTask() {
 
 absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const std::string& directory,
                                                  const SlurmTask& task) {
-  v1::WorkerConfig config;
-  const std::string path = JoinPath(directory, "worker.textproto");
-  RETURN_IF_ERROR(LoadTextProto(path, &config));
   const std::string allocation = std::filesystem::path(directory).filename();
-  config.set_name(absl::StrCat(allocation, "-", task.node_id));
-  config.set_enrolment_token_path(JoinPath(JoinPath(directory, "tokens"), config.name()));
+  ASSIGN_OR_RETURN(v1::WorkerConfig config,
+                   LoadFleetConfig(directory, absl::StrCat(allocation, "-", task.node_id)));
   (*config.mutable_labels())["slurm_job"] = task.job;
   (*config.mutable_labels())["node"] = task.node;
-  const std::vector<std::string> problems = ProblemsOf(config);
-  if (!problems.empty())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", absl::StrJoin(problems, "\n")));
   RETURN_IF_ERROR(MakeDirectories(config.data_directory()));
   std::string made =
       JoinPath(config.data_directory(), absl::StrCat("assay-", config.name(), "-XXXXXX"));

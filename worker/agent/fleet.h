@@ -29,6 +29,14 @@ absl::StatusOr<SlurmTask> ReadSlurmTask();
 absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const std::string& directory,
                                                  const SlurmTask& task);
 
+// The configuration of an agent on the coordinator's host that delivers what the agent `name` of
+// the job left in `directory`: its data directory is SalvageDirectory.
+absl::StatusOr<v1::WorkerConfig> MakeSalvageConfig(const std::string& directory,
+                                                   const std::string& name);
+
+// <directory>/salvage/<name>: where the agent of that name leaves what it could not deliver.
+std::string SalvageDirectory(const std::string& directory, const std::string& name);
+
 // Waits until the coordinator has put the token there. DEADLINE_EXCEEDED after `patience`.
 absl::Status AwaitToken(const v1::WorkerConfig& config, absl::Duration patience);
 

@@ -45,6 +45,7 @@ namespace {
 constexpr char kUsage[] =
     R"(Usage: assay-worker --config=FILE [--check_config]   run the agent of this node
        assay-worker fleet DIRECTORY                     run the agent of a node of a Slurm job (srun starts this)
+       assay-worker salvage DIRECTORY NAME              deliver what that agent left (the coordinator starts this)
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
        assay-worker --version | --help
@@ -60,6 +61,16 @@ constexpr int kExitUsage = 2;
 // In a job that runs, until the coordinator lets its agents enrol: it looks every 10 s, and gives
 // nodes up whose agents have not come after 5 min.
 constexpr absl::Duration kTokenPatience = absl::Minutes(6);
+
+// For what a job's agent could not deliver, once the coordinator is there again.
+constexpr absl::Duration kSalvagePatience = absl::Minutes(10);
+
+// Why the agent runs.
+struct Mission {
+  bool is_fleet = false;          // for the time of a job
+  bool is_salvage = false;        // only to deliver what its directory holds
+  std::string salvage_directory;  // of what it cannot deliver; empty: none
+};
 
 struct Flags {
   std::string config_path;
@@ -97,12 +108,12 @@ absl::StatusOr<UniqueFd> StopSignals() {
 }
 
 // Two agents over one directory would both think that they own its steps.
-absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
+absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory, bool may_wait) {
   RETURN_IF_ERROR(MakeDirectories(directory));
   const std::string path = JoinPath(directory, "lock");
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (flock(fd.get(), may_wait ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("another agent works in ", directory, ": stop it, or name another directory"));
   }
@@ -112,8 +123,8 @@ absl::StatusOr<UniqueFd> LockDataDirectory(const std::string& directory) {
 // One agent, as long as its certificate serves.
 absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpoint& endpoint,
                                      const Inventory& inventory, const RendezvousListener& listener,
-                                     const ProgramPort& program_port, bool is_fleet, int stop_fd,
-                                     const Clock& clock) {
+                                     const ProgramPort& program_port, const Mission& mission,
+                                     int stop_fd, const Clock& clock) {
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel, MakeChannel(endpoint));
   const ConnectionKeeper keeper(channel);
   const std::unique_ptr<v1::WorkerService::Stub> stub = v1::WorkerService::NewStub(channel);
@@ -122,7 +133,9 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
                        .step_program = JoinPath(directory, "assay-worker"),
                        .incarnation = MakeUuid(),
                        .version = ASSAY_VERSION,
-                       .ends_with_lease = is_fleet};
+                       .salvage_directory = mission.salvage_directory,
+                       .ends_with_lease = mission.is_fleet};
+  if (mission.is_salvage) options.deliver_timeout = kSalvagePatience;
   options.capabilities = CapabilitiesOf(
       inventory, config, absl::StrCat(config.rendezvous_host(), ":", listener.port()));
   options.capabilities.set_program_port(program_port.port());
@@ -134,9 +147,12 @@ absl::StatusOr<AgentEnd> RunOneAgent(const v1::WorkerConfig& config, const Endpo
   return Agent(std::move(options), endpoint, stub.get(), &clock).Run(stop_fd);
 }
 
-absl::Status RunAgent(const v1::WorkerConfig& config, bool is_fleet = false) {
+absl::Status RunAgent(const v1::WorkerConfig& config, const Mission& mission = {}) {
   ASSIGN_OR_RETURN(const UniqueFd signals, StopSignals());
-  ASSIGN_OR_RETURN(const UniqueFd lock, LockDataDirectory(config.data_directory()));
+  // It leaves as soon as it has come, having delivered what there is.
+  if (mission.is_salvage) kill(getpid(), SIGTERM);
+  ASSIGN_OR_RETURN(const UniqueFd lock,
+                   LockDataDirectory(config.data_directory(), mission.is_salvage));
   ASSIGN_OR_RETURN(const std::optional<Account> user, FindRunUser(config));
   ASSIGN_OR_RETURN(const std::optional<Account> step_user, FindStepUser(config, user));
   const auto name = [](const std::optional<Account>& account) {
@@ -155,25 +171,45 @@ absl::Status RunAgent(const v1::WorkerConfig& config, bool is_fleet = false) {
                                                   ? EnrolAgain(config)
                                                   : LoadOrEnrol(config, clock));
     // It serves once: nobody shall find it.
-    if (is_fleet) RETURN_IF_ERROR(RemoveTree(config.enrolment_token_path()));
-    ASSIGN_OR_RETURN(end, RunOneAgent(config, endpoint, inventory, listener, program_port, is_fleet,
+    if (mission.is_fleet) RETURN_IF_ERROR(RemoveTree(config.enrolment_token_path()));
+    ASSIGN_OR_RETURN(end, RunOneAgent(config, endpoint, inventory, listener, program_port, mission,
                                       signals.get(), clock));
   }
   return absl::OkStatus();
 }
 
-// One agent for the time of a job. What it has not delivered stays on the node.
+// True if runs have not been delivered.
+bool HoldsRuns(const v1::WorkerConfig& config) {
+  const absl::StatusOr<std::vector<std::string>> left =
+      ListDirectory(JoinPath(config.data_directory(), "runs"));
+  return left.ok() && !left->empty();
+}
+
+// One agent for the time of a job. What it could not deliver is left for the coordinator.
 absl::Status RunInFleet(const std::string& directory) {
   ASSIGN_OR_RETURN(const SlurmTask task, ReadSlurmTask());
   ASSIGN_OR_RETURN(const v1::WorkerConfig config, MakeFleetConfig(directory, task));
   RETURN_IF_ERROR(AwaitToken(config, kTokenPatience));
-  RETURN_IF_ERROR(RunAgent(config, /*is_fleet=*/true));
-  const std::string runs = JoinPath(config.data_directory(), "runs");
-  const absl::StatusOr<std::vector<std::string>> left = ListDirectory(runs);
-  if (left.ok() && !left->empty()) {
-    LOG(WARNING) << "undelivered runs stay in " << runs;
+  const std::string salvage = SalvageDirectory(directory, config.name());
+  RETURN_IF_ERROR(RunAgent(config, {.is_fleet = true, .salvage_directory = salvage}));
+  if (!HoldsRuns(config)) {
+    RETURN_IF_ERROR(RemoveTree(salvage));
+  } else if (FileExists(salvage)) {
+    LOG(WARNING) << "undelivered runs are left in " << salvage;
+  } else {
+    LOG(WARNING) << "undelivered runs stay in " << config.data_directory();
     return absl::OkStatus();
   }
+  return RemoveTree(config.data_directory());
+}
+
+// An agent that has gone delivers what it had to leave, from the coordinator's host.
+absl::Status Salvage(const std::string& directory, const std::string& name) {
+  ASSIGN_OR_RETURN(const v1::WorkerConfig config, MakeSalvageConfig(directory, name));
+  RETURN_IF_ERROR(RunAgent(config, {.is_fleet = true, .is_salvage = true}));
+  if (HoldsRuns(config))
+    return absl::UnavailableError(
+        absl::StrCat("not all of ", config.data_directory(), " could be delivered"));
   return RemoveTree(config.data_directory());
 }
 
@@ -188,8 +224,10 @@ int Main(const std::vector<std::string>& arguments) {
     const StepOptions options{.listener_fd = has_listener ? kInheritedFd : -1};
     return RunStep(RunDirectory(arguments[1]), options, &clock);
   }
-  if (arguments.size() == 2 && arguments[0] == "fleet") {
-    const absl::Status status = RunInFleet(arguments[1]);
+  const bool is_fleet = arguments.size() == 2 && arguments[0] == "fleet";
+  if (is_fleet || (arguments.size() == 3 && arguments[0] == "salvage")) {
+    const absl::Status status =
+        is_fleet ? RunInFleet(arguments[1]) : Salvage(arguments[1], arguments[2]);
     if (!status.ok()) LOG(ERROR) << "agent ends: " << status;
     return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   }

@@ -127,4 +127,11 @@ absl::Status SlurmCommands::Cancel(const std::string& job) {
   return Run("scancel", {job}).status();
 }
 
+std::string SlurmCommands::FindEnd(const std::string& id, const std::string& name) {
+  const absl::StatusOr<std::string> text =
+      Run("sacct", {"--noheader", "--parsable2", "--allocations", absl::StrCat("--jobs=", id),
+                    "--format=JobID,JobName,State"});
+  return text.ok() ? ParseEnd(*text, id, name) : "";
+}
+
 }  // namespace assay::launch::slurm

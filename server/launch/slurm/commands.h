@@ -32,6 +32,7 @@ class SlurmCommands final : public Slurm {
   absl::StatusOr<std::string> Submit(const JobRequest& request) override;
   absl::Status StopAgents(const std::string& job) override;
   absl::Status Cancel(const std::string& job) override;
+  std::string FindEnd(const std::string& id, const std::string& name) override;
 
   // A command that runs is killed, and none is started any more. Thread-safe.
   void Stop() { is_stopped_ = true; }

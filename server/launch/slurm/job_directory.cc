@@ -80,6 +80,38 @@ absl::Status JobDirectory::Admit(core::AllocationId allocation,
   return absl::OkStatus();
 }
 
+JobDirectory::~JobDirectory() {
+  for (const auto& [allocation, salvages] : salvages_)
+    for (const ProcessId& salvage : salvages)
+      static_cast<void>(StopGroup(salvage, absl::ZeroDuration()));
+}
+
+absl::StatusOr<ProcessId> JobDirectory::StartSalvage(core::AllocationId allocation,
+                                                     const std::string& worker) {
+  RETURN_IF_ERROR(Admit(allocation, {worker}));
+  LOG(INFO) << "delivers what worker=" << worker << " left";
+  return Spawn({.argv = {options_.local_program, "salvage", PathOf(allocation), worker},
+                .output_path = JoinPath(PathOf(allocation), "job.out")});
+}
+
+bool JobDirectory::Settle(core::AllocationId allocation) {
+  const auto [it, is_new] = salvages_.try_emplace(allocation);
+  std::vector<ProcessId>& salvages = it->second;
+  const absl::StatusOr<std::vector<std::string>> workers =
+      is_new ? ListDirectory(JoinPath(PathOf(allocation), "salvage")) : std::vector<std::string>{};
+  for (const std::string& worker : workers.value_or(std::vector<std::string>{})) {
+    const absl::StatusOr<ProcessId> salvage = StartSalvage(allocation, worker);
+    if (salvage.ok()) salvages.push_back(*salvage);
+    if (!salvage.ok()) LOG(ERROR) << "worker=" << worker << " status=" << Quoted(salvage.status());
+  }
+  std::erase_if(salvages, [](const ProcessId& salvage) {
+    return !absl::IsDeadlineExceeded(WaitForExit(salvage, absl::ZeroDuration()).status());
+  });
+  if (!salvages.empty()) return false;
+  salvages_.erase(it);
+  return true;
+}
+
 void JobDirectory::Close(core::AllocationId allocation, bool is_in_order) {
   const std::string path = PathOf(allocation);
   const absl::Status removed = RemoveTree(is_in_order ? path : JoinPath(path, "tokens"));

@@ -6,17 +6,20 @@
 //   a12/ca.crt            by which they know the coordinator
 //   a12/tokens/a12-<n>    by which the n-th enrols: once, for that name, within 10 minutes
 //   a12/job.out           what the job and its agents have said
+//   a12/salvage/a12-<n>   what the n-th could not deliver before the job ended
 
 #ifndef SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_
 #define SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
+#include "common/process.h"
 #include "server/launch/slurm/job_keeper.h"
 
 namespace assay::launch::slurm {
@@ -24,6 +27,7 @@ namespace assay::launch::slurm {
 struct JobDirectoryOptions {
   std::string directory;       // shared; its folders are the service's user's alone
   std::string worker_program;  // path of assay-worker on all nodes
+  std::string local_program;   // of it on this host
   std::string worker_config;   // of all agents: WorkerConfig as text, without name and token
   std::string ca_pem;
   std::string command_directory;     // of srun on the nodes; empty: where they have it
@@ -35,16 +39,22 @@ struct JobDirectoryOptions {
 class JobDirectory final : public JobFolder {
  public:
   explicit JobDirectory(JobDirectoryOptions options);
+  ~JobDirectory() override;  // ends what settles; the next start takes it up
 
   absl::StatusOr<JobRequest> Prepare(const core::Allocation& allocation) override;
   absl::Status Admit(core::AllocationId allocation,
                      const std::vector<std::string>& workers) override;
+  // By an agent on this host for each that has left something. These say what they do in job.out.
+  bool Settle(core::AllocationId allocation) override;
   void Close(core::AllocationId allocation, bool is_in_order) override;
 
  private:
   std::string PathOf(core::AllocationId allocation) const;
 
+  absl::StatusOr<ProcessId> StartSalvage(core::AllocationId allocation, const std::string& worker);
+
   const JobDirectoryOptions options_;
+  std::map<core::AllocationId, std::vector<ProcessId>> salvages_;  // that run
 };
 
 }  // namespace assay::launch::slurm

@@ -88,6 +88,7 @@ struct JobKeeper::Held {
   std::optional<absl::Time> stopped_at;    // its agents were told to leave
   std::optional<absl::Time> ending_since;  // a word of Slurm's is due
   bool is_new = false;                     // just submitted, stopped or cancelled
+  std::optional<std::string> end;          // how it has ended; what was left is delivered first
   bool is_over = false;                    // ended, and said so
 
   // The workers by their hosts; in the order in which Slurm numbered them.
@@ -160,6 +161,7 @@ absl::Time JobKeeper::Silent(const absl::Status& status, absl::Time now) {
 
 void JobKeeper::Advance(Held* held, const Jobs& jobs, absl::Time now) {
   held->is_new = false;
+  if (held->end.has_value()) return End(held, *held->end);
   Jobs own;
   for (const Job& job : jobs) {
     // What is released may be of another entry, from before the database was restored.
@@ -307,7 +309,10 @@ void JobKeeper::Miss(Held* held, absl::Time now) {
     ++held->missing_count;
     const bool is_long = HasLasted(now, kMissingFor, &held->missing_since);
     if (held->missing_count < kMissesMin || !is_long) return;
-    return End(held, held->is_released ? "" : absl::StrCat("Slurm: job ", held->job, " vanished"));
+    if (held->is_released) return End(held, "");
+    const std::string end = slurm_->FindEnd(held->job, JobName(held->allocation.id));
+    return End(held, end.empty() ? absl::StrCat("Slurm: job ", held->job, " vanished")
+                                 : absl::StrCat("Slurm: ", end));
   }
   if (held->is_released) return End(held, "");
   Submit(held, now);
@@ -345,7 +350,10 @@ void JobKeeper::Doubt(Held* held, const Job& job, absl::Time now) {
       absl::StrCat("unknown: Slurm says ", job.state, " for ", absl::FormatDuration(kPatience)));
 }
 
+// The core hears of it when all that was done has been told: what has not is lost then.
 void JobKeeper::End(Held* held, const std::string& reason) {
+  held->end = reason;
+  if (!folder_->Settle(held->allocation.id)) return;
   held->is_over = true;
   folder_->Close(held->allocation.id, held->is_released);
   report_({.allocation = held->allocation.id, .outcome = Outcome::kEnded, .reason = reason});
@@ -379,7 +387,8 @@ absl::Time JobKeeper::NextLook(absl::Time now) const {
   absl::Duration pause = options_.poll_late;
   for (const auto& [id, held] : held_) {
     const bool is_ending = held.ending_since.has_value() && now - *held.ending_since < kEndingSoon;
-    if (is_ending || held.is_new) return now + std::min(kAtOnce, options_.poll_soon);
+    if (is_ending || held.is_new || held.end.has_value())
+      return now + std::min(kAtOnce, options_.poll_soon);
     if (!held.is_granted || held.is_released || held.missing_since.has_value())
       pause = std::min(pause, options_.poll_soon);
     if (held.unknown_since.has_value())

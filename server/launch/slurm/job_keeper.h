@@ -33,6 +33,9 @@ class JobFolder {
   // Lets these workers enrol.
   virtual absl::Status Admit(core::AllocationId allocation,
                              const std::vector<std::string>& workers) = 0;
+  // Sees to it that what its agents had to leave behind is delivered, now that they are gone. True
+  // once that is done, or cannot be; false: ask again.
+  virtual bool Settle(core::AllocationId allocation) = 0;
   // No worker of it enrols any more; with `is_in_order` nobody will want to look at the folder.
   virtual void Close(core::AllocationId allocation, bool is_in_order) = 0;
 };

@@ -157,6 +157,17 @@ std::optional<std::string> ParseJobId(absl::string_view text) {
   return std::nullopt;
 }
 
+std::string ParseEnd(absl::string_view text, absl::string_view id, absl::string_view name) {
+  std::string end;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> fields = absl::StrSplit(line, '|');
+    if (fields.size() != 3 || fields[0] != id || fields[1] != name) continue;
+    const absl::string_view state = fields[2].substr(0, fields[2].find(' '));
+    if (PhaseOf(state) == JobPhase::kEnded) end = std::string(state);
+  }
+  return end;
+}
+
 std::string JobName(core::AllocationId allocation) {
   return absl::StrCat("assay-a", allocation.number);
 }

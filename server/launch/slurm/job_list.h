@@ -44,6 +44,10 @@ absl::StatusOr<std::vector<std::string>> ExpandHosts(absl::string_view list);
 // own. nullopt if there is none.
 std::optional<std::string> ParseJobId(absl::string_view text);
 
+// The state in which the job `id` of that name ended, from lines "ID|NAME|STATE" of sacct; empty if
+// it is not there, or has not ended. Who cancelled it ("CANCELLED by 0") is left out.
+std::string ParseEnd(absl::string_view text, absl::string_view id, absl::string_view name);
+
 // "assay-a12"
 std::string JobName(core::AllocationId allocation);
 

@@ -39,6 +39,10 @@ class Slurm {
   virtual absl::Status StopAgents(const std::string& job) = 0;
 
   virtual absl::Status Cancel(const std::string& job) = 0;
+
+  // The state in which the job `id` of this name ended, from the site's accounting: "TIMEOUT".
+  // Empty: there is none, or it knows of no such job.
+  virtual std::string FindEnd(const std::string& id, const std::string& name) = 0;
 };
 
 }  // namespace assay::launch::slurm

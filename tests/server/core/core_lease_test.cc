@@ -205,6 +205,26 @@ TEST_F(LeaseTest, AStoppedRunFailsWithTheBatchSystemsWord) {
   EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued) << "it is replaced";
 }
 
+TEST_F(LeaseTest, AfterAStartADeadlineThatHasPassedWaitsForTheLaunchersWord) {
+  StartLauncher();
+  Submit(2, 1, 1);
+  Report(1, {.outcome = Launch::kPending, .job = "4711"});
+  Train(1, RunId{1});
+  const int64_t late_us = allocation(1).deadline_us + kMinute;
+  Core restarted(Policy{}, world_.state(), late_us);
+  const auto handle = [&](CommandBody body) {
+    std::vector<Command> commands;
+    commands.push_back({"coordinator", std::move(body)});
+    static_cast<void>(restarted.Handle(commands, late_us));
+  };
+  handle(Tick{});
+  EXPECT_EQ(restarted.state().runs.at(RunId{1}).state, RunState::kRunning)
+      << "what it has done may still be delivered";
+  handle(LaunchReported{
+      .allocation = AllocationId{1}, .outcome = Launch::kEnded, .reason = "Slurm: TIMEOUT"});
+  EXPECT_THAT(restarted.state().runs.at(RunId{1}).state_reason, HasSubstr("Slurm: TIMEOUT"));
+}
+
 TEST_F(LeaseTest, AStopThatIsNotTheBatchSystemsFailsTheRunWithTheAgentsWord) {
   StartLauncher();
   Submit(2, 1, 1);

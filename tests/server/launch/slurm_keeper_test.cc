@@ -62,12 +62,17 @@ class FakeSlurm final : public Slurm {
     return absl::OkStatus();
   }
 
+  std::string FindEnd(const std::string& id, const std::string& name) override {
+    return ParseEnd(accounting, id, name);
+  }
+
   int64_t LiveCount(const std::string& name) const {
     return std::count_if(jobs.begin(), jobs.end(), [&](const Job& job) {
       return job.name == name && PhaseOf(job.state) != JobPhase::kEnded;
     });
   }
 
+  std::string accounting;  // as sacct has it
   bool is_silent = false;
   Answer answer = Answer::kYes;
   int64_t next = 4711;
@@ -85,8 +90,10 @@ class FakeFolder final : public JobFolder {
     admitted.insert(admitted.end(), workers.begin(), workers.end());
     return absl::OkStatus();
   }
+  bool Settle(AllocationId) override { return is_settled; }
   void Close(AllocationId, bool) override { ++close_count; }
 
+  bool is_settled = true;
   std::vector<std::string> admitted;
   int close_count = 0;
 };
@@ -250,6 +257,15 @@ TEST_F(SlurmKeeperTest, MissingIsNotFinished) {
   EXPECT_EQ(reports_.back().reason, "Slurm: job 4711 vanished");
 }
 
+TEST_F(SlurmKeeperTest, TheSitesAccountingKnowsHowAMissingJobEnded) {
+  Begin();
+  slurm_.jobs.clear();
+  slurm_.accounting =
+      "4711|assay-a7|TIMEOUT\n4711|assay-a12|RUNNING\n4711|assay-a12|CANCELLED by 0\n";
+  Pass(absl::Seconds(70));
+  EXPECT_EQ(reports_.back().reason, "Slurm: CANCELLED");
+}
+
 TEST_F(SlurmKeeperTest, AForeignJobWithItsNumberIsLeftAlone) {
   Begin();
   slurm_.jobs[0] = {.id = "4711", .state = "RUNNING", .name = "other", .comment = "(null)"};
@@ -308,6 +324,19 @@ TEST_F(SlurmKeeperTest, SlurmsWordCounts) {
   Pass(absl::Seconds(2));
   EXPECT_EQ(reports_.back().outcome, Outcome::kEnded);
   EXPECT_EQ(reports_.back().reason, "Slurm: PREEMPTED");
+}
+
+TEST_F(SlurmKeeperTest, WhatAgentsLeftIsDeliveredBeforeTheEndIsTold) {
+  Begin();
+  folder_.is_settled = false;
+  slurm_.jobs[0].state = "TIMEOUT";
+  Pass(absl::Minutes(1));
+  EXPECT_EQ(reports_.back().outcome, Outcome::kGranted);
+  slurm_.jobs.clear();
+  folder_.is_settled = true;
+  Pass(absl::Seconds(2));
+  EXPECT_EQ(reports_.back().outcome, Outcome::kEnded);
+  EXPECT_EQ(reports_.back().reason, "Slurm: TIMEOUT");
 }
 
 TEST_F(SlurmKeeperTest, ALostNodeIsNamed) {
