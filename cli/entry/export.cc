@@ -21,18 +21,21 @@ namespace {
 class Exporter {
  public:
   Exporter(const Context* context, const client::Client* client, v1::Submission entry,
-           std::vector<v1::Run> runs, std::string root)
+           std::vector<v1::Run> runs, std::vector<v1::Run> pruned, std::string root)
       : context_(context),
         client_(client),
         entry_(std::move(entry)),
         runs_(std::move(runs)),
+        pruned_(std::move(pruned)),
         root_(JoinPath(root, client::PathPart(entry_.spec().organization()))) {}
 
   absl::Status Write() {
     if (FileExists(results_path()))
       return absl::AlreadyExistsError(absl::StrCat(
           results_path(), " is there already; results are never mixed: export elsewhere"));
-    RETURN_IF_ERROR(WriteResults());
+    RETURN_IF_ERROR(WriteResults(runs_, results_path()));
+    if (!pruned_.empty())
+      RETURN_IF_ERROR(WriteResults(pruned_, JoinPath(results_path(), "pruned_results")));
     ASSIGN_OR_RETURN(const std::optional<Json> description,
                      client::NodeDescription(*client_, runs_));
     if (!description.has_value())
@@ -55,15 +58,15 @@ class Exporter {
     return WriteFileAtomic(full, file.content, file.is_executable ? kExecutable : kReadable);
   }
 
-  absl::Status WriteResults() {
-    RETURN_IF_ERROR(MakeDirectories(results_path()));
+  absl::Status WriteResults(const std::vector<v1::Run>& runs, const std::string& directory) {
+    RETURN_IF_ERROR(MakeDirectories(directory));
     ProgressLine progress(context_);
-    for (const v1::Run& run : runs_) {
+    for (const v1::Run& run : runs) {
       const v1::ArtifactRef& artifact = *client::ResultFile(run);
       progress.Draw(absl::StrCat("fetching ", artifact.file_name()));
       ASSIGN_OR_RETURN(const std::string log, client::DownloadArtifact(*client_, artifact));
       RETURN_IF_ERROR(
-          WriteFileAtomic(JoinPath(results_path(), client::PathPart(artifact.file_name())), log));
+          WriteFileAtomic(JoinPath(directory, client::PathPart(artifact.file_name())), log));
     }
     return absl::OkStatus();
   }
@@ -72,6 +75,7 @@ class Exporter {
   const client::Client* const client_;
   const v1::Submission entry_;
   const std::vector<v1::Run> runs_;
+  const std::vector<v1::Run> pruned_;
   const std::string root_;
 };
 
@@ -88,7 +92,8 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
   if (runs.empty())
     return absl::FailedPreconditionError(
         absl::StrCat(client::ShortId(entry.name()), " has no run that left a result file"));
-  Exporter exporter(context, client, entry, runs,
+  const std::vector<v1::Run> pruned = client::PrunedRuns(entry, all);
+  Exporter exporter(context, client, entry, runs, pruned,
                     context->env().AbsolutePath(arguments.Get("DIR")));
   RETURN_IF_ERROR(exporter.Write());
   if (context->printer().IsJson()) {
@@ -96,10 +101,13 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
                                              .value = {{"entry", client::ShortId(entry.name())},
                                                        {"path", exporter.root()},
                                                        {"results", exporter.results_path()},
-                                                       {"run_count", runs.size()}}}));
+                                                       {"run_count", runs.size()},
+                                                       {"pruned_count", pruned.size()}}}));
   } else {
     context->out() << "exported " << client::ShortId(entry.name()) << ": " << runs.size()
-                   << " result files, digests checked, to " << exporter.root() << "\n";
+                   << " result files"
+                   << (pruned.empty() ? "" : absl::StrCat(" and ", pruned.size(), " pruned ones"))
+                   << ", digests checked, to " << exporter.root() << "\n";
   }
   context->Note(absl::StrCat("check it: assay package check --round ", entry.spec().round(), " ",
                              exporter.root()));

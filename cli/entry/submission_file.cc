@@ -61,6 +61,10 @@ const std::vector<FileKey>& FileKeys() {
       {"ranks_per_node", "1", nullptr, [](Spec* s, int32_t v) { s->set_ranks_per_node(v); },
        kNodeCountMax, false},
       {"runs", "10", nullptr, [](Spec* s, int32_t v) { s->set_run_count(v); }, kCountMax, false},
+      {"metric", "\"throughput\"", [](Spec* s, const std::string& v) { s->set_metric(v); }, nullptr,
+       0, false},
+      {"instances", "20", nullptr, [](Spec* s, int32_t v) { s->set_run_count(v); }, kCountMax,
+       false},
       {"backend", "\"onednn\"",
        [](Spec* s, const std::string& v) { s->mutable_trainer()->set_backend(v); }, nullptr, 0,
        false},
@@ -133,6 +137,7 @@ class Reader {
         ReadTopLevel(std::string(key.str()), PositionOf(key.source()), node);
       if (const toml::node* node = parsed.table.get("workload")) ReadProgram(*node);
       CheckRequired();
+      CheckRuns();
     }
     std::stable_sort(
         file_.problems.begin(), file_.problems.end(),
@@ -302,6 +307,20 @@ class Reader {
     v1::Hyperparameter* parameter = file_.spec.add_hyperparameters();
     parameter->set_key(name);
     parameter->set_json_value(value->dump());
+  }
+
+  // A throughput set has instances, one of time to solution has runs.
+  void CheckRuns() {
+    const bool is_throughput = file_.spec.metric() == "throughput";
+    const auto wrong = file_.positions.find(is_throughput ? "runs" : "instances");
+    if (wrong == file_.positions.end()) return;
+    if (is_throughput) {
+      Problem(wrong->second, "'runs' says nothing of a throughput set",
+              "write instances = 20: how many are trained side by side");
+    } else {
+      Problem(wrong->second, "'instances' are of a throughput set",
+              "write metric = \"throughput\", or runs in place of instances");
+    }
   }
 
   void CheckRequired() {

@@ -184,6 +184,10 @@ std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vecto
     judged.push_back(runs[position]);
     scores.push_back(RunScoreOf(runs[position]));
   }
+  if (entry.scaling() == "weak" && !entry.is_imported()) {
+    std::erase_if(judged, [](const v1::Run& run) { return !run.is_compliant(); });
+    return judged;
+  }
   const rules::WindowScore window = WindowOf(entry, scores);
   if (!window.score.minutes) return judged;
   return {judged.begin() + window.first, judged.begin() + window.first + window.size};

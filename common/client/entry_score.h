@@ -37,7 +37,8 @@ struct EntryScore {
 // `runs` are all of the entry's, by number. What needs a throughput set's logs is left out.
 EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
-// The runs that make up the entry's result: those of the window, where it has one.
+// The runs that make up the entry's result: those of the window, where it has one; of a throughput
+// set those that pass the check.
 std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
 // Members attempts, interval, preview, window, convergence.

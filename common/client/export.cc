@@ -1,6 +1,7 @@
 #include "common/client/export.h"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,6 +17,14 @@
 
 namespace assay::client {
 namespace {
+
+constexpr char kThroughput[] = "throughput";
+
+// All nodes of the system that the entry used at the same time.
+int64_t NodesAtOnce(const v1::SubmissionSpec& spec) {
+  return spec.metric() == kThroughput ? int64_t{spec.node_count()} * spec.run_count()
+                                      : spec.node_count();
+}
 
 std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   const v1::SubmissionSpec& spec = entry.spec();
@@ -75,6 +84,17 @@ std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector
   for (const v1::Run& run : RunsThatCount(entry, runs))
     if (ResultFile(run) != nullptr) packaged.push_back(run);
   return packaged;
+}
+
+std::vector<v1::Run> PrunedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
+  std::vector<v1::Run> pruned;
+  if (entry.spec().metric() != kThroughput) return pruned;
+  std::set<std::string> packaged;
+  for (const v1::Run& run : RunsThatCount(entry, runs))
+    packaged.insert(run.name());
+  for (const v1::Run& run : runs)
+    if (!packaged.contains(run.name()) && ResultFile(run) != nullptr) pruned.push_back(run);
+  return pruned;
 }
 
 std::string ResultsPath(const v1::Submission& entry) {
@@ -143,7 +163,7 @@ Json SystemJson(const v1::Submission& entry, const Json& node_description) {
   json["division"] = spec.division();
   json["status"] = spec.status();
   json["system_name"] = spec.system();
-  json["number_of_nodes"] = absl::StrCat(spec.node_count());
+  json["number_of_nodes"] = absl::StrCat(NodesAtOnce(spec));
   for (const auto& [member, value] : node_description.items())
     if (!json.contains(member)) json[member] = value;
   return json;
@@ -158,9 +178,11 @@ std::string SubmissionToml(const v1::Submission& entry) {
       "\nbenchmark = ", quoted(spec.benchmark()), "\ndivision = ", quoted(spec.division()),
       "\norganization = ", quoted(spec.organization()), "\nsystem = ", quoted(spec.system()),
       "\ndataset = ", quoted(spec.dataset()), "\nnodes = ", spec.node_count(), "\n");
+  const bool is_throughput = spec.metric() == kThroughput;
+  if (is_throughput) absl::StrAppend(&text, "metric = ", quoted(spec.metric()), "\n");
   const std::pair<const char*, int32_t> numbers[] = {
       {"ranks_per_node", spec.ranks_per_node()},
-      {"runs", spec.run_count()},
+      {is_throughput ? "instances" : "runs", spec.run_count()},
       {"epochs_max", spec.epoch_count_max()},
       {"replacements", spec.replacement_count_max()}};
   for (const auto& [key, value] : numbers)

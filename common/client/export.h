@@ -25,6 +25,10 @@ const v1::ArtifactRef* ResultFile(const v1::Run& run);
 // the result and left their log.
 std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
+// The instances of a throughput set that do not count and have left their log: they are handed in
+// as pruned_results. Of other entries none.
+std::vector<v1::Run> PrunedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs);
+
 // Where the result files lie below the organisation's folder: results/SYSTEM[/strong]/BENCHMARK. In
 // v0.7 there is no strong and weak (rules specification, section 4.1).
 std::string ResultsPath(const v1::Submission& entry);

@@ -111,6 +111,15 @@ void JudgeByDocument(const Benchmark& benchmark, const Hyperparameters& values,
   known->insert(document_keys.begin(), document_keys.end());
 }
 
+Finding WrongRunCount(const Benchmark& benchmark, int found, const char* what) {
+  return {.rule_id = "R-RUN-001",
+          .error_class = "run_count",
+          .expected = absl::StrCat(benchmark.runs_required, " ", what, " of ", benchmark.name),
+          .found = absl::StrCat(found),
+          .section = kRunsSection,
+          .remedy = absl::StrCat("submit at least the ", what, " that the round demands")};
+}
+
 }  // namespace
 
 std::vector<std::string> HyperparameterConfigs(const RuleSet& rules, absl::string_view benchmark,
@@ -169,12 +178,7 @@ std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view bench
   const Benchmark* known = rules.FindBenchmark(benchmark);
   if (known == nullptr) return {UnknownBenchmark(rules, benchmark)};
   if (runs == known->runs_required) return {};
-  Finding finding = {.rule_id = "R-RUN-001",
-                     .error_class = "run_count",
-                     .expected = absl::StrCat(known->runs_required, " runs of ", benchmark),
-                     .found = absl::StrCat(runs),
-                     .section = kRunsSection,
-                     .remedy = "submit at least the runs that the round demands"};
+  Finding finding = WrongRunCount(*known, runs, "runs");
   if (runs > known->runs_required) {
     finding.rule_id = "R-RUN-002";
     finding.severity = Severity::kWarning;
@@ -182,6 +186,23 @@ std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view bench
                                   " consecutive ones nearest the median will count");
   }
   return {finding};
+}
+
+std::vector<Finding> CheckInstanceCount(const RuleSet& rules, absl::string_view benchmark,
+                                        int instances) {
+  const Benchmark* known = rules.FindBenchmark(benchmark);
+  if (known == nullptr) return {UnknownBenchmark(rules, benchmark)};
+  // Rounds whose packages tell the two metrics apart have both.
+  if (rules.data().is_mlperf && !rules.data().scaling_folders)
+    return {{.rule_id = "R-RUN-003",
+             .error_class = "metric",
+             .key = "metric",
+             .expected = "time_to_solution",
+             .found = absl::StrCat("throughput in ", rules.name()),
+             .section = kRunsSection,
+             .remedy = "choose a later round, or submit for time to solution"}};
+  if (instances >= known->runs_required) return {};
+  return {WrongRunCount(*known, instances, "instances")};
 }
 
 }  // namespace assay::rules

@@ -37,6 +37,11 @@ std::vector<std::string> HyperparameterConfigs(const RuleSet& rules, absl::strin
 // warning: it has more, and ScoreWindows will choose. Also an error for an unknown benchmark.
 std::vector<Finding> CheckRunCount(const RuleSet& rules, absl::string_view benchmark, int runs);
 
+// R-RUN-001 for a throughput set: fewer instances than runs that the round demands. R-RUN-003: the
+// round has no throughput. Also an error for an unknown benchmark.
+std::vector<Finding> CheckInstanceCount(const RuleSet& rules, absl::string_view benchmark,
+                                        int instances);
+
 }  // namespace assay::rules
 
 #endif  // COMMON_RULES_HYPERPARAMETERS_H_

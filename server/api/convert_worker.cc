@@ -41,6 +41,8 @@ absl::StatusOr<core::WorkerReport> ReadStatus(const v1::WorkerStatus& status) {
   report.reason = status.reason();
   for (const v1::ArtifactRef& artifact : status.artifacts())
     report.artifacts.push_back(FromProto(artifact));
+  report.is_ready = status.is_ready();
+  report.has_leave_to_start = status.has_leave_to_start();
   return report;
 }
 
@@ -156,6 +158,7 @@ v1::DesiredState ToProto(const core::Desired& desired) {
       message.set_action(v1::DesiredState::FORGET);
       break;
   }
+  message.set_may_start(desired.may_start);
   if (desired.order.has_value())
     *message.mutable_spec() = ToProto(*desired.order, desired.run, desired.generation);
   return message;
@@ -184,6 +187,7 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.set_rendezvous_token(order.rendezvous_token);
   message.set_collective_timeout_ms(kCollectiveTimeoutMs);
   message.set_run_timeout_ms(order.spec.run_timeout_ms);
+  message.set_is_start_awaited(core::IsThroughput(order.spec));
   message.set_rule_set_toml(order.rules.rule_set_toml);
   return message;
 }

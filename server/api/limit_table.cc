@@ -71,6 +71,7 @@ constexpr Limit kTable[] = {
     Range("SubmissionSpec.replacement_count_max", 0, core::kReplacementCountMax),
     Range("SubmissionSpec.run_timeout", 0, kSecondsOfRun),
     Name("SubmissionSpec.staging", kNameBytes),
+    Name("SubmissionSpec.metric", kNameBytes),
     Name("Run.name", kIdBytes),
     Name("Run.submission", kIdBytes),
     Range("Run.number", 0, kInt32Max),

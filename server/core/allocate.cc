@@ -108,8 +108,8 @@ std::string ReasonNotToServe(const State& state, const Allocation& allocation,
     return absl::StrCat("did not call within ", kJoinPatienceUs / kMinuteUs,
                         " min: ", Absent(state, allocation));
   if (allocation.state != AllocationState::kActive || IsTraining(state, allocation.id)) return "";
-  if (std::ssize(allocation.workers) < submission.spec.node_count)
-    return absl::StrCat("only ", allocation.workers.size(), " of ", submission.spec.node_count,
+  if (std::ssize(allocation.workers) < NodesAtOnce(submission.spec))
+    return absl::StrCat("only ", allocation.workers.size(), " of ", NodesAtOnce(submission.spec),
                         " nodes are left");
   const int64_t need_us = RunNeedUs(state, submission);
   if (allocation.deadline_us == 0 || now_us + need_us <= allocation.deadline_us) return "";
@@ -196,7 +196,8 @@ int64_t LeaseNeedUs(const State& state, const Submission& submission) {
   const auto left =
       std::count_if(submission.runs.begin(), submission.runs.end(),
                     [&state](RunId id) { return state.runs.at(id).state == RunState::kQueued; });
-  return kSlackOfLeaseUs + std::max<int64_t>(left, 1) * RunNeedUs(state, submission);
+  const int64_t turns = IsThroughput(submission.spec) ? 1 : std::max<int64_t>(left, 1);
+  return kSlackOfLeaseUs + turns * RunNeedUs(state, submission);
 }
 
 bool FitsLease(const State& state, const Submission& submission, const LauncherStarted& launcher) {
@@ -329,10 +330,11 @@ std::vector<Event> AskForEach(const State& state, const PresenceMap& presence,
     if (left <= 0) break;
     const Submission& submission = state.submissions.at(state.runs.at(id).submission);
     const SubmissionSpec& spec = submission.spec;
-    if (!seen.insert(submission.id).second || spec.node_count > launcher.node_count_max ||
+    const auto node_count = static_cast<int32_t>(NodesAtOnce(spec));
+    if (!seen.insert(submission.id).second || node_count > launcher.node_count_max ||
         submission.lease_failure_count >= kLeaseFailureCountMax || HasOwn(state, submission.id) ||
         !FitsLease(state, submission, launcher) ||
-        BestCapacity(state, presence, spec, submission.id).present_count >= spec.node_count)
+        BestCapacity(state, presence, spec, submission.id).present_count >= node_count)
       continue;
     const int64_t need_us = LeaseNeedUs(state, submission);
     const int64_t lifetime_us =
@@ -340,11 +342,11 @@ std::vector<Event> AskForEach(const State& state, const PresenceMap& presence,
     events.push_back(AllocationRequested{
         .allocation = AllocationId{state.last_allocation + 1 + std::ssize(events)},
         .spec = {.launcher = launcher.launcher,
-                 .node_count = std::max(spec.node_count, launcher.node_count_min),
+                 .node_count = std::max(node_count, launcher.node_count_min),
                  .submission = submission.id,
                  .lifetime_us = lifetime_us,
                  .wanted_hosts = HostsOfSet(state, submission)},
-        .reason = absl::StrCat("run ", id.ToString(), " waits for ", spec.node_count, " nodes")});
+        .reason = absl::StrCat("run ", id.ToString(), " waits for ", node_count, " nodes")});
     --left;
   }
   return events;
@@ -359,15 +361,15 @@ std::vector<Event> AskForNodes(const State& state, const PresenceMap& presence,
   for (const RunId id : state.queued) {
     const Run& run = state.runs.at(id);
     const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
-    if (spec.node_count > launcher.node_count_max ||
-        IsAwaited(state, run.submission, spec.node_count) ||
-        BestCapacity(state, presence, spec, run.submission).present_count >= spec.node_count)
+    const auto node_count = static_cast<int32_t>(NodesAtOnce(spec));
+    if (node_count > launcher.node_count_max || IsAwaited(state, run.submission, node_count) ||
+        BestCapacity(state, presence, spec, run.submission).present_count >= node_count)
       continue;
     return {AllocationRequested{
         .allocation = AllocationId{state.last_allocation + 1},
         .spec = {.launcher = launcher.launcher,
-                 .node_count = std::max(spec.node_count, launcher.node_count_min)},
-        .reason = absl::StrCat("run ", id.ToString(), " waits for ", spec.node_count, " nodes")}};
+                 .node_count = std::max(node_count, launcher.node_count_min)},
+        .reason = absl::StrCat("run ", id.ToString(), " waits for ", node_count, " nodes")}};
   }
   return {};
 }

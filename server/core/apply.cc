@@ -145,6 +145,7 @@ void Applier::operator()(const SubmissionCreated& e) {
   submission.seeds = e.seeds;
   submission.findings = e.findings;
   submission.borrowing = e.borrowing;
+  if (IsThroughput(e.spec)) submission.scaling = "weak";
   if (e.spec.borrowing) state_.borrowings.emplace(e.spec.borrowing->own, e.submission);
   state_.submissions.emplace(e.submission, std::move(submission));
   for (int32_t k = 0; k < e.spec.run_count; ++k)
@@ -176,6 +177,7 @@ void Applier::operator()(const SubmissionClosed& e) {
   submission.state_reason = e.reason;
   submission.score_minutes = e.score_minutes;
   submission.convergence = e.convergence;
+  submission.throughput = e.throughput;
   // What was cancelled replaces nothing.
   if (submission.spec.borrowing && e.state == SubmissionState::kCancelled)
     state_.borrowings.erase(submission.spec.borrowing->own);

@@ -214,10 +214,11 @@ struct LogChecked {
 // The rules have judged a whole submission. Reply: Done. Ignored unless it is CHECKING.
 struct SetScored {
   SubmissionId submission;
-  std::optional<double> score_minutes;  // none: INVALID
+  std::optional<double> score_minutes;  // neither this nor throughput: INVALID
   std::vector<Finding> findings;
   std::string reason;
   std::optional<Convergence> convergence;
+  std::optional<Throughput> throughput;
 };
 
 // The launcher is there, as configured. Comes once after each start; before that nobody is asked
@@ -350,6 +351,7 @@ struct Desired {
   RunId run;
   int64_t generation = 0;
   std::optional<RunOrder> order;  // kExecute
+  bool may_start = false;         // kExecute, of a throughput set: all of its instances are ready
   bool operator==(const Desired&) const = default;
 };
 

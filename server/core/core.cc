@@ -124,6 +124,8 @@ void Core::HandleOne(const Command& command, Outcome* outcome) {
   if (const auto* synchronize = std::get_if<Synchronize>(&command.body);
       synchronize != nullptr && decision.ok()) {
     if (absl::Status status = Hear(*synchronize); !status.ok()) decision = std::move(status);
+    if (decision.ok() && synchronize->report.is_ready)
+      FindThoseWhoMayStart(synchronize->report.run, outcome);
     synchronized_.emplace_back(index, synchronize->worker);
   }
   if (!decision.ok()) {
@@ -368,10 +370,23 @@ std::vector<Effect> Core::PendingEffects() const {
   return effects;
 }
 
+void Core::FindThoseWhoMayStart(RunId id, Outcome* outcome) const {
+  const auto run = state_.runs.find(id);
+  if (run == state_.runs.end()) return;
+  const auto set = state_.submissions.find(run->second.submission);
+  if (set == state_.submissions.end() || !AreInstancesReady(state_, presence_, set->second)) return;
+  for (const RunId instance : set->second.runs) {
+    for (const RunNode& node : state_.runs.at(instance).nodes) {
+      const auto it = presence_.find(node.worker);
+      if (it != presence_.end() && it->second.report.is_ready &&
+          !it->second.report.has_leave_to_start)
+        outcome->may_start.push_back(node.worker);
+    }
+  }
+}
+
 Desired Core::DesiredFor(const std::string& worker) const {
-  const auto it = presence_.find(worker);
-  if (it == presence_.end()) return Desired{};
-  return core::DesiredFor(state_, worker, it->second.report, policy_.secret);
+  return core::DesiredFor(state_, worker, presence_, policy_.secret);
 }
 
 void Core::Trust(const std::string& worker, int64_t until_us) {

@@ -47,6 +47,7 @@ struct Outcome {
   std::vector<RecordedEvent> events;
   std::vector<RunEventBatch> run_events;
   std::vector<Effect> effects;
+  std::vector<std::string> may_start;  // workers whose throughput set has become ready
 };
 
 // Not thread-safe.
@@ -108,6 +109,9 @@ class Core {
   absl::StatusOr<Reply> Read(const ListWorkers& command) const;
   absl::StatusOr<Reply> Read(const GetServerInfo& command) const;
   absl::Status Hear(const Synchronize& command);
+  // After word from a node of the run: the workers that do not know yet that their throughput set
+  // is ready. Looked for at each call, so that an answer that was lost is given again.
+  void FindThoseWhoMayStart(RunId run, Outcome* outcome) const;
 
   const Policy policy_;
   State state_;

@@ -128,11 +128,26 @@ absl::Status CheckBorrowing(const State& state, const CreateSubmission& command)
                    " borrows already; only if that is cancelled another can"));
 }
 
+// Rules specification, section 5.2, and the run rules: an instance that fails is left out.
+absl::Status CheckInstances(const SubmissionSpec& spec) {
+  if (!IsThroughput(spec)) return absl::OkStatus();
+  if (spec.replacement_count_max > 0)
+    return absl::InvalidArgumentError(
+        "replacements: expected 0 in a throughput set, whose instances start together; one that "
+        "fails is left out, so ask for more instances than the round demands");
+  if (NodesAtOnce(spec) > kNodeCountMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat("instances: ", spec.run_count, " of ", spec.node_count, " nodes are ",
+                     NodesAtOnce(spec), " nodes at once, expected at most ", kNodeCountMax));
+  return absl::OkStatus();
+}
+
 absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
   RETURN_IF_ERROR(CheckTexts(command.spec));
   RETURN_IF_ERROR(CheckFindings(command.findings));
   RETURN_IF_ERROR(CheckBorrowing(state, command));
   RETURN_IF_ERROR(CheckNumbers(command.spec, command.rules));
+  RETURN_IF_ERROR(CheckInstances(command.spec));
   RETURN_IF_ERROR(CheckDataset(state, command.spec));
   RETURN_IF_ERROR(CheckFindings(CheckFeasible(state, command.spec)));
   RETURN_IF_ERROR(CheckSeeds(command));
@@ -202,6 +217,7 @@ absl::Status CheckChoices(const SubmissionSpec& spec) {
       {"backend", BackendOf(spec.workload), {std::begin(kBackendNames), std::end(kBackendNames)}},
       {"status", spec.status, {"onprem", "cloud", "preview", "research"}},
       {"staging", spec.staging, {"node", "none"}},  // each node copies its part first, or not
+      {"metric", spec.metric, {kTimeToSolution, kThroughput}},
   };
   for (const auto& [field, chosen, known] : choices) {
     if (chosen.empty() || std::find(known.begin(), known.end(), chosen) != known.end()) continue;
@@ -329,14 +345,15 @@ absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command
   Decision decision{.reply = Done{}};
   if (it == context.state.submissions.end() || it->second.state != SubmissionState::kChecking)
     return decision;
-  const bool is_valid = command.score_minutes.has_value();
+  const bool is_valid = command.score_minutes.has_value() || command.throughput.has_value();
   decision.events.push_back(
       SubmissionClosed{.submission = command.submission,
                        .state = is_valid ? SubmissionState::kValid : SubmissionState::kInvalid,
                        .reason = command.reason,
                        .score_minutes = command.score_minutes,
                        .findings = command.findings,
-                       .convergence = command.convergence});
+                       .convergence = command.convergence,
+                       .throughput = command.throughput});
   return decision;
 }
 

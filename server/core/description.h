@@ -166,6 +166,7 @@ constexpr void Fields(A& a, T& v) {
   a("run_timeout_ms", v.run_timeout_ms, ShownAs("run_timeout"));
   a("staging", v.staging);
   a.Added("borrowing", v.borrowing);
+  a.Added("metric", v.metric);
   a.Former(v);
 }
 

@@ -1,5 +1,7 @@
 #include "server/core/desired.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 #include "common/sha256.h"
@@ -37,14 +39,37 @@ RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
   return order;
 }
 
+bool MayStart(const State& state, const PresenceMap& presence, const Run& run) {
+  const Submission& submission = state.submissions.at(run.submission);
+  return IsThroughput(submission.spec) && AreInstancesReady(state, presence, submission);
+}
+
 }  // namespace
 
 std::string RendezvousToken(const std::string& secret, RunId run, int64_t generation) {
   return Sha256Hex(absl::StrCat(secret, "\n", run.ToString(), "\n", generation));
 }
 
-Desired DesiredFor(const State& state, const std::string& worker_name, const WorkerReport& report,
+bool AreInstancesReady(const State& state, const PresenceMap& presence,
+                       const Submission& submission) {
+  return std::all_of(submission.runs.begin(), submission.runs.end(), [&](RunId id) {
+    const Run& run = state.runs.at(id);
+    if (IsTerminal(run.state) || run.state == RunState::kUploading) return true;
+    return !run.nodes.empty() &&
+           std::all_of(run.nodes.begin(), run.nodes.end(), [&](const RunNode& node) {
+             const auto it = presence.find(node.worker);
+             return node.phase == NodePhase::kFinished ||
+                    (it != presence.end() && it->second.report.is_ready &&
+                     it->second.report.run == id && it->second.report.generation == run.generation);
+           });
+  });
+}
+
+Desired DesiredFor(const State& state, const std::string& worker_name, const PresenceMap& presence,
                    const std::string& secret) {
+  const auto present = presence.find(worker_name);
+  if (present == presence.end()) return Desired{};
+  const WorkerReport& report = present->second.report;
   const auto it = state.workers.find(worker_name);
   const bool is_known = it != state.workers.end();
   const bool is_about_held = is_known && !it->second.run.is_none() &&
@@ -61,7 +86,7 @@ Desired DesiredFor(const State& state, const std::string& worker_name, const Wor
   const Run& run = state.runs.at(worker.run);
   if (!IsTerminal(run.state) && run.state != RunState::kUploading)
     return Desired{DesiredAction::kExecute, run.id, worker.generation,
-                   MakeOrder(state, run, worker, secret)};
+                   MakeOrder(state, run, worker, secret), MayStart(state, presence, run)};
   if (report.phase == WorkerPhase::kExecuting)
     return Desired{DesiredAction::kStop, run.id, worker.generation, std::nullopt};
   return Desired{};
@@ -73,7 +98,8 @@ bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
       return report.phase == WorkerPhase::kIdle;
     case DesiredAction::kExecute:
       return report.phase == WorkerPhase::kExecuting && report.run == desired.run &&
-             report.generation == desired.generation;
+             report.generation == desired.generation &&
+             (report.has_leave_to_start || !desired.may_start);
     case DesiredAction::kStop:
     case DesiredAction::kForget:
       return false;

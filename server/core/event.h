@@ -62,6 +62,7 @@ struct SubmissionClosed {
   std::optional<double> score_minutes;
   std::vector<Finding> findings;
   std::optional<Convergence> convergence;
+  std::optional<Throughput> throughput;
   bool operator==(const SubmissionClosed&) const = default;
 };
 

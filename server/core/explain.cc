@@ -61,7 +61,8 @@ Census Count(const State& state, const PresenceMap& presence, const SubmissionSp
 }
 
 std::string DescribeWish(const SubmissionSpec& spec) {
-  std::string text = absl::StrCat(spec.node_count, spec.node_count == 1 ? " worker" : " workers");
+  const int64_t node_count = NodesAtOnce(spec);
+  std::string text = absl::StrCat(node_count, node_count == 1 ? " worker" : " workers");
   const std::string& backend = BackendOf(spec.workload);
   if (!backend.empty()) absl::StrAppend(&text, " with backend ", backend);
   if (!spec.worker_labels.empty())
@@ -172,7 +173,7 @@ std::optional<Explanation> ExplainNotAsked(const State& state, const LauncherSta
     answer.remedy = absl::StrCat(
         "mend that and have an operator ask: assay allocation request "
         "--entry ",
-        submission.id.ToString(), " --nodes ", submission.spec.node_count);
+        submission.id.ToString(), " --nodes ", NodesAtOnce(submission.spec));
     return answer;
   }
   constexpr int64_t kMinuteUs = 60LL * 1'000'000;
@@ -184,9 +185,9 @@ std::optional<Explanation> ExplainNotAsked(const State& state, const LauncherSta
     answer.remedy = "ask an operator for a longer limit, or cancel and ask for less";
     return answer;
   }
-  if (submission.spec.node_count > launcher.node_count_max) {
+  if (NodesAtOnce(submission.spec) > launcher.node_count_max) {
     answer.explanation =
-        absl::StrCat("needs ", submission.spec.node_count, " nodes, and launcher \"",
+        absl::StrCat("needs ", NodesAtOnce(submission.spec), " nodes, and launcher \"",
                      launcher.launcher, "\" gives ", launcher.node_count_max);
     answer.remedy = "ask an operator for a higher limit, or cancel and ask for less";
     return answer;
@@ -197,7 +198,7 @@ std::optional<Explanation> ExplainNotAsked(const State& state, const LauncherSta
 Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
   Explanation answer;
   const std::string wish = DescribeWish(spec);
-  if (census.matching - census.draining >= spec.node_count) {
+  if (census.matching - census.draining >= NodesAtOnce(spec)) {
     answer.reason = WaitReason::kWorkersLost;
     answer.since_us = census.silent_since_us;
     answer.explanation = absl::StrCat("needs ", wish, "; of the ", census.matching, " that match, ",
@@ -212,7 +213,7 @@ Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
     absl::StrAppend(&answer.explanation, "; these are of allocation ", census.allocation.ToString(),
                     ", and ", census.elsewhere,
                     " more match in others, but a run's nodes come from one");
-  answer.remedy = absl::StrCat("add ", spec.node_count - census.matching + census.draining,
+  answer.remedy = absl::StrCat("add ", NodesAtOnce(spec) - census.matching + census.draining,
                                " workers that match, or cancel and ask for less");
   return answer;
 }
@@ -225,7 +226,7 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
   const std::string numbers = absl::StrCat("needs ", DescribeWish(spec), "; ", census.free,
                                            " of the ", census.matching, " that match are free");
   // A silent worker still counts as there until it is lost.
-  if (placement.verdict == Placement::Verdict::kTooFew || census.usable() < spec.node_count) {
+  if (placement.verdict == Placement::Verdict::kTooFew || census.usable() < NodesAtOnce(spec)) {
     if (const Allocation* awaited = FindAwaited(state, run.submission); awaited != nullptr)
       return ExplainAwaited(state, waits, *awaited, DescribeWish(spec), now_us);
     return ExplainNotAsked(state, launcher, state.submissions.at(run.submission))

@@ -63,11 +63,12 @@ Planner::Planner(const State& state, const PresenceMap& presence, const Policy& 
   }
 }
 
-const std::vector<std::string>& Planner::NodesOfSet(SubmissionId submission) {
-  const auto [it, is_new] = set_nodes_.try_emplace(submission);
-  if (!is_new) return it->second;
+const std::vector<std::string>& Planner::NodesOfSet(SubmissionId set) {
+  const auto [it, is_new] = set_nodes_.try_emplace(set);
+  const Submission& submission = state_.submissions.at(set);
+  if (!is_new || IsThroughput(submission.spec)) return it->second;
   const Run* last = nullptr;
-  for (const RunId id : state_.submissions.at(submission).runs) {
+  for (const RunId id : submission.runs) {
     const Run& run = state_.runs.at(id);
     const bool is_later = last == nullptr || run.assigned_at_us >= last->assigned_at_us;
     if (!run.nodes.empty() && is_later) last = &run;
@@ -76,11 +77,21 @@ const std::vector<std::string>& Planner::NodesOfSet(SubmissionId submission) {
   return it->second;
 }
 
+// Of the run's gang, or of all instances of its set that wait.
+int64_t Planner::NodesFor(const Run& run) const {
+  const Submission& submission = state_.submissions.at(run.submission);
+  if (!IsThroughput(submission.spec)) return submission.spec.node_count;
+  const auto queued =
+      std::count_if(submission.runs.begin(), submission.runs.end(),
+                    [this](RunId id) { return state_.runs.at(id).state == RunState::kQueued; });
+  return submission.spec.node_count * queued;
+}
+
 // Only the one with most of the set's nodes, where there is any.
 std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
                                                        const std::vector<std::string>& set_nodes) {
   const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
-  const auto node_count = static_cast<size_t>(spec.node_count);
+  const int64_t node_count = NodesFor(run);
   std::multimap<absl::string_view, size_t> all_ranks;
   for (size_t rank = 0; rank < set_nodes.size(); ++rank)
     all_ranks.emplace(set_nodes[rank], rank);
@@ -88,7 +99,8 @@ std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
   for (auto& [id, slots] : slots_) {
     if (!MayUse(state_.allocations.at(id), run.submission)) continue;
     auto ranks = all_ranks;
-    Candidate candidate{.allocation = id, .gang = Slots(node_count, nullptr), .others = {}};
+    Candidate candidate{
+        .allocation = id, .gang = Slots(static_cast<size_t>(node_count), nullptr), .others = {}};
     for (Slot& slot : slots) {
       if (!Matches(*slot.worker, spec)) continue;
       const auto rank = ranks.find(NodeName(*slot.worker));
@@ -100,7 +112,7 @@ std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
         ranks.erase(rank);
       }
     }
-    if (candidate.known_count + std::ssize(candidate.others) < spec.node_count) continue;
+    if (candidate.known_count + std::ssize(candidate.others) < node_count) continue;
     candidates.push_back(std::move(candidate));
   }
   const auto best = std::max_element(
@@ -112,6 +124,8 @@ std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
 
 Placement Planner::Next(const Run& run) {
   const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
+  if (const auto it = instances_.find(run.submission); it != instances_.end())
+    return TakeInstance(run, &it->second);
   const int32_t limit = RunLimit(policy_, spec.organization);
   if (limit > 0 && active_[spec.organization] >= limit)
     return {.verdict = Placement::Verdict::kLimited};
@@ -134,7 +148,7 @@ Placement Planner::Next(const Run& run) {
     }
     std::copy_if(candidate.gang.begin(), candidate.gang.end(), std::back_inserter(wanted),
                  [](const Slot* slot) { return slot != nullptr; });
-    if (candidate.known_count < spec.node_count)
+    if (candidate.known_count < std::ssize(gang))
       wanted.insert(wanted.end(), candidate.others.begin(), candidate.others.end());
   }
   if (placement.verdict != Placement::Verdict::kPlaced) placement = Keep(run, wanted);
@@ -152,7 +166,22 @@ Placement Planner::Take(const Run& run, AllocationId allocation, const Slots& ga
     set_nodes.push_back(NodeName(*slot->worker));
     --free_count_;
   }
+  if (IsThroughput(state_.submissions.at(run.submission).spec))
+    return TakeInstance(run,
+                        &instances_.emplace(run.submission, std::move(placement)).first->second);
   ++active_[state_.submissions.at(run.submission).spec.organization];
+  return placement;
+}
+
+// The next of those that were placed together. They count for their organisation's limit, but do
+// not stop at it half-way.
+Placement Planner::TakeInstance(const Run& run, Placement* all) {
+  const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
+  ++active_[spec.organization];
+  Placement placement{.verdict = Placement::Verdict::kPlaced, .allocation = all->allocation};
+  const auto end = all->workers.begin() + spec.node_count;
+  placement.workers.assign(all->workers.begin(), end);
+  all->workers.erase(all->workers.begin(), end);
   return placement;
 }
 
@@ -176,7 +205,7 @@ std::vector<Event> Place(const State& state, const PresenceMap& presence, const 
   Planner planner(state, presence, policy);
   std::vector<Event> events;
   for (const RunId id : state.queued) {
-    if (!planner.has_free()) break;
+    if (!planner.has_more()) break;
     const Run& run = state.runs.at(id);
     Placement placement = planner.Next(run);
     if (placement.verdict != Placement::Verdict::kPlaced) continue;

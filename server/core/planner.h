@@ -2,10 +2,11 @@
 // one allocation, first in first out by run id. The runs of a set use the same nodes in the same
 // order: those of the run of the set that was placed last. In the place of a node that is not there
 // any more (lost, gone, draining, without the labels) comes another; one that is silent is waited
-// for. A run that has to wait for busy workers keeps those
-// free ones that it could use: no later run overtakes it on a worker that it wants, so it is placed
-// at the latest when the runs before it have ended. A run that no allocation can hold with all
-// workers that are there, or whose organisation is at its limit, keeps nothing.
+// for. The instances of a throughput set are placed together or not at all, each on nodes of its
+// own. A run that has to wait for busy workers keeps those free ones that it could use: no later
+// run overtakes it on a worker that it wants, so it is placed at the latest when the runs before it
+// have ended. A run that no allocation can hold with all workers that are there, or whose
+// organisation is at its limit, keeps nothing.
 
 #ifndef SERVER_CORE_PLANNER_H_
 #define SERVER_CORE_PLANNER_H_
@@ -46,7 +47,7 @@ class Planner {
   Placement Next(const Run& run);
 
   // False if none of the runs that follow can be placed.
-  bool has_free() const { return free_count_ > 0; }
+  bool has_more() const { return free_count_ > 0 || !instances_.empty(); }
 
  private:
   // A worker that is there, ALIVE or SUSPECT.
@@ -65,9 +66,11 @@ class Planner {
     int64_t known_count = 0;  // of `gang`, that are not nullptr
   };
 
-  const std::vector<std::string>& NodesOfSet(SubmissionId submission);
+  const std::vector<std::string>& NodesOfSet(SubmissionId set);
+  int64_t NodesFor(const Run& run) const;
   std::vector<Candidate> CandidatesFor(const Run& run, const std::vector<std::string>& set_nodes);
   Placement Take(const Run& run, AllocationId allocation, const Slots& gang);
+  Placement TakeInstance(const Run& run, Placement* all);
   Placement Keep(const Run& run, const Slots& wanted);
 
   const State& state_;
@@ -76,6 +79,8 @@ class Planner {
   std::map<AllocationId, std::vector<Slot>> slots_;             // of serving allocations; by name
   std::map<std::string, int32_t> active_;                       // runs by organisation
   size_t free_count_ = 0;                                       // neither busy nor kept
+  // Of throughput sets that were placed: where the instances go that were not asked for yet.
+  std::map<SubmissionId, Placement> instances_;
 };
 
 // RunAssigned for each run that can start now.

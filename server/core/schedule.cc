@@ -140,6 +140,24 @@ std::vector<Event> ExplainFailures(const State& state, const Submission& submiss
   return events;
 }
 
+// The instances of a throughput set start together, so one that fails is left out (HPC rules,
+// "Throughput"): the set goes on as long as enough are left.
+std::vector<Event> AdvanceInstances(const State& state, const Submission& submission,
+                                    const Tally& tally) {
+  if (tally.is_any_unsettled) return {};
+  const int32_t required = submission.rules.required_run_count;
+  if (tally.good < required) {
+    const Run* const failure =
+        tally.final_failure != nullptr ? tally.final_failure : tally.last_failure;
+    return Close(
+        state, submission, SubmissionState::kInvalid,
+        absl::StrCat("only ", tally.good, " of at least ", required, " instances are left: ",
+                     failure == nullptr ? "" : DescribeFinalFailure(*failure)));
+  }
+  if (tally.succeeded < tally.good) return {};
+  return {SubmissionCheckStarted{.submission = submission.id}};
+}
+
 }  // namespace
 
 void GiveUp(const State& state, const Worker& worker, std::vector<Event>* events) {
@@ -221,6 +239,7 @@ std::vector<Event> AdvanceSubmission(const State& state, const Submission& submi
   if (std::vector<Event> events = ExplainFailures(state, submission, policy); !events.empty())
     return events;
   const Tally tally = Count(state, submission);
+  if (IsThroughput(submission.spec)) return AdvanceInstances(state, submission, tally);
   if (tally.final_failure != nullptr)
     return Close(state, submission, SubmissionState::kInvalid,
                  DescribeFinalFailure(*tally.final_failure));

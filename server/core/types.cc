@@ -24,6 +24,14 @@ ArtifactRef AsArtifact(const SourceArchive& source) {
   return {.file_name = "source.tar", .sha256 = source.sha256, .size_bytes = source.size_bytes};
 }
 
+bool IsThroughput(const SubmissionSpec& spec) {
+  return spec.metric == kThroughput;
+}
+
+int64_t NodesAtOnce(const SubmissionSpec& spec) {
+  return IsThroughput(spec) ? int64_t{spec.node_count} * spec.run_count : spec.node_count;
+}
+
 std::string ResultFileName(const Run& run) {
   return absl::StrCat("result_", run.number, ".txt");
 }

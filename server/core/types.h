@@ -46,6 +46,11 @@ struct Borrowing {
   bool operator==(const Borrowing&) const = default;
 };
 
+// What a set is scored by: how long its runs take one after the other, or how many models a minute
+// it trains side by side (HPC rules, "Throughput").
+inline constexpr absl::string_view kTimeToSolution = "time_to_solution";
+inline constexpr absl::string_view kThroughput = "throughput";
+
 // What a submitter asks for, with all defaults filled in. Immutable once accepted.
 struct SubmissionSpec {
   std::string organization;
@@ -65,9 +70,16 @@ struct SubmissionSpec {
   int32_t replacement_count_max = 0;
   int64_t run_timeout_ms = 24LL * 3600 * 1000;
   std::string staging = "node";  // node | none: whether nodes copy the dataset before reading it
-  std::optional<Borrowing> borrowing;  // none: the hyperparameters are the submitter's own
+  std::optional<Borrowing> borrowing;   // none: the hyperparameters are the submitter's own
+  std::string metric{kTimeToSolution};  // kThroughput: the runs are instances, side by side
   bool operator==(const SubmissionSpec&) const = default;
 };
+
+// True if its runs are instances of one throughput set: all placed at once, none replaced.
+bool IsThroughput(const SubmissionSpec& spec);
+
+// The nodes that it must have at the same time: those of a run, or of all instances.
+int64_t NodesAtOnce(const SubmissionSpec& spec);
 
 // What the rule set of the round says that the coordinator and the trainer need, read once when the
 // submission is accepted. A later change of a facility's round does not touch it.
@@ -386,6 +398,8 @@ struct WorkerReport {
   int32_t exit_code = 0;               // kFinished
   std::string reason;                  // kFinished
   std::vector<ArtifactRef> artifacts;  // kFinished. Already uploaded
+  bool is_ready = false;               // kExecuting. All is done that comes before the ranks' start
+  bool has_leave_to_start = false;     // kExecuting. It knows that the ranks may start
   bool operator==(const WorkerReport&) const = default;
 };
 

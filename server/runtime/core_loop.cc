@@ -69,11 +69,22 @@ std::vector<std::string> Revoked(const core::Outcome& outcome) {
 
 // The workers whose desired state the events may have changed.
 std::set<std::string> Concerned(const core::Outcome& outcome, const core::State& state) {
-  std::set<std::string> workers;
-  for (const core::RecordedEvent& event : outcome.events) {
-    const auto it = state.runs.find(event.run);
-    if (it == state.runs.end() || std::holds_alternative<core::RunEventsAppended>(event.event))
-      continue;
+  std::set<core::RunId> runs;
+  for (const core::RecordedEvent& event : outcome.events)
+    if (!std::holds_alternative<core::RunEventsAppended>(event.event)) runs.insert(event.run);
+  std::set<core::RunId> with_siblings;
+  for (const core::RunId id : runs) {
+    const auto it = state.runs.find(id);
+    if (it == state.runs.end() || !with_siblings.insert(id).second) continue;
+    const auto set = state.submissions.find(it->second.submission);
+    // Instances wait for each other.
+    if (set != state.submissions.end() && core::IsThroughput(set->second.spec))
+      with_siblings.insert(set->second.runs.begin(), set->second.runs.end());
+  }
+  std::set<std::string> workers(outcome.may_start.begin(), outcome.may_start.end());
+  for (const core::RunId id : with_siblings) {
+    const auto it = state.runs.find(id);
+    if (it == state.runs.end()) continue;
     for (const core::RunNode& node : it->second.nodes)
       workers.insert(node.worker);
   }
@@ -186,6 +197,7 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
   if (absl::Status status = Commit(outcome); !status.ok()) {
     for (size_t i = 0; i < commands.size(); ++i)
       (*batch)[i].command = std::move(commands[i]);
+    AnswerParked({outcome.may_start.begin(), outcome.may_start.end()});  // heard is heard
     return status;
   }
 

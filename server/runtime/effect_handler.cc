@@ -80,13 +80,17 @@ EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
                << " is not scored status=" << Quoted(verdict.status());
     return std::nullopt;
   }
-  for (core::Finding& finding : CheckNodes(std::move(succeeded)))
-    verdict->findings.push_back(std::move(finding));
+  // Instances run side by side, each on nodes of its own.
+  if (!core::IsThroughput(submission->spec)) {
+    for (core::Finding& finding : CheckNodes(std::move(succeeded)))
+      verdict->findings.push_back(std::move(finding));
+  }
   return core::SetScored{.submission = effect.submission,
                          .score_minutes = verdict->score_minutes,
                          .findings = std::move(verdict->findings),
                          .reason = std::move(verdict->reason),
-                         .convergence = std::move(verdict->convergence)};
+                         .convergence = std::move(verdict->convergence),
+                         .throughput = verdict->throughput};
 }
 
 // What the log cannot show and only the agents saw. It is evidence, by which no run fails.

@@ -93,6 +93,7 @@ core::SubmissionSpec WithDefaults(core::SubmissionSpec spec, const rules::RuleSe
   }
   Default(std::string("onprem"), &spec.status);
   Default(std::string("node"), &spec.staging);
+  Default(std::string(core::kTimeToSolution), &spec.metric);
   spec.round = round.name();
   return spec;
 }
@@ -167,8 +168,14 @@ class RoundBook final : public RuleBook {
     plan.rules = Facts(*round, *benchmark);
     Append(rules::CheckHyperparameters(*round, spec.benchmark, spec.division, values),
            &plan.findings);
-    // More runs than demanded are fine for the log check, but not for the score.
-    Append(rules::CheckRunCount(*round, spec.benchmark, plan.spec.run_count), &plan.findings);
+    // More runs than demanded are fine for the log check, but not for the score; of instances all
+    // count.
+    if (core::IsThroughput(plan.spec)) {
+      Append(rules::CheckInstanceCount(*round, spec.benchmark, plan.spec.run_count),
+             &plan.findings);
+    } else {
+      Append(rules::CheckRunCount(*round, spec.benchmark, plan.spec.run_count), &plan.findings);
+    }
     return plan;
   }
 

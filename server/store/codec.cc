@@ -46,6 +46,7 @@ constexpr void Fields(A& a, T& v) {
   a("score_minutes", v.score_minutes);
   a("findings", v.findings);
   a.Added("convergence", v.convergence);
+  a.Added("throughput", v.throughput);
 }
 
 template <class A, Is<SubmissionNoted> T>

@@ -192,6 +192,27 @@ ProcessId Coordinator::Agent(const std::string& worker) const {
   return process;
 }
 
+Worker::Worker(const Site& site, const std::string& name, const std::string& server_address)
+    : data_directory_(site.Path(absl::StrCat("nodes/", name))) {
+  const Outcome token = site.Assay({"admin", "enrol", name});
+  CHECK(token.exit_code == 0) << token.Text();
+  CHECK_OK(MakeDirectories(data_directory_, kPrivateDirectory));
+  WriteFile(JoinPath(data_directory_, "token"), token.out);
+  const std::string config = JoinPath(data_directory_, "worker.conf");
+  WriteFile(config, absl::StrCat("name: \"", name, "\" server_address: \"", server_address,
+                                 "\" data_directory: \"", data_directory_,
+                                 "/data\" ca_certificate_path: \"", site.Path("etc/ca.crt"),
+                                 "\" enrolment_token_path: \"", data_directory_,
+                                 "/token\" rendezvous_host: \"127.0.0.1\" run_user: \"root\" "
+                                 "core_count: 1"));
+  process_ = site.Start({site.Program("assay-worker"), absl::StrCat("--config=", config)},
+                        JoinPath(data_directory_, "agent.log"));
+}
+
+Worker::~Worker() {
+  StopGroup(process_, absl::Seconds(30)).IgnoreError();
+}
+
 std::string SubmissionText::ToString() const {
   return absl::StrCat("round = \"", round, "\"\nbenchmark = \"cosmoflow\"\ndivision = \"closed\"\n",
                       "organization = \"Example\"\nsystem = \"this-host\"\ndataset = \"", dataset,

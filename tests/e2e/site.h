@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
@@ -74,6 +75,7 @@ class Coordinator {
   void Kill();
   // Waits until assayd logs a line with `text`; false after two minutes.
   bool AwaitLogLine(absl::string_view text) { return log_.WaitFor(text).has_value(); }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_.number()); }
   // The process that the local launcher started for `worker` last.
   ProcessId Agent(const std::string& worker) const;
 
@@ -82,6 +84,21 @@ class Coordinator {
   const HeldPort port_;  // the same through its restarts
   LogTail log_;
   std::optional<ProcessId> process_;
+};
+
+// An agent that an operator has enrolled and started by hand, one thread for each trainer. Ends
+// with the object; before the coordinator's, please.
+class Worker {
+ public:
+  // `server_address`: host:port of the coordinator.
+  Worker(const Site& site, const std::string& name, const std::string& server_address);
+  ~Worker();
+  const ProcessId& process() const { return process_; }
+  const std::string& data_directory() const { return data_directory_; }
+
+ private:
+  const std::string data_directory_;
+  ProcessId process_;
 };
 
 // The round that every site has.

@@ -56,6 +56,7 @@ class SimSubmitters {
     spec.node_count = 1 + static_cast<int32_t>(network_.Below(static_cast<uint32_t>(worker_count)));
     spec.run_count = 1 + static_cast<int32_t>(network_.Below(2));
     spec.replacement_count_max = static_cast<int32_t>(network_.Below(4));
+    if (network_.Below(4) == 0) MakeThroughputSet(&spec, worker_count);
     if (network_.Percent(network_.troubles.oversize_percent)) MakeOversized(&spec);
     core::CreateSubmission command = core::testing::Creation(spec, request_id);
     if (ids_.size() >= 2 && network_.Below(3) == 0) {
@@ -77,6 +78,12 @@ class SimSubmitters {
       command.runs.push_back(std::move(run));
     }
     Want(command.source_path, command);
+  }
+
+  void MakeThroughputSet(core::SubmissionSpec* spec, int worker_count) {
+    spec->metric = std::string(core::kThroughput);
+    spec->run_count = worker_count / spec->node_count;
+    spec->replacement_count_max = 0;
   }
 
   static void MakeOversized(core::SubmissionSpec* spec) {

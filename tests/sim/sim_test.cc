@@ -154,15 +154,26 @@ const std::set<size_t>& EventsElsewhere() {
 void CheckCoverage(const Coverage& coverage) {
   for (const auto& [what, count] : coverage.met)
     std::cout << count << " x " << what << "\n";
-  for (const char* what :
-       {"batch of several", "checkpoint beside the commits", "checkpoint that commits wait for",
-        "command turned away: RESOURCE_EXHAUSTED", "command turned away: UNAVAILABLE",
-        "commit refused by a full disk", "commit that found no page",
-        "commit refused by a row's size", "commit refused by the schema",
-        "entry that cannot be scored", "log that cannot be judged", "power loss before a commit",
-        "power loss after a commit", "power loss between answers", "power loss after the answers",
-        "score that is too large for a row", "verdict on a log that is too large for a row",
-        "shutdown", "wall clock that was set"})
+  for (const char* what : {"batch of several",
+                           "checkpoint beside the commits",
+                           "checkpoint that commits wait for",
+                           "command turned away: RESOURCE_EXHAUSTED",
+                           "command turned away: UNAVAILABLE",
+                           "commit refused by a full disk",
+                           "commit that found no page",
+                           "commit refused by a row's size",
+                           "commit refused by the schema",
+                           "entry that cannot be scored",
+                           "log that cannot be judged",
+                           "power loss before a commit",
+                           "power loss after a commit",
+                           "power loss between answers",
+                           "power loss after the answers",
+                           "score that is too large for a row",
+                           "verdict on a log that is too large for a row",
+                           "shutdown",
+                           "throughput set that is scored",
+                           "wall clock that was set"})
     EXPECT_TRUE(coverage.met.contains(what)) << what << " is never met";
   for (size_t kind = 0; kind < std::variant_size_v<core::CommandBody>; ++kind)
     EXPECT_TRUE(coverage.answered.contains(kind) || CommandsElsewhere().contains(kind))

@@ -32,6 +32,8 @@ class SimWorker {
     int32_t node_rank = 0;
     std::string result_name;
     bool is_started = false;
+    bool is_ready = false;  // all is done before the ranks' start, for which it needs leave
+    bool has_leave = false;
     std::vector<std::string> lines;
     std::optional<agent::StepExit> exit;
   };
@@ -137,8 +139,28 @@ class SimWorker {
     run.result_name = absl::StrCat("result_", desired.order->run_number, ".txt");
     const bool fails = network_.Percent(network_.troubles.trainer_failure_percent);
     constexpr int kCodes[] = {4, 137, 139};
-    Train(start.key, 3 + static_cast<int>(network_.Below(10)),
-          fails ? kCodes[network_.Below(3)] : 0);
+    const int line_count = 3 + static_cast<int>(network_.Below(10));
+    const int code = fails ? kCodes[network_.Below(3)] : 0;
+    if (!core::IsThroughput(desired.order->spec)) return Train(start.key, line_count, code);
+    network_.After(kSecond * (1 + network_.Below(10)), [this, key = start.key, line_count, code] {
+      const auto it = disk_.find(key);
+      if (it == disk_.end() || it->second.exit.has_value()) return;
+      it->second.is_ready = true;
+      Observe(key);
+      AwaitLeave(key, line_count, code);
+    });
+  }
+
+  void AwaitLeave(const agent::RunKey& key, int line_count, int exit_code) {
+    const auto it = disk_.find(key);
+    if (it == disk_.end() || it->second.exit.has_value()) return;
+    if (it->second.has_leave) return Train(key, line_count, exit_code);
+    network_.After(kSecond, [=, this] { AwaitLeave(key, line_count, exit_code); });
+  }
+
+  void Do(const agent::GiveLeave& leave) {
+    const auto it = disk_.find(leave.key);
+    if (it != disk_.end()) it->second.has_leave = true;
   }
 
   // The trainer writes a line now and then, and ends.
@@ -166,6 +188,7 @@ class SimWorker {
     const DiskRun& run = disk_.at(key);
     agent::RunObserved seen{key, run.is_started, static_cast<int64_t>(run.lines.size())};
     seen.exit = run.exit;
+    seen.is_ready = run.is_ready;
     seen.is_spool_complete = run.exit.has_value();
     if (run.exit.has_value() && run.node_rank == 0 && run.is_started)
       seen.artifacts = {run.result_name};
@@ -188,6 +211,8 @@ class SimWorker {
     command.report.phase = static_cast<core::WorkerPhase>(status.phase);
     command.report.generation = status.key.generation;
     command.report.exit_code = status.exit.code;
+    command.report.is_ready = status.is_ready;
+    command.report.has_leave_to_start = status.has_leave_to_start;
     command.is_leaving = status.is_leaving;
     command.poll_timeout_us = status.is_leaving ? 0 : 20 * kSecond;
     if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
@@ -211,6 +236,7 @@ class SimWorker {
     agent::Desired wanted{static_cast<agent::Order>(desired.action), {}, ""};
     if (desired.action != core::DesiredAction::kIdle)
       wanted.key = {desired.run.ToString(), desired.generation};
+    wanted.may_start = desired.may_start;
     if (desired.order.has_value()) orders_[wanted.key] = desired;
     Take(agent::SyncReply{wanted});
   }

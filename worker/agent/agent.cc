@@ -321,6 +321,13 @@ void Agent::Do(const StopStep& action) {
   Feed(run->Observe());
 }
 
+void Agent::Do(const GiveLeave& action) {
+  const AttachedRun* run = FindRun(action.key);
+  if (run == nullptr || FileExists(run->directory().LeavePath())) return;
+  const absl::Status written = WriteFileAtomic(run->directory().LeavePath(), "");
+  if (!written.ok()) LOG(ERROR) << "run=" << action.key.run << " " << written;
+}
+
 void Agent::Do(const Synchronize& action) {
   v1::SynchronizeRequest request;
   request.set_worker(absl::StrCat("workers/", options_.config.name()));

@@ -94,6 +94,7 @@ class Agent {
   void Execute(const Action& action);
   void Do(const StartStep& action);
   void Do(const StopStep& action);
+  void Do(const GiveLeave& action);
   void Do(const Synchronize& action);
   void Do(const SendEvents& action);
   void Do(const UploadArtifacts& action);

@@ -124,18 +124,21 @@ RunObserved AttachedRun::Observe() {
   }
   const bool is_started = FileExists(directory_.StepPath());
   is_stopping_ = is_stopping_ || FileExists(directory_.StoppingPath());
+  const bool is_ready = FileExists(directory_.ReadyPath());
   if (recorder_ == nullptr)
     return RunObserved{.key = key_,
                        .is_started = is_started,
                        .exit = exit_,
                        .is_spool_complete = exit_.has_value(),
-                       .is_stopping = is_stopping_};
+                       .is_stopping = is_stopping_,
+                       .is_ready = is_ready};
   const absl::Status observed = recorder_->Observe(exit_);
   if (!observed.ok()) LOG(ERROR) << "run=" << key_.run << " " << observed;
   const absl::StatusOr<bool> synced = recorder_->SyncIfDue();
   if (!synced.ok()) LOG(ERROR) << "run=" << key_.run << " " << synced.status();
   RunObserved seen = recorder_->Observation(is_started, exit_);
   seen.is_stopping = is_stopping_;
+  seen.is_ready = is_ready;
   return seen;
 }
 
@@ -146,8 +149,8 @@ std::optional<MonoTime> AttachedRun::due() const {
 bool AttachedRun::IsWatched(absl::string_view file_name) {
   return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
          file_name == "touch.json" || file_name == "observed.json" || file_name == "pauses.json" ||
-         file_name == "stopping" || file_name == "exit.json" || file_name == "step.json" ||
-         file_name == "source.tar" || file_name == "source.error";
+         file_name == "stopping" || file_name == "ready" || file_name == "exit.json" ||
+         file_name == "step.json" || file_name == "source.tar" || file_name == "source.error";
 }
 
 }  // namespace assay::agent

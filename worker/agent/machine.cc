@@ -83,6 +83,9 @@ void Execute(const Desired& desired, MachineState* state, std::vector<Action>* a
   }
   if (!held->is_started && !held->exit.has_value() && !held->is_stop_wanted)
     actions->push_back(StartStep{key, desired.spec});
+  if (!desired.may_start || held->has_leave_to_start) return;
+  held->has_leave_to_start = true;
+  actions->push_back(GiveLeave{key});
 }
 
 void Obey(const Desired& desired, MachineState* state, std::vector<Action>* actions) {
@@ -119,6 +122,7 @@ class Stepper {
   void operator()(const Tick&) const {
     for (const auto& [key, run] : state_->runs) {
       if (run.is_stop_wanted && !run.exit.has_value()) actions_->push_back(StopStep{key});
+      if (run.has_leave_to_start && !run.exit.has_value()) actions_->push_back(GiveLeave{key});
       Deliver(key, run, actions_);
     }
   }
@@ -165,6 +169,7 @@ class Stepper {
   static void Merge(const RunObserved& seen, HeldRun* run) {
     run->is_started = run->is_started || seen.is_started;
     run->is_stopping = run->is_stopping || seen.is_stopping;
+    run->is_ready = run->is_ready || seen.is_ready;
     run->spooled_seq = std::max(run->spooled_seq, seen.spooled_seq);
     if (!run->exit.has_value()) run->exit = seen.exit;
     if (!seen.exit.has_value() || !seen.is_spool_complete) return;
@@ -195,6 +200,8 @@ Status StatusOf(const MachineState& state) {
   if (const auto* executing = FindExecuting(state); executing != nullptr) {
     status.phase = Phase::kExecuting;
     status.key = executing->first;
+    status.is_ready = executing->second.is_ready;
+    status.has_leave_to_start = executing->second.has_leave_to_start;
     return status;
   }
   for (const auto& [key, run] : state.runs) {

@@ -49,8 +49,9 @@ enum class Order { kIdle, kExecute, kStop, kForget };
 // What the coordinator wants. `spec` is opaque here; it comes back in StartStep.
 struct Desired {
   Order order = Order::kIdle;
-  RunKey key;        // all but kIdle
-  std::string spec;  // kExecute
+  RunKey key;              // all but kIdle
+  std::string spec;        // kExecute
+  bool may_start = false;  // kExecute. As in DesiredState
 };
 
 enum class Phase { kIdle, kExecuting, kFinished };
@@ -61,6 +62,8 @@ struct Status {
   RunKey key;                           // unless kIdle
   StepExit exit;                        // kFinished
   std::vector<UploadedFile> artifacts;  // kFinished
+  bool is_ready = false;                // kExecuting. The step waits for leave to start its ranks
+  bool has_leave_to_start = false;      // kExecuting. It has that, or will
   bool is_leaving = false;
   bool operator==(const Status&) const = default;
 };
@@ -89,6 +92,7 @@ struct RunObserved {
   bool is_spool_complete = false;      // no event will follow spooled_seq; needs `exit`
   std::vector<std::string> artifacts;  // names to upload; needs `exit`
   bool is_stopping = false;            // the step ends its ranks, or was told to
+  bool is_ready = false;               // all is done that comes before the ranks' start
 };
 // The coordinator has stored all events up to `durable_seq`.
 struct EventsAcked {
@@ -123,6 +127,10 @@ struct StartStep {
 struct StopStep {
   RunKey key;
 };
+// Let the step start its ranks, which waits for the other instances of its throughput set.
+struct GiveLeave {
+  RunKey key;
+};
 // Call Synchronize with `status`; a call under way with another status is given up.
 struct Synchronize {
   Status status;
@@ -142,19 +150,21 @@ struct ForgetRun {
   RunKey key;
 };
 
-using Action =
-    std::variant<StartStep, StopStep, Synchronize, SendEvents, UploadArtifacts, ForgetRun>;
+using Action = std::variant<StartStep, StopStep, GiveLeave, Synchronize, SendEvents,
+                            UploadArtifacts, ForgetRun>;
 
 // --------------------------------------------------------------------------------------- state
 
 // A run of which this worker holds files.
 struct HeldRun {
-  bool is_started = false;         // the step has left its mark on disk
-  bool is_stopping = false;        // the step ends its ranks, or was told to
-  bool is_stop_wanted = false;     // sticky: a step that was told to stop is never wanted again
-  bool is_forget_wanted = false;   // FORGET came while the step still ran
-  bool is_spool_complete = false;  //
-  bool is_refused = false;         // the coordinator takes no more of it
+  bool is_started = false;          // the step has left its mark on disk
+  bool is_stopping = false;         // the step ends its ranks, or was told to
+  bool is_stop_wanted = false;      // sticky: a step that was told to stop is never wanted again
+  bool is_forget_wanted = false;    // FORGET came while the step still ran
+  bool is_spool_complete = false;   //
+  bool is_refused = false;          // the coordinator takes no more of it
+  bool is_ready = false;            // as RunObserved
+  bool has_leave_to_start = false;  // the coordinator has given it
   int64_t spooled_seq = 0;
   int64_t acked_seq = 0;
   std::optional<StepExit> exit;

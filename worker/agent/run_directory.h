@@ -4,6 +4,8 @@
 //   spec.textproto     what to do, as the coordinator sent it        written by the agent
 //   worker.textproto   the part of the configuration the step needs  agent
 //   stop               exists once the run is to be stopped          agent
+//   leave              exists once the ranks may start, if the spec  agent
+//                      says that they wait for that
 //   lock               held (flock) by the step as long as it lives  step
 //   step.json          the step has begun; never begins again        step
 //   trainers.json      the trainers' process ids                     step
@@ -12,6 +14,7 @@
 //     observed.json    the first touch by nobody knows whom          step
 //     pauses.json      when ranks were stopped by a signal           step
 //     stopping         exists once the step ends its ranks           step
+//     ready            exists once the step waits for leave          step
 //     exit.json        how it ended                                  step; agent if the step died
 //   result_<n>.txt     the MLLOG file                                step, then rank 0
 //   trainer_<rank>.out stdout and stderr of one rank                 trainers
@@ -94,6 +97,7 @@ class RunDirectory {
   std::string SpecPath() const { return Path("spec.textproto"); }
   std::string WorkerPath() const { return Path("worker.textproto"); }
   std::string StopPath() const { return Path("stop"); }
+  std::string LeavePath() const { return Path("leave"); }
   std::string LockPath() const { return Path("lock"); }
   std::string StepPath() const { return Path("step.json"); }
   std::string TrainersPath() const { return Path("trainers.json"); }
@@ -102,6 +106,7 @@ class RunDirectory {
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
   std::string StoppingPath() const { return Path("witness/stopping"); }
+  std::string ReadyPath() const { return Path("witness/ready"); }
   std::string ExitPath() const { return Path("witness/exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }

@@ -29,6 +29,7 @@
 #include "common/mllog.h"
 #include "common/status.h"
 #include "worker/agent/account.h"
+#include "worker/agent/directory_watch.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -41,6 +42,7 @@ namespace {
 constexpr absl::Duration kPollMax = absl::Minutes(1);
 constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
 constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
+constexpr absl::Duration kLeavePatience = absl::Hours(2);  // the slowest node's staging
 constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
 constexpr char kStopReason[] = "stopped on request";
 
@@ -66,6 +68,14 @@ absl::StatusOr<UniqueFd> BlockSignals() {
   return fd;
 }
 
+bool HasStopSignal(int signal_fd) {
+  bool is_stop = false;
+  signalfd_siginfo info{};
+  while (read(signal_fd, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)))
+    is_stop = is_stop || info.ssi_signo != SIGCHLD;
+  return is_stop;
+}
+
 // Watches the processes until all have ended.
 class Supervisor {
  public:
@@ -88,7 +98,7 @@ class Supervisor {
     while (group_->running_count() > 0) {
       WaitForSomething();
       RETURN_IF_ERROR(RecordTouch());
-      if (HasStopSignal()) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
+      if (HasStopSignal(signal_fd_)) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
       RETURN_IF_ERROR(group_->Observe());
       RETURN_IF_ERROR(RecordPauses());
       if (group_->first_failure().has_value()) Stop(workload_->Read(*group_->first_failure()));
@@ -109,14 +119,6 @@ class Supervisor {
     const absl::Duration left =
         std::clamp(next - clock_->Mono(), absl::ZeroDuration(), kPollMax) + absl::Milliseconds(1);
     poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
-  }
-
-  bool HasStopSignal() const {
-    bool is_stop = false;
-    signalfd_siginfo info{};
-    while (read(signal_fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)))
-      is_stop = is_stop || info.ssi_signo != SIGCHLD;
-    return is_stop;
   }
 
   // The clock of a run goes on while a rank stands still; what looks like a slow epoch was one.
@@ -212,6 +214,8 @@ class Step {
     if (!logged.ok()) return ExitFor(ExitCode::kDisk, logged);
     const absl::Status armed = ArmMonitor();
     if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
+    const std::optional<StepExit> unstarted = AwaitLeave(signal_fd);
+    if (unstarted.has_value()) return *unstarted;
     const StepExit exit = Train(signal_fd);
     EmptyStageDirectory();
     return exit;
@@ -312,6 +316,32 @@ class Step {
     if (monitor.status().code() == absl::StatusCode::kNotFound) return monitor.status();
     LOG(WARNING) << "the first touch will not be witnessed: " << monitor.status();
     return absl::OkStatus();
+  }
+
+  // Instances of a throughput set start together (HPC rules, "Throughput"): says that this one is
+  // ready, and waits until all are. Returns how the run ends if that does not come.
+  std::optional<StepExit> AwaitLeave(int signal_fd) const {
+    if (!spec_.is_start_awaited()) return std::nullopt;
+    absl::StatusOr<DirectoryWatch> watch = DirectoryWatch::Make(
+        [](absl::string_view file) { return file == "leave" || file == "stop"; });
+    absl::Status status = watch.ok() ? watch->Add(directory_->path()) : watch.status();
+    if (status.ok()) status = WriteFileAtomic(directory_->ReadyPath(), "", kPrivateFile);
+    if (!status.ok()) return ExitFor(ExitCode::kNodeFailed, status);
+    const MonoTime deadline = clock_->Mono() + std::min(RunTimeout(), kLeavePatience);
+    while (!FileExists(directory_->LeavePath())) {
+      const absl::Duration left = deadline - clock_->Mono();
+      if (left <= absl::ZeroDuration())
+        return ExitFor(ExitCode::kTerminated,
+                       absl::StrCat("the other instances of the set were not ready within ",
+                                    absl::FormatDuration(kLeavePatience)));
+      pollfd entries[] = {{signal_fd, POLLIN, 0}, {watch->fd(), POLLIN, 0}};
+      poll(entries, std::size(entries),
+           static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kPollMax))) + 1);
+      watch->Changed();
+      if (FileExists(directory_->StopPath()) || HasStopSignal(signal_fd))
+        return ExitFor(ExitCode::kTerminated, kStopReason);
+    }
+    return std::nullopt;
   }
 
   absl::Duration RunTimeout() const {

@@ -24,6 +24,8 @@ v1::WorkerStatus ToProto(const Status& status) {
   proto.set_generation(status.key.generation);
   proto.set_exit_code(status.exit.code);
   proto.set_reason(status.exit.reason);
+  proto.set_is_ready(status.is_ready);
+  proto.set_has_leave_to_start(status.has_leave_to_start);
   for (const UploadedFile& file : status.artifacts) {
     if (file.sha256.empty()) continue;  // the coordinator keeps another, or none
     v1::ArtifactRef* ref = proto.add_artifacts();
@@ -44,6 +46,7 @@ std::optional<Desired> FromProto(const v1::DesiredState& desired) {
     case v1::DesiredState::EXECUTE:
       result.order = Order::kExecute;
       result.spec = desired.spec().SerializeAsString();
+      result.may_start = desired.may_start();
       return result;
     case v1::DesiredState::STOP:
       result.order = Order::kStop;

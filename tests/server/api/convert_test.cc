@@ -224,6 +224,7 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
                           .node_rank = 1,
                           .rendezvous_address = "n0:1",
                           .rendezvous_token = "t"};
+  order.spec.metric = std::string(core::kThroughput);  // so that its start is awaited
   v1::RunSpec spec = ToProto(order, core::RunId{8}, 2);
   // A program has another workload, and is told where its peers are.
   order.spec.workload = core::CommandWorkload{.command = {"train"}, .launcher = "per-rank"};

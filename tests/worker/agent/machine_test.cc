@@ -37,6 +37,11 @@ std::string Text(const Status& status) {
       break;
     case Phase::kExecuting:
       text = "executing " + Text(status.key);
+      if (status.has_leave_to_start) {
+        text += " with leave";
+      } else if (status.is_ready) {
+        text += " ready";
+      }
       break;
     case Phase::kFinished:
       text = absl::StrCat("finished ", Text(status.key), " code ", status.exit.code, " files ",
@@ -49,6 +54,7 @@ std::string Text(const Status& status) {
 struct Namer {
   std::string operator()(const StartStep& a) const { return "start " + Text(a.key); }
   std::string operator()(const StopStep& a) const { return "stop " + Text(a.key); }
+  std::string operator()(const GiveLeave& a) const { return "leave " + Text(a.key); }
   std::string operator()(const Synchronize& a) const { return "sync " + Text(a.status); }
   std::string operator()(const SendEvents& a) const {
     return absl::StrCat("send ", Text(a.key), " ", a.first_seq, "-", a.last_seq);
@@ -112,6 +118,20 @@ TEST(MachineTest, CarriesOneRunFromItsOrderToForgetting) {
   EXPECT_THAT(agent.Uploaded(kA1, "touch_0.json"), IsEmpty());
   EXPECT_THAT(agent.On(EventsAcked{kA1, 4}), ElementsAre("sync finished runs/a-g1 code 0 files 2"));
   EXPECT_THAT(agent.Told(Order::kForget, kA1), ElementsAre("forget runs/a-g1", "sync idle"));
+}
+
+TEST(MachineTest, SaysThatItsStepIsReadyAndPassesTheLeaveOn) {
+  Agent agent;
+  agent.Execute(kA1);
+  EXPECT_THAT(agent.On(RunObserved{.key = kA1, .is_started = true, .is_ready = true}),
+              ElementsAre("sync executing runs/a-g1 ready"));
+  EXPECT_THAT(agent.Told(Order::kExecute, kA1), ElementsAre("sync executing runs/a-g1 ready"));
+
+  const SyncReply leave{Desired{Order::kExecute, kA1, "spec", /*may_start=*/true}};
+  EXPECT_THAT(agent.On(leave),
+              ElementsAre("leave runs/a-g1", "sync executing runs/a-g1 with leave"));
+  EXPECT_THAT(agent.On(leave), ElementsAre("sync executing runs/a-g1 with leave"));
+  EXPECT_THAT(agent.On(Tick{}), ElementsAre("leave runs/a-g1")) << "the disk may have been full";
 }
 
 TEST(MachineTest, IsFinishedOnlyWhenEventsAndFilesAreDelivered) {
