@@ -23,6 +23,7 @@
 #include "common/rules/facility_round.h"
 #include "common/rules/log_rules.h"
 #include "common/rules/pack_names.h"
+#include "common/rules/program_log.h"
 #include "common/rules/programs.h"
 #include "common/rules/ranks.h"
 #include "common/rules/registry.h"
@@ -162,9 +163,9 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
   return places;
 }
 
-std::array<std::span<const rules::TextRule>, 5> TextRules() {
-  return {rules::LogRules(), rules::BorrowingRules(), rules::ExtensionRules(), rules::RankRules(),
-          rules::ProgramRules()};
+std::array<std::span<const rules::TextRule>, 6> TextRules() {
+  return {rules::LogRules(),  rules::BorrowingRules(), rules::ExtensionRules(),
+          rules::RankRules(), rules::ProgramRules(),   rules::ProgramLogRules()};
 }
 
 std::vector<std::string> AllRuleIds() {

@@ -81,6 +81,7 @@ const std::vector<Column>& RunFields() {
                               {"converged", "converged", Format::kYesNo},
                               {"compliant", "compliant", Format::kYesNo},
                               {"time to solution", "seconds", Format::kSeconds},
+                              {"time by arrival", "arrival_seconds", Format::kSeconds},
                               {"quality", "quality", Format::kNumber},
                               {"epochs", "epochs"},
                               {"global batch size", "global_batch_size"},
@@ -118,6 +119,7 @@ const std::vector<Column>& RunScoreColumns() {
   static const auto* const kColumns =
       new std::vector<Column>{{"RUN", "id"},
                               {"TIME", "seconds", Format::kSeconds},
+                              {"BY ARRIVAL", "arrival_seconds", Format::kSeconds, 7},
                               {"MINUTES", "minutes", Format::kMinutes, 4},
                               {"CONVERGED", "converged", Format::kYesNo, 1},
                               {"RULES", "verdict", Format::kState, 2},

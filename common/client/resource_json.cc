@@ -127,6 +127,11 @@ Json TouchStrength(const v1::Run& run) {
   return is_weak && run.has_run_start_ms() ? Json("observed") : Absent();
 }
 
+Json ArrivalSeconds(const v1::Run& run) {
+  return run.has_arrival_run_ms() ? Json(static_cast<double>(run.arrival_run_ms()) / 1000.0)
+                                  : Absent();
+}
+
 std::vector<JsonRow> RunRows() {
   return {{"name", "id", kId | kAlways},
           {"submission", "entry", kId | kAlways},
@@ -134,6 +139,7 @@ std::vector<JsonRow> RunRows() {
           {"state", "", kAlways},
           {"state_reason"},
           Derived("", "seconds", Seconds),
+          Derived("arrival_run_ms", "arrival_seconds", ArrivalSeconds),
           {"is_converged", "converged"},
           {"is_compliant", "compliant"},
           {"quality"},

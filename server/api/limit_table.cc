@@ -94,6 +94,7 @@ constexpr Limit kTable[] = {
     Range("Run.first_touch_us", 0, kMicroseconds),
     Range("Run.observed_touch_us", 0, kMicroseconds),
     Range("Run.staging_ms", -kMicroseconds, kMicroseconds),
+    Range("Run.arrival_run_ms", -kMicroseconds, kMicroseconds),
     Count("Run.findings", kFindings),
     Count("Run.artifacts", static_cast<int64_t>(core::kArtifactCountMax)),
     Count("Run.late_artifacts", static_cast<int64_t>(core::kArtifactCountMax)),

@@ -246,6 +246,7 @@ constexpr void Fields(A& a, T& v) {
   a("global_batch_size", v.global_batch_size);
   a.Added("instance_scale", v.instance_scale);
   a("findings", v.findings);
+  a.Added("arrival_run_ms", v.arrival_run_ms);
 }
 
 template <class A, Is<GangTouch> T>

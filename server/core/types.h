@@ -233,6 +233,8 @@ struct RunFacts {
   std::optional<int64_t> staging_ms;
   int64_t global_batch_size = 0;
   int64_t instance_scale = 0;  // nodes times accelerators, as logged; 0: unknown
+  // Of somebody else's program: from run_start to run_stop as they arrived on its node.
+  std::optional<int64_t> arrival_run_ms;
   std::vector<Finding> findings;
   bool operator==(const RunFacts&) const = default;
 };

@@ -54,7 +54,10 @@ EffectHandler::Result EffectHandler::Do(const core::CheckLog& effect) {
   const absl::StatusOr<core::Submission> submission = reader_->GetSubmission(run->submission);
   if (!IsRead(submission)) return std::nullopt;
   core::LogChecked checked{.run = effect.run};
-  absl::StatusOr<core::RunFacts> facts = judge_->JudgeRun(*run, *submission);
+  std::optional<core::Dataset> dataset;
+  absl::StatusOr<core::Dataset> found = reader_->GetDataset(submission->spec.dataset);
+  if (found.ok()) dataset = *std::move(found);
+  absl::StatusOr<core::RunFacts> facts = judge_->JudgeRun(*run, *submission, dataset);
   if (facts.ok()) {
     checked.facts = *std::move(facts);
     AddPauses(effect.run, &checked.facts);

@@ -26,8 +26,10 @@ class ResultJudge {
   virtual ~ResultJudge() = default;
 
   // The verdict on the log of a run that is UPLOADING. An error fails the run with its message.
+  // `dataset`: of the submission; nullopt: not known any more.
   virtual absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run,
-                                                  const core::Submission& submission) = 0;
+                                                  const core::Submission& submission,
+                                                  const std::optional<core::Dataset>& dataset) = 0;
 
   // The verdict on the succeeded runs of a submission that is CHECKING. An error leaves it so until
   // the effect comes again.

@@ -8,6 +8,7 @@
 
 #include "common/mllog.h"
 #include "common/status.h"
+#include "server/runtime/program_judge.h"
 
 namespace assay::runtime {
 namespace {
@@ -22,6 +23,7 @@ absl::StatusOr<core::ArtifactRef> ResultOf(const core::Run& run) {
 }  // namespace
 
 absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Submission& submission,
+                                           const std::optional<core::Dataset>& dataset,
                                            const store::ArtifactStore& artifacts,
                                            const RuleBook& rules) {
   ASSIGN_OR_RETURN(const core::ArtifactRef log, ResultOf(run));
@@ -30,9 +32,14 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
         absl::StrCat(log.file_name, " has ", log.size_bytes, " bytes; at most ", kMllogFileBytesMax,
                      " are judged: log summaries, and no output of the program"));
   ASSIGN_OR_RETURN(const std::unique_ptr<LogJudge> judge, rules.JudgeLog(submission));
-  RETURN_IF_ERROR(
-      artifacts.ReadVerified(log.sha256, [&judge](absl::string_view piece) { judge->Add(piece); }));
-  return judge->Finish(run);
+  const std::unique_ptr<rules::ProgramLogCheck> program = CheckOfProgram(run, submission, dataset);
+  RETURN_IF_ERROR(artifacts.ReadVerified(log.sha256, [&](absl::string_view piece) {
+    judge->Add(piece);
+    if (program != nullptr) program->Add(piece);
+  }));
+  core::RunFacts facts = judge->Finish(run);
+  if (program != nullptr) JudgeProgram(run, artifacts, program.get(), &facts);
+  return facts;
 }
 
 }  // namespace assay::runtime

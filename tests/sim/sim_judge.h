@@ -35,8 +35,8 @@ class SimJudge final : public runtime::ResultJudge {
   SimJudge(Network* network, Coverage* coverage, Judgements* judgements)
       : network_(*network), coverage_(*coverage), judgements_(*judgements) {}
 
-  absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run,
-                                          const core::Submission& submission) override {
+  absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run, const core::Submission& submission,
+                                          const std::optional<core::Dataset>&) override {
     EXPECT_EQ(run.submission, submission.id);
     for (const core::RunNode& node : run.nodes)
       EXPECT_EQ(node.phase, core::NodePhase::kFinished) << run.id << " is judged too early";

@@ -13,6 +13,7 @@
 //     touch.json       its first touch of the dataset                step
 //     observed.json    the first touch by nobody knows whom          step
 //     pauses.json      when ranks were stopped by a signal           step
+//     arrivals.jsonl   when records of a program's log came          step
 //     stopping         exists once the step ends its ranks           step
 //     ready            exists once the step waits for leave          step
 //     exit.json        how it ended                                  step; agent if the step died
@@ -105,6 +106,7 @@ class RunDirectory {
   std::string TouchPath() const { return Path("witness/touch.json"); }
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
+  std::string ArrivalsPath() const { return Path("witness/arrivals.jsonl"); }
   std::string StoppingPath() const { return Path("witness/stopping"); }
   std::string ReadyPath() const { return Path("witness/ready"); }
   std::string ExitPath() const { return Path("witness/exit.json"); }

@@ -262,6 +262,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
   if (node == 0)
     add(absl::StrCat("result_", spec_.run_number(), ".txt"),
         directory_.ResultPath(spec_.run_number()));
+  if (node == 0) add("arrivals.jsonl", directory_.ArrivalsPath());
   for (ArtifactFile& file : workload_->Collected())
     add(std::move(file.name), std::move(file.path));
   add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());

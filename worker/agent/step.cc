@@ -30,6 +30,7 @@
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/directory_watch.h"
+#include "worker/agent/log_witness.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -84,10 +85,12 @@ class Supervisor {
     absl::Duration grace;
   };
   Supervisor(TrainerGroup* group, const Workload* workload, std::optional<TouchMonitor>* monitor,
-             int signal_fd, const RunDirectory* directory, const Clock* clock)
+             std::optional<LogWitness>* log, int signal_fd, const RunDirectory* directory,
+             const Clock* clock)
       : group_(group),
         workload_(workload),
         monitor_(monitor),
+        log_(log),
         signal_fd_(signal_fd),
         directory_(directory),
         clock_(clock) {}
@@ -97,6 +100,7 @@ class Supervisor {
     deadline_ = clock_->Mono() + limits.run_timeout;
     while (group_->running_count() > 0) {
       WaitForSomething();
+      RecordArrivals(/*is_final=*/false);
       RETURN_IF_ERROR(RecordTouch());
       if (HasStopSignal(signal_fd_)) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
       RETURN_IF_ERROR(group_->Observe());
@@ -105,6 +109,7 @@ class Supervisor {
       RETURN_IF_ERROR(EnforceDeadlines());
     }
     RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
+    RecordArrivals(/*is_final=*/true);
     return Outcome();
   }
 
@@ -113,6 +118,7 @@ class Supervisor {
     std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}};
     if (monitor_->has_value() && (*monitor_)->fd() >= 0)
       entries.push_back({(*monitor_)->fd(), POLLIN, 0});
+    if (log_->has_value()) entries.push_back({(*log_)->fd(), POLLIN, 0});
     for (const int fd : group_->ExitFds())
       entries.push_back({fd, POLLIN, 0});
     const MonoTime next = kill_at_.has_value() ? *kill_at_ : deadline_;
@@ -146,6 +152,15 @@ class Supervisor {
       if (!touch.has_value()) return absl::OkStatus();
       RETURN_IF_ERROR(directory_->WriteTouch(*touch));
     }
+  }
+
+  // A log that shrinks is the coordinator's to judge: no record of it matches any more.
+  void RecordArrivals(bool is_final) {
+    if (!log_->has_value()) return;
+    const absl::Status status = (*log_)->Observe(is_final);
+    if (status.ok()) return;
+    LOG(ERROR) << "the log is not watched any more: " << status;
+    log_->reset();
   }
 
   // The first reason counts.
@@ -183,6 +198,7 @@ class Supervisor {
   TrainerGroup* const group_;
   const Workload* const workload_;
   std::optional<TouchMonitor>* const monitor_;
+  std::optional<LogWitness>* const log_;
   const int signal_fd_;
   const RunDirectory* const directory_;
   const Clock* const clock_;
@@ -216,6 +232,7 @@ class Step {
     if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
     const std::optional<StepExit> unstarted = AwaitLeave(signal_fd);
     if (unstarted.has_value()) return *unstarted;
+    ArmLogWitness();
     const StepExit exit = Train(signal_fd);
     EmptyStageDirectory();
     return exit;
@@ -344,6 +361,18 @@ class Step {
     return std::nullopt;
   }
 
+  // The native trainer stamps its records itself as they come.
+  void ArmLogWitness() {
+    if (!spec_.has_command() || spec_.node_rank() != 0) return;
+    absl::StatusOr<LogWitness> witness = LogWitness::Arm(directory_->ResultPath(spec_.run_number()),
+                                                         directory_->ArrivalsPath(), clock_);
+    if (witness.ok()) {
+      log_.emplace(*std::move(witness));
+    } else {
+      LOG(WARNING) << "arrivals of the log will not be witnessed: " << witness.status();
+    }
+  }
+
   absl::Duration RunTimeout() const {
     if (spec_.run_timeout_ms() <= 0) return kRunTimeoutDefault;
     return std::min(absl::Milliseconds(spec_.run_timeout_ms()), kRunTimeoutMax);
@@ -355,7 +384,8 @@ class Step {
     if (status.ok() && step_user_.has_value()) status = BecomeStep(*step_user_, *user_);
     StepExit exit = ExitFor(ExitCode::kNodeFailed, status);
     if (status.ok()) {
-      Supervisor supervisor(&group, workload_.get(), &monitor_, signal_fd, directory_, clock_);
+      Supervisor supervisor(&group, workload_.get(), &monitor_, &log_, signal_fd, directory_,
+                            clock_);
       absl::StatusOr<StepExit> outcome = supervisor.Run(
           {.run_timeout = RunTimeout(), .grace = workload_->StopGrace().value_or(options_->grace)});
       exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
@@ -394,6 +424,7 @@ class Step {
   std::optional<Account> user_;       // of the ranks; none: ours
   std::optional<Account> step_user_;  // of this process once they have started; none: as before
   std::optional<TouchMonitor> monitor_;
+  std::optional<LogWitness> log_;  // of somebody else's program
 };
 
 // Locks the directory for this process's life, or returns a closed descriptor if another holds it.

@@ -50,7 +50,7 @@ class JudgeResultTest : public ::testing::Test {
   }
 
   absl::StatusOr<core::RunFacts> Judge() {
-    return JudgeResult(run_, submission_, *artifacts_, *rules_);
+    return JudgeResult(run_, submission_, dataset_, *artifacts_, *rules_);
   }
 
   testing::TempDir dir_;
@@ -58,6 +58,7 @@ class JudgeResultTest : public ::testing::Test {
       *store::ArtifactStore::Open(dir_.Path("artifacts"));
   std::unique_ptr<RuleBook> rules_ = *LoadRuleBook({});
   core::Submission submission_;
+  std::optional<core::Dataset> dataset_;
   core::Run run_;
 };
 

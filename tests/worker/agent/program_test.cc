@@ -19,6 +19,7 @@
 #include "common/exit_code.h"
 #include "common/process.h"
 #include "common/program_contract.h"
+#include "common/rules/program_log.h"
 #include "common/sha256.h"
 #include "common/source/source_archive.h"
 #include "tests/support/status_matchers.h"
@@ -155,6 +156,23 @@ TEST_F(ProgramTest, FindsItsSourceItsFoldersAndItsHyperparameters) {
                                    "{\n  \"global_batch_size\": 16\n}\n127.0.0.1\n444\n"));
   EXPECT_THAT(Read(directory_.ResultPath(3)), HasSubstr("cache_clear"));
   EXPECT_THAT(Read(directory_.ResultPath(3)), ::testing::EndsWith(":::MLLOG {}\n"));
+}
+
+TEST_F(ProgramTest, ArrivalsOfItsRecordsAreWitnessedWhateverTheyAreStamped) {
+  Script(R"(log() {
+  echo ':::MLLOG {"namespace": "", "time_ms": 1000, "event_type": "X", "key": "'$1'", "value": null, "metadata": {}}'
+}
+log run_start >> $ASSAY_LOG; sleep 0.3; log epoch_start >> $ASSAY_LOG; log run_stop >> $ASSAY_LOG)");
+
+  EXPECT_EQ(Run().code, 0);
+
+  const std::vector<rules::Arrival> arrivals = rules::ReadArrivals(Read(directory_.ArrivalsPath()));
+  ASSERT_EQ(arrivals.size(), 2u) << Read(directory_.ResultPath(3));
+  EXPECT_EQ(arrivals[0].record.key, "run_start");
+  EXPECT_EQ(arrivals[0].record.line, 2);  // behind cache_clear
+  EXPECT_EQ(arrivals[1].record.time_ms, 1000);
+  EXPECT_GE(rules::RunMsByArrival(arrivals).value_or(0), 300);
+  EXPECT_GT(arrivals[1].wall_us, 1'000'000'000'000'000);
 }
 
 TEST_F(ProgramTest, ASourceThatIsNotTheAnnouncedOneNeverRuns) {

@@ -1,0 +1,77 @@
+#include "server/runtime/program_judge.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/json_reader.h"
+#include "common/log.h"
+
+namespace assay::runtime {
+namespace {
+
+constexpr char kArrivalsFile[] = "arrivals.jsonl";
+constexpr int64_t kArrivalsBytesMax = 4 << 20;
+
+// nullopt: the node has left none, or what cannot be read.
+std::optional<std::vector<rules::Arrival>> ArrivalsOf(const core::Run& run,
+                                                      const store::ArtifactStore& artifacts) {
+  const auto found =
+      std::find_if(run.artifacts.begin(), run.artifacts.end(),
+                   [](const core::ArtifactRef& file) { return file.file_name == kArrivalsFile; });
+  if (found == run.artifacts.end() || found->size_bytes > kArrivalsBytesMax) return std::nullopt;
+  std::string text;
+  const absl::Status read = artifacts.ReadVerified(
+      found->sha256, [&text](absl::string_view piece) { absl::StrAppend(&text, piece); });
+  if (read.ok()) return rules::ReadArrivals(text);
+  LOG(ERROR) << "run=" << run.id << " is judged without its arrivals: " << read;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::unique_ptr<rules::ProgramLogCheck> CheckOfProgram(
+    const core::Run& run, const core::Submission& submission,
+    const std::optional<core::Dataset>& dataset) {
+  const core::SubmissionSpec& spec = submission.spec;
+  if (!std::holds_alternative<core::CommandWorkload>(spec.workload)) return nullptr;
+  rules::LoggedFacts facts{.organization = spec.organization,
+                           .system = spec.system,
+                           .benchmark = spec.benchmark,
+                           .division = spec.division,
+                           .status = spec.status,
+                           .seed = run.seed,
+                           .node_count = spec.node_count};
+  if (dataset.has_value()) {
+    facts.train_samples = dataset->train_sample_count;
+    facts.eval_samples = dataset->eval_sample_count;
+  }
+  for (const core::Hyperparameter& parameter : spec.hyperparameters) {
+    JsonResult value = ParseJson(parameter.json_value);
+    if (value.error == JsonError::kNone)
+      facts.hyperparameters.emplace(parameter.key, std::move(value.value));
+  }
+  return std::make_unique<rules::ProgramLogCheck>(facts);
+}
+
+void JudgeProgram(const core::Run& run, const store::ArtifactStore& artifacts,
+                  rules::ProgramLogCheck* check, core::RunFacts* facts) {
+  std::vector<core::Finding> findings = check->Finish();
+  if (const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts)) {
+    for (core::Finding& finding : rules::CheckArrivals(*arrivals, check->timed()))
+      findings.push_back(std::move(finding));
+    facts->arrival_run_ms = rules::RunMsByArrival(*arrivals);
+  } else {
+    findings.push_back(rules::NoArrivals());
+  }
+  for (core::Finding& finding : findings) {
+    if (finding.severity == core::Severity::kError) facts->is_compliant = false;
+    facts->findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace assay::runtime

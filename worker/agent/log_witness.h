@@ -1,0 +1,51 @@
+// Sees when the records of a program's log arrive on the node, whatever stamps they bear, also
+// while no agent is there to see it.
+
+#ifndef WORKER_AGENT_LOG_WITNESS_H_
+#define WORKER_AGENT_LOG_WITNESS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "worker/agent/log_tail.h"
+
+namespace assay::agent {
+
+// Writes a line for each record whose time counts (common/rules/program_log.h) as it comes. All
+// that is needed later is open from the beginning, so that the step may give its rights up. Not
+// thread-safe.
+class LogWitness {
+ public:
+  // Begins behind what the log at `log_path`, which must exist, holds already, and appends to
+  // `record_path`. The errno's code if one of them cannot be used. `clock` must outlive it.
+  static absl::StatusOr<LogWitness> Arm(const std::string& log_path, const std::string& record_path,
+                                        const Clock* clock);
+
+  // Readable when the log may have grown.
+  int fd() const { return watch_.get(); }
+
+  // Stamps what has come. With `is_final` nothing will follow: a line without an end counts.
+  // DATA_LOSS if the log has become shorter.
+  absl::Status Observe(bool is_final);
+
+ private:
+  LogWitness(LogTail tail, UniqueFd watch, UniqueFd record, const Clock* clock)
+      : tail_(std::move(tail)),
+        watch_(std::move(watch)),
+        record_(std::move(record)),
+        clock_(clock) {}
+
+  LogTail tail_;
+  UniqueFd watch_;
+  UniqueFd record_;
+  const Clock* clock_;
+  size_t record_count_ = 0;
+};
+
+}  // namespace assay::agent
+
+#endif  // WORKER_AGENT_LOG_WITNESS_H_
