@@ -22,7 +22,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Ne;
 using ::testing::Not;
 
 // The example as a user copies it; `program` is the text of a file that is put beside train.py and
@@ -82,6 +84,31 @@ class CommandTest : public ::testing::Test {
     site_.Assay({"logs", run, "--follow", "--timeout", "3m"});
     return site_.AssayJson({"run", "show", run});
   }
+  // Plans, submits and exports, and looks at the evidence of the first run.
+  void ExpectValid(const std::string& file) {
+    const Outcome plan = site_.Assay({"plan", file});
+    EXPECT_EQ(plan.exit_code, 0) << plan.Text();
+    const Outcome submitted = site_.Assay({"submit", file, "--wait"});
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+    const Json entry = site_.AssayJson({"entry", "show", "@last"});
+    EXPECT_EQ(entry["state"], "valid") << entry;
+    const Json run = site_.AssayJson({"run", "show", "r-1"});
+    EXPECT_EQ(run["converged"], true) << run;
+    EXPECT_TRUE(run.contains("first_touch_us") || run.contains("observed_touch_us")) << run;
+    EXPECT_NEAR(run["arrival_seconds"].get<double>(), run["seconds"].get<double>(), 1) << run;
+    EXPECT_THAT(Rules(run), Each(AllOf(Not(HasSubstr("R-WRK")), Ne("R-TIM-031"), Ne("R-TIM-034"))));
+    const Outcome logs = site_.Assay({"logs", "r-1", "--follow"});
+    EXPECT_THAT(logs.out, AllOf(HasSubstr("cache_clear"), HasSubstr("eval_error")));
+    WriteFile(site_.Path("result_1.txt"), logs.out);
+    const Outcome checked =
+        site_.Assay({"rules", "check", "--round", "hpc-3.0.0", site_.Path("result_1.txt")});
+    EXPECT_EQ(checked.exit_code, 0) << checked.Text();
+    const Outcome exported = site_.Assay({"entry", "export", "@last", "package"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+    const absl::StatusOr<std::vector<std::string>> names = ListDirectory(site_.Path("package"));
+    ASSERT_THAT(names, IsOk());
+    EXPECT_TRUE(BothAccept(site_, python_, JoinPath(site_.Path("package"), names->front())));
+  }
   std::vector<std::string> Rules(const Json& run) {
     std::vector<std::string> rules;
     for (const Json& finding : run.value("findings", Json::array()))
@@ -95,31 +122,9 @@ class CommandTest : public ::testing::Test {
 };
 
 TEST_F(CommandTest, ANumpyProgramOnTwoNodesEndsValidWithWitnessedTouches) {
-  const std::string file = WriteExample(site_, python_, "example", {});
-  const Outcome plan = site_.Assay({"plan", file});
-  EXPECT_EQ(plan.exit_code, 0) << plan.Text();
+  ExpectValid(WriteExample(site_, python_, "example", {}));
 
-  const Outcome submitted = site_.Assay({"submit", file, "--wait"});
-  ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
-
-  const Json entry = site_.AssayJson({"entry", "show", "@last"});
-  EXPECT_EQ(entry["state"], "valid") << entry;
-  EXPECT_EQ(entry["workload"]["launcher"], "per-rank") << entry;
-  const Json run = site_.AssayJson({"run", "show", "r-1"});
-  EXPECT_EQ(run["converged"], true) << run;
-  EXPECT_TRUE(run.contains("first_touch_us") || run.contains("observed_touch_us")) << run;
-  const Outcome logs = site_.Assay({"logs", "r-1", "--follow"});
-  EXPECT_THAT(logs.out, AllOf(HasSubstr("cache_clear"), HasSubstr("eval_error")));
-  WriteFile(site_.Path("result_1.txt"), logs.out);
-  const Outcome checked =
-      site_.Assay({"rules", "check", "--round", "hpc-3.0.0", site_.Path("result_1.txt")});
-  EXPECT_EQ(checked.exit_code, 0) << checked.Text();
-
-  const Outcome exported = site_.Assay({"entry", "export", "@last", "package"});
-  ASSERT_EQ(exported.exit_code, 0) << exported.Text();
-  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(site_.Path("package"));
-  ASSERT_THAT(names, IsOk());
-  EXPECT_TRUE(BothAccept(site_, python_, JoinPath(site_.Path("package"), names->front())));
+  EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["workload"]["launcher"], "per-rank");
 }
 
 TEST_F(CommandTest, DataThatIsTouchedBeforeTheClockRunsIsFound) {
@@ -136,6 +141,43 @@ train.main()
   EXPECT_EQ(run["state"], "succeeded") << run;
   EXPECT_EQ(run["compliant"], false) << run;
   EXPECT_THAT(Rules(run), Contains("R-TIM-001")) << run;
+}
+
+TEST_F(CommandTest, ARunStopThatIsBackDatedIsFoundWithBothNumbers) {
+  const Json run = FirstRun("backdated", {.round = kRound, .nodes = 1, .program = R"(
+import time, train
+write = train.Log.write
+def back_dated(self, how, key, value=None, **metadata):
+    if key != "run_stop":
+        return write(self, how, key, value, **metadata)
+    self.logger.end(key=key, metadata=metadata, time_ms=int(time.time() * 1000) - 10000)
+train.Log.write = back_dated
+train.main()
+)"});
+
+  EXPECT_EQ(run["state"], "succeeded") << run;
+  EXPECT_EQ(run["compliant"], false) << run;
+  ASSERT_TRUE(run.contains("arrival_seconds")) << run;
+  EXPECT_NEAR(run["arrival_seconds"].get<double>() - run["seconds"].get<double>(), 10, 1) << run;
+  EXPECT_THAT(Rules(run), Contains("R-TIM-031")) << run;
+  EXPECT_THAT(site_.Assay({"run", "show", run["id"]}).out, HasSubstr("time by arrival"));
+}
+
+TEST_F(CommandTest, WhatIsLoggedMustBeWhatWasGiven) {
+  const Json run = FirstRun("liar", {.round = kRound, .nodes = 1, .program = R"(
+import train
+event = train.Log.event
+lies = {"submission_platform": "another", "seed": 1, "number_of_nodes": 3, "train_samples": 7,
+        "global_batch_size": 32}
+train.Log.event = lambda self, key, value, **metadata: event(
+    self, key, lies.get(key, value), **metadata)
+train.main()
+)"});
+
+  EXPECT_EQ(run["compliant"], false) << run;
+  EXPECT_THAT(Rules(run), ::testing::IsSupersetOf(
+                              {"R-WRK-021", "R-WRK-022", "R-WRK-023", "R-WRK-024", "R-WRK-025"}))
+      << run;
 }
 
 TEST_F(CommandTest, AQualityThatIsNoNumberConvergesToNothing) {
