@@ -160,7 +160,7 @@ train.main()
   ASSERT_TRUE(run.contains("arrival_seconds")) << run;
   EXPECT_NEAR(run["arrival_seconds"].get<double>() - run["seconds"].get<double>(), 10, 1) << run;
   EXPECT_THAT(Rules(run), Contains("R-TIM-031")) << run;
-  EXPECT_THAT(site_.Assay({"run", "show", run["id"]}).out, HasSubstr("time by arrival"));
+  EXPECT_THAT(site_.Assay({"run", "show", run["id"]}).out, HasSubstr("arrival_seconds"));
 }
 
 TEST_F(CommandTest, WhatIsLoggedMustBeWhatWasGiven) {
