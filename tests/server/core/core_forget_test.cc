@@ -1,5 +1,6 @@
 // What leaves memory, when, and what must stay.
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -43,6 +44,22 @@ TEST(ForgetTest, WorkersThatAreGoneForLongLeaveMemoryButNotWhatOperatorsSaidOfTh
   EXPECT_EQ(world.worker("w0").certificate_generation, 1);
   EXPECT_EQ(world.worker("w0").description.version, "kept");
   EXPECT_EQ(world.worker("w0").state, WorkerState::kGone);
+}
+
+TEST(ForgetTest, TenThousandWorkersThatCameAndWentLeaveNothing) {
+  constexpr int kGenerations = 100;
+  constexpr int kWorkers = 100;
+  World world;
+  for (int g = 0; g < kGenerations; ++g) {
+    for (const bool is_leaving : {false, true}) {
+      world.is_leaving = is_leaving;
+      for (int i = 0; i < kWorkers; ++i)
+        ASSERT_THAT(world.Sync(absl::StrCat("w", g, "-", i)), IsOk());
+    }
+    world.Wait(kRememberUs);
+    world.Wait(2 * 3600 * kSecond);
+    ASSERT_THAT(world.state().workers, IsEmpty());
+  }
 }
 
 TEST(ForgetTest, ARequestIsRememberedForItsTimeAndNoLonger) {
