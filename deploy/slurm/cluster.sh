@@ -91,7 +91,7 @@ stop() {
     pid=$(<"$file")
     kill "$pid" 2>/dev/null || continue
     for ((i = 0; i < 100; ++i)); do
-      grep -q '^State:[[:space:]]*[^Z]' "/proc/$pid/status" 2>/dev/null || break
+      grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$pid/status" 2>/dev/null || break
       sleep 0.1
     done
   done
