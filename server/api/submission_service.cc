@@ -13,6 +13,7 @@
 #include "server/api/creation.h"
 #include "server/api/import.h"
 #include "server/api/names.h"
+#include "server/api/pull_stream.h"
 #include "server/api/source_streams.h"
 #include "server/api/submission_streams.h"
 #include "server/auth/permissions.h"

@@ -8,6 +8,7 @@
 #include "server/api/convert_worker.h"
 #include "server/api/enrolment.h"
 #include "server/api/event_stream.h"
+#include "server/api/pull_stream.h"
 #include "server/api/source_streams.h"
 #include "server/api/upload.h"
 #include "server/auth/permissions.h"
