@@ -6,24 +6,31 @@
 # Usage: deploy/slurm-demo.sh [DIR, default a new folder]   everything made stays in DIR.
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
+
+case ${1:-} in
+  -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+  -*) echo "error: no option $1; see $0 --help" >&2; exit 2 ;;
+esac
+[[ $(id -u) -eq 0 ]] || { echo "error: only root may start slurmd; use sudo" >&2; exit 1; }
 dir=${1:-$(mktemp -d /tmp/assay-slurm.XXXXXX)}
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
+[[ -z $(ls -A "$dir") ]] || { echo "error: $dir is not empty; name a new folder" >&2; exit 1; }
 bin=$repository/build/release/bin
 export SLURM_CONF=$dir/slurm/slurm.conf
 export ASSAY_SOCKET=$dir/assayd.sock
 export PATH=$bin:$PATH
 
-[[ $(id -u) -eq 0 ]] || { echo "error: only root may start slurmd; use sudo" >&2; exit 1; }
-
 step() { echo "== $1"; }
 
 clean_up() {
+  local code=$?
   if [[ -n ${daemon:-} ]]; then
     kill "$daemon" 2>/dev/null || true
     wait "$daemon" || true
   fi
   "$repository/deploy/slurm/cluster.sh" stop "$dir/slurm"
+  [[ $code -eq 0 ]] || echo "error: the demonstration failed; its files and logs are in $dir" >&2
 }
 
 step "1/6 packages (Debian's, with Slurm; numpy, the MLPerf logger and checker from PyPI)"

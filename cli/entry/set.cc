@@ -20,6 +20,7 @@ namespace assay::cli {
 namespace {
 
 constexpr int kListedMax = 50;
+constexpr char kWeakScaling[] = "weak";
 
 const std::vector<Column>& SetColumns() {
   static const auto* const kColumns =
@@ -84,7 +85,8 @@ absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& argumen
                              {"Findings", "findings", FindingColumns()}}};
   const bool is_placed = std::any_of(runs.begin(), runs.end(),
                                      [](const v1::Run& run) { return run.workers_size() > 0; });
-  if (is_placed) view.value["same_nodes"] = IsOnSameNodes(runs);
+  // Instances of a throughput set run side by side, each on nodes of its own.
+  if (is_placed && entry.scaling() != kWeakScaling) view.value["same_nodes"] = IsOnSameNodes(runs);
   if (entry.findings_size() > 0) view.value["findings"] = client::EntryJson(entry)["findings"];
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
@@ -101,6 +103,7 @@ std::string KindOf(const v1::Submission& entry, const v1::Run& run) {
   std::string kind =
       absl::StrCat(spec.benchmark(), " of ", spec.round(), " on ", spec.system(), ", ",
                    spec.node_count(), spec.node_count() == 1 ? " node" : " nodes");
+  if (entry.scaling() == kWeakScaling) absl::StrAppend(&kind, ", side by side");
   if (run.global_batch_size() > 0)
     absl::StrAppend(&kind, ", global batch size ", run.global_batch_size());
   return kind;

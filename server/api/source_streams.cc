@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "server/api/artifact_stream.h"
 #include "server/api/borrowing.h"
 #include "server/api/convert.h"
 #include "server/api/creation.h"
 #include "server/api/names.h"
-#include "server/api/pull_stream.h"
 
 namespace assay::api {
 namespace {
@@ -121,64 +121,37 @@ absl::Status CheckExecutes(const core::Run& run, const std::string& worker, int6
                                                   generation));
 }
 
-class SourceDownload final : public PullStream<v1::ArtifactChunk> {
+class SourceDownload final : public ArtifactStream {
  public:
   SourceDownload(const Backend* backend, auth::Identity identity, int64_t generation)
-      : PullStream(/*follow=*/false),
-        backend_(backend),
-        identity_(std::move(identity)),
-        generation_(generation) {}
+      : ArtifactStream(backend, std::move(identity)), generation_(generation) {}
 
   void Begin(const std::string& name) {
     const absl::StatusOr<core::RunId> run = ParseRunName(name);
     if (!run.ok()) return Refuse(run.status());
-    backend_->queries->GetRun(*run, [this](const absl::StatusOr<core::Run>& found) {
+    backend().queries->GetRun(*run, [this](const absl::StatusOr<core::Run>& found) {
       const absl::Status allowed = Then(found, [this](const core::Run& it) {
-        return CheckExecutes(it, identity_.principal, generation_);
+        return CheckExecutes(it, identity().principal, generation_);
       });
       if (!allowed.ok()) return Refuse(allowed);
       FindSource(*found);
     });
   }
 
- protected:
-  absl::Status MayContinue() const override { return backend_->guard->Recheck(identity_); }
-  void Fetch(Fetched fetched) override {
-    backend_->queries->ReadArtifact(
-        reading_, [fetched = std::move(fetched)](absl::StatusOr<std::string> bytes) mutable {
-          if (!bytes.ok()) return fetched(bytes.status());
-          Page page;
-          page.is_end = bytes->empty();
-          if (!page.is_end) page.messages.emplace_back().set_data(*std::move(bytes));
-          fetched(std::move(page));
-        });
-  }
-
  private:
   void FindSource(const core::Run& run) {
-    backend_->queries->GetSubmission(
+    backend().queries->GetSubmission(
         run.submission, [this](const absl::StatusOr<core::Submission>& found) {
           if (!found.ok()) return Refuse(found.status());
           const core::SourceArchive* const source = core::SourceOf(found->spec.workload);
           if (source == nullptr)
             return Refuse(absl::NotFoundError(
                 absl::StrCat("the runs of ", found->id.ToString(), " have no source")));
-          Open(source->sha256);
-        });
-  }
-  void Open(const std::string& sha256) {
-    backend_->queries->OpenArtifact(
-        sha256, [this](absl::StatusOr<runtime::Queries::ArtifactReading> reading) {
-          if (!reading.ok()) return Refuse(reading.status());
-          reading_ = *std::move(reading);
-          Start();
+          Send(source->sha256);
         });
   }
 
-  const Backend* const backend_;
-  const auth::Identity identity_;
   const int64_t generation_;
-  runtime::Queries::ArtifactReading reading_;  // one fetch at a time touches it
 };
 
 }  // namespace

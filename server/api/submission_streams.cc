@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "server/api/artifact_stream.h"
 #include "server/api/convert.h"
 #include "server/api/names.h"
 #include "server/api/pull_stream.h"
@@ -188,54 +189,26 @@ class RunEventWatch final : public WatchStream<v1::RunEvent> {
 
 // -------------------------------------------------------------------------------- DownloadArtifact
 
-class Download final : public PullStream<v1::ArtifactChunk> {
+class Download final : public ArtifactStream {
  public:
   Download(const Backend* backend, auth::Identity identity, std::string sha256)
-      : PullStream(/*follow=*/false),
-        backend_(backend),
-        identity_(std::move(identity)),
-        sha256_(std::move(sha256)) {}
+      : ArtifactStream(backend, std::move(identity)), sha256_(std::move(sha256)) {}
 
   void Begin() {
-    backend_->queries->GetArtifact(sha256_, [this](absl::StatusOr<core::ArtifactInfo> found) {
+    backend().queries->GetArtifact(sha256_, [this](absl::StatusOr<core::ArtifactInfo> found) {
       const absl::StatusOr<std::string> organization =
           Then(found, [](const core::ArtifactInfo& info) {
             return absl::StatusOr<std::string>(info.organization);
           });
       const absl::Status visible =
-          CheckVisible(identity_, kDownload, organization, absl::StrCat("artifacts/", sha256_));
+          CheckVisible(identity(), kDownload, organization, absl::StrCat("artifacts/", sha256_));
       if (!visible.ok()) return Refuse(visible);
-      Open();
+      Send(sha256_);
     });
   }
 
- protected:
-  absl::Status MayContinue() const override { return backend_->guard->Recheck(identity_); }
-  void Fetch(Fetched fetched) override {
-    backend_->queries->ReadArtifact(
-        reading_, [fetched = std::move(fetched)](absl::StatusOr<std::string> bytes) mutable {
-          if (!bytes.ok()) return fetched(bytes.status());
-          Page page;
-          page.is_end = bytes->empty();
-          if (!page.is_end) page.messages.emplace_back().set_data(*std::move(bytes));
-          fetched(std::move(page));
-        });
-  }
-
  private:
-  void Open() {
-    backend_->queries->OpenArtifact(
-        sha256_, [this](absl::StatusOr<runtime::Queries::ArtifactReading> reading) {
-          if (!reading.ok()) return Refuse(reading.status());
-          reading_ = *std::move(reading);
-          Start();
-        });
-  }
-
-  const Backend* const backend_;
-  const auth::Identity identity_;
   const std::string sha256_;
-  runtime::Queries::ArtifactReading reading_;  // one fetch at a time touches it
 };
 
 }  // namespace

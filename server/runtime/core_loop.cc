@@ -197,7 +197,8 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
   if (absl::Status status = Commit(outcome); !status.ok()) {
     for (size_t i = 0; i < commands.size(); ++i)
       (*batch)[i].command = std::move(commands[i]);
-    AnswerParked({outcome.may_start.begin(), outcome.may_start.end()});  // heard is heard
+    // What workers say of themselves needs no commit.
+    AnswerParked({outcome.may_start.begin(), outcome.may_start.end()});
     return status;
   }
 

@@ -17,6 +17,7 @@
 #include "common/file.h"
 #include "tests/e2e/site.h"
 #include "tests/e2e/slurm_cluster.h"
+#include "tests/support/await.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/write_file.h"
 
@@ -108,14 +109,6 @@ class SlurmTest : public ::testing::Test {
     return count;
   }
   std::string Why(const std::string& entry) const { return site_.Assay({"why", entry}).out; }
-  template <typename Condition>
-  bool Await(Condition condition, absl::Duration patience = absl::Minutes(2)) const {
-    for (const absl::Time end = absl::Now() + patience; absl::Now() < end;) {
-      if (condition()) return true;
-      absl::SleepFor(absl::Milliseconds(100));  // what it waits for needs the cores
-    }
-    return false;
-  }
 
   Site site_;
   std::unique_ptr<SlurmCluster> cluster_;

@@ -15,6 +15,7 @@
 
 #include "common/file.h"
 #include "tests/e2e/site.h"
+#include "tests/support/await.h"
 #include "tests/support/official_checker.h"
 #include "tests/support/write_file.h"
 
@@ -54,17 +55,16 @@ std::map<std::string, std::string> LastTable(absl::string_view csv) {
 // Kills the trainer of a run, as a node that fails does.
 void KillTrainer(const Worker& worker) {
   const std::string runs = JoinPath(worker.data_directory(), "data/runs");
-  for (int i = 0; i < 100'000; ++i) {
+  const auto kill_it = [&runs] {
     const std::vector<std::string> names = ListDirectory(runs).value_or(std::vector<std::string>{});
-    if (names.empty()) continue;
+    if (names.empty()) return false;
     const std::string record =
         ReadFile(JoinPath(runs, JoinPath(names[0], "trainers.json"))).value_or("");
     const Json json = Json::parse(record, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json["processes"].empty()) continue;
-    ASSERT_EQ(kill(json["processes"][0]["pid"].get<pid_t>(), SIGKILL), 0);
-    return;
-  }
-  FAIL() << "no trainer was started on " << worker.data_directory();
+    if (!json.is_object() || json["processes"].empty()) return false;
+    return kill(json["processes"][0]["pid"].get<pid_t>(), SIGKILL) == 0;
+  };
+  EXPECT_TRUE(Await(kill_it)) << "no trainer was started on " << worker.data_directory();
 }
 
 // The round asks for ten.

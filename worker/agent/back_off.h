@@ -4,6 +4,7 @@
 #define WORKER_AGENT_BACK_OFF_H_
 
 #include <algorithm>
+#include <random>
 
 #include "absl/time/time.h"
 
@@ -20,6 +21,12 @@ inline absl::Duration BackOff(int failure_count, double share) {
   const int doublings = std::clamp(failure_count - 1, 0, kDoublingsMax);
   const absl::Duration full = std::min(kBackOffFirst * (1 << doublings), kBackOffMax);
   return full * (0.5 + share / 2);
+}
+
+// Another share at each call, for BackOff. Thread-safe.
+inline double RandomShare() {
+  thread_local std::minstd_rand random{std::random_device{}()};
+  return std::uniform_real_distribution<double>(0, 1)(random);
 }
 
 }  // namespace assay::agent

@@ -1,6 +1,5 @@
 #include "worker/agent/courier.h"
 
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,11 +16,6 @@ namespace {
 // The coordinator says ABORTED for a gap, which asking again repairs, and for a stale generation,
 // which nothing does.
 constexpr int kAbortedCountMax = 3;
-
-double RandomShare() {
-  thread_local std::minstd_rand random{std::random_device{}()};
-  return std::uniform_real_distribution<double>(0, 1)(random);
-}
 
 }  // namespace
 

@@ -36,6 +36,7 @@
 #include "worker/agent/inventory.h"
 #include "worker/agent/program_port.h"
 #include "worker/agent/rendezvous_listener.h"
+#include "worker/agent/salvage.h"
 #include "worker/agent/step.h"
 #include "worker/agent/step_process.h"
 
@@ -194,7 +195,7 @@ absl::Status RunInFleet(const std::string& directory) {
   RETURN_IF_ERROR(RunAgent(config, {.is_fleet = true, .salvage_directory = salvage}));
   if (!HoldsRuns(config)) {
     RETURN_IF_ERROR(RemoveTree(salvage));
-  } else if (FileExists(salvage)) {
+  } else if (IsAllSalvaged(config.data_directory(), salvage)) {
     LOG(WARNING) << "undelivered runs are left in " << salvage;
   } else {
     LOG(WARNING) << "undelivered runs stay in " << config.data_directory();

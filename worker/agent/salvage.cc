@@ -1,5 +1,10 @@
 #include "worker/agent/salvage.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -15,19 +20,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kFileBytesMax = int64_t{4} << 30;
+constexpr size_t kPieceBytes = 1 << 20;
+constexpr char kRuns[] = "runs";  // below a data directory, and below a salvage directory
 
+// In pieces: a model may be larger than what the memory of a job has left.
 absl::Status CopyFile(const std::string& from, const std::string& to) {
   RETURN_IF_ERROR(MakeDirectories(fs::path(to).parent_path().string(), kPrivateDirectory));
-  ASSIGN_OR_RETURN(const std::string content, ReadFile(from, kFileBytesMax, Links::kRefuse));
-  return WriteFileAtomic(to, content, kPrivateFile);
+  const UniqueFd source(open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!source.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", from));
+  const UniqueFd target(open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFile));
+  if (!target.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", to));
+  std::string piece(kPieceBytes, '\0');
+  ssize_t count = 0;
+  while ((count = read(source.get(), piece.data(), piece.size())) > 0)
+    RETURN_IF_ERROR(WriteAll(target.get(), {piece.data(), static_cast<size_t>(count)}));
+  if (count < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", from));
+  if (fsync(target.get()) != 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot sync ", to));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status SalvageRun(const RunDirectory& run, const std::vector<std::string>& artifacts,
                         const std::string& salvage_directory) {
-  const std::string runs = JoinPath(salvage_directory, "runs");
+  const std::string runs = JoinPath(salvage_directory, kRuns);
   const std::string target = JoinPath(runs, fs::path(run.path()).filename().string());
   const std::string part = absl::StrCat(target, ".part");
   RETURN_IF_ERROR(RemoveTree(part));
@@ -46,9 +62,16 @@ absl::Status SalvageRun(const RunDirectory& run, const std::vector<std::string>&
   for (const std::string& path : paths)
     RETURN_IF_ERROR(CopyFile(path, absl::StrCat(part, path.substr(run.path().size()))));
   RETURN_IF_ERROR(RemoveTree(target));
-  fs::rename(part, target, error);
-  if (error) return absl::UnavailableError(absl::StrCat(target, ": ", error.message()));
-  return absl::OkStatus();
+  return RenameSynced(part, target);
+}
+
+bool IsAllSalvaged(const std::string& data_directory, const std::string& salvage_directory) {
+  const absl::StatusOr<std::vector<std::string>> runs =
+      ListDirectory(JoinPath(data_directory, kRuns));
+  if (!runs.ok()) return absl::IsNotFound(runs.status());
+  const std::string kept = JoinPath(salvage_directory, kRuns);
+  return std::all_of(runs->begin(), runs->end(),
+                     [&kept](const std::string& run) { return FileExists(JoinPath(kept, run)); });
 }
 
 }  // namespace assay::agent

@@ -98,7 +98,7 @@ absl::Status SourceFetcher::Download(const RunKey& key, const Order& order) {
 }
 
 bool SourceFetcher::WaitAfter(int failure_count) {
-  const MonoTime end = clock_->Mono() + BackOff(failure_count, /*share=*/0.5);
+  const MonoTime end = clock_->Mono() + BackOff(failure_count, RandomShare());
   MutexLock lock(&mutex_);
   while (!is_stopping_ && clock_->Mono() < end)
     changed_.WaitFor(&mutex_, absl::ToChronoNanoseconds(end - clock_->Mono()));

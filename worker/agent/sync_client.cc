@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <random>
 #include <utility>
 
 #include "common/log.h"
@@ -26,11 +25,6 @@ std::string StatusKey(const v1::SynchronizeRequest& request) {
 
 absl::Duration FromProto(const google::protobuf::Duration& duration) {
   return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
-double RandomShare() {
-  thread_local std::minstd_rand random{std::random_device{}()};
-  return std::uniform_real_distribution<double>(0, 1)(random);
 }
 
 std::chrono::nanoseconds ToChrono(absl::Duration duration) {

@@ -23,9 +23,7 @@
 #include "common/sha256.h"
 #include "common/source/source_archive.h"
 #include "tests/support/status_matchers.h"
-#include "tests/worker/agent/run_fixture.h"
-#include "worker/agent/run_directory.h"
-#include "worker/agent/step_process.h"
+#include "tests/worker/agent/step_fixture.h"
 
 namespace assay::agent {
 namespace {
@@ -36,9 +34,9 @@ using ::testing::Not;
 
 constexpr int kProgram = static_cast<int>(ExitCode::kProgram);
 
-class ProgramTest : public ::testing::Test {
+class ProgramTest : public StepFixture {
  protected:
-  ProgramTest() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {
+  ProgramTest() {
     run_.spec.mutable_command()->set_launcher(kPerRank);
     run_.spec.mutable_command()->set_stop_grace_s(1);
     run_.spec.set_submission("submissions/e-1");
@@ -66,19 +64,6 @@ class ProgramTest : public ::testing::Test {
     source->set_sha256(Sha256Hex(archive));
     source->set_size_bytes(static_cast<int64_t>(archive.size()));
   }
-  ProcessId Start() {
-    CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}"));
-    const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, STEP_RUNNER);
-    CHECK_OK(step.status());
-    return *step;
-  }
-  StepExit Finish(const ProcessId& step) {
-    EXPECT_THAT(WaitForExit(step, kPatience), IsOk());
-    const absl::StatusOr<StepExit> exit = directory_.ReadExit();
-    EXPECT_THAT(exit, IsOk());
-    return exit.ok() ? *exit : StepExit{-1, "no exit"};
-  }
-  StepExit Run() { return Finish(Start()); }
   std::string Read(const std::string& path) const { return ReadFile(path).value_or(""); }
   std::string Output(const std::string& name = "program_0.out") const {
     return Read(directory_.Path(name));
@@ -89,9 +74,6 @@ class ProgramTest : public ::testing::Test {
       names.emplace(line.substr(0, line.find('=')));
     return names;
   }
-
-  RunFixture run_;
-  const RunDirectory directory_;
 };
 
 TEST_F(ProgramTest, HasTheVariablesOfTheContractAndNothingElse) {

@@ -25,7 +25,7 @@
 #include "common/process.h"
 #include "tests/support/await_writer.h"
 #include "tests/support/status_matchers.h"
-#include "tests/worker/agent/run_fixture.h"
+#include "tests/worker/agent/step_fixture.h"
 #include "worker/agent/account.h"
 #include "worker/agent/rendezvous_listener.h"
 #include "worker/agent/step_process.h"
@@ -40,23 +40,8 @@ using testing::IsOkAndHolds;
 using ::testing::Not;
 using testing::StatusIs;
 
-class StepTest : public ::testing::Test {
+class StepTest : public StepFixture {
  protected:
-  StepTest() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {}
-
-  ProcessId Start() {
-    CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}"));
-    const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, STEP_RUNNER);
-    CHECK_OK(step.status());
-    return *step;
-  }
-  StepExit Finish(const ProcessId& step) {
-    EXPECT_THAT(WaitForExit(step, kPatience), IsOk());
-    const absl::StatusOr<StepExit> exit = directory_.ReadExit();
-    EXPECT_THAT(exit, IsOk());
-    return exit.ok() ? *exit : StepExit{-1, "no exit"};
-  }
-  StepExit Run() { return Finish(Start()); }
   std::string OutputPath(int rank) const {
     return directory_.Path(absl::StrCat("trainer_", rank, ".out"));
   }
@@ -79,8 +64,6 @@ class StepTest : public ::testing::Test {
   void MakePipe() { ASSERT_EQ(system(("mkfifo " + pipe_).c_str()), 0); }
   void AwaitTrainer() { testing::AwaitWriter(pipe_); }
 
-  RunFixture run_;
-  const RunDirectory directory_;
   const std::string pipe_ = run_.dir.Path("ready");
   const RealClock clock_;
 };

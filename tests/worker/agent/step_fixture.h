@@ -1,0 +1,43 @@
+// A run whose step is a process of its own, for tests of what steps do.
+
+#ifndef TESTS_WORKER_AGENT_STEP_FIXTURE_H_
+#define TESTS_WORKER_AGENT_STEP_FIXTURE_H_
+
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/process.h"
+#include "tests/support/status_matchers.h"
+#include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/run_directory.h"
+#include "worker/agent/step_process.h"
+
+namespace assay::agent {
+
+class StepFixture : public ::testing::Test {
+ protected:
+  StepFixture() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {}
+
+  ProcessId Start() {
+    CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}"));
+    const absl::StatusOr<ProcessId> step = StartStepProcess(directory_, STEP_RUNNER);
+    CHECK_OK(step.status());
+    return *step;
+  }
+  // Waits for the end of the step; fails the test if it leaves none.
+  StepExit Finish(const ProcessId& step) {
+    EXPECT_THAT(WaitForExit(step, kPatience), testing::IsOk());
+    const absl::StatusOr<StepExit> exit = directory_.ReadExit();
+    EXPECT_THAT(exit, testing::IsOk());
+    return exit.ok() ? *exit : StepExit{-1, "no exit"};
+  }
+  StepExit Run() { return Finish(Start()); }
+
+  RunFixture run_;
+  const RunDirectory directory_;
+};
+
+}  // namespace assay::agent
+
+#endif  // TESTS_WORKER_AGENT_STEP_FIXTURE_H_
