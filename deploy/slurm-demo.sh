@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Somebody else's program on a Slurm, from nothing to an accepted package, on one machine: starts a
-# Slurm of three nodes and a coordinator that submits jobs to it, runs the numpy example of
+# Slurm of three nodes and a coordinator that submits jobs to it, runs the PyTorch example of
 # deploy/examples on two nodes as often as the round asks, and lets the official checker judge what
 # is exported. Needs root (slurmd does) and Debian 12.
 # Usage: deploy/slurm-demo.sh [DIR, default a new folder]   everything made stays in DIR.
@@ -33,10 +33,13 @@ clean_up() {
   [[ $code -eq 0 ]] || echo "error: the demonstration failed; its files and logs are in $dir" >&2
 }
 
-step "1/6 packages (Debian's, with Slurm; numpy, the MLPerf logger and checker from PyPI)"
+step "1/6 packages (Debian's, with Slurm and PyTorch; the MLPerf logger and checker from PyPI)"
 "$repository/deploy/install_packages.sh" test
-python3 -m venv "$dir/python"
-"$dir/python/bin/pip" install --quiet --disable-pip-version-check mlperf-logging==4.1.68 numpy==2.4.6 \
+readonly mlperf=mlperf-logging==4.1.68
+/usr/bin/python3 -m venv --system-site-packages "$dir/program" # sees Debian's PyTorch
+"$dir/program/bin/pip" install --quiet --disable-pip-version-check --no-deps "$mlperf"
+/usr/bin/python3 -m venv "$dir/checker"
+"$dir/checker/bin/pip" install --quiet --disable-pip-version-check "$mlperf" numpy==2.4.6 \
   pandas==3.1.1 PyYAML==6.0.3 scipy==1.17.1
 
 step "2/6 build (build/release/bin; a few minutes the first time)"
@@ -76,12 +79,12 @@ for ((i = 0; i < 100; ++i)); do
   sleep 0.1
 done
 
-step "5/6 entry: a numpy trainer on two nodes of a job"
-cp -r "$repository/deploy/examples/numpy" "$dir/entry"
-sed -i "s|\"python3\"|\"$dir/python/bin/python3\"|" "$dir/entry/cosmoflow-numpy.toml"
+step "5/6 entry: PyTorch under torchrun on two nodes of a job"
+cp -r "$repository/deploy/examples/pytorch" "$dir/entry"
+sed -i "s|\"python3\"|\"$dir/program/bin/python3\"|" "$dir/entry/cosmoflow-pytorch.toml"
 assay dataset generate "$dir/beacons" --mode beacon --train 256 --eval 64
 assay dataset add beacons "$dir/beacons"
-assay submit "$dir/entry/cosmoflow-numpy.toml" --wait
+assay submit "$dir/entry/cosmoflow-pytorch.toml" --wait
 assay score @last
 assay set show @last
 
@@ -89,7 +92,7 @@ step "6/6 package, judged by Assay and by the official checker"
 assay entry export @last "$dir/package"
 organization=("$dir"/package/*)
 assay package check --round hpc-3.0.0 "${organization[0]}"
-"$dir/python/bin/python3" -m mlperf_logging.package_checker "${organization[0]}" hpc 3.0.0 \
+"$dir/checker/bin/python3" -m mlperf_logging.package_checker "${organization[0]}" hpc 3.0.0 \
   --log_output "$dir/package_checker.log" 2>&1 | tail -3
 grep -q "PACKAGE CHECKER FOUND NO ERRORS, SUCCESS" "$dir/package_checker.log" ||
   { echo "error: the official checker says more in $dir/package_checker.log" >&2; exit 1; }

@@ -10,6 +10,7 @@
 
 #include "cli/command/context.h"
 #include "cli/run/log_line.h"
+#include "cli/run/run_files.h"
 #include "cli/run/run_profile.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/ids.h"
@@ -286,6 +287,7 @@ std::vector<Command> RunCommands() {
        .examples = {{"assay run show r-901", ""},
                     {"assay run show @last --profile", "share of the peak, waits, memory"}},
        .run = RunRunShow},
+      RunFilesCommand(),
       LogsCommand("run logs"),
       {.path = "run events",
        .summary = "print all events of a run with their stamps",

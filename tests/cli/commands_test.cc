@@ -351,6 +351,22 @@ TEST_F(CommandsTest, ExportRefusesBytesThatDoNotHaveTheirDigest) {
   EXPECT_THAT(run_.err, HasSubstr("digest"));
 }
 
+TEST_F(CommandsTest, FilesOfARunAreListedPrintedAndSavedByteForByte) {
+  EXPECT_EQ(run_.Run("run files r-1 --json"), ExitStatus::kDone) << run_.err;
+  EXPECT_EQ(nlohmann::json::parse(run_.out)["items"][0]["file"], "result_1.txt") << run_.out;
+
+  EXPECT_EQ(run_.Run("run files r-1 result_1.txt"), ExitStatus::kDone) << run_.err;
+  EXPECT_EQ(run_.out, "log of run 1\n");
+
+  EXPECT_EQ(run_.Run("run files r-1 --to saved"), ExitStatus::kDone) << run_.err;
+  EXPECT_EQ(ReadFile(run_.home.Path("saved/result_1.txt")).value_or(""), "log of run 1\n");
+
+  EXPECT_EQ(run_.Run("run files r-1 other.txt"), ExitStatus::kNotFound);
+  EXPECT_THAT(run_.err, HasSubstr("r-1 has no file other.txt; 'assay run files r-1' lists"));
+  coordinator_.artifacts.begin()->second = "forged";
+  EXPECT_EQ(run_.Run("run files r-1 result_1.txt"), ExitStatus::kFailed);
+}
+
 // A tree with one entry of two odd files, in the shape of a published round.
 std::string WriteResults(testing::Invocation* run) {
   run->Write("round/ORG/systems/sys.json", R"({"division": "Closed", "number_of_nodes": "16"})");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -30,6 +31,7 @@ using ::testing::Not;
 // The example as a user copies it; `program` is the text of a file that is put beside train.py and
 // started in its place. Returns the submission file's path.
 struct Submission {
+  std::string example = "numpy";
   std::string round = "hpc-3.0.0";
   std::string dataset = "beacons";
   int nodes = 2;
@@ -40,10 +42,10 @@ struct Submission {
 std::string WriteExample(const Site& site, const std::string& python, const std::string& name,
                          const Submission& wanted) {
   const std::string folder = site.Path(name);
-  std::filesystem::copy(JoinPath(EXAMPLES, "numpy"), folder,
+  std::filesystem::copy(JoinPath(EXAMPLES, wanted.example), folder,
                         std::filesystem::copy_options::recursive);
   if (!wanted.program.empty()) WriteFile(JoinPath(folder, "train/program.py"), wanted.program);
-  const std::string file = JoinPath(folder, "cosmoflow-numpy.toml");
+  const std::string file = JoinPath(folder, absl::StrCat("cosmoflow-", wanted.example, ".toml"));
   const std::string text = ReadFile(file).value_or("");
   WriteFile(
       file,
@@ -89,7 +91,7 @@ class CommandTest : public ::testing::Test {
     const Outcome plan = site_.Assay({"plan", file});
     EXPECT_EQ(plan.exit_code, 0) << plan.Text();
     const Outcome submitted = site_.Assay({"submit", file, "--wait"});
-    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text() << WhatProgramSaid();
     const Json entry = site_.AssayJson({"entry", "show", "@last"});
     EXPECT_EQ(entry["state"], "valid") << entry;
     const Json run = site_.AssayJson({"run", "show", "r-1"});
@@ -109,6 +111,12 @@ class CommandTest : public ::testing::Test {
     ASSERT_THAT(names, IsOk());
     EXPECT_TRUE(BothAccept(site_, python_, JoinPath(site_.Path("package"), names->front())));
   }
+  // What the first rank of the entry's first run has printed.
+  std::string WhatProgramSaid() const {
+    return absl::StrCat(site_.Assay({"run", "files", "r-1"}).out,
+                        site_.Assay({"run", "files", "r-1", "program_0.out"}).out,
+                        site_.Assay({"run", "files", "r-1", "program_node_0.out"}).out);
+  }
   std::vector<std::string> Rules(const Json& run) {
     std::vector<std::string> rules;
     for (const Json& finding : run.value("findings", Json::array()))
@@ -125,6 +133,22 @@ TEST_F(CommandTest, ANumpyProgramOnTwoNodesEndsValidWithWitnessedTouches) {
   ExpectValid(WriteExample(site_, python_, "example", {}));
 
   EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["workload"]["launcher"], "per-rank");
+}
+
+// PyTorch is Debian's (deploy/packages.txt), mlperf-logging PyPI's.
+TEST_F(CommandTest, APyTorchProgramUnderTorchrunOnTwoNodesEndsValidWithWitnessedTouches) {
+  const std::string python = "/usr/bin/python3";
+  if (site_.RunProgram({python, "-c", "import torch.distributed.run"}).exit_code != 0)
+    GTEST_SKIP() << "PyTorch is not installed: python3-torch of deploy/packages.txt";
+  const Outcome packages = site_.RunProgram(
+      {python_, "-c", "import mlperf_logging as m; print(*m.__path__[0].rsplit('/', 1)[:1])"});
+  const std::string path(absl::StripAsciiWhitespace(packages.out));
+
+  ExpectValid(WriteExample(
+      site_, python, "ddp",
+      {.example = "pytorch", .workload = absl::StrCat("env = { PYTHONPATH = \"", path, "\" }")}));
+
+  EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["workload"]["launcher"], "per-node");
 }
 
 TEST_F(CommandTest, DataThatIsTouchedBeforeTheClockRunsIsFound) {
