@@ -195,6 +195,11 @@ absl::StatusOr<v1::ServerConfig> ParseServerConfig(const std::string& text,
   return config;
 }
 
+std::vector<std::string> ServerConfigWarnings(const v1::ServerConfig& config) {
+  if (config.launcher().kind() != "slurm") return {};
+  return SlurmWarnings(config.launcher().slurm());
+}
+
 absl::StatusOr<api::ListenOptions> ListenOptionsOf(const v1::ServerConfig& config) {
   api::ListenOptions options;
   options.tcp_address = config.listen_address();

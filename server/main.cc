@@ -81,7 +81,11 @@ int Main() {
     std::cerr << config.status().message() << "\n";
     return kExitUsage;
   }
-  if (absl::GetFlag(FLAGS_check_config)) return 0;
+  if (absl::GetFlag(FLAGS_check_config)) {
+    for (const std::string& warning : ServerConfigWarnings(*config))
+      std::cerr << absl::GetFlag(FLAGS_config) << ": warning: " << warning << "\n";
+    return 0;
+  }
   if (absl::GetFlag(FLAGS_verify)) return Verify(*config);
   RaiseDescriptorLimit();
   const absl::Status status = Serve(*config, signals, absl::GetFlag(FLAGS_accept_data_loss));

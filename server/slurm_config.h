@@ -18,6 +18,10 @@ namespace assay {
 // What does not hold in config.launcher, each with its field.
 std::vector<std::string> SlurmProblems(const v1::ServerConfig& config);
 
+// What Slurm says against jobs as configured, a line for each profile: asks it, so call it only
+// where people wait. Empty: it would take them.
+std::vector<std::string> SlurmWarnings(const v1::SlurmConfig& config);
+
 // All but the clock, the tokens and the way to the core. `worker_program` is the path on the nodes.
 // Makes what is not there yet: the shared directory, and the word by which this coordinator's jobs
 // are known, in the data directory.

@@ -38,6 +38,7 @@ struct FileKey {
   void (*set_number)(v1::SubmissionSpec*, int32_t);
   int64_t number_max;
   bool is_required;
+  void (*set_flag)(v1::SubmissionSpec*, bool) = nullptr;
 };
 
 using Spec = v1::SubmissionSpec;
@@ -74,6 +75,12 @@ const std::vector<FileKey>& FileKeys() {
        false},
       {"staging", "\"node\"", [](Spec* s, const std::string& v) { s->set_staging(v); }, nullptr, 0,
        false},
+      {"fleet", "\"gpu\"", [](Spec* s, const std::string& v) { s->set_fleet(v); }, nullptr, 0,
+       false},
+      {"allow_preemptible", "true", nullptr, nullptr, 0, false,
+       [](Spec* s, bool v) { s->set_allow_preemptible(v); }},
+      {"minutes_per_run", "40", nullptr, [](Spec* s, int32_t v) { s->set_minutes_per_run(v); },
+       kCountMax, false},
       {"replacements", "1", nullptr, [](Spec* s, int32_t v) { s->set_replacement_count_max(v); },
        kCountMax, false},
   };
@@ -163,6 +170,8 @@ class Reader {
     if (known == FileKeys().end()) return UnknownKey(name, key_at);
     if (known->set_text != nullptr) {
       ReadText(*known, node);
+    } else if (known->set_flag != nullptr) {
+      ReadFlag(*known, node);
     } else {
       ReadNumber(*known, node);
     }
@@ -252,6 +261,15 @@ class Reader {
       return;
     }
     key.set_text(&file_.spec, *value);
+  }
+
+  void ReadFlag(const FileKey& key, const toml::node& node) {
+    const auto value = node.value_exact<bool>();
+    if (!value.has_value())
+      return Problem(PositionOf(node.source()),
+                     absl::StrCat("'", key.name, "' must be true or false"),
+                     absl::StrCat("write ", key.name, " = ", key.example));
+    key.set_flag(&file_.spec, *value);
   }
 
   void ReadNumber(const FileKey& key, const toml::node& node) {

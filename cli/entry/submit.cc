@@ -59,10 +59,18 @@ absl::StatusOr<v1::PlanSubmissionResponse> Plan(const client::Client& client,
 }
 
 std::string NodesLine(const v1::PlanSubmissionResponse& plan) {
-  const int need = plan.spec().node_count();
+  const v1::SubmissionSpec& spec = plan.spec();
+  // The instances of a throughput set run side by side.
+  const int64_t need =
+      int64_t{spec.node_count()} * (spec.metric() == "throughput" ? spec.run_count() : 1);
   std::string line = absl::StrCat(need, " needed, ", plan.worker_count_matching(), " match, ",
                                   plan.worker_count_free(), " free");
-  if (plan.worker_count_matching() < need) {
+  if (!plan.launcher().empty()) {
+    const std::string& profile = spec.fleet();
+    absl::StrAppend(&line, ": launcher ", plan.launcher(),
+                    profile.empty() ? "" : absl::StrCat(", profile ", profile, ","),
+                    " would be asked for them, for ", plan.lease().seconds() / 60, " min");
+  } else if (plan.worker_count_matching() < need) {
     absl::StrAppend(&line, ": it would never start");
   } else if (plan.worker_count_free() < need) {
     absl::StrAppend(&line, ": it would wait");

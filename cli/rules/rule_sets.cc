@@ -21,6 +21,7 @@
 #include "common/rules/borrowing.h"
 #include "common/rules/extensions.h"
 #include "common/rules/facility_round.h"
+#include "common/rules/fleet_rules.h"
 #include "common/rules/log_rules.h"
 #include "common/rules/pack_names.h"
 #include "common/rules/program_log.h"
@@ -163,9 +164,10 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
   return places;
 }
 
-std::array<std::span<const rules::TextRule>, 6> TextRules() {
+std::array<std::span<const rules::TextRule>, 7> TextRules() {
   return {rules::LogRules(),  rules::BorrowingRules(), rules::ExtensionRules(),
-          rules::RankRules(), rules::ProgramRules(),   rules::ProgramLogRules()};
+          rules::RankRules(), rules::ProgramRules(),   rules::ProgramLogRules(),
+          rules::FleetRules()};
 }
 
 std::vector<std::string> AllRuleIds() {

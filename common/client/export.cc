@@ -184,13 +184,16 @@ std::string SubmissionToml(const v1::Submission& entry) {
       {"ranks_per_node", spec.ranks_per_node()},
       {is_throughput ? "instances" : "runs", spec.run_count()},
       {"epochs_max", spec.epoch_count_max()},
-      {"replacements", spec.replacement_count_max()}};
+      {"replacements", spec.replacement_count_max()},
+      {"minutes_per_run", spec.minutes_per_run()}};
   for (const auto& [key, value] : numbers)
     if (value > 0) absl::StrAppend(&text, key, " = ", value, "\n");
   const std::string& backend = spec.trainer().backend();
   if (!backend.empty()) absl::StrAppend(&text, "backend = ", quoted(backend), "\n");
   if (!spec.status().empty()) absl::StrAppend(&text, "status = ", quoted(spec.status()), "\n");
   if (!spec.staging().empty()) absl::StrAppend(&text, "staging = ", quoted(spec.staging()), "\n");
+  if (!spec.fleet().empty()) absl::StrAppend(&text, "fleet = ", quoted(spec.fleet()), "\n");
+  if (spec.allow_preemptible()) absl::StrAppend(&text, "allow_preemptible = true\n");
   if (spec.hyperparameters_size() > 0) absl::StrAppend(&text, "\n[hyperparameters]\n");
   // JSON numbers, texts, booleans and lists of these are TOML too.
   for (const v1::Hyperparameter& parameter : spec.hyperparameters())

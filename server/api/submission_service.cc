@@ -128,6 +128,10 @@ v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
   response.set_is_mlperf_result(plan.rules.is_mlperf_result);
   response.set_round_label(plan.rules.label);
   response.set_quality_target(plan.rules.quality_target);
+  if (placement.lease.has_value()) {
+    response.set_launcher(placement.lease->launcher);
+    response.mutable_lease()->set_seconds(placement.lease->lifetime_us / 1'000'000);
+  }
   return response;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "server/core/lease.h"
 #include "server/core/planner.h"
 
 namespace assay::core {
@@ -23,13 +24,6 @@ constexpr int64_t kMinuteUs = 60LL * 1'000'000;
 constexpr int64_t kJoinPatienceUs = 5 * kMinuteUs;
 // After a request for the nodes of a set, until any will do.
 constexpr int64_t kPinPatienceUs = 6 * 60 * kMinuteUs;
-// What a batch system is asked for beyond the time of the runs.
-constexpr int64_t kSlackOfLeaseUs = 10 * kMinuteUs;
-constexpr int64_t kSlackOfRunUs = 3 * kMinuteUs;
-// A run of which nothing is known, and how much longer than expected one may take.
-constexpr int64_t kRunEstimateUs = 30 * kMinuteUs;
-constexpr double kRunMargin = 1.5;
-constexpr double kPastRunMargin = 1.2;
 
 bool IsGranted(const Allocation& allocation, const std::string& worker) {
   return std::find(allocation.workers.begin(), allocation.workers.end(), worker) !=
@@ -75,17 +69,40 @@ bool IsComplete(const State& state, const Allocation& allocation) {
                      });
 }
 
-// "a12-1 (n1)": the workers of the allocation that have not called.
-std::string Absent(const State& state, const Allocation& allocation) {
-  std::vector<std::string> absent;
+// The workers of the allocation that have not called, by their places in it.
+std::vector<size_t> AbsentOf(const State& state, const Allocation& allocation) {
+  std::vector<size_t> absent;
   for (size_t i = 0; i < allocation.workers.size(); ++i) {
-    const std::string& name = allocation.workers[i];
-    const auto it = state.workers.find(name);
-    if (it != state.workers.end() && it->second.allocation == allocation.id) continue;
-    absent.push_back(
-        i < allocation.hosts.size() ? absl::StrCat(name, " (", allocation.hosts[i], ")") : name);
+    const auto it = state.workers.find(allocation.workers[i]);
+    if (it == state.workers.end() || it->second.allocation != allocation.id) absent.push_back(i);
   }
+  return absent;
+}
+
+// "a12-1 (n1)"
+std::string DescribeAbsent(const State& state, const Allocation& allocation) {
+  std::vector<std::string> absent;
+  for (const size_t i : AbsentOf(state, allocation))
+    absent.push_back(i < allocation.hosts.size()
+                         ? absl::StrCat(allocation.workers[i], " (", allocation.hosts[i], ")")
+                         : allocation.workers[i]);
   return absl::StrJoin(absent, ", ");
+}
+
+// True if it has had its time to become complete, and is not.
+bool IsLate(const Allocation& allocation, int64_t now_us) {
+  return allocation.state == AllocationState::kGranted &&
+         now_us >= allocation.granted_at_us + kJoinPatienceUs;
+}
+
+// The nodes of a late allocation whose agents have not come.
+std::vector<std::string> AbsentHosts(const State& state, const Allocation& allocation,
+                                     int64_t now_us) {
+  std::vector<std::string> hosts;
+  if (!IsLate(allocation, now_us)) return hosts;
+  for (const size_t i : AbsentOf(state, allocation))
+    if (i < allocation.hosts.size()) hosts.push_back(allocation.hosts[i]);
+  return hosts;
 }
 
 bool IsTraining(const State& state, AllocationId allocation) {
@@ -103,10 +120,9 @@ std::string ReasonNotToServe(const State& state, const Allocation& allocation,
       now_us >= allocation.created_at_us + kPinPatienceUs)
     return absl::StrCat("the nodes of its set have not come within ",
                         kPinPatienceUs / kMinuteUs / 60, " h");
-  if (allocation.state == AllocationState::kGranted &&
-      now_us >= allocation.granted_at_us + kJoinPatienceUs)
+  if (IsLate(allocation, now_us))
     return absl::StrCat("did not call within ", kJoinPatienceUs / kMinuteUs,
-                        " min: ", Absent(state, allocation));
+                        " min: ", DescribeAbsent(state, allocation));
   if (allocation.state != AllocationState::kActive || IsTraining(state, allocation.id)) return "";
   if (std::ssize(allocation.workers) < NodesAtOnce(submission.spec))
     return absl::StrCat("only ", allocation.workers.size(), " of ", NodesAtOnce(submission.spec),
@@ -145,65 +161,15 @@ void FailRuns(const State& state, const Allocation& allocation, const std::strin
 }
 
 void Release(const State& state, const Allocation& allocation, const std::string& reason,
-             std::vector<Event>* events) {
-  events->push_back(AllocationReleasing{.allocation = allocation.id, .reason = reason});
+             int64_t now_us, std::vector<Event>* events) {
+  events->push_back(AllocationReleasing{.allocation = allocation.id,
+                                        .reason = reason,
+                                        .absent_hosts = AbsentHosts(state, allocation, now_us)});
   FailRuns(state, allocation, absl::StrCat("allocation ", allocation.id.ToString(), ": ", reason),
            events);
 }
 
-int32_t CountOf(const State& state, const std::string& launcher) {
-  return static_cast<int32_t>(
-      std::count_if(state.allocations.begin(), state.allocations.end(), [&](const auto& entry) {
-        return entry.second.spec.launcher == launcher &&
-               entry.second.state != AllocationState::kEnded;
-      }));
-}
-
-// True if an allocation for its runs alone exists, in whatever state.
-bool HasOwn(const State& state, SubmissionId submission) {
-  return std::any_of(state.allocations.begin(), state.allocations.end(), [&](const auto& entry) {
-    return entry.second.spec.submission == submission &&
-           entry.second.state != AllocationState::kEnded;
-  });
-}
-
-// True if nodes that the submission may use are on their way.
-bool IsAwaited(const State& state, SubmissionId submission, int32_t node_count) {
-  return std::any_of(state.allocations.begin(), state.allocations.end(), [&](const auto& entry) {
-    const Allocation& allocation = entry.second;
-    const SubmissionId owner = allocation.spec.submission;
-    return (allocation.state == AllocationState::kRequested ||
-            allocation.state == AllocationState::kGranted) &&
-           allocation.spec.node_count >= node_count && (owner.is_none() || owner == submission);
-  });
-}
-
 }  // namespace
-
-int64_t RunNeedUs(const State& state, const Submission& submission) {
-  int64_t slowest_us = 0;
-  for (const RunId id : submission.runs) {
-    const Run& run = state.runs.at(id);
-    if (run.state == RunState::kSucceeded)
-      slowest_us = std::max(slowest_us, run.ended_at_us - run.assigned_at_us);
-  }
-  const double estimate_us = slowest_us > 0 ? kPastRunMargin * static_cast<double>(slowest_us)
-                                            : static_cast<double>(kRunEstimateUs);
-  return static_cast<int64_t>(kRunMargin * estimate_us) + kSlackOfRunUs;
-}
-
-int64_t LeaseNeedUs(const State& state, const Submission& submission) {
-  const auto left =
-      std::count_if(submission.runs.begin(), submission.runs.end(),
-                    [&state](RunId id) { return state.runs.at(id).state == RunState::kQueued; });
-  const int64_t turns = IsThroughput(submission.spec) ? 1 : std::max<int64_t>(left, 1);
-  return kSlackOfLeaseUs + turns * RunNeedUs(state, submission);
-}
-
-bool FitsLease(const State& state, const Submission& submission, const LauncherStarted& launcher) {
-  return launcher.lifetime_us_max == 0 ||
-         kSlackOfLeaseUs + RunNeedUs(state, submission) <= launcher.lifetime_us_max;
-}
 
 int64_t RetryPauseUs(int32_t failure_count) {
   const int32_t doublings = std::clamp(failure_count - 1, 0, 10);
@@ -297,81 +263,12 @@ std::vector<Event> AdvanceAllocations(const State& state, const std::set<Allocat
     } else if (const std::string reason =
                    unheard.contains(id) ? "" : ReasonToRelease(state, allocation, now_us);
                !reason.empty()) {
-      Release(state, allocation, reason, &events);
+      Release(state, allocation, reason, now_us, &events);
     } else if (allocation.state == AllocationState::kGranted && IsComplete(state, allocation)) {
       events.push_back(AllocationActivated{.allocation = id});
     }
   }
   return events;
-}
-
-namespace {
-
-// The nodes on which the runs of the set were so far, where a batch system knows them; empty: any
-// will do, as when an allocation of these did not come to serve.
-std::vector<std::string> HostsOfSet(const State& state, const Submission& submission) {
-  const Run* last = nullptr;
-  for (const RunId id : submission.runs) {
-    const Run& run = state.runs.at(id);
-    const bool is_later = last == nullptr || run.assigned_at_us >= last->assigned_at_us;
-    if (!run.node_names.empty() && is_later) last = &run;
-  }
-  if (last == nullptr || submission.lease_failure_count > 0) return {};
-  return last->node_names;
-}
-
-// One allocation for each submission that waits and has none.
-std::vector<Event> AskForEach(const State& state, const PresenceMap& presence,
-                              const LauncherStarted& launcher) {
-  std::vector<Event> events;
-  std::set<SubmissionId> seen;
-  int32_t left = launcher.allocation_count_max - CountOf(state, launcher.launcher);
-  for (const RunId id : state.queued) {
-    if (left <= 0) break;
-    const Submission& submission = state.submissions.at(state.runs.at(id).submission);
-    const SubmissionSpec& spec = submission.spec;
-    const auto node_count = static_cast<int32_t>(NodesAtOnce(spec));
-    if (!seen.insert(submission.id).second || node_count > launcher.node_count_max ||
-        submission.lease_failure_count >= kLeaseFailureCountMax || HasOwn(state, submission.id) ||
-        !FitsLease(state, submission, launcher) ||
-        BestCapacity(state, presence, spec, submission.id).present_count >= node_count)
-      continue;
-    const int64_t need_us = LeaseNeedUs(state, submission);
-    const int64_t lifetime_us =
-        launcher.lifetime_us_max == 0 ? need_us : std::min(need_us, launcher.lifetime_us_max);
-    events.push_back(AllocationRequested{
-        .allocation = AllocationId{state.last_allocation + 1 + std::ssize(events)},
-        .spec = {.launcher = launcher.launcher,
-                 .node_count = std::max(node_count, launcher.node_count_min),
-                 .submission = submission.id,
-                 .lifetime_us = lifetime_us,
-                 .wanted_hosts = HostsOfSet(state, submission)},
-        .reason = absl::StrCat("run ", id.ToString(), " waits for ", node_count, " nodes")});
-    --left;
-  }
-  return events;
-}
-
-}  // namespace
-
-std::vector<Event> AskForNodes(const State& state, const PresenceMap& presence,
-                               const LauncherStarted& launcher) {
-  if (launcher.allocation_count_max <= CountOf(state, launcher.launcher)) return {};
-  if (launcher.is_per_submission) return AskForEach(state, presence, launcher);
-  for (const RunId id : state.queued) {
-    const Run& run = state.runs.at(id);
-    const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
-    const auto node_count = static_cast<int32_t>(NodesAtOnce(spec));
-    if (node_count > launcher.node_count_max || IsAwaited(state, run.submission, node_count) ||
-        BestCapacity(state, presence, spec, run.submission).present_count >= node_count)
-      continue;
-    return {AllocationRequested{
-        .allocation = AllocationId{state.last_allocation + 1},
-        .spec = {.launcher = launcher.launcher,
-                 .node_count = std::max(node_count, launcher.node_count_min)},
-        .reason = absl::StrCat("run ", id.ToString(), " waits for ", node_count, " nodes")}};
-  }
-  return {};
 }
 
 bool IsReleaseDue(const State& state, const Allocation& allocation, int64_t now_us) {

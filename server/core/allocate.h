@@ -26,17 +26,6 @@ inline constexpr int64_t kReleaseGraceUs = 2LL * 60 * 1'000'000;
 // min.
 int64_t RetryPauseUs(int32_t failure_count);
 
-// What the next run of the submission may take at most: half as much again as is expected, and 3
-// min to start and end. Expected is a fifth more than the slowest of its runs that have succeeded,
-// else 30 min.
-int64_t RunNeedUs(const State& state, const Submission& submission);
-
-// The time for which an allocation for all runs that the submission has queued should be asked for.
-int64_t LeaseNeedUs(const State& state, const Submission& submission);
-
-// False if no allocation that `launcher` gives is long enough for one run of the submission.
-bool FitsLease(const State& state, const Submission& submission, const LauncherStarted& launcher);
-
 // FAILED_PRECONDITION if the worker says that it is of an allocation that has ended.
 absl::Status CheckLease(const State& state, const Synchronize& call);
 
@@ -49,13 +38,10 @@ std::vector<Event> EndAllocation(const State& state, const Allocation& allocatio
 std::vector<Event> AssignWorkers(const State& state);
 
 // What has become of allocations: all workers there, the deadline, the end of what they are for.
-// Those that are `unheard` of are not released: only their launcher knows whether they are there.
+// Those that are `unheard` of are not judged by time: only their launcher knows whether they are
+// there.
 std::vector<Event> AdvanceAllocations(const State& state, const std::set<AllocationId>& unheard,
                                       int64_t now_us);
-
-// The scheduler's request, if a queued run waits for nodes that `launcher` could provide.
-std::vector<Event> AskForNodes(const State& state, const PresenceMap& presence,
-                               const LauncherStarted& launcher);
 
 // True if the nodes shall be given back now: nothing runs on them, or the grace is over.
 bool IsReleaseDue(const State& state, const Allocation& allocation, int64_t now_us);

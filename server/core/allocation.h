@@ -44,6 +44,9 @@ struct AllocationSpec {
   // The nodes that it shall have, as a batch system knows them: those of its set so far. Empty:
   // any.
   std::vector<std::string> wanted_hosts;
+  std::string profile;                      // of the launcher; empty: what that gives to all
+  std::string organization;                 // whose account it is charged to
+  std::vector<std::string> excluded_hosts;  // that it shall not have
   bool operator==(const AllocationSpec&) const = default;
 };
 

@@ -1,5 +1,7 @@
 #include "server/core/apply_allocation.h"
 
+#include <algorithm>
+
 #include "common/log.h"
 #include "server/core/transitions.h"
 
@@ -80,6 +82,11 @@ void ApplyLease(const RecordedEvent& record, const AllocationReleasing& e, State
   MoveTo(AllocationState::kReleasing, &allocation);
   allocation.state_reason = e.reason;
   ForgetFailures(&allocation);  // what failed was to get them
+  const auto it = state->submissions.find(allocation.spec.submission);
+  if (it == state->submissions.end()) return;
+  std::vector<std::string>& absent = it->second.absent_hosts;
+  for (const std::string& host : e.absent_hosts)
+    if (std::find(absent.begin(), absent.end(), host) == absent.end()) absent.push_back(host);
 }
 
 void ApplyLease(const RecordedEvent& record, const AllocationEnded& e, State* state) {

@@ -221,6 +221,15 @@ struct SetScored {
   std::optional<Throughput> throughput;
 };
 
+// A kind of nodes that a launcher gives, under a name by which submissions ask for it.
+struct LaunchProfile {
+  std::string name;
+  int32_t node_count_max = 0;        // of an allocation
+  int64_t lifetime_us_max = 0;       // of an allocation; 0: no limit
+  int32_t allocation_count_max = 0;  // at a time; 0: as many as the launcher gives
+  bool is_preemptible = false;       // its nodes may be taken away while a run goes
+};
+
 // The launcher is there, as configured. Comes once after each start; before that nobody is asked
 // for nodes. Allocations of other launchers end: nobody can give them back. Reply: Done.
 struct LauncherStarted {
@@ -234,6 +243,7 @@ struct LauncherStarted {
   // long as its runs may need.
   bool is_per_submission = false;
   int64_t lifetime_us_max = 0;  // is_per_submission: the most that it gives; 0: no limit
+  std::vector<LaunchProfile> profiles = {};  // beside what it gives to who names none
 };
 
 // How it goes with an allocation that the launcher waits for. In memory only: it is told again
@@ -325,6 +335,8 @@ struct PlacementReply {
   int32_t worker_count_free = 0;      // of these, free and alive
   int32_t run_count_ahead = 0;        // runs queued, assigned or running
   std::vector<Finding> findings;      // why it could not run at all; an ERROR refuses it
+  // What the launcher would be asked for; none: there are workers, or nobody could be asked.
+  std::optional<AllocationSpec> lease;
 };
 
 // What a run needs on one node; the API turns it into a RunSpec.

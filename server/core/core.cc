@@ -14,6 +14,7 @@
 #include "server/core/desired.h"
 #include "server/core/explain.h"
 #include "server/core/forget.h"
+#include "server/core/lease.h"
 #include "server/core/planner.h"
 #include "server/core/schedule.h"
 
@@ -147,14 +148,14 @@ void Core::HandleOne(const Command& command, Outcome* outcome) {
 }
 
 absl::StatusOr<Reply> Core::Read(const ExplainSubmission& command) const {
-  absl::StatusOr<Explanation> answer =
-      Explain({state_, presence_, policy_, launcher_, waits_, now_us_}, command.submission);
+  absl::StatusOr<Explanation> answer = Explain(
+      {state_, presence_, policy_, launcher_, waits_, health_, now_us_}, command.submission);
   if (!answer.ok()) return answer.status();
   return Reply(*std::move(answer));
 }
 
 absl::StatusOr<Reply> Core::Read(const PlanPlacement& command) const {
-  return Reply(PlanFor(state_, presence_, command.spec));
+  return Reply(PlanFor(state_, presence_, launcher_, command.spec));
 }
 
 absl::StatusOr<Reply> Core::Read(const ListWorkers&) const {
@@ -224,6 +225,7 @@ void Core::Record(Event event, const std::string& principal, Outcome* outcome) {
   record.submission = std::visit([this](const auto& e) { return SubmissionOf(e, state_); }, event);
   record.event = std::move(event);
   Apply(record, &state_);
+  health_.Note(record, state_);
   // Arriving log lines are many and change nothing that a submission's progress depends on.
   if (!record.submission.is_none() && !std::holds_alternative<RunEventsAppended>(record.event))
     to_advance_.insert(record.submission);
@@ -268,7 +270,7 @@ void Core::Schedule(Outcome* outcome) {
 }
 
 void Core::AskLauncher(Outcome* outcome) {
-  RecordAll(AskForNodes(state_, presence_, launcher_), outcome);
+  RecordAll(AskForNodes(state_, presence_, launcher_, health_, now_us_), outcome);
   std::erase_if(asked_, [this](const auto& entry) {
     const auto it = state_.allocations.find(entry.first);
     return it == state_.allocations.end() || it->second.state == AllocationState::kEnded;
@@ -398,8 +400,9 @@ void Core::Trust(const std::string& worker, int64_t until_us) {
 
 std::optional<int64_t> Core::NextWakeupUs() const {
   std::optional<int64_t> next = NextDeadlineUs(state_, presence_, policy_, now_us_);
-  if (const std::optional<int64_t> end_us = doubts_.NextEndUs(now_us_); end_us.has_value())
-    next = std::min(next.value_or(*end_us), *end_us);
+  for (const std::optional<int64_t>& end_us :
+       {doubts_.NextEndUs(now_us_), health_.NextEndUs(now_us_)})
+    if (end_us.has_value()) next = std::min(next.value_or(*end_us), *end_us);
   return next;
 }
 

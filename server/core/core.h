@@ -19,6 +19,7 @@
 #include "server/core/doubts.h"
 #include "server/core/effect.h"
 #include "server/core/event.h"
+#include "server/core/profile_health.h"
 #include "server/core/types.h"
 
 namespace assay::core {
@@ -127,6 +128,7 @@ class Core {
   std::map<AllocationId, AllocationState> asked_;  // for what state of it, while nothing failed
   LeaseWaits waits_;
   Doubts doubts_;
+  ProfileHealth health_;
   // Of a batch system, whose fate nobody has told since the start: perhaps their nodes are gone,
   // and what they did is still to come.
   std::set<AllocationId> unheard_;

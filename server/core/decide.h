@@ -22,6 +22,7 @@ inline constexpr int32_t kNodeCountMax = 4096;
 inline constexpr int32_t kRanksPerNodeMax = 256;
 inline constexpr int32_t kRunCountMax = 1000;
 inline constexpr int32_t kReplacementCountMax = 100;
+inline constexpr int32_t kMinutesPerRunMax = 30 * 24 * 60;
 inline constexpr size_t kHyperparameterCountMax = 1000;
 inline constexpr size_t kOpenRunCountMax = 1'000'000;  // about 1 GB of memory
 inline constexpr size_t kAppendCountMax = 1000;

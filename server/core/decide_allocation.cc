@@ -150,6 +150,11 @@ absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation&
                             .standing = context.standing};
   event.spec.launcher = context.launcher.launcher;
   if (event.spec.node_count == 0) event.spec.node_count = context.launcher.node_count_max;
+  if (const auto it = state.submissions.find(event.spec.submission);
+      it != state.submissions.end()) {
+    event.spec.profile = it->second.spec.fleet;
+    event.spec.organization = it->second.spec.organization;
+  }
   Decision decision{.reply = Allocation{.id = event.allocation}};
   decision.events.push_back(std::move(event));
   return decision;

@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "server/core/decide.h"
 #include "server/core/feasible.h"
+#include "server/core/lease.h"
 
 namespace assay::core {
 namespace {
@@ -56,6 +57,7 @@ absl::Status CheckNumbers(const SubmissionSpec& spec, const RuleFacts& rules) {
       {"replacement_count_max", spec.replacement_count_max, 0, kReplacementCountMax},
       {"epoch_count_max", spec.epoch_count_max, 1, 1'000'000},
       {"run_timeout_ms", spec.run_timeout_ms, 1, 30LL * 24 * 3600 * 1000},
+      {"minutes_per_run", spec.minutes_per_run, 0, kMinutesPerRunMax},
   };
   for (const Bound& bound : bounds) {
     if (bound.value >= bound.min && bound.value <= bound.max) continue;
@@ -79,6 +81,9 @@ absl::Status CheckTexts(const SubmissionSpec& spec) {
       return absl::InvalidArgumentError(
           absl::StrCat(field, " is longer than ", kTextBytesMax, " bytes"));
   }
+  if (spec.fleet.size() > kTextBytesMax)
+    return absl::InvalidArgumentError(
+        absl::StrCat("fleet is longer than ", kTextBytesMax, " bytes"));
   RETURN_IF_ERROR(CheckChoices(spec));
   if (spec.hyperparameters.size() > kHyperparameterCountMax)
     return absl::InvalidArgumentError(absl::StrCat("hyperparameters: expected at most ",
@@ -142,7 +147,8 @@ absl::Status CheckInstances(const SubmissionSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
+absl::Status CheckCreate(const Context& context, const CreateSubmission& command) {
+  const State& state = context.state;
   RETURN_IF_ERROR(CheckTexts(command.spec));
   RETURN_IF_ERROR(CheckFindings(command.findings));
   RETURN_IF_ERROR(CheckBorrowing(state, command));
@@ -150,6 +156,7 @@ absl::Status CheckCreate(const State& state, const CreateSubmission& command) {
   RETURN_IF_ERROR(CheckInstances(command.spec));
   RETURN_IF_ERROR(CheckDataset(state, command.spec));
   RETURN_IF_ERROR(CheckFindings(CheckFeasible(state, command.spec)));
+  RETURN_IF_ERROR(CheckFindings(CheckFleet(state, context.launcher, command.spec)));
   RETURN_IF_ERROR(CheckSeeds(command));
   if (state.runs.size() + static_cast<size_t>(command.spec.run_count) > kOpenRunCountMax)
     return absl::ResourceExhaustedError(
@@ -190,7 +197,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
           absl::StrCat("request_id ", command.request_id, " has made ", made->second.made));
     return Repeated(*id);
   }
-  RETURN_IF_ERROR(CheckCreate(state, command));
+  RETURN_IF_ERROR(CheckCreate(context, command));
   const SubmissionId id{state.last_submission + 1};
   Decision decision;
   decision.events.push_back(SubmissionCreated{.submission = id,

@@ -167,6 +167,9 @@ constexpr void Fields(A& a, T& v) {
   a("staging", v.staging);
   a.Added("borrowing", v.borrowing);
   a.Added("metric", v.metric);
+  a.Added("fleet", v.fleet);
+  a.Added("allow_preemptible", v.allow_preemptible);
+  a.Added("minutes_per_run", v.minutes_per_run);
   a.Former(v);
 }
 
@@ -225,6 +228,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("notes", v.notes);
   a.Added("lease_failure_count", v.lease_failure_count, kNotShown);
   a.Added("lease_error", v.lease_error, kNotShown);
+  a.Added("absent_hosts", v.absent_hosts, kNotShown);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -355,6 +359,9 @@ constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
   a("lifetime_us", v.lifetime_us, ShownAs("lifetime"));
   a.Added("wanted_hosts", v.wanted_hosts, kNotShown);
+  a.Added("profile", v.profile);
+  a.Added("organization", v.organization, kNotShown);
+  a.Added("excluded_hosts", v.excluded_hosts, kNotShown);
 }
 
 template <class A, Is<Allocation> T>

@@ -335,6 +335,8 @@ struct AllocationReleasing {
   static constexpr int kVersion = 1;
   AllocationId allocation;
   std::string reason;
+  // Whose agents did not come: the submission's next allocation shall not have them.
+  std::vector<std::string> absent_hosts = {};
   bool operator==(const AllocationReleasing&) const = default;
 };
 

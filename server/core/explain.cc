@@ -1,6 +1,7 @@
 #include "server/core/explain.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "server/core/allocate.h"
 #include "server/core/decide.h"
 #include "server/core/feasible.h"
+#include "server/core/lease.h"
 #include "server/core/planner.h"
 
 namespace assay::core {
@@ -160,9 +162,36 @@ Explanation ExplainAwaited(const State& state, const LeaseWaits& waits,
   return answer;
 }
 
+// "launcher "slurm", profile gpu,"
+std::string NameOf(const LauncherStarted& launcher, const SubmissionSpec& spec) {
+  return absl::StrCat("launcher \"", launcher.launcher, "\"",
+                      spec.fleet.empty() ? "" : absl::StrCat(", profile ", spec.fleet, ","));
+}
+
+// Why nothing is asked of the submission's profile; empty: it would be.
+std::optional<Explanation> ExplainProfile(const Known& known, const Submission& submission) {
+  const SubmissionSpec& spec = submission.spec;
+  Explanation answer{.reason = WaitReason::kAllocationRefused};
+  if (!FindProfile(known.launcher, spec).has_value()) {
+    answer.explanation = absl::StrCat("launcher \"", known.launcher.launcher, "\" has no profile ",
+                                      spec.fleet, " any more");
+    answer.remedy = "ask an operator to configure it again, or cancel and choose another";
+    return answer;
+  }
+  const ProfileHealth::Failures* pause = known.health.FindPause(spec.fleet, known.now_us);
+  if (pause == nullptr) return std::nullopt;
+  answer.explanation = absl::StrCat(
+      NameOf(known.launcher, spec), " is paused for an hour: its last ", pause->count,
+      " allocations ended before any run, ", pause->last.ToString(), ": ", pause->reason);
+  answer.remedy = absl::StrCat(
+      "wait, or mend that and have an operator ask at once: assay allocation request --entry ",
+      submission.id.ToString(), " --nodes ", NodesAtOnce(spec));
+  return answer;
+}
+
 // Why the launcher is not asked for nodes of the submission's own; empty: it would be.
-std::optional<Explanation> ExplainNotAsked(const State& state, const LauncherStarted& launcher,
-                                           const Submission& submission) {
+std::optional<Explanation> ExplainNotAsked(const Known& known, const Submission& submission) {
+  const auto& [state, presence, policy, launcher, waits, health, now_us] = known;
   if (!launcher.is_per_submission) return std::nullopt;
   Explanation answer{.reason = WaitReason::kAllocationRefused};
   if (submission.lease_failure_count >= kLeaseFailureCountMax) {
@@ -176,19 +205,21 @@ std::optional<Explanation> ExplainNotAsked(const State& state, const LauncherSta
         submission.id.ToString(), " --nodes ", NodesAtOnce(submission.spec));
     return answer;
   }
+  if (std::optional<Explanation> why = ExplainProfile(known, submission); why.has_value())
+    return why;
   constexpr int64_t kMinuteUs = 60LL * 1'000'000;
-  if (!FitsLease(state, submission, launcher)) {
-    answer.explanation =
-        absl::StrCat("a run may take ", RunNeedUs(state, submission) / kMinuteUs,
-                     " min, and launcher \"", launcher.launcher, "\" gives nodes for ",
-                     launcher.lifetime_us_max / kMinuteUs, " min, of which 10 are spare");
+  const LaunchProfile profile = *FindProfile(launcher, submission.spec);
+  const std::string name = NameOf(launcher, submission.spec);
+  if (!FitsLease(state, submission, profile)) {
+    answer.explanation = absl::StrCat(
+        "a run may take ", RunNeedUs(state, submission) / kMinuteUs, " min, and ", name,
+        " gives nodes for ", profile.lifetime_us_max / kMinuteUs, " min, of which 10 are spare");
     answer.remedy = "ask an operator for a longer limit, or cancel and ask for less";
     return answer;
   }
-  if (NodesAtOnce(submission.spec) > launcher.node_count_max) {
-    answer.explanation =
-        absl::StrCat("needs ", NodesAtOnce(submission.spec), " nodes, and launcher \"",
-                     launcher.launcher, "\" gives ", launcher.node_count_max);
+  if (NodesAtOnce(submission.spec) > profile.node_count_max) {
+    answer.explanation = absl::StrCat("needs ", NodesAtOnce(submission.spec), " nodes, and ", name,
+                                      " gives ", profile.node_count_max);
     answer.remedy = "ask an operator for a higher limit, or cancel and ask for less";
     return answer;
   }
@@ -219,7 +250,7 @@ Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
 }
 
 Explanation ExplainQueued(const Known& known, const Run& run) {
-  const auto& [state, presence, policy, launcher, waits, now_us] = known;
+  const auto& [state, presence, policy, launcher, waits, health, now_us] = known;
   const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
   const Census census = Count(state, presence, spec, run.submission);
   const Placement placement = PlacementOf(state, presence, policy, run.id);
@@ -229,7 +260,7 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
   if (placement.verdict == Placement::Verdict::kTooFew || census.usable() < NodesAtOnce(spec)) {
     if (const Allocation* awaited = FindAwaited(state, run.submission); awaited != nullptr)
       return ExplainAwaited(state, waits, *awaited, DescribeWish(spec), now_us);
-    return ExplainNotAsked(state, launcher, state.submissions.at(run.submission))
+    return ExplainNotAsked(known, state.submissions.at(run.submission))
         .value_or(ExplainTooFew(census, spec));
   }
   const std::string shared = placement.set_nodes.empty()
@@ -347,13 +378,16 @@ absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id) {
 }
 
 PlacementReply PlanFor(const State& state, const PresenceMap& presence,
-                       const SubmissionSpec& spec) {
+                       const LauncherStarted& launcher, const SubmissionSpec& spec) {
   PlacementReply reply;
   const Capacity capacity = BestCapacity(state, presence, spec, SubmissionId{});
   reply.worker_count_matching = capacity.present_count;
   reply.worker_count_free = capacity.free_count;
   reply.run_count_ahead = static_cast<int32_t>(state.queued.size() + state.active.size());
   reply.findings = CheckFeasible(state, spec);
+  std::vector<Finding> unfit = CheckFleet(state, launcher, spec);
+  std::move(unfit.begin(), unfit.end(), std::back_inserter(reply.findings));
+  reply.lease = PlanLease(state, launcher, spec);
   return reply;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/core/command.h"
+#include "server/core/profile_health.h"
 #include "server/core/schedule.h"
 
 namespace assay::core {
@@ -19,6 +20,7 @@ struct Known {
   const Policy& policy;
   const LauncherStarted& launcher;
   const LeaseWaits& waits;
+  const ProfileHealth& health;
   int64_t now_us;  // for what is still to come
 };
 
@@ -26,7 +28,8 @@ struct Known {
 absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id);
 
 // What runs of `spec` would find.
-PlacementReply PlanFor(const State& state, const PresenceMap& presence, const SubmissionSpec& spec);
+PlacementReply PlanFor(const State& state, const PresenceMap& presence,
+                       const LauncherStarted& launcher, const SubmissionSpec& spec);
 
 }  // namespace assay::core
 

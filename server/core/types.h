@@ -72,6 +72,9 @@ struct SubmissionSpec {
   std::string staging = "node";  // node | none: whether nodes copy the dataset before reading it
   std::optional<Borrowing> borrowing;   // none: the hyperparameters are the submitter's own
   std::string metric{kTimeToSolution};  // kThroughput: the runs are instances, side by side
+  std::string fleet;                    // a profile of the launcher; empty: what that gives to all
+  bool allow_preemptible = false;       // its nodes may be taken away while a run goes
+  int32_t minutes_per_run = 0;          // that one is expected to take; 0: not said
   bool operator==(const SubmissionSpec&) const = default;
 };
 
@@ -178,6 +181,8 @@ struct Submission {
   // last did. After kLeaseFailureCountMax the scheduler asks for no other.
   int32_t lease_failure_count = 0;
   std::string lease_error;
+  // A batch system's nodes whose agents did not come: not asked for again.
+  std::vector<std::string> absent_hosts;
   bool operator==(const Submission&) const = default;
 };
 

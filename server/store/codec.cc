@@ -244,6 +244,7 @@ template <class A, Is<AllocationReleasing> T>
 constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);
   a("reason", v.reason);
+  a.Added("absent_hosts", v.absent_hosts);
 }
 
 template <class A, Is<AllocationEnded> T>

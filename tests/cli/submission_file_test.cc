@@ -24,6 +24,8 @@ nodes = 16
 ranks_per_node = 2
 runs = 10
 replacements = 1
+fleet = "gpu"
+minutes_per_run = 40
 run_timeout = "90m"
 
 [hyperparameters]
@@ -43,6 +45,8 @@ TEST(SubmissionFileTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(file.spec.node_count(), 16);
   EXPECT_EQ(file.spec.replacement_count_max(), 1);
   EXPECT_EQ(file.spec.run_timeout().seconds(), 5400);
+  EXPECT_EQ(file.spec.fleet(), "gpu");
+  EXPECT_EQ(file.spec.minutes_per_run(), 40);
   EXPECT_EQ(file.spec.worker_labels().at("gpu"), "a100");
   std::map<std::string, std::string> values;
   for (const v1::Hyperparameter& parameter : file.spec.hyperparameters())
@@ -75,13 +79,15 @@ TEST(SubmissionFileTest, ProblemsHavePlaceAndRemedy) {
        "x.toml:8:21: error: 'from' must be an entry's id"},
       {"no original", "borrowing = {from = \"e-12\"}", "x.toml:8:1: error: 'own' is missing"},
       {"timeout", "run_timeout = 5", "'run_timeout' must be a duration"},
+      {"no flag", "allow_preemptible = \"yes\"",
+       "x.toml:8:21: error: 'allow_preemptible' must be true or false"},
       {"no TOML", "runs = = 3", "x.toml:8:"},
   };
   for (const Case& c : kCases) {
     std::string text = kGood;
     const std::string old_line =
-        "ranks_per_node = 2\nruns = 10\nreplacements = 1\n"
-        "run_timeout = \"90m\"\n";
+        "ranks_per_node = 2\nruns = 10\nreplacements = 1\nfleet = \"gpu\"\n"
+        "minutes_per_run = 40\nrun_timeout = \"90m\"\n";
     text.replace(text.find(old_line), old_line.size(), std::string(c.line) + "\n");
     if (std::string(c.name) == "table") text = text.substr(0, text.find("[labels]"));
     const SubmissionFile file = ParseSubmissionFile(text, "x.toml");
@@ -102,9 +108,9 @@ TEST(SubmissionFileTest, ReportsAllProblemsInOrder) {
 
 TEST(SubmissionFileTest, FindingsAreMappedBackUnderTheirOwnNames) {
   const SubmissionFile file = ParseSubmissionFile(kGood, "x.toml");
-  const std::pair<const char*, int> kKeys[] = {{"opt_name", 15},      {"node_count", 7},
+  const std::pair<const char*, int> kKeys[] = {{"opt_name", 17},      {"node_count", 7},
                                                {"run_count", 9},      {"submission_division", 3},
-                                               {"worker_labels", 19}, {"unheard_of", 0}};
+                                               {"worker_labels", 21}, {"unheard_of", 0}};
   for (const auto& [key, line] : kKeys) {
     v1::Finding finding;
     finding.set_key(key);
@@ -125,12 +131,13 @@ TEST(SubmissionFileTest, ABorrowingNamesItsEntries) {
   finding.set_key("lender_entry");
   finding.set_found("one of \"Example\"");
   EXPECT_THAT(FormatDiagnostic(file, DiagnosticFor(file, finding)),
-              HasSubstr("x.toml:23:8: error R-BOR-004: borrowing.from = one of \"Example\"\n"
-                        "   23 | from = \"e-12\"\n"));
+              HasSubstr("x.toml:25:8: error R-BOR-004: borrowing.from = one of \"Example\"\n"
+                        "   25 | from = \"e-12\"\n"));
 }
 
 TEST(SubmissionFileTest, ExportedFilesSubmitTheSameAgain) {
-  const SubmissionFile file = ParseSubmissionFile(kGood, "x.toml");
+  SubmissionFile file = ParseSubmissionFile(kGood, "x.toml");
+  file.spec.set_allow_preemptible(true);
   v1::Submission entry;
   entry.set_name("submissions/e-1");
   *entry.mutable_spec() = file.spec;
@@ -143,6 +150,9 @@ TEST(SubmissionFileTest, ExportedFilesSubmitTheSameAgain) {
   std::string after;
   EXPECT_EQ(again.spec.hyperparameters_size(), file.spec.hyperparameters_size());
   EXPECT_EQ(again.spec.node_count(), 16);
+  EXPECT_EQ(again.spec.fleet(), "gpu");
+  EXPECT_TRUE(again.spec.allow_preemptible());
+  EXPECT_EQ(again.spec.minutes_per_run(), 40);
   EXPECT_EQ(again.spec.worker_labels().at("gpu"), "a100");
 }
 
@@ -172,7 +182,7 @@ memory_mib = 4096
   v1::Finding finding;
   finding.set_rule("R-WRK-002");
   finding.set_key("workload.launcher");
-  EXPECT_EQ(DiagnosticFor(file, finding).at.line, 24);
+  EXPECT_EQ(DiagnosticFor(file, finding).at.line, 26);
 }
 
 TEST(SubmissionFileTest, MistakesInAWorkloadHaveTheirPlaceAndRemedy) {
@@ -181,8 +191,8 @@ TEST(SubmissionFileTest, MistakesInAWorkloadHaveTheirPlaceAndRemedy) {
     const char* report;
   };
   for (const Case& c :
-       {Case{"command = \"python3 train.py\"", "x.toml:23:11: error: 'command' must be a list"},
-        Case{"command = [1]", "x.toml:23:12: error: 'command' must be a list of texts"},
+       {Case{"command = \"python3 train.py\"", "x.toml:25:11: error: 'command' must be a list"},
+        Case{"command = [1]", "x.toml:25:12: error: 'command' must be a list of texts"},
         Case{"comand = [\"a\"]", "write command"},
         Case{"launcher = \"per-rank\"", "'command' is missing"},
         Case{"command = [\"a\"]\nenv = { A = 1 }", "'env' must be a table of texts"},

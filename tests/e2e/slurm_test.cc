@@ -38,6 +38,11 @@ constexpr char kLauncher[] = R"(launcher {
     server_address: "127.0.0.1:PORT"
     command_directory: "SITE/slurm"
     poll_interval_s: 1
+    profiles {
+      name: "pair" partition: "spare" constraint: "rack0" minutes_max: 60
+      accounts { key: "Example" value: "eu-hpc" }
+    }
+    profiles { name: "lost" partition: "nowhere" }
     worker { rendezvous_host: "127.0.0.1" run_user: "root" core_count: 1 data_directory: "SITE/nodes" }
   }
 })";
@@ -196,6 +201,42 @@ TEST_F(SlurmTest, ANodeThatSlurmHasLostFailsTheRunByName) {
   EXPECT_THAT(site_.AssayJson({"run", "show", "r-1"})["state_reason"].dump(),
               HasSubstr("Slurm: NODE_FAIL n1"));
   EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "the rest is given back";
+}
+
+TEST_F(SlurmTest, AnEntryChoosesAmongTheOperatorsProfiles) {
+  const Outcome checked =
+      site_.RunProgram({site_.Program("assayd"), "--check_config",
+                        absl::StrCat("--config=", site_.Path("etc/assayd.textproto"))});
+  EXPECT_EQ(checked.exit_code, 0);
+  EXPECT_THAT(checked.err, AllOf(ContainsRegex("warning: launcher.slurm.profiles \"lost\": .*"
+                                               "Invalid partition name specified"),
+                                 Not(HasSubstr("pair"))));
+
+  const auto choose = [&](const std::string& keys) {
+    const std::string path = site_.Path("chosen.toml");
+    WriteFile(path, absl::StrCat(keys, "\n", SubmissionText{}.ToString()));
+    return path;
+  };
+  const Outcome refused = site_.Assay({"plan", choose("fleet = \"par\"")});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("chosen.toml:1:9: error R-FLT-001"),
+                                 HasSubstr("choose one of pair, lost")));
+  const Outcome long_runs = site_.Assay({"plan", choose("fleet = \"pair\"\nminutes_per_run = 40")});
+  EXPECT_THAT(long_runs.err, HasSubstr("chosen.toml:2:19: error R-FLT-003"));
+  const std::string good = choose("fleet = \"pair\"\nminutes_per_run = 2");
+  EXPECT_THAT(site_.Assay({"plan", good}).out,
+              HasSubstr("launcher slurm, profile pair, would be asked for them, for 28 min"));
+
+  cluster_->Run({"scontrol", "update", "partitionname=spare", "state=down"});
+  ASSERT_EQ(site_.Assay({"submit", good}).exit_code, 0);
+  ASSERT_TRUE(Await([&] { return absl::StrContains(Why("e-1"), "PartitionDown"); }));
+  EXPECT_THAT(Why("e-1"), HasSubstr("(assay-a1, profile pair): \"PartitionDown\""));
+  const Json lease = site_.AssayJson({"allocation", "show", "a-1"});
+  EXPECT_EQ(lease["profile"], "pair");
+  EXPECT_THAT(cluster_->Run({"scontrol", "show", "job", lease["job"]}),
+              AllOf(HasSubstr("Partition=spare"), HasSubstr("Features=rack0"),
+                    HasSubstr("Account=eu-hpc"), HasSubstr("TimeLimit=00:28:00")));
+  Cancel("e-1");
 }
 
 TEST_F(SlurmTest, OneJobWhateverIsLostOnTheWay) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -117,6 +118,14 @@ absl::StatusOr<std::string> SlurmCommands::Submit(const JobRequest& request) {
   if (!id.has_value())
     return absl::UnavailableError(absl::StrCat("sbatch names no job: ", LastLine(text)));
   return *std::move(id);
+}
+
+absl::Status SlurmCommands::Test(std::vector<std::string> options) {
+  std::vector<std::string> arguments = {"--test-only", "--nodes=1", "--exclusive",
+                                        "--ntasks-per-node=1", "--export=NONE"};
+  std::move(options.begin(), options.end(), std::back_inserter(arguments));
+  arguments.emplace_back("--wrap=true");
+  return Run("sbatch", std::move(arguments)).status();
 }
 
 absl::Status SlurmCommands::StopAgents(const std::string& job) {

@@ -33,6 +33,8 @@ class SlurmCommands final : public Slurm {
   absl::Status StopAgents(const std::string& job) override;
   absl::Status Cancel(const std::string& job) override;
   std::string FindEnd(const std::string& id, const std::string& name) override;
+  // Whether sbatch would take a job with these options for one node; submits none.
+  absl::Status Test(std::vector<std::string> options);
 
   // A command that runs is killed, and none is started any more. Thread-safe.
   void Stop() { is_stopped_ = true; }

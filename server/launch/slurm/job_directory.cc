@@ -38,6 +38,10 @@ std::string JobDirectory::PathOf(core::AllocationId allocation) const {
 
 absl::StatusOr<JobRequest> JobDirectory::Prepare(const core::Allocation& allocation) {
   const std::string path = PathOf(allocation.id);
+  const auto found = options_.profiles.find(allocation.spec.profile);
+  if (found == options_.profiles.end())
+    return absl::NotFoundError(
+        absl::StrCat("profile ", allocation.spec.profile, " is not configured any more"));
   RETURN_IF_ERROR(MakeDirectories(path, kPrivateDirectory));
   RETURN_IF_ERROR(MakeDirectories(JoinPath(path, "tokens"), kPrivateDirectory));
   RETURN_IF_ERROR(WriteFileAtomic(JoinPath(path, "ca.crt"), options_.ca_pem, kPrivateFile));
@@ -56,12 +60,19 @@ absl::StatusOr<JobRequest> JobDirectory::Prepare(const core::Allocation& allocat
       ShellWord(srun), " --overlap --no-kill --kill-on-bad-exit=0 --wait=0 --ntasks-per-node=1 ",
       ShellWord(options_.worker_program), " fleet ", ShellWord(path), "\n");
   RETURN_IF_ERROR(WriteFileAtomic(JoinPath(path, kScript), script, 0700));
-  const int64_t most = options_.minutes_max > 0 ? options_.minutes_max : kDayMinutes;
+  const JobProfile& profile = found->second;
+  const int64_t most = profile.minutes_max > 0 ? profile.minutes_max : kDayMinutes;
   const int64_t wanted = (allocation.spec.lifetime_us + kMinuteUs - 1) / kMinuteUs;
-  std::vector<std::string> options = options_.options;
+  std::vector<std::string> options = profile.options;
+  if (const auto account = profile.accounts.find(allocation.spec.organization);
+      account != profile.accounts.end())
+    options.push_back(absl::StrCat("--account=", account->second));
   if (!allocation.spec.wanted_hosts.empty())
     options.push_back(
         absl::StrCat("--nodelist=", absl::StrJoin(allocation.spec.wanted_hosts, ",")));
+  if (!allocation.spec.excluded_hosts.empty())
+    options.push_back(
+        absl::StrCat("--exclude=", absl::StrJoin(allocation.spec.excluded_hosts, ",")));
   return JobRequest{.minutes = wanted > 0 ? wanted : most,
                     .directory = path,
                     .script = kScript,

@@ -24,15 +24,21 @@
 
 namespace assay::launch::slurm {
 
+// What sbatch is told for one kind of nodes.
+struct JobProfile {
+  std::vector<std::string> options;             // --partition=main
+  std::map<std::string, std::string> accounts;  // by organisation
+  int64_t minutes_max = 0;                      // of a job for which nobody says how long; 0: a day
+};
+
 struct JobDirectoryOptions {
   std::string directory;       // shared; its folders are the service's user's alone
   std::string worker_program;  // path of assay-worker on all nodes
   std::string local_program;   // of it on this host
   std::string worker_config;   // of all agents: WorkerConfig as text, without name and token
   std::string ca_pem;
-  std::string command_directory;     // of srun on the nodes; empty: where they have it
-  std::vector<std::string> options;  // for sbatch: --partition=main
-  int64_t minutes_max = 0;           // of a job for which nobody says how long; 0: a day
+  std::string command_directory;               // of srun on the nodes; empty: where they have it
+  std::map<std::string, JobProfile> profiles;  // by name; empty: for jobs that name none
   std::function<absl::StatusOr<std::string>(const std::string& worker)> make_enrolment_token;
 };
 

@@ -54,8 +54,10 @@ const Job* Choose(const std::vector<Job>& jobs) {
   return it == jobs.end() ? nullptr : &*it;
 }
 
-std::string Words(const Job& job) {
-  std::string words = absl::StrCat("Slurm job ", job.id, " (", job.name, ")");
+// `profile`: empty if the allocation has none.
+std::string Words(const Job& job, const std::string& profile) {
+  std::string words = absl::StrCat("Slurm job ", job.id, " (", job.name,
+                                   profile.empty() ? "" : ", profile ", profile, ")");
   if (!job.reason.empty() && job.reason != "None")
     absl::StrAppend(&words, ": \"", job.reason, "\"");
   return words;
@@ -256,7 +258,8 @@ void JobKeeper::Wait(Held* held, const Job& job, absl::Time now) {
   }
   Tell(held, {.outcome = Outcome::kPending,
               .job = job.id,
-              .waiting = {.words = Words(job), .expected_start_us = job.start_s * 1'000'000}});
+              .waiting = {.words = Words(job, held->allocation.spec.profile),
+                          .expected_start_us = job.start_s * 1'000'000}});
 }
 
 void JobKeeper::Grant(Held* held, const Job& job) {
@@ -292,7 +295,9 @@ void JobKeeper::Grant(Held* held, const Job& job) {
       return Tell(held, {.outcome = Outcome::kFailed, .reason = std::string(admitted.message())});
   }
   if (held->allocation.job != job.id)
-    Tell(held, {.outcome = Outcome::kPending, .job = job.id, .waiting = {.words = Words(job)}});
+    Tell(held, {.outcome = Outcome::kPending,
+                .job = job.id,
+                .waiting = {.words = Words(job, held->allocation.spec.profile)}});
   held->is_granted = true;
   held->is_asked = true;
   Tell(held, std::move(report));
@@ -334,7 +339,8 @@ void JobKeeper::Submit(Held* held, absl::Time now) {
     held->is_new = true;
     return Tell(held, {.outcome = Outcome::kPending,
                        .job = *id,
-                       .waiting = {.words = Words({.id = *id, .name = request->name})}});
+                       .waiting = {.words = Words({.id = *id, .name = request->name},
+                                                  held->allocation.spec.profile)}});
   }
   held->unknown_since = now;
   held->lookup_count = 0;
@@ -380,7 +386,7 @@ void JobKeeper::CareForOrphans(const Jobs& jobs) {
   report_({.allocation = *ParseComment(options_.instance, job->comment),
            .outcome = Outcome::kPending,
            .job = job->id,
-           .waiting = {.words = Words(*job)}});
+           .waiting = {.words = Words(*job, "")}});
 }
 
 absl::Time JobKeeper::NextLook(absl::Time now) const {

@@ -16,12 +16,14 @@ namespace assay::core {
 namespace {
 
 using assay::testing::IsOk;
+using assay::testing::StatusIs;
 using core::testing::kSecond;
 using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 using Launch = LaunchReported::Outcome;
 
@@ -30,13 +32,23 @@ constexpr int kTerminated = 9;
 
 class LeaseTest : public ::testing::Test {
  protected:
-  void StartLauncher(int64_t lifetime_us_max = 0) {
+  void StartLauncher(int64_t lifetime_us_max = 0, std::vector<LaunchProfile> profiles = {}) {
     Do(LauncherStarted{.launcher = "slurm",
                        .allocation_count_max = 2,
                        .node_count_min = 1,
                        .node_count_max = 3,
                        .is_per_submission = true,
-                       .lifetime_us_max = lifetime_us_max});
+                       .lifetime_us_max = lifetime_us_max,
+                       .profiles = std::move(profiles)});
+  }
+  absl::StatusOr<Reply> SubmitTo(const std::string& fleet, int32_t minutes_per_run = 0,
+                                 bool allow_preemptible = false, int32_t node_count = 2) {
+    SubmissionSpec spec = SomeSpec();
+    spec.fleet = fleet;
+    spec.minutes_per_run = minutes_per_run;
+    spec.allow_preemptible = allow_preemptible;
+    spec.node_count = node_count;
+    return world_.Do(core::testing::Creation(spec, absl::StrCat("of profile ", ++submit_count_)));
   }
   void Do(CommandBody body) { ASSERT_THAT(world_.Do(std::move(body), "coordinator"), IsOk()); }
   void Report(int64_t id, LaunchReported report) {
@@ -79,6 +91,7 @@ class LeaseTest : public ::testing::Test {
   }
 
   World world_;
+  int submit_count_ = 0;
 };
 
 TEST_F(LeaseTest, EachSubmissionGetsNodesOfItsOwnForAsLongAsItsRunsMayNeed) {
@@ -181,11 +194,89 @@ TEST_F(LeaseTest, TheNextAllocationOfASetAsksForItsNodesAndAfterSixHoursForAny) 
 }
 
 TEST_F(LeaseTest, ARunThatFitsNowhereIsNotAskedFor) {
+  const SubmissionId id = Submit(2);  // before anybody knew what the launcher gives
   StartLauncher(50 * kMinute);
-  const SubmissionId id = Submit(2);
   EXPECT_THAT(world_.state().allocations, IsEmpty());
   EXPECT_EQ(ToString(Why(id).reason), "ALLOCATION_REFUSED");
   EXPECT_THAT(Why(id).explanation, HasSubstr("a run may take 48 min"));
+}
+
+TEST_F(LeaseTest, AnEntryChoosesAmongTheOperatorsProfiles) {
+  StartLauncher(0, {{.name = "gpu", .node_count_max = 2, .lifetime_us_max = 100 * kMinute},
+                    {.name = "spare", .node_count_max = 8, .is_preemptible = true}});
+  ASSERT_THAT(SubmitTo("gpu", 40), IsOk());
+  EXPECT_EQ(allocation(1).spec.profile, "gpu");
+  EXPECT_EQ(allocation(1).spec.organization, SomeSpec().organization);
+  EXPECT_EQ(allocation(1).spec.lifetime_us, (10 + 60 + 3) * kMinute) << "as the submitter says";
+  ASSERT_THAT(SubmitTo("spare", 0, /*allow_preemptible=*/true), IsOk());
+  EXPECT_EQ(allocation(2).spec.profile, "spare");
+
+  StartLauncher(0, {});
+  Report(1, {.outcome = Launch::kEnded, .reason = "Slurm: CANCELLED"});
+  EXPECT_EQ(Why(SubmissionId{1}).explanation, "launcher \"slurm\" has no profile gpu any more");
+}
+
+TEST_F(LeaseTest, WhatCanNeverBeGivenIsRefused) {
+  StartLauncher(100 * kMinute,
+                {{.name = "gpu", .node_count_max = 4, .lifetime_us_max = 60 * kMinute},
+                 {.name = "spare", .node_count_max = 8, .is_preemptible = true}});
+  const auto refused = [](const std::string& words) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(words));
+  };
+  EXPECT_THAT(SubmitTo("gpus"), refused("R-FLT-001"));
+  EXPECT_THAT(SubmitTo("gpus"), refused("choose one of gpu, spare"));
+  EXPECT_THAT(SubmitTo("gpu", 0, false, 5), refused("R-FLT-002"));
+  EXPECT_THAT(SubmitTo("", 0, false, 4), refused("ask for at most 3 nodes"));
+  EXPECT_THAT(SubmitTo("gpu", 40), refused("R-FLT-003"));
+  EXPECT_THAT(SubmitTo("", 60), refused("93 min for a run and 10 to spare, of at most 100 min"));
+  EXPECT_THAT(SubmitTo("spare"), refused("R-FLT-004"));
+
+  // What would be asked for, before anything is.
+  SubmissionSpec spec = SomeSpec();
+  spec.fleet = "gpu";
+  spec.run_count = 5;
+  spec.minutes_per_run = 10;
+  const auto plan = std::get<PlacementReply>(*world_.Do(PlanPlacement{spec}));
+  ASSERT_TRUE(plan.lease.has_value());
+  EXPECT_EQ(plan.lease->profile, "gpu");
+  EXPECT_EQ(plan.lease->lifetime_us, 60 * kMinute) << "the cap; 100 would be needed";
+  spec.minutes_per_run = 40;
+  EXPECT_THAT(std::get<PlacementReply>(*world_.Do(PlanPlacement{spec})).findings, SizeIs(1));
+}
+
+TEST_F(LeaseTest, AProfileThatNeverServesIsPaused) {
+  StartLauncher(0, {{.name = "gpu", .node_count_max = 2}});
+  ASSERT_THAT(SubmitTo("gpu"), IsOk());
+  ASSERT_THAT(SubmitTo("gpu"), IsOk());
+  for (int64_t n = 1; n <= 3; ++n)
+    Report(n, {.outcome = Launch::kEnded, .reason = "Slurm: BOOT_FAIL"});
+  // The second entry has not had its three, and waits all the same.
+  EXPECT_EQ(world_.state().submissions.at(SubmissionId{2}).lease_failure_count, 1);
+  ASSERT_EQ(world_.state().allocations.size(), 1u) << "what was asked for before";
+  Report(4, {.outcome = Launch::kEnded, .reason = "Slurm: BOOT_FAIL"});
+  EXPECT_THAT(world_.state().allocations, IsEmpty());
+  EXPECT_THAT(Why(SubmissionId{2}).explanation,
+              HasSubstr("profile gpu, is paused for an hour: its last 4 allocations ended before "
+                        "any run, a-4: Slurm: BOOT_FAIL"));
+  ASSERT_TRUE(world_.core().NextWakeupUs().has_value());
+  world_.Wait(60 * kMinute);
+  EXPECT_EQ(world_.state().allocations.size(), 1u) << "one more is tried";
+}
+
+TEST_F(LeaseTest, ANodeWhoseAgentDidNotComeIsExcluded) {
+  StartLauncher();
+  Submit(2);
+  Grant(1);
+  Call(1, 1);
+  world_.Wait(5 * kMinute);
+  Report(1, {.outcome = Launch::kEnded});
+  EXPECT_THAT(allocation(2).spec.excluded_hosts, ElementsAre("n1"));
+  Grant(2, {"n0", "n2"});
+  Call(2, 1);
+  world_.Wait(5 * kMinute);
+  Report(2, {.outcome = Launch::kEnded});
+  EXPECT_THAT(allocation(3).spec.excluded_hosts, ElementsAre("n1", "n2"));
+  EXPECT_EQ(world_.Fold(), world_.state());
 }
 
 TEST_F(LeaseTest, AStoppedRunFailsWithTheBatchSystemsWord) {

@@ -266,6 +266,16 @@ TEST_F(SlurmKeeperTest, TheSitesAccountingKnowsHowAMissingJobEnded) {
   EXPECT_EQ(reports_.back().reason, "Slurm: CANCELLED");
 }
 
+TEST_F(SlurmKeeperTest, WhyNamesTheProfile) {
+  core::Allocation allocation = Some();
+  allocation.spec.profile = "gpu";
+  keeper_->Want(allocation);
+  Look();
+  Look();
+  EXPECT_EQ(reports_.back().waiting.words,
+            "Slurm job 4711 (assay-a12, profile gpu): \"Resources\"");
+}
+
 TEST_F(SlurmKeeperTest, AForeignJobWithItsNumberIsLeftAlone) {
   Begin();
   slurm_.jobs[0] = {.id = "4711", .state = "RUNNING", .name = "other", .comment = "(null)"};
