@@ -104,6 +104,7 @@ std::vector<Command> DatasetCommands() {
       .name = "DIR", .help = "the dataset's folder", .completes = Completes::kDirectory};
   const Positional id = {.name = "ID", .help = "as cosmo32"};
   return {DatasetGenerateCommand(),
+          DatasetImportCommand(),
           DatasetVerifyCommand(),
           {.path = "dataset add",
            .summary = "register a dataset with the coordinator",

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/plain_dataset.h"
 #include "common/dataset/verify.h"
 #include "common/status.h"
 
@@ -80,6 +82,15 @@ absl::StatusOr<dataset::ClimateDatasetSpec> ClimateSpec(const Arguments& argumen
   return spec;
 }
 
+absl::Status ShowManifest(Context* context, const std::string& directory,
+                          const dataset::Manifest& manifest) {
+  RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset/v1",
+                                           .value = ManifestJson(directory, manifest),
+                                           .fields = DatasetFields()}));
+  context->Note(absl::StrCat("next: assay dataset add ", manifest.name, " ", directory));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitStatus> RunGenerate(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
   const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
@@ -91,10 +102,30 @@ absl::StatusOr<ExitStatus> RunGenerate(Context* context, const Arguments& argume
     ASSIGN_OR_RETURN(const dataset::CosmoDatasetSpec spec, CosmoSpec(arguments));
     ASSIGN_OR_RETURN(manifest, Generate(*context, directory, spec, static_cast<int>(threads)));
   }
-  RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset/v1",
-                                           .value = ManifestJson(directory, manifest),
-                                           .fields = DatasetFields()}));
-  context->Note(absl::StrCat("next: assay dataset add ", manifest.name, " ", directory));
+  RETURN_IF_ERROR(ShowManifest(context, directory, manifest));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<std::optional<int64_t>> OptionalCount(const Arguments& arguments, const char* name) {
+  if (!arguments.Has(name)) return std::nullopt;
+  ASSIGN_OR_RETURN(const int64_t count, arguments.Integer(name, 0));
+  return count;
+}
+
+absl::StatusOr<ExitStatus> RunDatasetImport(Context* context, const Arguments& arguments) {
+  const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
+  ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
+  dataset::PlainImport import{.name = arguments.Get("name"),
+                              .benchmark = arguments.Get("benchmark")};
+  if (import.name.empty()) import.name = import.benchmark;
+  ASSIGN_OR_RETURN(import.train_samples, OptionalCount(arguments, "train"));
+  ASSIGN_OR_RETURN(import.validation_samples, OptionalCount(arguments, "eval"));
+  ProgressLine line(context);
+  ASSIGN_OR_RETURN(const dataset::Manifest manifest,
+                   dataset::ImportPlainDataset(directory, import, static_cast<int>(threads),
+                                               Drawn(&line, context, "reading")));
+  line.Clear();
+  RETURN_IF_ERROR(ShowManifest(context, directory, manifest));
   return ExitStatus::kDone;
 }
 
@@ -241,6 +272,40 @@ Command DatasetGenerateCommand() {
                    {"assay dataset generate /data/cam96 --benchmark deepcam --train 512 --eval 64",
                     ""}},
       .run = RunGenerate};
+}
+
+Command DatasetImportCommand() {
+  using Kind = Option::Kind;
+  return {.path = "dataset import",
+          .summary = "describe files that another program made, for a benchmark of a round's own",
+          .description =
+              "Writes manifest.json with size and SHA-256 of every file in DIR/train, "
+              "DIR/validation and DIR itself. Each file of the two folders is a sample, "
+              "unless --train and --eval say how many samples they hold.",
+          .positionals = {Directory()},
+          .options = {{.name = "benchmark",
+                       .kind = Kind::kText,
+                       .value = "NAME",
+                       .help = "as the round's file declares it",
+                       .is_required = true},
+                      {.name = "train",
+                       .kind = Kind::kInteger,
+                       .value = "N",
+                       .help = "samples to train on; one for each file if not given"},
+                      {.name = "eval",
+                       .kind = Kind::kInteger,
+                       .value = "N",
+                       .help = "samples to evaluate on; likewise"},
+                      {.name = "name",
+                       .kind = Kind::kText,
+                       .value = "NAME",
+                       .help = "stands in its manifest; the benchmark's if not given"},
+                      Threads()},
+          .examples = {{"assay dataset import /data/shapes --benchmark shapes", ""},
+                       {"assay dataset import /data/words --benchmark words --train 250000 "
+                        "--eval 65536",
+                        "few files with many samples"}},
+          .run = RunDatasetImport};
 }
 
 Command DatasetVerifyCommand() {

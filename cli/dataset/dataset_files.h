@@ -33,6 +33,7 @@ int DefaultThreads();
 
 Command DatasetGenerateCommand();
 Command DatasetVerifyCommand();
+Command DatasetImportCommand();
 
 }  // namespace assay::cli
 

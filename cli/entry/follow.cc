@@ -63,8 +63,7 @@ class Reporter {
     const std::optional<LogLine> line = ParseLogLine(event.text());
     if (!line.has_value()) return;
     if (line->epoch > 0) progress.epoch = line->epoch;
-    if (line->key == "eval_error" || line->key == "eval_accuracy")
-      progress.metric = absl::StrCat(line->key, " ", line->value);
+    if (IsQuality(line->key)) progress.metric = absl::StrCat(line->key, " ", line->value);
   }
 
   void Redraw() {

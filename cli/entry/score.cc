@@ -115,9 +115,8 @@ Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   Json json = client::EntryJson(entry);
   for (const char* unused : {"hyperparameters", "labels", "runs", "submitter"})
     json.erase(unused);
-  json["score_label"] = entry.is_mlperf_result() || entry.is_imported()
-                            ? "MLPerf HPC rules"
-                            : "not an MLPerf result: a facility's own round";
+  const std::string is_not = client::NotMlperfText(entry);
+  json["score_label"] = is_not.empty() ? "MLPerf HPC rules" : is_not;
   client::AddScore(score, &json);
   json["run_details"] = Json::array();
   for (size_t i = 0; i < runs.size(); ++i) {

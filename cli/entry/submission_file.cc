@@ -140,6 +140,7 @@ class Reader {
       Problem({parsed.problem->line, parsed.problem->column}, parsed.problem->message,
               "this is no submission; see https://toml.io and docs/submitter.md");
     } else {
+      has_workload_ = parsed.table.contains("workload");
       for (const auto& [key, node] : parsed.table)
         ReadTopLevel(std::string(key.str()), PositionOf(key.source()), node);
       if (const toml::node* node = parsed.table.get("workload")) ReadProgram(*node);
@@ -305,9 +306,15 @@ class Reader {
     (*file_.spec.mutable_worker_labels())[name] = *value;
   }
 
+  // A program that trains what Assay does not know names its hyperparameters itself; the round
+  // judges them. Keys are read in order of their names, so the benchmark is known.
+  bool MayBeNew() const {
+    return has_workload_ && rules::FindBenchmarkSettings(file_.spec.benchmark()) == nullptr;
+  }
+
   void ReadHyperparameter(const std::string& name, Position key_at, const toml::node& node) {
     const std::vector<std::string>& known = HyperparameterKeys();
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
+    if (!MayBeNew() && std::find(known.begin(), known.end(), name) == known.end()) {
       const std::string near = client::Suggest(name, known);
       Problem(key_at, absl::StrCat("unknown hyperparameter '", name, "'"),
               near.empty() ? absl::StrCat("known are ", absl::StrJoin(known, ", "))
@@ -352,6 +359,7 @@ class Reader {
   }
 
   SubmissionFile file_;
+  bool has_workload_ = false;
 };
 
 // The line of that number, from 1; empty if there is none.

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
@@ -48,6 +49,11 @@ std::optional<LogLine> ParseLogLine(absl::string_view text) {
   if (metadata.contains("epoch_num") && metadata["epoch_num"].is_number_integer())
     line.epoch = metadata["epoch_num"].get<int64_t>();
   return line;
+}
+
+bool IsQuality(absl::string_view key) {
+  return absl::StartsWith(key, "eval_") && key != "eval_start" && key != "eval_stop" &&
+         key != "eval_samples";
 }
 
 std::optional<TrainerProgress> ParseProgress(absl::string_view text) {

@@ -21,6 +21,9 @@ struct LogLine {
 // The record in `text`; nullopt if it holds none.
 std::optional<LogLine> ParseLogLine(absl::string_view text);
 
+// True of eval_error and what else a log may call the quality of an evaluation.
+bool IsQuality(absl::string_view key);
+
 // What the trainer says of its progress: {"phase": "training", "epoch": 3, "done": 12, "total":
 // 128, "loss": 0.28}. nullopt for its other records, such as profiles (run_profile.h).
 struct TrainerProgress {

@@ -239,4 +239,12 @@ void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) 
   if (score.convergence) (*json)["reference_text"] = ConvergenceText(*score.convergence);
 }
 
+std::string NotMlperfText(const v1::Submission& entry) {
+  if (entry.is_mlperf_result() || entry.is_imported()) return "";
+  const std::string& benchmark = entry.spec().benchmark();
+  if (rules::IsMlperfBenchmark(benchmark)) return "not an MLPerf result: a facility's own round";
+  return absl::StrCat("not an MLPerf result: a facility's own round with a benchmark of its own, ",
+                      benchmark);
+}
+
 }  // namespace assay::client

@@ -37,6 +37,9 @@ struct EntryScore {
 // `runs` are all of the entry's, by number. What needs a throughput set's logs is left out.
 EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
+// What the entry's result is not, in one line; empty for a result of an MLPerf round.
+std::string NotMlperfText(const v1::Submission& entry);
+
 // The runs that make up the entry's result: those of the window, where it has one; of a throughput
 // set those that pass the check.
 std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vector<v1::Run>& runs);

@@ -28,14 +28,13 @@ int64_t NodesAtOnce(const v1::SubmissionSpec& spec) {
 
 std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   const v1::SubmissionSpec& spec = entry.spec();
+  const std::string is_not = NotMlperfText(entry);
   std::string text = absl::StrCat(
       "# ", spec.benchmark(), " on ", spec.system(), "\n\n",
-      entry.is_mlperf_result() || entry.is_imported()
-          ? ""
-          : "This is a facility's own round. Its results are not MLPerf results.\n\n",
-      "| | |\n|---|---|\n", "| entry | ", ShortId(entry.name()), " |\n", "| round | ", spec.round(),
-      " |\n", "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ", spec.division(),
-      " |\n", "| dataset | ", spec.dataset(), " |\n");
+      is_not.empty() ? "" : absl::StrCat("This is ", is_not, ".\n\n"), "| | |\n|---|---|\n",
+      "| entry | ", ShortId(entry.name()), " |\n", "| round | ", spec.round(), " |\n",
+      "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ", spec.division(), " |\n",
+      "| dataset | ", spec.dataset(), " |\n");
   if (spec.has_borrowing())
     absl::StrAppend(&text, "| hyperparameters | borrowed from ",
                     ShortId(spec.borrowing().lender_entry()), " in place of those of ",

@@ -20,6 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kFormat[] = "assay-dataset-1";
+constexpr int64_t kFileBytesMax = int64_t{1} << 50;
 
 std::string Quote(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -43,6 +44,14 @@ class ObjectReader {
     if (!member->is_number_unsigned() || member->get<uint64_t>() > static_cast<uint64_t>(max))
       return Fail(key, absl::StrCat("is not a count from 0 to ", max)), 0;
     return static_cast<int64_t>(member->get<uint64_t>());
+  }
+
+  // False if there is no such member.
+  bool IsTrue(const char* key) {
+    const auto found = object_.find(key);
+    if (found == object_.end()) return false;
+    if (!found->is_boolean()) return Fail(key, "is not true or false"), false;
+    return found->get<bool>();
   }
 
   const Json* Member(const char* key) {
@@ -76,7 +85,7 @@ absl::StatusOr<ManifestFile> ParseFile(const Json& json) {
   if (!json.is_object()) return absl::DataLossError("manifest: a file is not an object");
   ObjectReader reader(json);
   ManifestFile file{.path = reader.Text("path"),
-                    .bytes = reader.Count("bytes", kMaxFileBytes),
+                    .bytes = reader.Count("bytes", kFileBytesMax),
                     .sha256 = reader.Text("sha256")};
   RETURN_IF_ERROR(reader.status());
   if (!IsRelativePath(file.path))
@@ -102,7 +111,7 @@ absl::Status ParseFiles(const Json& list, Manifest* manifest) {
 
 // A manifest without files describes a dataset that is being generated.
 absl::Status CheckSampleCounts(const Manifest& manifest) {
-  if (manifest.files.empty()) return absl::OkStatus();
+  if (manifest.files.empty() || manifest.is_packed) return absl::OkStatus();
   for (const Split split : {Split::kTrain, Split::kValidation}) {
     const std::string folder = absl::StrCat(SplitName(split), "/");
     const auto listed = std::count_if(
@@ -161,6 +170,7 @@ std::string PrintManifest(const Manifest& manifest) {
   }
   absl::StrAppend(&out, "\n  },\n  \"cube_edge\": ", manifest.cube_edge, ",\n");
   absl::StrAppend(&out, "  \"compression\": \"", CompressionName(manifest.compression), "\",\n");
+  if (manifest.is_packed) absl::StrAppend(&out, "  \"packed\": true,\n");
   absl::StrAppend(&out, "  \"train_samples\": ", manifest.train_samples, ",\n");
   absl::StrAppend(&out, "  \"validation_samples\": ", manifest.validation_samples, ",\n");
   absl::StrAppend(&out, "  \"total_bytes\": ", TotalBytes(manifest), ",\n");
@@ -187,6 +197,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
                     .cube_edge = static_cast<int>(reader.Count("cube_edge", kCubeEdgeMax)),
                     .train_samples = reader.Count("train_samples", kSamplesMax),
                     .validation_samples = reader.Count("validation_samples", kSamplesMax)};
+  manifest.is_packed = reader.IsTrue("packed");
   const std::string compression = reader.Text("compression");
   const std::string digest = reader.Text("digest");
   const Json* parameters = reader.Member("parameters");

@@ -36,13 +36,14 @@ struct ManifestFile {
 
 struct Manifest {
   std::string name;
-  std::string benchmark;  // "cosmoflow"
+  std::string benchmark;  // "cosmoflow", or one that a facility's round declares
   std::string generator;  // name and version of what made the samples, or "imported"
   // What the generator was told ("mode", "seed", ...), in text. Equal generator and parameters give
   // equal samples.
   std::map<std::string, std::string> parameters;
   int cube_edge = 0;  // voxels
   Compression compression = Compression::kNone;
+  bool is_packed = false;  // files hold any number of samples; else each file of a split is one
   int64_t train_samples = 0;
   int64_t validation_samples = 0;
   std::vector<ManifestFile> files;  // sorted by path

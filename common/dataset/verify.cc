@@ -13,6 +13,7 @@
 #include "common/dataset/example.h"
 #include "common/dataset/layout.h"
 #include "common/dataset/manifest.h"
+#include "common/dataset/plain_dataset.h"
 #include "common/dataset/tfrecord.h"
 #include "common/file.h"
 #include "common/sha256.h"
@@ -113,11 +114,21 @@ std::optional<Problem> CheckFile(const std::string& dir, const ManifestFile& fil
   return problem;
 }
 
+std::optional<Problem> CheckPlain(const std::string& dir, const ManifestFile& file) {
+  const absl::Status status = CheckPlainFile(dir, file);
+  if (status.ok()) return std::nullopt;
+  return Problem{.file = file.path,
+                 .problem = absl::IsNotFound(status) ? "missing" : std::string(status.message()),
+                 .remedy = std::string(kRestore)};
+}
+
 // Sample files in the directory that the manifest does not list.
 absl::StatusOr<std::vector<Problem>> FindExtraFiles(const std::string& dir,
                                                     const Manifest& manifest) {
   std::vector<Problem> problems;
-  const absl::string_view suffix = IsClimate(manifest) ? kClimateSuffix : kSampleSuffix;
+  const absl::string_view suffix = IsPlain(manifest.benchmark) ? ""
+                                   : IsClimate(manifest)       ? kClimateSuffix
+                                                               : kSampleSuffix;
   for (const Split split : {Split::kTrain, Split::kValidation}) {
     const absl::StatusOr<std::vector<std::string>> names = ListSamples(dir, split, suffix);
     if (absl::IsNotFound(names.status())) continue;  // its files are reported as missing
@@ -147,6 +158,11 @@ absl::StatusOr<std::vector<Problem>> VerifyDataset(const std::string& dir, int t
   RETURN_IF_ERROR(ForEachIndex(static_cast<int64_t>(manifest.files.size()), threads,
                                [&](int thread, int64_t i) {
                                  const size_t at = static_cast<size_t>(i);
+                                 if (IsPlain(manifest.benchmark)) {
+                                   found[at] = CheckPlain(dir, manifest.files[at]);
+                                   meter.AddFile(manifest.files[at].bytes);
+                                   return absl::OkStatus();
+                                 }
                                  FileChecker* checker = checkers[static_cast<size_t>(thread)].get();
                                  found[at] = CheckFile(dir, manifest.files[at], checker);
                                  meter.AddFile(static_cast<int64_t>(checker->stored().size()));

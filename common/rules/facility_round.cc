@@ -51,6 +51,9 @@ class RoundReader {
   absl::StatusOr<int64_t> Count(const toml::table& table, const char* name, int64_t max) const;
 
   absl::Status ReadRound(const toml::table& table, RuleSetData* data) const;
+  absl::StatusOr<Benchmark> DeclareBenchmark(const toml::table& table, const std::string& name,
+                                             const RuleSetData& base) const;
+  absl::StatusOr<Benchmark> FindBenchmark(const toml::table& table, const RuleSetData& base) const;
   absl::Status ReadBenchmark(const toml::table& table, RuleSetData* data) const;
   absl::Status ReadRules(const toml::table& file, RuleSetData* data) const;
   absl::StatusOr<KeyRule> ReadRule(const toml::table& table) const;
@@ -119,12 +122,16 @@ absl::StatusOr<RuleSetData> RoundReader::Read(const toml::table& file) const {
   return data;
 }
 
+// Lower-case letters, digits and `others`.
+bool IsPlain(absl::string_view name, absl::string_view others) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [&](char c) {
+    return absl::ascii_islower(static_cast<unsigned char>(c)) ||
+           absl::ascii_isdigit(static_cast<unsigned char>(c)) || absl::StrContains(others, c);
+  });
+}
+
 bool IsRoundName(const std::string& name) {
-  return !name.empty() && !absl::StartsWith(name, "hpc") &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return absl::ascii_islower(static_cast<unsigned char>(c)) ||
-                  absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '.';
-         });
+  return IsPlain(name, "-.") && !absl::StartsWith(name, "hpc");
 }
 
 // Gives every time limit of initialisation a new value.
@@ -175,7 +182,23 @@ bool BelongsTo(const std::string& config, const std::string& benchmark) {
 
 std::vector<Condition> TargetConditions(const Benchmark& benchmark) {
   if (benchmark.lower_is_better) return {Greater(0), AtMost(benchmark.target)};
+  if (benchmark.target > 1) return {AtLeast(benchmark.target)};
   return {AtLeast(benchmark.target), AtMost(1)};
+}
+
+// Gives both divisions a config for a benchmark that the base does not have. What it demands beside
+// the quality is the file's to say.
+void AddConfigs(const Benchmark& benchmark, RuleSetData* data) {
+  KeyRule quality;
+  quality.id = "R-QUA-000";
+  quality.key = benchmark.quality_key;
+  quality.occurrence = Occurrence::kAtLeastOne;
+  quality.checks = {MetadataHas("epoch_num")};
+  quality.topic = Topic::kQuality;
+  quality.section = "facility round";
+  quality.remedy = "train until the target is met; log the quality with epoch_num";
+  for (const char* division : {"closed_", "open_"})
+    data->configs.push_back({.name = division + benchmark.name, .rules = {quality}});
 }
 
 // Leaves of the base only what concerns `benchmark`, with its new target.
@@ -195,24 +218,71 @@ void KeepOnly(const Benchmark& benchmark, RuleSetData* data) {
   }
 }
 
-absl::Status RoundReader::ReadBenchmark(const toml::table& table, RuleSetData* data) const {
-  RETURN_IF_ERROR(CheckNames(table, {"name", "runs", "target"}));
-  ASSIGN_OR_RETURN(const std::string name, Required<std::string>(table, "name", "text"));
-  ASSIGN_OR_RETURN(const int64_t runs, Count(table, "runs", kRunsMax));
-  ASSIGN_OR_RETURN(const double target, Required<double>(table, "target", "a number"));
-  const auto known = std::find_if(data->benchmarks.begin(), data->benchmarks.end(),
-                                  [&](const Benchmark& b) { return b.name == name; });
-  if (known == data->benchmarks.end()) {
-    return Error(table.get("name")->source(),
-                 absl::StrCat("the base round has no benchmark \"", name, "\""));
+// True if every log has records of the key, for another purpose.
+bool IsTaken(const std::string& key, const RuleSetData& base) {
+  return std::any_of(base.configs.begin(), base.configs.end(), [&](const Config& config) {
+    return (config.name == "common" || absl::EndsWith(config.name, "_common")) &&
+           std::any_of(config.rules.begin(), config.rules.end(),
+                       [&](const KeyRule& rule) { return rule.key == key; });
+  });
+}
+
+// A benchmark that the base does not have.
+absl::StatusOr<Benchmark> RoundReader::DeclareBenchmark(const toml::table& table,
+                                                        const std::string& name,
+                                                        const RuleSetData& base) const {
+  const toml::source_region& name_at = table.get("name")->source();
+  if (IsMlperfBenchmark(name) || (!table.contains("quality_key") && !table.contains("better"))) {
+    return Error(name_at, absl::StrCat("the base round has no benchmark \"", name,
+                                       IsMlperfBenchmark(name)
+                                           ? "\", and it is a name of MLPerf's: choose another"
+                                           : "\"; one of its own says its quality_key and better"));
   }
-  if (!std::isfinite(target) || target <= 0) {
-    return Error(table.get("target")->source(), "\"target\" must be a finite number above 0");
+  if (!IsPlain(name, "-_.")) {
+    return Error(name_at, "\"name\" must be lower-case letters, digits, '-', '_' and '.'");
+  }
+  Benchmark benchmark = {.name = name};
+  ASSIGN_OR_RETURN(benchmark.quality_key, Required<std::string>(table, "quality_key", "text"));
+  if (!IsPlain(benchmark.quality_key, "_") || IsTaken(benchmark.quality_key, base)) {
+    return Error(table.get("quality_key")->source(),
+                 "\"quality_key\" must be lower-case letters, digits and '_', and a key that logs "
+                 "do not have yet");
+  }
+  ASSIGN_OR_RETURN(const std::string better, Required<std::string>(table, "better", "text"));
+  if (better != "lower" && better != "higher") {
+    return Error(table.get("better")->source(), "\"better\" must be lower or higher");
+  }
+  benchmark.lower_is_better = better == "lower";
+  return benchmark;
+}
+
+// The base's, or one that the file declares.
+absl::StatusOr<Benchmark> RoundReader::FindBenchmark(const toml::table& table,
+                                                     const RuleSetData& base) const {
+  ASSIGN_OR_RETURN(const std::string name, Required<std::string>(table, "name", "text"));
+  const auto known = std::find_if(base.benchmarks.begin(), base.benchmarks.end(),
+                                  [&](const Benchmark& b) { return b.name == name; });
+  if (known == base.benchmarks.end()) return DeclareBenchmark(table, name, base);
+  for (const char* own : {"quality_key", "better"}) {
+    if (!table.contains(own)) continue;
+    return Error(table.get(own)->source(),
+                 absl::StrCat("\"", own, "\" of ", name, " is the base round's: leave it out"));
   }
   Benchmark benchmark = *known;
-  benchmark.runs_required = static_cast<int>(runs);
-  benchmark.target = target;
   benchmark.reference_points.clear();  // they are of the base's target
+  return benchmark;
+}
+
+absl::Status RoundReader::ReadBenchmark(const toml::table& table, RuleSetData* data) const {
+  RETURN_IF_ERROR(CheckNames(table, {"name", "runs", "target", "quality_key", "better"}));
+  ASSIGN_OR_RETURN(Benchmark benchmark, FindBenchmark(table, *data));
+  ASSIGN_OR_RETURN(const int64_t runs, Count(table, "runs", kRunsMax));
+  ASSIGN_OR_RETURN(benchmark.target, Required<double>(table, "target", "a number"));
+  if (!std::isfinite(benchmark.target) || benchmark.target <= 0) {
+    return Error(table.get("target")->source(), "\"target\" must be a finite number above 0");
+  }
+  benchmark.runs_required = static_cast<int>(runs);
+  if (!IsMlperfBenchmark(benchmark.name)) AddConfigs(benchmark, data);
   KeepOnly(benchmark, data);
   return absl::OkStatus();
 }

@@ -1,5 +1,7 @@
 // Rounds that a facility defines itself, in a file: a built-in round with its own target, number of
-// runs and constraints. deploy/rounds/ has examples.
+// runs and constraints, for one of its benchmarks or for a benchmark of the facility's own, which
+// is trained by external programs. deploy/rounds/ has examples, docs/rounds.md says how to write
+// one.
 //
 //   [round]
 //   name = "cosmoflow-mini"            # required; must not start with "hpc-"
@@ -9,7 +11,10 @@
 //   [benchmark]
 //   name = "cosmoflow"                 # required; the round has this benchmark only
 //   runs = 3                           # required
-//   target = 0.40                      # required; direction and key are the base's
+//   target = 0.40                      # required
+//   quality_key = "eval_perplexity"    # these two for a benchmark of its own, and then required;
+//   of better = "lower"                   # or "higher"; of the base's benchmarks they are the
+//   base's
 //   [[rule]]                           # any number: replaces or adds the rule of a key
 //   id = "R-FAC-001"                   # required, "R-FAC-" and digits
 //   key = "train_samples"              # required

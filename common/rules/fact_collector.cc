@@ -17,18 +17,23 @@ void TakeValue(const JsonValue& value, std::optional<JsonValue>* fact) {
   if (!*fact) *fact = value;
 }
 
-// The demand of every convergence rule: 0 < x <= target, or target <= x <= 1.
+// The demand of every convergence rule: 0 < x <= target, or target <= x, which is at most 1 where
+// the target is a share.
 bool Meets(const Benchmark& benchmark, double quality) {
-  return benchmark.lower_is_better ? quality > 0 && quality <= benchmark.target
-                                   : quality >= benchmark.target && quality <= 1;
+  if (benchmark.lower_is_better) return quality > 0 && quality <= benchmark.target;
+  return quality >= benchmark.target && (quality <= 1 || benchmark.target > 1);
 }
 
 }  // namespace
 
 FactCollector::FactCollector(const RuleSet& rules)
-    : rules_(&rules), qualities_(rules.data().benchmarks.size()) {}
+    : rules_(&rules), qualities_(rules.data().benchmarks.size()) {
+  for (const Benchmark& benchmark : rules.data().benchmarks)
+    quality_keys_.push_back(rules.KeyNumber(benchmark.quality_key));
+}
 
 void FactCollector::Add(const Record& record) {
+  AddQuality(record);
   const auto key = static_cast<FactKey>(record.key);
   switch (key) {
     case FactKey::kOrg:
@@ -41,9 +46,6 @@ void FactCollector::Add(const Record& record) {
       return TakeText(record.value, &facts_.division);
     case FactKey::kBenchmark:
       return TakeText(record.value, &facts_.benchmark);
-    case FactKey::kEvalError:
-    case FactKey::kEvalAccuracy:
-      return AddQuality(key, record.value);
     case FactKey::kSeed:
       return AddSeed(record);
     case FactKey::kGlobalBatchSize:
@@ -103,12 +105,12 @@ void FactCollector::AddRunStop(const Record& record) {
 }
 
 // The benchmark may be named later, so the line counts for each that has this quality.
-void FactCollector::AddQuality(FactKey key, const JsonValue& value) {
-  const std::optional<double> number = value.ToDouble();
-  if (!number) return;
+void FactCollector::AddQuality(const Record& record) {
   for (size_t i = 0; i < qualities_.size(); ++i) {
+    if (quality_keys_[i] != record.key) continue;
+    const std::optional<double> number = record.value.ToDouble();
+    if (!number) return;
     const Benchmark& benchmark = rules_->data().benchmarks[i];
-    if (kFactKeys[static_cast<size_t>(key)] != benchmark.quality_key) continue;
     Quality& quality = qualities_[i];
     if (!has_run_stop_) quality.last_before_stop = number;
     const bool is_better = !quality.best || (benchmark.lower_is_better ? *number < *quality.best

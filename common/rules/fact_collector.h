@@ -30,8 +30,6 @@ enum class FactKey {
   kStagingStart,
   kStagingStop,
   kEpochStart,
-  kEvalError,
-  kEvalAccuracy,
   kSeed,
   kGlobalBatchSize,
   kNumberOfNodes,
@@ -40,7 +38,7 @@ enum class FactKey {
   kEvalSamples,
   kOptName,
 };
-inline constexpr std::array<absl::string_view, 21> kFactKeys = {"submission_org",
+inline constexpr std::array<absl::string_view, 19> kFactKeys = {"submission_org",
                                                                 "submission_platform",
                                                                 "submission_status",
                                                                 "submission_division",
@@ -52,8 +50,6 @@ inline constexpr std::array<absl::string_view, 21> kFactKeys = {"submission_org"
                                                                 "staging_start",
                                                                 "staging_stop",
                                                                 "epoch_start",
-                                                                "eval_error",
-                                                                "eval_accuracy",
                                                                 "seed",
                                                                 "global_batch_size",
                                                                 "number_of_nodes",
@@ -65,7 +61,7 @@ inline constexpr std::array<absl::string_view, 21> kFactKeys = {"submission_org"
 class FactCollector {
  public:
   explicit FactCollector(const RuleSet& rules);
-  // Records of other keys than kFactKeys are ignored.
+  // Records of other keys than kFactKeys and the benchmarks' qualities are ignored.
   void Add(const Record& record);
   // The facts of all records so far; the counts of records and errors are the caller's.
   Facts Get() const;
@@ -77,7 +73,7 @@ class FactCollector {
     bool reached_target = false;
   };
 
-  void AddQuality(FactKey key, const JsonValue& value);
+  void AddQuality(const Record& record);
   void AddSeed(const Record& record);
   void AddTiming(FactKey key, const Record& record);
   void AddRunStop(const Record& record);
@@ -86,6 +82,7 @@ class FactCollector {
   const RuleSet* rules_;
   Facts facts_;
   std::vector<Quality> qualities_;  // by benchmark
+  std::vector<int> quality_keys_;   // likewise, as RuleSet numbers them
   size_t seed_bytes_ = 0;
   std::deque<double> staging_starts_, staging_stops_;  // without a partner yet
   std::optional<double> init_start_ms_, latest_run_start_ms_, latest_run_stop_ms_;

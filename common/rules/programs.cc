@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 
 #include "common/program_contract.h"
+#include "common/rules/benchmark_settings.h"
 
 namespace assay::rules {
 namespace {
@@ -46,6 +47,8 @@ constexpr TextRule kProgramRules[] = {
     {"R-WRK-010", "workload.source", "a source from a clean git commit, in the closed division",
      kProgramClosedSection,
      "commit what has changed in the folder, or submit to the open division"},
+    {"R-WRK-020", "workload", "a program: Assay's own trainer does not know the benchmark",
+     kProgramSection, "say in [workload] what trains it; docs/adapters.md"},
 };
 
 Finding UnfitProgram(absl::string_view id, std::string found) {
@@ -123,6 +126,11 @@ void CheckProgramSource(const Program& program, std::vector<Finding>* findings) 
 
 std::span<const TextRule> ProgramRules() {
   return kProgramRules;
+}
+
+std::vector<Finding> CheckNativeTrainer(absl::string_view benchmark) {
+  if (FindBenchmarkSettings(benchmark) != nullptr) return {};
+  return {UnfitProgram("R-WRK-020", absl::StrCat("none for ", benchmark))};
 }
 
 std::vector<Finding> CheckProgram(const Program& program) {

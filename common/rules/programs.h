@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 #include "common/rules/finding.h"
 #include "common/rules/text_rule.h"
 
@@ -43,6 +45,9 @@ std::span<const TextRule> ProgramRules();
 //   that leaves the output; 007 a grace, 008 a memory limit out of bounds; 009 a source that is
 //   none; 010 the closed division wants a source from a commit.
 std::vector<Finding> CheckProgram(const Program& program);
+
+// R-WRK-020: an entry without a program, for a benchmark that the native trainer does not know.
+std::vector<Finding> CheckNativeTrainer(absl::string_view benchmark);
 
 }  // namespace assay::rules
 

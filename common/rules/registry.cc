@@ -1,5 +1,6 @@
 #include "common/rules/registry.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -54,6 +55,11 @@ std::vector<const RuleSet*> BuiltInRuleSets() {
   for (const auto& rules : Rounds())
     all.push_back(rules.get());
   return all;
+}
+
+bool IsMlperfBenchmark(absl::string_view name) {
+  return std::any_of(Rounds().begin(), Rounds().end(),
+                     [&](const auto& rules) { return rules->FindBenchmark(name) != nullptr; });
 }
 
 }  // namespace assay::rules

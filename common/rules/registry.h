@@ -19,6 +19,9 @@ const RuleSet* FindRuleSet(absl::string_view name);
 // Oldest first.
 std::vector<const RuleSet*> BuiltInRuleSets();
 
+// True if a built-in round has the benchmark.
+bool IsMlperfBenchmark(absl::string_view name);
+
 }  // namespace assay::rules
 
 #endif  // COMMON_RULES_REGISTRY_H_

@@ -69,6 +69,8 @@ RuleSet::RuleSet(RuleSetData data)
   };
   for (const absl::string_view key : kFactKeys)
     number(key);  // first: FactKey is their number
+  for (const Benchmark& benchmark : data_.benchmarks)
+    number(benchmark.quality_key);
   for (const Config& config : data_.configs) {
     for (const KeyRule& rule : config.rules) {
       number(rule.key);

@@ -41,6 +41,8 @@ std::vector<Finding> CheckFeasible(const State& state, const SubmissionSpec& spe
   // How a program divides its work is its own affair.
   if (const auto* command = std::get_if<CommandWorkload>(&spec.workload))
     return CheckProgram(spec, *command);
+  std::vector<Finding> findings = rules::CheckNativeTrainer(spec.benchmark);
+  if (!findings.empty()) return findings;
   rules::Hyperparameters values;
   for (const Hyperparameter& hyperparameter : spec.hyperparameters)
     Add(hyperparameter.key, hyperparameter.json_value, &values);

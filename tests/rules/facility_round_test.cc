@@ -130,6 +130,107 @@ TEST(FacilityRoundTest, SaysWhereAFileIsWrong) {
   }
 }
 
+// A benchmark that no round of MLPerf has.
+constexpr char kDeclaring[] = R"([round]
+name = "own"
+base = "hpc-3.0.0"
+label = "not an MLPerf result"
+[benchmark]
+name = "words"
+runs = 2
+target = 2.5
+quality_key = "eval_perplexity"
+better = "lower"
+[[rule]]
+id = "R-FAC-001"
+key = "layer_count"
+equals = 2
+hyperparameter = true
+divisions = ["closed"]
+)";
+
+Facts FactsOf(absl::string_view toml, absl::string_view key, absl::string_view quality,
+              std::string* classes) {
+  const auto rules = ParseFacilityRound(toml, "own.toml");
+  EXPECT_THAT(rules, IsOk());
+  const auto line = [](absl::string_view name, absl::string_view value) {
+    return absl::StrCat(":::MLLOG {\"time_ms\": 1, \"key\": \"", name, "\", \"value\": ", value,
+                        ", \"metadata\": {\"epoch_num\": 1}}\n");
+  };
+  const CheckResult result = Check(absl::StrCat(line("submission_division", "\"closed\""),
+                                                line("submission_benchmark", "\"words\""),
+                                                line("layer_count", "2"), line(key, quality)),
+                                   **rules);
+  for (const Finding& finding : result.findings)
+    absl::StrAppend(classes, finding.error_class, " ");
+  return result.facts;
+}
+
+TEST(FacilityRoundTest, DeclaresABenchmarkOfItsOwn) {
+  std::string good, bad;
+  const Facts reached = FactsOf(kDeclaring, "eval_perplexity", "2.5", &good);
+  const Facts missed = FactsOf(kDeclaring, "eval_perplexity", "2.51", &bad);
+
+  EXPECT_TRUE(reached.reached_target);
+  EXPECT_EQ(reached.best_quality, 2.5);
+  EXPECT_FALSE(missed.reached_target);
+  EXPECT_THAT(good, AllOf(Not(HasSubstr("eval_perplexity")), Not(HasSubstr("layer_count")),
+                          Not(HasSubstr("submission_benchmark"))));
+  EXPECT_THAT(bad, HasSubstr("no_line_passes:eval_perplexity"));
+  const auto rules = ParseFacilityRound(kDeclaring, "own.toml");
+  EXPECT_THAT(CheckRunCount(**rules, "words", 2), IsEmpty());
+  EXPECT_THAT(CheckHyperparameters(**rules, "words", "open", {{"layer_count", 3}}), IsEmpty());
+  EXPECT_THAT(CheckHyperparameters(**rules, "words", "closed", {{"layer_count", 3}}), SizeIs(1));
+}
+
+// A share is at most 1; what is counted otherwise, as a score in points, may be more.
+TEST(FacilityRoundTest, HigherMayBeBetter) {
+  const std::string share = absl::StrReplaceAll(
+      kDeclaring, {{"\"lower\"", "\"higher\""}, {"target = 2.5", "target = 0.8"}});
+  const std::string points = absl::StrReplaceAll(kDeclaring, {{"\"lower\"", "\"higher\""}});
+  std::string classes;
+
+  EXPECT_TRUE(FactsOf(share, "eval_perplexity", "0.81", &classes).reached_target);
+  EXPECT_TRUE(FactsOf(points, "eval_perplexity", "30", &classes).reached_target);
+  EXPECT_THAT(classes, Not(HasSubstr("eval_perplexity")));
+  EXPECT_FALSE(FactsOf(share, "eval_perplexity", "1.1", &classes).reached_target);
+  EXPECT_THAT(classes, HasSubstr("no_line_passes:eval_perplexity"));
+}
+
+TEST(FacilityRoundTest, SaysWhereADeclarationIsWrong) {
+  const Mistake mistakes[] = {
+      {"better = \"lower\"", "better = \"less\"", "own.toml:10:10: \"better\" must be lower or"},
+      {"better = \"lower\"", "", "own.toml:5:1: \"better\" is required"},
+      {"quality_key = \"eval_perplexity\"", "", "own.toml:5:1: \"quality_key\" is required"},
+      {"\"eval_perplexity\"", "\"eval samples\"", "own.toml:9:15: \"quality_key\" must be"},
+      {"\"eval_perplexity\"", "\"train_samples\"", "own.toml:9:15: \"quality_key\" must be"},
+      {"\"words\"", "\"Words\"", "own.toml:6:8: \"name\" must be lower-case"},
+      {"\"words\"", "\"cosmoflow\"", "\"quality_key\" of cosmoflow is the base round's"},
+      {"hpc-3.0.0\"\nlabel = \"not an MLPerf result\"\n[benchmark]\nname = \"words\"",
+       "hpc-1.0.0\"\nlabel = \"x\"\n[benchmark]\nname = \"openfold\"",
+       "own.toml:6:8: the base round has no benchmark \"openfold\", and it is a name of MLPerf's"},
+      {"key = \"layer_count\"", "key = \"eval_perplexity\"", "set the quality with [benchmark]"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    const std::string toml = absl::StrReplaceAll(kDeclaring, {{mistake.from, mistake.to}});
+
+    EXPECT_THAT(ParseFacilityRound(toml, "own.toml"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(mistake.message)))
+        << mistake.to;
+  }
+}
+
+TEST(FacilityRoundTest, RoundsThatComeWithAssayAreValid) {
+  for (const char* name : {"words-mini", "shapes-mini", "deepcam-mini"}) {
+    const auto toml = ReadFile(absl::StrCat("deploy/rounds/", name, ".toml"));
+    ASSERT_THAT(toml, IsOk());
+    const auto rules = ParseFacilityRound(*toml, name);
+    ASSERT_THAT(rules, IsOk());
+    EXPECT_EQ((*rules)->name(), name);
+    EXPECT_THAT((*rules)->data().label, HasSubstr("not an MLPerf result"));
+  }
+}
+
 TEST(FacilityRoundTest, TheExampleIsValid) {
   const absl::StatusOr<std::string> toml = ReadFile("deploy/rounds/cosmoflow-mini.toml");
   ASSERT_THAT(toml, IsOk());

@@ -78,5 +78,12 @@ TEST(ProgramsTest, TheClosedDivisionWantsASourceFromACleanCommit) {
   EXPECT_THAT(Ids(program), ElementsAre("R-WRK-010"));
 }
 
+TEST(ProgramsTest, AssaysOwnTrainerTrainsWhatItKnows) {
+  EXPECT_THAT(CheckNativeTrainer("deepcam"), ::testing::IsEmpty());
+  const std::vector<Finding> findings = CheckNativeTrainer("words");
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule_id, "R-WRK-020");
+}
+
 }  // namespace
 }  // namespace assay::rules
