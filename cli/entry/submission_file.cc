@@ -101,6 +101,7 @@ const std::map<std::string, std::string>& Aliases() {
       {"submission_status", "status"},       {"node_count", "nodes"},
       {"number_of_nodes", "nodes"},          {"run_count", "runs"},
       {"epoch_count_max", "epochs_max"},     {"replacement_count_max", "replacements"},
+      {"train_samples", "dataset"},          {"eval_samples", "dataset"},
       {"worker_labels", "labels"},           {"own_entry", "borrowing.own"},
       {"lender_entry", "borrowing.from"}};
   return *kAliases;

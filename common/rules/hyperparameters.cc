@@ -69,13 +69,9 @@ void Judge(const KeyRule& rule, const JsonValue& value, Severity severity,
   }
 }
 
-bool CanBeJudged(const KeyRule& rule) {
-  return rule.topic == Topic::kHyperparameter;
-}
-
-// Judges every value by the rules of the log check; returns the names it knows.
+// Judges every value by the rules of the log check about `topic`; returns the names it knows.
 std::set<std::string> JudgeByLogRules(const RuleSet& rules, const std::vector<std::string>& configs,
-                                      const Hyperparameters& values,
+                                      const Hyperparameters& values, Topic topic, Severity severity,
                                       std::vector<Finding>* findings) {
   std::map<std::string, const KeyRule*> last;  // a later config's rule replaces an earlier one's
   for (const std::string& name : configs) {
@@ -89,8 +85,8 @@ std::set<std::string> JudgeByLogRules(const RuleSet& rules, const std::vector<st
   for (const auto& [key, rule] : last) {
     known.insert(key);
     const auto value = values.find(key);
-    if (value != values.end() && CanBeJudged(*rule)) {
-      Judge(*rule, value->second, Severity::kError, findings);
+    if (value != values.end() && rule->topic == topic) {
+      Judge(*rule, value->second, severity, findings);
     }
   }
   return known;
@@ -151,8 +147,9 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
   if (division != "closed" && division != "open") return {UnknownDivision(division)};
 
   std::vector<Finding> findings;
-  std::set<std::string> known = JudgeByLogRules(
-      rules, HyperparameterConfigs(rules, benchmark, division, values), values, &findings);
+  std::set<std::string> known =
+      JudgeByLogRules(rules, HyperparameterConfigs(rules, benchmark, division, values), values,
+                      Topic::kHyperparameter, Severity::kError, &findings);
   if (division == "open") return findings;  // free there
   JudgeByDocument(*known_benchmark, values, &known, &findings);
   for (const auto& [key, value] : values) {
@@ -171,6 +168,18 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
                         .section = kSection,
                         .remedy = "check the spelling; nothing judges this value"});
   }
+  return findings;
+}
+
+std::vector<Finding> CheckSampleCounts(const RuleSet& rules, absl::string_view benchmark,
+                                       absl::string_view division, int64_t train_samples,
+                                       int64_t eval_samples) {
+  std::vector<Finding> findings;
+  const Hyperparameters counts = {{"train_samples", train_samples}, {"eval_samples", eval_samples}};
+  JudgeByLogRules(rules, HyperparameterConfigs(rules, benchmark, division, counts), counts,
+                  Topic::kData, Severity::kWarning, &findings);
+  for (Finding& finding : findings)
+    absl::StrAppend(&finding.found, " ", finding.key);
   return findings;
 }
 

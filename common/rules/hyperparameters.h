@@ -3,6 +3,7 @@
 #ifndef COMMON_RULES_HYPERPARAMETERS_H_
 #define COMMON_RULES_HYPERPARAMETERS_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
 std::vector<std::string> HyperparameterConfigs(const RuleSet& rules, absl::string_view benchmark,
                                                absl::string_view division,
                                                const Hyperparameters& values);
+
+// What the round says against training `benchmark` on a dataset with so many samples: warnings,
+// since the log shows what was used.
+std::vector<Finding> CheckSampleCounts(const RuleSet& rules, absl::string_view benchmark,
+                                       absl::string_view division, int64_t train_samples,
+                                       int64_t eval_samples);
 
 // R-RUN-001: a set must have at least the number of runs that the round demands. R-RUN-002, a
 // warning: it has more, and ScoreWindows will choose. Also an error for an unknown benchmark.

@@ -385,6 +385,8 @@ PlacementReply PlanFor(const State& state, const PresenceMap& presence,
   reply.worker_count_free = capacity.free_count;
   reply.run_count_ahead = static_cast<int32_t>(state.queued.size() + state.active.size());
   reply.findings = CheckFeasible(state, spec);
+  if (const auto it = state.datasets.find(spec.dataset); it != state.datasets.end())
+    reply.dataset = it->second;
   std::vector<Finding> unfit = CheckFleet(state, launcher, spec);
   std::move(unfit.begin(), unfit.end(), std::back_inserter(reply.findings));
   reply.lease = PlanLease(state, launcher, spec);

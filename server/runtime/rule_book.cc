@@ -179,6 +179,16 @@ class RoundBook final : public RuleBook {
     return plan;
   }
 
+  std::vector<core::Finding> CheckDataset(const core::SubmissionSpec& spec,
+                                          const core::Dataset& dataset) const override {
+    std::vector<core::Finding> findings;
+    if (const RulesRef round = Find(spec.round); round != nullptr)
+      Append(rules::CheckSampleCounts(*round, spec.benchmark, spec.division,
+                                      dataset.train_sample_count, dataset.eval_sample_count),
+             &findings);
+    return findings;
+  }
+
   BorrowingVerdict CheckBorrowing(const core::SubmissionSpec& spec, const core::Submission& own,
                                   const core::Submission& lender,
                                   core::SubmissionId borrower) const override {

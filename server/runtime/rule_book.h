@@ -79,6 +79,10 @@ class RuleBook {
   // `findings`, not in the status.
   virtual absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const = 0;
 
+  // What the spec's round says against this dataset: warnings. Nothing if there is no such round.
+  virtual std::vector<core::Finding> CheckDataset(const core::SubmissionSpec& spec,
+                                                  const core::Dataset& dataset) const = 0;
+
   // Judges the hyperparameters of `spec`, with its defaults filled in, which are to be those of
   // `lender` in place of those of `own`. `borrower` is the entry that does so already, if any.
   virtual BorrowingVerdict CheckBorrowing(const core::SubmissionSpec& spec,

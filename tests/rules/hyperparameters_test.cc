@@ -147,6 +147,31 @@ TEST(HyperparametersTest, ClosedAllowsAnExtensionThatIsOffAndALargerEvaluationBa
               IsEmpty());
 }
 
+TEST(HyperparametersTest, ADatasetOfAnotherSizeIsAWarning) {
+  const auto round = ParseFacilityRound(R"([round]
+name = "sized"
+base = "hpc-3.0.0"
+label = "Facility round"
+[benchmark]
+name = "cosmoflow"
+runs = 3
+target = 0.5
+[[rule]]
+id = "R-FAC-001"
+key = "train_samples"
+equals = 512
+)",
+                                        "sized.toml");
+  ASSERT_THAT(round, IsOk());
+
+  EXPECT_THAT(CheckSampleCounts(**round, "cosmoflow", "open", 512, 64), IsEmpty());
+  const auto findings = CheckSampleCounts(**round, "cosmoflow", "closed", 511, 64);
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_EQ(findings[0].rule_id, "R-FAC-001");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_EQ(findings[0].found, "511 train_samples");
+}
+
 // A facility's own round decides for itself.
 TEST(HyperparametersTest, ARoundMayAllowAnExtensionInItsClosedDivision) {
   const auto round = ParseFacilityRound(R"([round]
