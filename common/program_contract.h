@@ -17,6 +17,9 @@ namespace assay {
 
 inline constexpr int kProgramContract = 1;  // rises when the meaning of a variable changes
 
+// Bills of materials among the files of a run: this, the rank of the node, ".json".
+inline constexpr char kMaterialsPrefix[] = "materials_";
+
 struct ContractVariable {
   const char* name;
   bool is_of_process = false;  // only where each process is a rank

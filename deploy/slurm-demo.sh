@@ -63,6 +63,7 @@ launcher {
     poll_interval_s: 1
     worker {
       rendezvous_host: "127.0.0.1" run_user: "root" core_count: 1 data_directory: "$dir/nodes"
+      isolation: NAMESPACES software_directories: "$dir/program"
     }
   }
 }

@@ -34,6 +34,10 @@ constexpr TextRule kRules[] = {
     {"R-SET-001", "", "runs of a set on the same nodes in the same order", "Assay, sets of runs",
      "compare the times of the runs before and after the change ('assay set spread'); submit again "
      "where they differ"},
+    {"R-SET-002", "", "runs of a set made of the same materials", "Assay, sets of runs",
+     "compare the materials_*.json of the two runs ('assay run files'); submit again if they are "
+     "not "
+     "one program on one system"},
     {"R-TIM-001", "run_start", "run_start at or before the witnessed first touch of the data",
      kTimingSection, "log run_start before the first read of the dataset"},
     {"R-TIM-002", "run_start", "run_start before the first touch of the data", kTimingSection,

@@ -49,4 +49,31 @@ std::vector<Finding> CheckSetNodes(std::span<const RunNodes> runs) {
   return findings;
 }
 
+std::vector<Finding> CheckSetMaterials(std::span<const RunNodes> runs) {
+  std::vector<Finding> findings;
+  const RunNodes* before = nullptr;
+  for (const RunNodes& run : runs) {
+    if (run.materials.empty()) continue;
+    std::vector<std::string> changed;
+    for (const auto& [name, sha256] : run.materials) {
+      if (before == nullptr) break;
+      const auto known = before->materials.find(name);
+      if (known != before->materials.end() && known->second != sha256) changed.push_back(name);
+    }
+    if (!changed.empty()) {
+      const size_t count = changed.size();
+      changed.resize(std::min(count, kPlacesMax));
+      Finding finding =
+          LogFinding("R-SET-002", "set:materials_changed", 0,
+                     absl::StrCat("run ", run.run, ": other content of ",
+                                  absl::StrJoin(changed, ", "), count > kPlacesMax ? ", ..." : ""));
+      finding.expected = absl::StrCat("the materials of run ", before->run);
+      finding.severity = Severity::kWarning;
+      findings.push_back(std::move(finding));
+    }
+    before = &run;
+  }
+  return findings;
+}
+
 }  // namespace assay::rules

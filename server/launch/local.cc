@@ -36,8 +36,9 @@ std::string AgentConfig(const LaunchRequest& request, const std::string& directo
       "\nca_certificate_path: ", ProtoText(JoinPath(directory, "ca.crt")),
       "\nenrolment_token_path: ", ProtoText(JoinPath(directory, "enrolment.token")),
       // An agent of the coordinator's own host is for trying things out, in directories that other
-      // accounts need not reach: where it is root, its ranks are too.
-      "\nrendezvous_host: \"127.0.0.1\"\nrun_user: \"root\"\n");
+      // accounts need not reach: where it is root, its ranks are too. Programs are of whoever
+      // started it, and lie anywhere.
+      "\nrendezvous_host: \"127.0.0.1\"\nrun_user: \"root\"\nisolation: NONE\n");
   for (const auto& [name, value] : request.labels)
     absl::StrAppend(&text, "labels { key: ", ProtoText(name), " value: ", ProtoText(value), " }\n");
   if (!request.cores.empty()) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
+#include "common/program_contract.h"
 #include "common/rules/set_nodes.h"
 #include "server/store/reader.h"
 
@@ -23,14 +24,23 @@ bool IsRead(const absl::StatusOr<T>& value) {
   return value.ok();
 }
 
-std::vector<core::Finding> CheckNodes(std::vector<core::Run> runs) {
+std::vector<core::Finding> CheckNodes(std::vector<core::Run> runs, bool is_throughput) {
   std::sort(runs.begin(), runs.end(), [](const core::Run& a, const core::Run& b) {
     return std::pair(a.assigned_at_us, a.id) < std::pair(b.assigned_at_us, b.id);
   });
   std::vector<rules::RunNodes> nodes;
-  for (const core::Run& run : runs)
-    nodes.push_back({run.id.ToString(), core::NodeNames(run)});
-  return rules::CheckSetNodes(nodes);
+  for (const core::Run& run : runs) {
+    rules::RunNodes& known = nodes.emplace_back(run.id.ToString(), core::NodeNames(run));
+    for (const core::ArtifactRef& file : run.artifacts)
+      if (absl::StartsWith(file.file_name, kMaterialsPrefix))
+        known.materials[file.file_name] = file.sha256;
+  }
+  std::vector<core::Finding> findings = rules::CheckSetMaterials(nodes);
+  // Instances run side by side, each on nodes of its own.
+  if (is_throughput) return findings;
+  for (core::Finding& finding : rules::CheckSetNodes(nodes))
+    findings.push_back(std::move(finding));
+  return findings;
 }
 
 }  // namespace
@@ -83,11 +93,9 @@ EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
                << " is not scored status=" << Quoted(verdict.status());
     return std::nullopt;
   }
-  // Instances run side by side, each on nodes of its own.
-  if (!core::IsThroughput(submission->spec)) {
-    for (core::Finding& finding : CheckNodes(std::move(succeeded)))
-      verdict->findings.push_back(std::move(finding));
-  }
+  for (core::Finding& finding :
+       CheckNodes(std::move(succeeded), core::IsThroughput(submission->spec)))
+    verdict->findings.push_back(std::move(finding));
   return core::SetScored{.submission = effect.submission,
                          .score_minutes = verdict->score_minutes,
                          .findings = std::move(verdict->findings),

@@ -51,5 +51,25 @@ TEST(SetNodesTest, RunsWhoseNodesAreUnknownSayNothing) {
   EXPECT_THAT(CheckSetNodes(runs), IsEmpty());
 }
 
+TEST(SetMaterialsTest, OtherMaterialsAreToldByTheirFile) {
+  const RunNodes runs[] = {{"r-1", {}, {{"materials_0.json", "a"}, {"materials_1.json", "b"}}},
+                           {"r-2", {}, {{"materials_0.json", "a"}, {"materials_1.json", "b"}}},
+                           {"r-3", {}, {{"materials_0.json", "a"}, {"materials_1.json", "c"}}}};
+  const std::vector<Finding> findings = CheckSetMaterials(runs);
+
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule_id, "R-SET-002");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_EQ(findings[0].expected, "the materials of run r-2");
+  EXPECT_EQ(findings[0].found, "run r-3: other content of materials_1.json");
+}
+
+TEST(SetMaterialsTest, RunsWithoutABillSayNothing) {
+  const RunNodes runs[] = {{"r-1", {}, {{"materials_0.json", "a"}}},
+                           {"r-2", {}},
+                           {"r-3", {}, {{"materials_0.json", "a"}}}};
+  EXPECT_THAT(CheckSetMaterials(runs), IsEmpty());
+}
+
 }  // namespace
 }  // namespace assay::rules

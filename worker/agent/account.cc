@@ -22,11 +22,14 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/sandbox.h"
 
 namespace assay::agent {
 namespace {
 
 constexpr char kOwnAccount[] = "-";      // in place of the numbers of an account
+constexpr char kInSandbox[] = "//in";    // no command has that name
+constexpr size_t kSandboxWords = 4;      // account, kInSandbox, first process, directory
 constexpr int kExitCannotExecute = 126;  // as a shell says it
 constexpr mode_t kPassage = 0710;
 constexpr mode_t kShared = 0770;
@@ -119,6 +122,14 @@ absl::Status KeepOnly(int capability) {
   sets[index].permitted = CAP_TO_MASK(capability);
   sets[index].effective = CAP_TO_MASK(capability);
   return syscall(SYS_capset, &header, sets.data()) == 0 ? absl::OkStatus() : Failed("capset");
+}
+
+// By the words of AsRankIn.
+absl::Status EnterNamedSandbox(const std::vector<std::string>& arguments) {
+  pid_t first_process = 0;
+  if (arguments.size() <= kSandboxWords || !absl::SimpleAtoi(arguments[2], &first_process))
+    return absl::InvalidArgumentError("no sandbox, directory and command");
+  return EnterSandbox(first_process, arguments[3]);
 }
 
 // What AsWholeEnvironment has marked, as execve wants it; no more than its end if nothing is.
@@ -226,6 +237,14 @@ std::vector<std::string> AsRank(const std::optional<Account>& user,
   return arguments;
 }
 
+std::vector<std::string> AsRankIn(pid_t first_process, const std::string& working_directory,
+                                  const std::optional<Account>& user,
+                                  const std::vector<std::string>& command) {
+  std::vector<std::string> words = {kInSandbox, absl::StrCat(first_process), working_directory};
+  words.insert(words.end(), command.begin(), command.end());
+  return AsRank(user, words);
+}
+
 std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& environment) {
   std::vector<std::string> marked;
   marked.reserve(environment.size());
@@ -236,16 +255,21 @@ std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& envi
 
 int ExecAsRank(const std::vector<std::string>& arguments) {
   absl::Status status = absl::InvalidArgumentError("an account and a command are missing");
-  if (arguments.size() >= 2) status = GiveUpPrivileges(arguments[0]);
+  size_t first = 1;  // of the command's words
+  if (arguments.size() > first) status = GiveUpPrivileges(arguments[0]);
+  if (status.ok() && arguments[first] == kInSandbox) {
+    status = EnterNamedSandbox(arguments);
+    first = kSandboxWords;
+  }
   if (status.ok()) {
     std::vector<char*> argv;
-    for (size_t i = 1; i < arguments.size(); ++i)
+    for (size_t i = first; i < arguments.size(); ++i)
       argv.push_back(const_cast<char*>(arguments[i].c_str()));
     argv.push_back(nullptr);
     std::vector<char*> environment = WholeEnvironment();
     if (environment.size() > 1) environ = environment.data();
     execvp(argv[0], argv.data());
-    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[1]));
+    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[first]));
   }
   LOG(ERROR) << "not a rank: " << status;
   return kExitCannotExecute;

@@ -60,6 +60,12 @@ inline constexpr char kRankMode[] = "rank";
 std::vector<std::string> AsRank(const std::optional<Account>& user,
                                 const std::vector<std::string>& command);
 
+// The same in a sandbox (sandbox.h), in a directory there. The process that does so has another
+// number, which comes out at kInheritedFd.
+std::vector<std::string> AsRankIn(pid_t first_process, const std::string& working_directory,
+                                  const std::optional<Account>& user,
+                                  const std::vector<std::string>& command);
+
 // The environment of a process that becomes a command with exactly these variables, "NAME=value".
 // Until it has given everything up they mean nothing to it: who chooses LD_LIBRARY_PATH of a
 // process that is root still chooses what it executes.
@@ -67,9 +73,9 @@ std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& envi
 
 // What such a process does with its arguments after kRankMode: takes the account, no other groups,
 // no capabilities, no new privileges whatever it executes, no core dumps, a private umask; then it
-// takes its whole environment, if it was given one, and executes the command, which is looked for
-// in PATH if it has no slash. Returns only if that is impossible, with an exit code; standard error
-// says why.
+// enters its sandbox, if it has one, takes its whole environment, if it was given one, and executes
+// the command, which is looked for in PATH if it has no slash. Returns only if that is impossible,
+// with an exit code; standard error says why.
 int ExecAsRank(const std::vector<std::string>& arguments);
 
 // Turns this process, which is root and has one thread, into one of `step` for good. What it keeps:

@@ -84,6 +84,8 @@ class Checker {
     CheckAbsolute("enrolment_token_path", config_.enrolment_token_path(), false);
     CheckAbsolute("stage_directory", config_.stage_directory(), false);
     CheckAbsolute("trainer_program", config_.trainer_program(), false);
+    for (const std::string& path : config_.software_directories())
+      CheckAbsolute("software_directories", path, /*is_required=*/true);
   }
 
   void CheckAbsolute(absl::string_view field, const std::string& path, bool is_required) {

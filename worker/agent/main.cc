@@ -222,7 +222,8 @@ int Main(const std::vector<std::string>& arguments) {
   if (arguments.size() >= 2 && arguments[0] == "step") {
     const RealClock clock;
     const bool has_listener = arguments.size() == 3 && arguments[2] == kListenerFlag;
-    const StepOptions options{.listener_fd = has_listener ? kInheritedFd : -1};
+    const StepOptions options{.version = ASSAY_VERSION,
+                              .listener_fd = has_listener ? kInheritedFd : -1};
     return RunStep(RunDirectory(arguments[1]), options, &clock);
   }
   const bool is_fleet = arguments.size() == 2 && arguments[0] == "fleet";

@@ -6,6 +6,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/program_contract.h"
 #include "common/rpc/finding_proto.h"
 #include "common/rules/facility_round.h"
 #include "common/rules/registry.h"
@@ -269,6 +270,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
   add(absl::StrCat("observed_", node, ".json"), directory_.ObservedTouchPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
   add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
+  add(absl::StrCat(kMaterialsPrefix, node, ".json"), directory_.MaterialsPath());
   return files;
 }
 

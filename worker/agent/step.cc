@@ -30,7 +30,9 @@
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/directory_watch.h"
+#include "worker/agent/isolation.h"
 #include "worker/agent/log_witness.h"
+#include "worker/agent/materials.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -395,7 +397,21 @@ class Step {
     return exit;
   }
 
+  // Keeps programs that are not ours from what is not theirs, and writes down how.
+  absl::StatusOr<std::optional<Sandbox>> IsolatePrograms() const {
+    const std::optional<Sight> sight = workload_->Sees(worker_);
+    if (!sight.has_value()) return std::optional<Sandbox>();
+    ASSIGN_OR_RETURN(
+        const Isolated isolated,
+        Isolate(worker_, user_, *sight, options_->hold_program, directory_->Path("sandbox.log")));
+    RETURN_IF_ERROR(WriteFileAtomic(directory_->MaterialsPath(),
+                                    MaterialsJson(spec_, isolated.how, options_->version),
+                                    kPrivateFile));
+    return isolated.sandbox;
+  }
+
   absl::Status Start(TrainerGroup* group) {
+    ASSIGN_OR_RETURN(const std::optional<Sandbox> sandbox, IsolatePrograms());
     const StartContext context{
         .listener_fd = options_->listener_fd,
         .deadline_unix_ms = absl::ToUnixMillis(clock_->Wall() + RunTimeout())};
@@ -404,7 +420,10 @@ class Step {
         RETURN_IF_ERROR(WriteFileAtomic(input.path, input.content, kPrivateFile));
         RETURN_IF_ERROR(GiveTo(user_, input.path));
       }
-      command.argv = AsRank(user_, command.argv);
+      command.is_in_sandbox = sandbox.has_value();
+      command.argv = sandbox.has_value() ? AsRankIn(sandbox->first_process(),
+                                                    command.working_directory, user_, command.argv)
+                                         : AsRank(user_, command.argv);
       if (command.is_environment_whole) {
         command.environment = AsWholeEnvironment(command.environment);
       } else if (user_.has_value()) {

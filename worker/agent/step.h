@@ -19,6 +19,8 @@ struct StepOptions {
   std::string drop_caches_path = kDropCachesPath;
   bool is_fanotify_allowed = true;
   absl::Duration grace = absl::Seconds(10);  // between TERM and KILL
+  std::string version;                       // of this program
+  std::string hold_program;                  // assay-hold (sandbox.h); empty: beside this program
   int listener_fd = -1;  // for rank 0: the socket on which the others expect it; -1: it makes one
 };
 

@@ -1,5 +1,6 @@
 #include "worker/agent/trainer_group.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -7,9 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <string>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
@@ -31,6 +35,39 @@ absl::Status PinThisThread(const std::vector<int>& cores) {
 // The longest that the kernel may take to end what was killed.
 constexpr absl::Duration kEndPatience = absl::Seconds(30);
 
+// Becomes another process that is a child of this one too, and says which (EnterSandbox).
+absl::StatusOr<ProcessId> FollowIntoSandbox(const ProcessId& outside, int fd) {
+  std::string number;
+  std::array<char, 32> piece{};
+  ssize_t count = 0;
+  while ((count = read(fd, piece.data(), piece.size())) > 0)
+    number.append(piece.data(), static_cast<size_t>(count));
+  RETURN_IF_ERROR(WaitForExit(outside, absl::InfiniteDuration()).status());
+  pid_t pid = 0;
+  if (!absl::SimpleAtoi(number, &pid))
+    return absl::UnavailableError("a process cannot enter the sandbox; its output says why");
+  const absl::StatusOr<ProcessId> inside = IdentifyProcess(pid);
+  return inside.ok() ? *inside : ProcessId{pid, 0};  // it has ended, and waits to be waited for
+}
+
+absl::StatusOr<ProcessId> StartProcess(const RankCommand& command, pid_t group) {
+  SpawnOptions options{.argv = command.argv,
+                       .environment = command.environment,
+                       .working_directory = command.working_directory,
+                       .output_path = command.output_path,
+                       .process_group = group,
+                       .inherited_fd = command.inherited_fd};
+  if (!command.is_in_sandbox) return Spawn(options);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  options.inherited_fd = writing.get();
+  ASSIGN_OR_RETURN(const ProcessId outside, Spawn(options));
+  writing.Reset();
+  return FollowIntoSandbox(outside, reading.get());
+}
+
 }  // namespace
 
 absl::Status TrainerGroup::Start(const RankCommand& command) {
@@ -41,13 +78,7 @@ absl::Status TrainerGroup::Start(const RankCommand& command) {
       absl::MakeCleanup([&before] { sched_setaffinity(0, sizeof(before), &before); });
   if (!command.cores.empty()) RETURN_IF_ERROR(PinThisThread(command.cores));
   const pid_t group = ranks_.empty() ? 0 : ranks_.front().process.pid;
-  ASSIGN_OR_RETURN(const ProcessId process,
-                   Spawn(SpawnOptions{.argv = command.argv,
-                                      .environment = command.environment,
-                                      .working_directory = command.working_directory,
-                                      .output_path = command.output_path,
-                                      .process_group = group,
-                                      .inherited_fd = command.inherited_fd}));
+  ASSIGN_OR_RETURN(const ProcessId process, StartProcess(command, group));
   UniqueFd exit_fd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
   if (!exit_fd.is_open())
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch process ", process.pid));

@@ -25,7 +25,8 @@ struct RankStop {
 // thread-safe. A group that is destroyed leaves its processes alone.
 class TrainerGroup {
  public:
-  // Starts one more rank. The errors of Spawn, or of the kernel if it cannot be pinned.
+  // Starts one more rank. The errors of Spawn, or of the kernel if it cannot be pinned; UNAVAILABLE
+  // if it cannot enter its sandbox.
   absl::Status Start(const RankCommand& command);
 
   // Takes note of the ranks that have ended, were stopped or go on. Does not block.

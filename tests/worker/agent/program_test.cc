@@ -5,16 +5,19 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 #include "common/exit_code.h"
 #include "common/process.h"
@@ -24,10 +27,12 @@
 #include "common/source/source_archive.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/step_fixture.h"
+#include "worker/agent/account.h"
 
 namespace assay::agent {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::Not;
@@ -37,6 +42,7 @@ constexpr int kProgram = static_cast<int>(ExitCode::kProgram);
 class ProgramTest : public StepFixture {
  protected:
   ProgramTest() {
+    run_.worker.set_isolation(v1::WorkerConfig::NONE);
     run_.spec.mutable_command()->set_launcher(kPerRank);
     run_.spec.mutable_command()->set_stop_grace_s(1);
     run_.spec.set_submission("submissions/e-1");
@@ -216,6 +222,166 @@ TEST_F(ProgramTest, AProgramThatCannotBeStartedSaysSo) {
   const StepExit exit = Run();
 
   EXPECT_THAT(exit.reason, HasSubstr("cannot start /nowhere/train"));
+}
+
+// Tests of the sandbox, which a machine may be unable to make.
+class SandboxTest : public ProgramTest {
+ protected:
+  void SetUp() override {
+    if (access("/usr/bin/bwrap", X_OK) != 0) GTEST_SKIP() << "bubblewrap is not installed";
+    run_.worker.set_isolation(v1::WorkerConfig::NAMESPACES);
+  }
+};
+
+TEST_F(ProgramTest, ItsBillOfMaterialsIsThatOfAllRunsAlike) {
+  Source("train.py", "the source");
+  run_.spec.mutable_command()->mutable_source()->set_git_commit("c0ffee");
+  (*run_.spec.mutable_command()->mutable_env())["MY_OWN"] = "1";
+  Script("exit 0");
+
+  EXPECT_EQ(Run().code, 0) << Output();
+
+  const std::string text = Read(directory_.MaterialsPath());
+  const auto bill = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  ASSERT_TRUE(bill.is_object()) << text;
+  EXPECT_EQ(bill["command"], nlohmann::json({"sh", "-c", "exit 0"}));
+  EXPECT_EQ(bill["env"], nlohmann::json({{"MY_OWN", "1"}}));
+  EXPECT_EQ(bill["source"]["sha256"], run_.spec.command().source().sha256());
+  EXPECT_EQ(bill["source"]["git_commit"], "c0ffee");
+  EXPECT_EQ(bill["isolation"], "none");
+  EXPECT_THAT(text, Not(AnyOf(HasSubstr("r-1"), HasSubstr(run_.dir.Path("")))));
+}
+
+TEST_F(SandboxTest, AProgramSeesItsRunTheDatasetAndTheSystemAlone) {
+  const std::string key = run_.dir.Path("data/key.pem");
+  CHECK_OK(WriteFileAtomic(key, "secret"));
+  Source("train.py", "the source");
+  Script(absl::StrCat(
+      "cat ", key,
+      " 2>/dev/null && echo key; "
+      "echo x 2>/dev/null > $ASSAY_DATASET/train/a.bin && echo dataset written; "
+      "echo x 2>/dev/null > $ASSAY_CODE/train.py && echo source written; "
+      "kill -0 ",
+      getpid(),
+      " 2>/dev/null && echo processes; "
+      "cat $ASSAY_DATASET/train/a.bin $ASSAY_CODE/train.py; echo; "
+      "echo of the program > $ASSAY_OUTPUT/made; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo "
+      "few; "
+      "echo '{}' >> $ASSAY_LOG; touch /tmp/private; pwd; grep CapEff /proc/self/status"));
+
+  EXPECT_EQ(Run(), (StepExit{0, "finished"})) << Output();
+
+  EXPECT_EQ(Output(),
+            absl::StrCat("trainthe source\n",
+                         "few\n",  // assay-hold, the shell and what it starts
+                         directory_.RanksPath(), "/output\n", "CapEff:\t0000000000000000\n"));
+  EXPECT_EQ(Read(directory_.RanksPath() + "/output/made"), "of the program\n");
+  EXPECT_THAT(Read(directory_.ResultPath(3)), HasSubstr("{}"));
+  EXPECT_FALSE(FileExists("/tmp/private"));
+}
+
+TEST_F(SandboxTest, TheBillSaysSo) {
+  Script("exit 0");
+  EXPECT_EQ(Run().code, 0) << Output();
+  EXPECT_THAT(Read(directory_.MaterialsPath()), HasSubstr("\"isolation\": \"namespaces\""));
+}
+
+TEST_F(SandboxTest, AnAccountOfTheirOwnHasOneToo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can choose accounts";
+  for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
+    ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
+  ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
+  run_.worker.set_run_user("nobody");
+  run_.worker.set_step_user("daemon");
+  ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), IsOk());
+  Script(
+      "id -un; cat $ASSAY_DATASET/train/a.bin; echo; echo x > made && cat made; "
+      "echo line >> $ASSAY_LOG && echo logged");
+
+  EXPECT_EQ(Run(), (StepExit{0, "finished"})) << Output();
+  EXPECT_EQ(Output(), "nobody\ntrain\nx\nlogged\n") << Read(directory_.Path("sandbox.log"));
+}
+
+TEST_F(SandboxTest, ItsRanksShareMemoryAndSeeEachOther) {
+  run_.spec.set_ranks_per_node(2);
+  Script(
+      "if [ $ASSAY_RANK = 0 ]; then echo $$ > /dev/shm/first; "
+      "while [ ! -e /dev/shm/second ]; do sleep 0.01; done; "
+      "else while [ ! -s /dev/shm/first ]; do sleep 0.01; done; "
+      "kill -0 $(cat /dev/shm/first) && echo seen; touch /dev/shm/second; fi");
+
+  EXPECT_EQ(Run(), (StepExit{0, "finished"})) << Output();
+  EXPECT_EQ(Output("program_1.out"), "seen\n");
+}
+
+TEST_F(SandboxTest, CodesSignalsAndTheGraceAreAsWithoutIt) {
+  Script("exit 3");
+  EXPECT_EQ(Run(), (StepExit{kProgram, "the program ended with code 3 on node 0"}));
+}
+
+TEST_F(SandboxTest, ASignalIsTold) {
+  Script("kill -SEGV $$");
+  EXPECT_THAT(Run().reason, HasSubstr("killed by signal 11"));
+}
+
+TEST_F(SandboxTest, ItMayEndOrderlyWhenItIsStopped) {
+  Script(
+      "trap 'echo asked; exit 0' TERM; echo ready > $ASSAY_OUTPUT/ready; "
+      "while :; do sleep 0.01; done");
+  const ProcessId step = Start();
+  while (!FileExists(directory_.RanksPath() + "/output/ready"))
+    ASSERT_TRUE(IsRunning(step)) << Output();
+  CHECK_OK(SignalGroup(step, SIGTERM));
+  Finish(step);
+  EXPECT_THAT(Output(), HasSubstr("asked\n"));
+}
+
+TEST_F(SandboxTest, NothingStays) {
+  Script(
+      "setsid sh -c 'sleep 1000 & echo $! > /dev/null' & sleep 1000 & "
+      "readlink /proc/self/ns/pid; exit 0");
+  EXPECT_EQ(Run().code, 0) << Output();
+  // Nobody is left in that namespace.
+  const std::string name(absl::StripAsciiWhitespace(Output()));
+  ASSERT_THAT(name, HasSubstr("pid:["));
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error))
+    EXPECT_NE(std::filesystem::read_symlink(entry.path() / "ns/pid", error).string(), name)
+        << entry.path();
+}
+
+TEST_F(SandboxTest, TheFirstTouchInsideIsSeen) {
+  Script("cat $ASSAY_DATASET/train/a.bin; sleep 0.2");
+  EXPECT_EQ(Run().code, 0) << Output();
+  EXPECT_TRUE(FileExists(directory_.TouchPath()) || FileExists(directory_.ObservedTouchPath()));
+}
+
+TEST_F(SandboxTest, SoftwareOfTheSiteIsSeenWhereTheOperatorNamesIt) {
+  CHECK_OK(MakeDirectories(run_.dir.Path("site/bin")));
+  CHECK_OK(WriteFileAtomic(run_.dir.Path("site/bin/tool"), "#!/bin/sh\necho of the site\n", 0755));
+  run_.spec.mutable_command()->clear_command();
+  run_.spec.mutable_command()->add_command(run_.dir.Path("site/bin/tool"));
+  run_.worker.add_software_directories(run_.dir.Path("site"));
+  EXPECT_EQ(Run().code, 0) << Output();
+  EXPECT_EQ(Output(), "of the site\n");
+}
+
+TEST_F(SandboxTest, WhatIsTheAgentsIsHiddenWhereverItLies) {
+  CHECK_OK(WriteFileAtomic(run_.dir.Path("data/key.pem"), "secret"));
+  run_.worker.add_software_directories(run_.dir.Path("."));
+  Script(absl::StrCat("cat ", run_.dir.Path("trainer.sh"), " > /dev/null && echo software; cat ",
+                      run_.dir.Path("data/key.pem"), " 2> /dev/null; echo x > made && cat made"));
+  EXPECT_EQ(Run().code, 0) << Output();
+  EXPECT_EQ(Output(), "software\nx\n");
+}
+
+TEST_F(SandboxTest, WithoutNamespacesAProgramDoesNotStartWhereTheyAreDemanded) {
+  run_.worker.add_software_directories("/no/such/folder");
+  Script("echo started");
+  const StepExit exit = Run();
+  EXPECT_EQ(exit.code, static_cast<int>(ExitCode::kNodeFailed));
+  EXPECT_THAT(exit.reason, HasSubstr("/no/such/folder"));
+  EXPECT_EQ(Output(), "");
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
       .drop_caches_path = "/nonexistent/drop_caches",
       .is_fanotify_allowed = fanotify == nullptr || std::string(fanotify) != "0",
       .grace = absl::Milliseconds(300),
+      .hold_program = HOLD_PROGRAM,
       .listener_fd = argc == 4 ? assay::kInheritedFd : -1};
   return assay::agent::RunStep(assay::agent::RunDirectory(argv[2]), options, &clock);
 }

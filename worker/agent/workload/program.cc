@@ -126,6 +126,17 @@ class Program final : public Workload {
     return files;
   }
 
+  std::optional<Sight> Sees(const v1::WorkerConfig& worker) const override {
+    Sight sight{.readable = {spec_.dataset().path()},
+                .writable = {directory_.RanksPath()},
+                .temporary_directory = TemporaryPath()};
+    if (spec_.command().has_source()) sight.readable.push_back(directory_.CodePath());
+    if (spec_.node_rank() == 0) sight.writable.push_back(LogPath());
+    if (spec_.dataset().is_staged())
+      sight.writable.push_back(directory_.StagePath(worker.stage_directory()));
+    return sight;
+  }
+
   std::optional<absl::Duration> StopGrace() const override {
     return absl::Seconds(std::max(spec_.command().stop_grace_s(), 1));
   }

@@ -70,6 +70,8 @@ class Trainer final : public Workload {
             absl::StrCat("rank ", exit.rank, ": ", what, " (code ", exit.code, ")")};
   }
 
+  std::optional<Sight> Sees(const v1::WorkerConfig&) const override { return std::nullopt; }
+
   std::vector<ArtifactFile> Collected() const override {
     std::vector<ArtifactFile> files;
     if (spec_.node_rank() == 0) files.push_back({"progress.jsonl", directory_.ProgressPath()});

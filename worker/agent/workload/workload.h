@@ -42,6 +42,14 @@ struct RankCommand {
   int inherited_fd = -1;              // as SpawnOptions::inherited_fd
   std::vector<InputFile> inputs{};    // to write before it starts, for nobody but its account
   bool is_environment_whole = false;  // nothing of this process's environment is added
+  bool is_in_sandbox = false;         // argv is that of AsRankIn (worker/agent/account.h)
+};
+
+// What processes see in a sandbox besides the system.
+struct Sight {
+  std::vector<std::string> readable;
+  std::vector<std::string> writable;
+  std::string temporary_directory;
 };
 
 // What the step knows of a start.
@@ -90,6 +98,9 @@ class Workload {
 
   // What its processes leave behind, besides the log. Files may be missing.
   virtual std::vector<ArtifactFile> Collected() const = 0;
+
+  // What its processes may see where they are confined; nullopt: they are ours, and are not.
+  virtual std::optional<Sight> Sees(const v1::WorkerConfig& worker) const = 0;
 
   // Between TERM and KILL; nullopt: as the step has it.
   virtual std::optional<absl::Duration> StopGrace() const { return std::nullopt; }
