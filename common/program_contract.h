@@ -67,6 +67,7 @@ inline constexpr ContractVariable kContractVariables[] = {
 inline constexpr char kPerRank[] = "per-rank";
 inline constexpr char kPerNode[] = "per-node";
 inline constexpr char kLogIsFile[] = "file";
+inline constexpr char kLogIsOutput[] = "stdout";
 
 // Whether a program of that launcher finds the variable.
 inline bool IsContractVariable(absl::string_view name, absl::string_view launcher) {

@@ -34,7 +34,7 @@ constexpr TextRule kProgramRules[] = {
      "choose another name; what Assay tells programs is in docs/adapters.md"},
     {"R-WRK-004", "workload.command", "variables that the program has", kProgramSection,
      "docs/adapters.md has their names; per-node programs have no ASSAY_RANK"},
-    {"R-WRK-005", "workload.log", "file", kProgramSection,
+    {"R-WRK-005", "workload.log", "file or stdout", kProgramSection,
      "let the program append its MLLOG lines to the file that ASSAY_LOG names"},
     {"R-WRK-006", "workload.collect", "patterns of files below ASSAY_OUTPUT", kProgramSection,
      R"(write them as collect = ["weights_*.npy"], without .. and without a / at the beginning)"},
@@ -139,7 +139,8 @@ std::vector<Finding> CheckProgram(const Program& program) {
   if (program.launcher != kPerRank && program.launcher != kPerNode)
     findings.push_back(UnfitProgram("R-WRK-002", program.launcher));
   CheckProgramLists(program, &findings);
-  if (program.log != kLogIsFile) findings.push_back(UnfitProgram("R-WRK-005", program.log));
+  if (program.log != kLogIsFile && program.log != kLogIsOutput)
+    findings.push_back(UnfitProgram("R-WRK-005", program.log));
   if (program.stop_grace_s < 1 || program.stop_grace_s > kStopGraceMax)
     findings.push_back(UnfitProgram("R-WRK-007", absl::StrCat(program.stop_grace_s)));
   if (program.memory_mib < 0 || program.memory_mib > kMemoryMibMax)

@@ -4,6 +4,7 @@
 #ifndef WORKER_AGENT_LOG_WITNESS_H_
 #define WORKER_AGENT_LOG_WITNESS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -21,9 +22,12 @@ namespace assay::agent {
 class LogWitness {
  public:
   // Begins behind what the log at `log_path`, which must exist, holds already, and appends to
-  // `record_path`. The errno's code if one of them cannot be used. `clock` must outlive it.
-  static absl::StatusOr<LogWitness> Arm(const std::string& log_path, const std::string& record_path,
-                                        const Clock* clock);
+  // `record_path`. With a `printed_path` records are looked for there, and appended to the log as
+  // they come, byte for byte. The errno's code if one of them cannot be used. `clock` must outlive
+  // it.
+  static absl::StatusOr<LogWitness> Arm(const std::string& log_path,
+                                        const std::string& printed_path,
+                                        const std::string& record_path, const Clock* clock);
 
   // Readable when the log may have grown.
   int fd() const { return watch_.get(); }
@@ -33,13 +37,14 @@ class LogWitness {
   absl::Status Observe(bool is_final);
 
  private:
-  LogWitness(LogTail tail, UniqueFd watch, UniqueFd record, const Clock* clock)
-      : tail_(std::move(tail)),
-        watch_(std::move(watch)),
-        record_(std::move(record)),
-        clock_(clock) {}
+  LogWitness(LogTail log, UniqueFd watch, UniqueFd record, const Clock* clock)
+      : log_(std::move(log)), watch_(std::move(watch)), record_(std::move(record)), clock_(clock) {}
 
-  LogTail tail_;
+  absl::Status CopyPrinted(bool is_final);
+
+  LogTail log_;
+  std::optional<LogTail> printed_;
+  UniqueFd copy_;  // the log, to append what was printed
   UniqueFd watch_;
   UniqueFd record_;
   const Clock* clock_;

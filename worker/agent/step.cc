@@ -234,7 +234,8 @@ class Step {
     if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
     const std::optional<StepExit> unstarted = AwaitLeave(signal_fd);
     if (unstarted.has_value()) return *unstarted;
-    ArmLogWitness();
+    const absl::Status witnessed = ArmLogWitness();
+    if (!witnessed.ok()) return ExitFor(ExitCode::kDisk, witnessed);
     const StepExit exit = Train(signal_fd);
     EmptyStageDirectory();
     return exit;
@@ -363,16 +364,22 @@ class Step {
     return std::nullopt;
   }
 
-  // The native trainer stamps its records itself as they come.
-  void ArmLogWitness() {
-    if (!spec_.has_command() || spec_.node_rank() != 0) return;
-    absl::StatusOr<LogWitness> witness = LogWitness::Arm(directory_->ResultPath(spec_.run_number()),
-                                                         directory_->ArrivalsPath(), clock_);
+  // The native trainer stamps its records itself as they come. Without a witness there are
+  // findings; without who copies what is printed there would be no log.
+  absl::Status ArmLogWitness() {
+    if (!spec_.has_command() || spec_.node_rank() != 0) return absl::OkStatus();
+    const std::string printed_path = workload_->LoggingOutputPath();
+    absl::StatusOr<LogWitness> witness =
+        LogWitness::Arm(directory_->ResultPath(spec_.run_number()), printed_path,
+                        directory_->ArrivalsPath(), clock_);
     if (witness.ok()) {
       log_.emplace(*std::move(witness));
+    } else if (!printed_path.empty()) {
+      return witness.status();
     } else {
       LOG(WARNING) << "arrivals of the log will not be witnessed: " << witness.status();
     }
+    return absl::OkStatus();
   }
 
   absl::Duration RunTimeout() const {

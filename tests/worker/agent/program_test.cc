@@ -233,6 +233,24 @@ class SandboxTest : public ProgramTest {
   }
 };
 
+TEST_F(ProgramTest, ALogThatIsPrintedBecomesTheRunsLogByteForByte) {
+  run_.spec.mutable_command()->set_log(kLogIsOutput);
+  const std::string start =
+      R"(:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "X", "key": "run_start", "value": null, "metadata": {}})";
+  Script(absl::StrCat("echo hello; echo '", start,
+                      "'; echo ' [0]: :::MLLOG {}  '; printf ':::MLLOG {}'; "
+                      "echo ':::MLLOG of a file' >> $ASSAY_LOG"));
+
+  EXPECT_EQ(Run(), (StepExit{0, "finished"})) << Output();
+
+  const std::string log = Read(directory_.ResultPath(3));
+  EXPECT_THAT(log, HasSubstr("cache_clear"));
+  EXPECT_EQ(log.substr(log.find('\n') + 1),
+            absl::StrCat(start, "\n [0]: :::MLLOG {}  \n:::MLLOG {}\n"));
+  EXPECT_THAT(Read(directory_.ArrivalsPath()), HasSubstr("run_start"));
+  EXPECT_THAT(Output(), HasSubstr("hello\n"));
+}
+
 TEST_F(ProgramTest, ItsBillOfMaterialsIsThatOfAllRunsAlike) {
   Source("train.py", "the source");
   run_.spec.mutable_command()->mutable_source()->set_git_commit("c0ffee");

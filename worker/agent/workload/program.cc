@@ -16,10 +16,12 @@
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/json_document.h"
+#include "common/log.h"
 #include "common/program_contract.h"
 #include "common/sha256.h"
 #include "common/source/source_archive.h"
 #include "common/status.h"
+#include "worker/agent/workload/collected.h"
 #include "worker/agent/workload/cores.h"
 
 namespace assay::agent {
@@ -27,6 +29,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
+constexpr int64_t kPrintedBytesMax = 64 << 20;  // of a process, to be kept
 constexpr char kDefaultPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 // What of the operator's trainer_environment says which devices of the node are this worker's.
 constexpr const char* kDeviceVariables[] = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -118,12 +121,22 @@ class Program final : public Workload {
   }
 
   std::vector<ArtifactFile> Collected() const override {
-    std::vector<ArtifactFile> files;
-    for (int local_rank = 0; local_rank < process_count(); ++local_rank)
-      files.push_back({ProcessOutputName(local_rank), ProcessOutputPath(local_rank)});
-    if (spec_.node_rank() != 0)
+    std::vector<ArtifactFile> files = CollectOutput(
+        OutputPath(), {spec_.command().collect().begin(), spec_.command().collect().end()},
+        spec_.node_rank());
+    for (int local_rank = 0; local_rank < process_count(); ++local_rank) {
+      const std::string path = ProcessOutputPath(local_rank);
+      const absl::Status cut = CutMiddle(path, kPrintedBytesMax);
+      if (!cut.ok()) LOG(WARNING) << cut;
+      files.push_back({ProcessOutputName(local_rank), path});
+    }
+    if (!HasResultForLog())
       files.push_back({absl::StrCat("log_", spec_.node_rank(), ".txt"), LogPath()});
     return files;
+  }
+
+  std::string LoggingOutputPath() const override {
+    return IsLogPrinted() && spec_.node_rank() == 0 ? ProcessOutputPath(0) : "";
   }
 
   std::optional<Sight> Sees(const v1::WorkerConfig& worker) const override {
@@ -131,7 +144,7 @@ class Program final : public Workload {
                 .writable = {directory_.RanksPath()},
                 .temporary_directory = TemporaryPath()};
     if (spec_.command().has_source()) sight.readable.push_back(directory_.CodePath());
-    if (spec_.node_rank() == 0) sight.writable.push_back(LogPath());
+    if (HasResultForLog()) sight.writable.push_back(LogPath());
     if (spec_.dataset().is_staged())
       sight.writable.push_back(directory_.StagePath(worker.stage_directory()));
     return sight;
@@ -153,9 +166,12 @@ class Program final : public Workload {
   std::string TemporaryPath() const { return Own("tmp"); }
   std::string HyperparametersPath() const { return Own("hyperparameters.json"); }
   std::string HostFilePath() const { return Own("hosts.txt"); }
-  // Rank 0's is the run's log; what other nodes log is kept and not judged.
+  bool IsLogPrinted() const { return spec_.command().log() == kLogIsOutput; }
+  bool HasResultForLog() const { return spec_.node_rank() == 0 && !IsLogPrinted(); }
+  // Rank 0's is the run's log; what other nodes log, or what is logged though it should be printed,
+  // is kept and not judged.
   std::string LogPath() const {
-    return spec_.node_rank() == 0 ? directory_.ResultPath(spec_.run_number()) : Own("log.txt");
+    return HasResultForLog() ? directory_.ResultPath(spec_.run_number()) : Own("log.txt");
   }
   std::string ProcessOutputName(int local_rank) const {
     return is_per_rank() ? absl::StrCat("program_", RankOf(local_rank), ".out")

@@ -99,6 +99,9 @@ class Workload {
   // What its processes leave behind, besides the log. Files may be missing.
   virtual std::vector<ArtifactFile> Collected() const = 0;
 
+  // The output of the process that prints the run's log instead of writing it; empty: none does.
+  virtual std::string LoggingOutputPath() const { return ""; }
+
   // What its processes may see where they are confined; nullopt: they are ours, and are not.
   virtual std::optional<Sight> Sees(const v1::WorkerConfig& worker) const = 0;
 
