@@ -26,6 +26,8 @@ constexpr size_t kPastIncarnationsMax = 16;
 
 // What is older than a month need not go in the second.
 constexpr int64_t kForgetEveryUs = 3600LL * 1'000'000;
+// A coordinator that nobody calls looks at everything as often.
+constexpr int64_t kScheduleEveryUs = 1'000'000;
 
 // The run that an event is about, if any.
 template <typename E>
@@ -84,6 +86,7 @@ Core::Core(Policy policy, State state, int64_t now_us)
 
 void Core::Reset(State state) {
   state_ = std::move(state);
+  is_schedule_due_ = true;
   restored_.clear();
   to_advance_.clear();
   for (const auto& [id, submission] : state_.submissions)
@@ -101,9 +104,19 @@ Outcome Core::Handle(const std::vector<Command>& commands, int64_t now_us) {
   outcome.replies.reserve(commands.size());
   for (const Command& command : commands)
     HandleOne(command, &outcome);
-  Schedule(&outcome);
+  if (IsScheduleDue()) {
+    is_schedule_due_ = false;  // unless it finds something, which may bring more
+    Schedule(&outcome);
+    scheduled_at_us_ = now_us_;
+    wakeup_us_ = FindNextWakeupUs();
+  }
   FinishReplies(&outcome);
   return outcome;
+}
+
+bool Core::IsScheduleDue() const {
+  return is_schedule_due_ || now_us_ - scheduled_at_us_ >= kScheduleEveryUs ||
+         (wakeup_us_.has_value() && now_us_ >= *wakeup_us_);
 }
 
 void Core::HandleOne(const Command& command, Outcome* outcome) {
@@ -113,6 +126,9 @@ void Core::HandleOne(const Command& command, Outcome* outcome) {
       [&](const auto& body) -> absl::StatusOr<Decision> {
         using Body = std::decay_t<decltype(body)>;
         RETURN_IF_ERROR(CheckCaller(state_, command));
+        // Of calls Hear says whether they bring anything.
+        if constexpr (!kIsReadOnly<Body> && !std::is_same_v<Body, Synchronize>)
+          is_schedule_due_ = true;
         if constexpr (kIsReadOnly<Body>) {
           absl::StatusOr<Reply> reply = Read(body);
           if (!reply.ok()) return reply.status();
@@ -208,6 +224,8 @@ absl::Status Core::Hear(const Synchronize& command) {
     past.push_back(it->second.description.incarnation);
     if (past.size() > kPastIncarnationsMax) past.erase(past.begin());
   }
+  is_schedule_due_ =
+      is_schedule_due_ || !presence.is_reported || !(presence.report == command.report);
   presence.last_seen_us = now_us_;
   presence.clock_offset_us = command.clock_offset_us;
   presence.clock_offset_uncertainty_us = command.clock_offset_uncertainty_us;
@@ -217,6 +235,7 @@ absl::Status Core::Hear(const Synchronize& command) {
 }
 
 void Core::Record(Event event, const std::string& principal, Outcome* outcome) {
+  is_schedule_due_ = true;
   RecordedEvent record;
   record.seq = state_.last_seq + 1;
   record.at_us = now_us_;
@@ -399,6 +418,10 @@ void Core::Trust(const std::string& worker, int64_t until_us) {
 }
 
 std::optional<int64_t> Core::NextWakeupUs() const {
+  return is_schedule_due_ ? FindNextWakeupUs() : wakeup_us_;
+}
+
+std::optional<int64_t> Core::FindNextWakeupUs() const {
   std::optional<int64_t> next = NextDeadlineUs(state_, presence_, policy_, now_us_);
   for (const std::optional<int64_t>& end_us :
        {doubts_.NextEndUs(now_us_), health_.NextEndUs(now_us_)})

@@ -96,6 +96,9 @@ class Core {
   const Policy& policy() const { return policy_; }
 
  private:
+  std::optional<int64_t> FindNextWakeupUs() const;
+  // Whether Schedule may find something to do since it was called last.
+  bool IsScheduleDue() const;
   // One command of a batch: decided, recorded, applied.
   void HandleOne(const Command& command, Outcome* outcome);
   void Record(Event event, const std::string& principal, Outcome* outcome);
@@ -118,6 +121,13 @@ class Core {
   State state_;
   std::map<std::string, Presence> presence_;
   int64_t now_us_ = 0;  // of the batch being handled, or handled last
+
+  // A call of a worker that says what it said before changes nothing to schedule; most calls of a
+  // large fleet are such, and looking at every worker for each of them is what they would cost.
+  bool is_schedule_due_ = true;
+  int64_t scheduled_at_us_ = 0;
+  std::optional<int64_t>
+      wakeup_us_;  // of NextWakeupUs then; nothing that was skipped made it earlier
 
   std::set<RunId> restored_;           // in state_ until the next DropRedundant
   std::set<SubmissionId> to_advance_;  // touched since Schedule looked at them
