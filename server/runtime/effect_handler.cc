@@ -30,10 +30,11 @@ std::vector<core::Finding> CheckNodes(std::vector<core::Run> runs, bool is_throu
   });
   std::vector<rules::RunNodes> nodes;
   for (const core::Run& run : runs) {
-    rules::RunNodes& known = nodes.emplace_back(run.id.ToString(), core::NodeNames(run));
+    rules::RunNodes known{run.id.ToString(), core::NodeNames(run)};
     for (const core::ArtifactRef& file : run.artifacts)
       if (absl::StartsWith(file.file_name, kMaterialsPrefix))
         known.materials[file.file_name] = file.sha256;
+    nodes.push_back(std::move(known));
   }
   std::vector<core::Finding> findings = rules::CheckSetMaterials(nodes);
   // Instances run side by side, each on nodes of its own.
