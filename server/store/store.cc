@@ -304,6 +304,15 @@ class Store::Writer {
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.allocation.ToString());
   }
+  absl::Status Touch(const Record&, const core::AllocationReleasing& e) {
+    allocations_.insert(e.allocation);
+    const auto it = state_.allocations.find(e.allocation);
+    if (e.absent_hosts.empty() || it == state_.allocations.end()) return absl::OkStatus();
+    // It remembers them.
+    if (const core::SubmissionId id = it->second.spec.submission; state_.submissions.contains(id))
+      submissions_.insert(id);
+    return absl::OkStatus();
+  }
   template <typename E>
   requires requires(const E& e) { e.allocation; }
   absl::Status Touch(const Record&, const E& e) {

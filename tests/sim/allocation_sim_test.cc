@@ -162,6 +162,9 @@ class Chaos {
     LaunchReported report{.allocation = id, .outcome = Outcome::kGranted};
     for (uint32_t i = 0; i <= Below(3); ++i)
       report.workers.push_back(absl::StrCat("n", id.number % 3, "-", i));
+    if (Below(2) == 0)
+      for (size_t i = 0; i < report.workers.size(); ++i)
+        report.hosts.push_back(absl::StrCat("h", i));
     if (Below(4) == 0) report.deadline_us = now_us_ + 300 * kSecond;
     return report;
   }
