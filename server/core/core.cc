@@ -203,7 +203,7 @@ void Core::HearLauncher(const LaunchReported& report, Outcome* outcome) {
   } else {
     waits_.erase(report.allocation);
   }
-  if (report.outcome == Said::kGranted) doubts_.Answer(report.allocation);
+  if (report.outcome == Said::kGranted) doubts_.Answer(state_, report.allocation, now_us_);
   if (report.outcome != Said::kPending) unheard_.erase(report.allocation);
   // What has failed is asked for again.
   if (is_over || it->second.failure_count > 0) asked_.erase(report.allocation);
@@ -278,7 +278,10 @@ void Core::Schedule(Outcome* outcome) {
     if (!doubts_.Holds(id, now_us_))
       RecordAll(AdvanceRun(state_, state_.runs.at(id), policy_, now_us_), outcome);
   RecordAll(AssignWorkers(state_), outcome);
-  RecordAll(AdvanceAllocations(state_, unheard_, now_us_), outcome);
+  // Who is preempted has a deadline at once, and a better word a moment later.
+  std::set<AllocationId> unheard = doubts_.Open(now_us_);
+  unheard.insert(unheard_.begin(), unheard_.end());
+  RecordAll(AdvanceAllocations(state_, unheard, now_us_), outcome);
   AdvanceSubmissions(outcome);
   RecordAll(Place(state_, presence_, policy_), outcome);
   AskLauncher(outcome);

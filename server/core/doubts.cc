@@ -16,6 +16,16 @@ bool IsStopped(const Run& run) {
   return is_stopped;
 }
 
+bool HasAnyLeft(const State& state, RunId run) {
+  const auto found = state.runs.find(run);
+  if (found == state.runs.end()) return false;
+  const std::vector<RunNode>& nodes = found->second.nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&state](const RunNode& node) {
+    const auto it = state.workers.find(node.worker);
+    return it == state.workers.end() || it->second.state == WorkerState::kGone;
+  });
+}
+
 }  // namespace
 
 std::vector<AllocationId> Doubts::Watch(const State& state, const LauncherStarted& launcher,
@@ -27,6 +37,11 @@ std::vector<AllocationId> Doubts::Watch(const State& state, const LauncherStarte
   });
   std::vector<AllocationId> asked;
   if (!launcher.is_per_submission) return asked;
+  for (auto& [run, doubt] : doubts_) {
+    if (doubt.ask_again_us == 0 || now_us < doubt.ask_again_us) continue;
+    doubt.ask_again_us = 0;
+    asked.push_back(doubt.allocation);
+  }
   for (const RunId id : state.active) {
     const Run& run = state.runs.at(id);
     if (run.state == RunState::kUploading || doubts_.contains(id) || !IsStopped(run)) continue;
@@ -40,9 +55,16 @@ std::vector<AllocationId> Doubts::Watch(const State& state, const LauncherStarte
   return asked;
 }
 
-void Doubts::Answer(AllocationId allocation) {
-  for (auto& [run, doubt] : doubts_)
-    if (doubt.allocation == allocation) doubt.end_us = 0;
+void Doubts::Answer(const State& state, AllocationId allocation, int64_t now_us) {
+  for (auto& [run, doubt] : doubts_) {
+    if (doubt.allocation != allocation || now_us >= doubt.end_us) continue;
+    const bool is_fresh = now_us < doubt.end_us - kDoubtUs + kDoubtMinUs;
+    if (is_fresh || HasAnyLeft(state, run)) {
+      doubt.ask_again_us = now_us + kAskAgainUs;
+    } else {
+      doubt.end_us = 0;
+    }
+  }
 }
 
 bool Doubts::Holds(RunId run, int64_t now_us) const {
@@ -50,10 +72,18 @@ bool Doubts::Holds(RunId run, int64_t now_us) const {
   return it != doubts_.end() && now_us < it->second.end_us;
 }
 
+std::set<AllocationId> Doubts::Open(int64_t now_us) const {
+  std::set<AllocationId> open;
+  for (const auto& [run, doubt] : doubts_)
+    if (now_us < doubt.end_us) open.insert(doubt.allocation);
+  return open;
+}
+
 std::optional<int64_t> Doubts::NextEndUs(int64_t now_us) const {
   std::optional<int64_t> next;
   for (const auto& [run, doubt] : doubts_)
-    if (doubt.end_us > now_us) next = std::min(next.value_or(doubt.end_us), doubt.end_us);
+    for (const int64_t at_us : {doubt.end_us, doubt.ask_again_us})
+      if (at_us > now_us) next = std::min(next.value_or(at_us), at_us);
   return next;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,6 +59,8 @@ KillWait=5
 MinJobAge=60
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,sched_interval=1,bf_interval=2
+PreemptType=preempt/partition_prio
+PreemptMode=CANCEL
 )";
 
 std::string HostName() {
@@ -113,9 +116,9 @@ void SlurmCluster::WriteFiles() const {
   }
   absl::StrAppend(&config,
                   "PartitionName=main Nodes=n[0-2] OverSubscribe=EXCLUSIVE MaxTime=1-0 "
-                  "DefaultTime=10 State=UP Default=YES\n"
+                  "DefaultTime=10 State=UP Default=YES PriorityTier=10 PreemptMode=OFF\n"
                   "PartitionName=spare Nodes=n[0-2] OverSubscribe=EXCLUSIVE MaxTime=1-0 "
-                  "DefaultTime=10 State=UP\n");
+                  "DefaultTime=10 State=UP PriorityTier=1 PreemptMode=CANCEL GraceTime=2\n");
   WriteFile(ConfigPath(), config);
   WriteFile(dir_.Path("cgroup.conf"), "CgroupPlugin=autodetect\n");
   CHECK_OK(MakeDirectories(dir_.Path("state")));
@@ -164,6 +167,22 @@ void SlurmCluster::StartController() {
 
 void SlurmCluster::StopController() {
   CHECK_OK(StopGroup(controller_, absl::Seconds(20)).status());
+}
+
+void SlurmCluster::AwaitSavedState(absl::Time since) const {
+  for (const absl::Time end = absl::Now() + absl::Seconds(20); absl::Now() < end;) {
+    struct stat file {};
+    if (stat(dir_.Path("state/job_state").c_str(), &file) == 0 &&
+        absl::TimeFromTimespec(file.st_mtim) > since)
+      return;
+    absl::SleepFor(absl::Milliseconds(100));
+  }
+  ADD_FAILURE() << "slurmctld has not saved its state";
+}
+
+void SlurmCluster::KillController() {
+  CHECK_OK(SignalGroup(controller_, SIGKILL));
+  CHECK_OK(WaitForExit(controller_, absl::Seconds(20)).status());
 }
 
 void SlurmCluster::KillNode(size_t i) {

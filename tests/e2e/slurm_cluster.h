@@ -1,12 +1,14 @@
-// A Slurm of three nodes, n0 and n1 in rack0 and n2 in rack1, with partitions main and spare, on
-// this machine: munged, slurmctld and three slurmd of Debian, with files and a key of their own.
-// Needs root and the ports 26817 to 26820.
+// A Slurm of three nodes, n0 and n1 in rack0 and n2 in rack1, with partitions main and spare, whose
+// jobs those of main may end, on this machine: munged, slurmctld and three slurmd of Debian, with
+// files and a key of their own. Needs root and the ports 26817 to 26820.
 
 #ifndef TESTS_E2E_SLURM_CLUSTER_H_
 #define TESTS_E2E_SLURM_CLUSTER_H_
 
 #include <string>
 #include <vector>
+
+#include "absl/time/time.h"
 
 #include "common/file.h"
 #include "common/process.h"
@@ -32,6 +34,10 @@ class SlurmCluster {
   // The end of slurmctld, which saves its state, and its next start with that.
   void StopController();
   void StartController();
+  // Waits until slurmctld has saved what it knows of jobs, after a change at `since`.
+  void AwaitSavedState(absl::Time since) const;
+  // kill -9 of slurmctld.
+  void KillController();
   // kill -9 of the slurmd of node n<i>, whose steps go on, and its next start.
   void KillNode(size_t i);
   void StartNode(size_t i);

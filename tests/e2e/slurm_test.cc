@@ -43,6 +43,7 @@ constexpr char kLauncher[] = R"(launcher {
       accounts { key: "Example" value: "eu-hpc" }
     }
     profiles { name: "lost" partition: "nowhere" }
+    profiles { name: "scavenge" partition: "spare" is_preemptible: true }
     worker { rendezvous_host: "127.0.0.1" run_user: "root" core_count: 1 data_directory: "SITE/nodes" }
   }
 })";
@@ -83,11 +84,13 @@ class SlurmTest : public ::testing::Test {
     CHECK_OK(MakeDirectories(site_.Path("slurm")));
     return site_.Path(absl::StrCat("slurm/", name));
   }
-  // Entry number `n`, of which no run ends by itself.
-  void SubmitEndless() {
+  // An entry of which no run ends by itself; `keys` are more for its file.
+  void SubmitEndless(const std::string& keys = "") {
     SubmissionText text = {.epochs_max = 2000};
     text.base_learning_rate = "0.000001";
-    const Outcome submitted = site_.Assay({"submit", WriteSubmission(site_, "endless.toml", text)});
+    const std::string path = site_.Path("endless.toml");
+    WriteFile(path, absl::StrCat(keys, text.ToString()));
+    const Outcome submitted = site_.Assay({"submit", path});
     ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
   }
   void Cancel(const std::string& entry) {
@@ -99,6 +102,24 @@ class SlurmTest : public ::testing::Test {
   std::vector<std::string> Jobs() const {
     return absl::StrSplit(cluster_->Run({"squeue", "--noheader", "--format=%A %j"}), '\n',
                           absl::SkipEmpty());
+  }
+  std::string FirstRun(const std::string& entry) const {
+    return site_.AssayJson({"run", "list", "--entry", entry})["items"].at(0)["id"];
+  }
+  // A command about the JOB of the entry's first run, once that runs.
+  void Strike(const std::string& entry, const std::string& command) const {
+    const std::string run = FirstRun(entry);
+    ASSERT_TRUE(Await([&] { return StateOfRun(run) == "running"; })) << entry << Why(entry);
+    const std::string lease = site_.AssayJson({"run", "show", run})["allocation"];
+    const std::string job = site_.AssayJson({"allocation", "show", lease})["job"];
+    const Outcome done =
+        site_.RunProgram({"/bin/sh", "-c", absl::StrReplaceAll(command, {{"JOB", job}})});
+    EXPECT_EQ(done.exit_code, 0) << done.Text();
+  }
+  void ExpectFailure(const std::string& entry, const std::string& words) const {
+    const std::string run = FirstRun(entry);
+    EXPECT_TRUE(Await([&] { return StateOfRun(run) == "failed"; }));
+    EXPECT_THAT(site_.AssayJson({"run", "show", run})["state_reason"].dump(), HasSubstr(words));
   }
   std::string StateOfRun(const std::string& run) const {
     return site_.AssayJson({"run", "show", run}).value("state", "");
@@ -220,7 +241,7 @@ TEST_F(SlurmTest, AnEntryChoosesAmongTheOperatorsProfiles) {
   const Outcome refused = site_.Assay({"plan", choose("fleet = \"par\"")});
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("chosen.toml:1:9: error R-FLT-001"),
-                                 HasSubstr("choose one of pair, lost")));
+                                 HasSubstr("choose one of pair, lost, scavenge")));
   const Outcome long_runs = site_.Assay({"plan", choose("fleet = \"pair\"\nminutes_per_run = 40")});
   EXPECT_THAT(long_runs.err, HasSubstr("chosen.toml:2:19: error R-FLT-003"));
   const std::string good = choose("fleet = \"pair\"\nminutes_per_run = 2");
@@ -237,6 +258,45 @@ TEST_F(SlurmTest, AnEntryChoosesAmongTheOperatorsProfiles) {
               AllOf(HasSubstr("Partition=spare"), HasSubstr("Features=rack0"),
                     HasSubstr("Account=eu-hpc"), HasSubstr("TimeLimit=00:28:00")));
   Cancel("e-1");
+}
+
+// Five entries at once, of which one can run.
+TEST_F(SlurmTest, WhatIsDoneToAJobIsToldInSlurmsWord) {
+  for (const char* keys : {"", "", "", "", "fleet = \"scavenge\"\nallow_preemptible = true\n"})
+    SubmitEndless(keys);
+  Strike("e-1", "scontrol suspend JOB");
+  ExpectFailure("e-1", "Slurm: SUSPENDED");
+  Strike("e-2", "scontrol update jobid=JOB requeue=1 && scontrol requeue JOB");
+  ExpectFailure("e-2", "Slurm: requeued");
+  Strike("e-3", "scancel --signal=KILL --full JOB");
+  ExpectFailure("e-3", "Slurm: CANCELLED");
+
+  Strike("e-4", "true JOB");
+  const auto quotes = [&](const std::string& words) {
+    return Await([&] { return absl::StrContains(Why("e-5"), words); }, absl::Seconds(20));
+  };
+  cluster_->Run({"scontrol", "update", "nodename=n[0-2]", "state=drain", "reason=disks"});
+  EXPECT_TRUE(quotes("DRAINED")) << Why("e-5");
+  cluster_->Run({"scontrol", "update", "nodename=n[0-2]", "state=resume"});
+  cluster_->Run({"scontrol", "create", "reservation", "reservationname=upkeep", "starttime=now",
+                 "duration=60", "nodes=ALL", "users=nobody", "flags=maint,ignore_jobs"});
+  EXPECT_TRUE(quotes("Reserved for maintenance")) << Why("e-5");
+  cluster_->Run({"scontrol", "delete", "reservationname=upkeep"});
+  const absl::Time held_at = absl::Now();
+  cluster_->Run({"scontrol", "hold", "5"});
+  EXPECT_TRUE(quotes("\"JobHeldAdmin\"")) << Why("e-5");
+  cluster_->AwaitSavedState(held_at);
+  cluster_->KillController();
+  cluster_->StartController();
+  EXPECT_TRUE(Await([&] {
+    return site_.RunProgram({"/usr/bin/scontrol", "release", "5"}).exit_code == 0;
+  }));
+  Strike("e-4", "scontrol update jobid=JOB endtime=now");
+  ExpectFailure("e-4", "allocation a-4: its deadline has come");
+
+  Strike("e-5", "sbatch --nodes=3 --exclusive --wrap=true");
+  ExpectFailure("e-5", "Slurm: PREEMPTED");
+  EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "there is no second start";
 }
 
 TEST_F(SlurmTest, OneJobWhateverIsLostOnTheWay) {

@@ -323,7 +323,28 @@ TEST_F(LeaseTest, AStopThatIsNotTheBatchSystemsFailsTheRunWithTheAgentsWord) {
   world_.Finished("a1-0", RunId{1}, kTerminated);
   ASSERT_EQ(world_.run(RunId{1}).state, RunState::kRunning);
   Grant(1);
+  world_.Wait(kDoubtMinUs);
+  ASSERT_EQ(world_.run(RunId{1}).state, RunState::kRunning) << "it is asked again";
+  Grant(1);
   EXPECT_THAT(world_.run(RunId{1}).state_reason, HasSubstr("stopped on request"));
+}
+
+TEST_F(LeaseTest, APreemptedJobRunsOnUntilItsAgentsHaveLeft) {
+  StartLauncher();
+  Submit(2, 1, 1);
+  Train(1, RunId{1});
+  for (const char* worker : {"a1-0", "a1-1"})
+    world_.Finished(worker, RunId{1}, kTerminated);
+  Grant(1, {"n0", "n1"}, core::testing::kStart);  // the end of its grace, less a margin
+  world_.Wait(kDoubtMinUs);
+  world_.is_leaving = true;
+  ASSERT_THAT(world_.Sync("a1-1"), IsOk());
+  Grant(1);
+  ASSERT_EQ(world_.run(RunId{1}).state, RunState::kRunning) << "for Slurm the job runs still";
+  world_.Wait(kAskAgainUs);
+  EXPECT_THAT(world_.outcome().effects, SizeIs(1)) << "it is asked again";
+  Report(1, {.outcome = Launch::kEnded, .reason = "Slurm: PREEMPTED"});
+  EXPECT_THAT(world_.run(RunId{1}).state_reason, HasSubstr("Slurm: PREEMPTED"));
 }
 
 TEST_F(LeaseTest, WithoutAnyWordTheAgentsCountsAfterTwelveSeconds) {
