@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
 
+#include "cli/allocation/join.h"
 #include "cli/command/context.h"
 #include "common/client/ids.h"
 #include "common/client/resource_json.h"
@@ -162,6 +163,7 @@ std::vector<Command> AllocationCommands() {
                    reason},
        .examples = {{"assay allocation request --nodes 2 --lifetime 4h", ""}},
        .run = RunAllocationRequest},
+      JoinCommand(),
       {.path = "allocation release",
        .summary = "give nodes back when their runs have ended",
        .description =

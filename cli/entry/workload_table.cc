@@ -1,7 +1,5 @@
 #include "cli/entry/workload_table.h"
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -10,16 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
+#include "cli/command/ask_program.h"
 #include "common/client/suggest.h"
 #include "common/file.h"
-#include "common/process.h"
 #include "common/sha256.h"
 #include "common/source/source_archive.h"
 #include "common/status.h"
@@ -152,19 +149,9 @@ class TableReader {
 
 // What `git ARGUMENTS` says in `folder`; nullopt if it fails, as it does outside of a repository.
 std::optional<std::string> AskGit(const std::string& folder, std::vector<std::string> arguments) {
-  std::string path = (std::filesystem::temp_directory_path() / "assay_git_XXXXXX").string();
-  const UniqueFd made(mkstemp(path.data()));
-  if (!made.is_open()) return std::nullopt;
-  const auto remove = absl::MakeCleanup([&path] { unlink(path.c_str()); });
-  std::vector<std::string> argv = {"/usr/bin/env", "git", "-C", folder};
+  std::vector<std::string> argv = {"git", "-C", folder};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  const absl::StatusOr<ProcessId> git =
-      Spawn({.argv = std::move(argv), .environment = {"LC_ALL=C"}, .output_path = path});
-  if (!git.ok()) return std::nullopt;
-  const absl::StatusOr<int> code = WaitForExit(*git, absl::Minutes(1));
-  if (!code.ok()) StopGroup(*git, absl::ZeroDuration()).IgnoreError();
-  if (!code.ok() || *code != 0) return std::nullopt;
-  return ReadFile(path).value_or("");
+  return AskProgram(std::move(argv), {"LC_ALL=C"});
 }
 
 // True if a line of `git status` names something that is packed.

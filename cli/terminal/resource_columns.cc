@@ -87,6 +87,7 @@ const std::vector<Column>& RunFields() {
                               {"global batch size", "global_batch_size"},
                               {"seed", "seed"},
                               {"nodes", "nodes"},
+                              {"  of", "nodes_of"},
                               {"created", "created", Format::kTime},
                               {"started", "started", Format::kTime},
                               {"ended", "ended", Format::kTime},

@@ -132,6 +132,10 @@ Json ArrivalSeconds(const v1::Run& run) {
                                   : Absent();
 }
 
+Json NodesOf(const v1::Run& run) {
+  return run.has_submitters_nodes() ? Json("submitter's allocation") : Absent();
+}
+
 std::vector<JsonRow> RunRows() {
   return {{"name", "id", kId | kAlways},
           {"submission", "entry", kId | kAlways},
@@ -148,6 +152,7 @@ std::vector<JsonRow> RunRows() {
           {"workers", "nodes", kId},
           {"node_names"},
           {"allocation", "", kId},
+          Derived("has_submitters_nodes", "nodes_of", NodesOf),
           {"create_time", "created"},
           {"start_time", "started"},
           {"end_time", "ended"},

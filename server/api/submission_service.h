@@ -37,6 +37,9 @@ class SubmissionService final : public v1::SubmissionService::CallbackService {
   grpc::ServerUnaryReactor* ExplainSubmission(grpc::CallbackServerContext* context,
                                               const v1::ExplainSubmissionRequest* request,
                                               v1::ExplainSubmissionResponse* response) override;
+  grpc::ServerUnaryReactor* JoinAllocation(grpc::CallbackServerContext* context,
+                                           const v1::JoinAllocationRequest* request,
+                                           v1::JoinAllocationResponse* response) override;
   grpc::ServerUnaryReactor* GetRun(grpc::CallbackServerContext* context,
                                    const v1::GetRunRequest* request, v1::Run* response) override;
   grpc::ServerUnaryReactor* ListRuns(grpc::CallbackServerContext* context,

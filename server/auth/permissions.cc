@@ -28,6 +28,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.SubmissionService/CancelSubmission",  kNo,  kOwn,  kNo,  kYes, kNo},
     {"assay.v1.SubmissionService/NoteSubmission",    kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/ExplainSubmission", kNo,  kOwn,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/JoinAllocation",    kNo,  kOwn,  kNo,  kYes, kNo},
     {"assay.v1.SubmissionService/GetRun",            kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/ListRuns",          kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/WatchEvents",       kNo,  kOwn,  kYes, kYes, kNo},

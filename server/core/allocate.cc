@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -133,6 +134,18 @@ std::string ReasonNotToServe(const State& state, const Allocation& allocation,
                       need_us / kMinuteUs, " min");
 }
 
+// "a12-1 has left", of an allocation whose workers all had called; empty: none has.
+std::string WhoHasLeft(const State& state, const Allocation& allocation) {
+  if (allocation.state != AllocationState::kActive) return "";
+  for (const std::string& name : allocation.workers) {
+    const auto it = state.workers.find(name);
+    if (it == state.workers.end() || it->second.state == WorkerState::kGone ||
+        it->second.state == WorkerState::kLost)
+      return absl::StrCat(name, " has left");
+  }
+  return "";
+}
+
 // Why an allocation that serves shall be released now; empty: it shall not.
 std::string ReasonToRelease(const State& state, const Allocation& allocation, int64_t now_us) {
   if (allocation.deadline_us != 0 && now_us >= allocation.deadline_us)
@@ -142,7 +155,11 @@ std::string ReasonToRelease(const State& state, const Allocation& allocation, in
   const auto it = state.submissions.find(submission);
   if (it == state.submissions.end() || IsTerminal(it->second.state))
     return absl::StrCat(submission.ToString(), " has ended");
-  if (allocation.requested_by != kCoordinator) return "";
+  if (allocation.spec.launcher == kSubmitterLauncher) {
+    if (std::string left = WhoHasLeft(state, allocation); !left.empty()) return left;
+  } else if (allocation.requested_by != kCoordinator) {
+    return "";
+  }
   return ReasonNotToServe(state, allocation, it->second, now_us);
 }
 
@@ -177,6 +194,10 @@ int64_t RetryPauseUs(int32_t failure_count) {
 }
 
 absl::Status CheckLease(const State& state, const Synchronize& call) {
+  if (absl::StartsWith(call.worker, kSubmitterWorkerPrefix) &&
+      FindGrant(state, call.worker) == nullptr)
+    return absl::FailedPreconditionError(
+        absl::StrCat("the allocation of worker ", call.worker, " has ended: stop its agent"));
   const std::optional<AllocationId> claim = ClaimOf(call.description);
   if (!claim.has_value() || !IsOver(state, *claim) || FindGrant(state, call.worker) != nullptr)
     return absl::OkStatus();
@@ -223,7 +244,7 @@ std::vector<Event> AssignWorkers(const State& state) {
       const bool may_move =
           is_any_incomplete && worker.allocation == attached && worker.run.is_none();
       const Allocation* const granted = may_move ? FindGrant(state, name) : nullptr;
-      if (granted != nullptr)
+      if (granted != nullptr && granted->id != attached)
         events.push_back(WorkerJoined{.worker = name, .allocation = granted->id});
       continue;
     }
@@ -254,6 +275,11 @@ std::vector<Event> AdvanceAllocations(const State& state, const std::set<Allocat
   for (const auto& [name, worker] : state.workers)
     populated.insert(worker.allocation);
   for (const auto& [id, allocation] : state.allocations) {
+    if (allocation.spec.launcher == kSubmitterLauncher && IsReleaseDue(state, allocation, now_us)) {
+      // Nobody has to give its nodes back: their agents leave when they hear of its end.
+      std::vector<Event> end = EndAllocation(state, allocation, allocation.state_reason);
+      std::move(end.begin(), end.end(), std::back_inserter(events));
+    }
     if (allocation.state == AllocationState::kReleasing ||
         allocation.state == AllocationState::kEnded)
       continue;

@@ -1,7 +1,8 @@
 // Allocation: a lease of nodes, from the request to its end. A launcher grants it (server/launch):
 // "attach" for workers that an operator starts, "local" for agents on the coordinator's own host,
-// "slurm" for a job of that batch system. Workers belong to one allocation, and so does each run's
-// gang.
+// "slurm" for a job of that batch system. "submitter" has brought the nodes of a job of his own for
+// one submission (ADR 0174): those end by themselves. Workers belong to one allocation, and so does
+// each run's gang.
 //
 //   REQUESTED  asked for; the launcher has not granted it (yet), or could not: then it is asked
 //              again after a pause that doubles
@@ -27,6 +28,12 @@ namespace assay::core {
 // Its workers come by themselves: it has no node_count, and nobody grants or releases it.
 inline constexpr absl::string_view kAttachLauncher = "attach";
 
+// Of nodes that a submitter brings.
+inline constexpr absl::string_view kSubmitterLauncher = "submitter";
+// How the names of their workers begin, own-a12-0: no other worker may have such a name, or a
+// submitter's agent could serve others once its allocation has ended.
+inline constexpr absl::string_view kSubmitterWorkerPrefix = "own-a";
+
 // A worker that says so by this label, with the id as value, is of that allocation. Launchers set
 // it; the worker is refused once that allocation has ended.
 inline constexpr absl::string_view kAllocationLabel = "allocation";
@@ -36,7 +43,7 @@ inline constexpr absl::string_view kNodeLabel = "node";
 
 // What is asked for.
 struct AllocationSpec {
-  std::string launcher;                       // attach | local | slurm
+  std::string launcher;                       // attach | local | slurm | submitter
   int32_t node_count = 0;                     // attach: 0
   std::map<std::string, std::string> labels;  // that the workers shall have
   SubmissionId submission;                    // whose runs alone may use it; none: all

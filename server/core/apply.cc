@@ -205,6 +205,9 @@ void Applier::operator()(const RunAssigned& e) {
   run.generation = e.generation;
   run.assigned_at_us = record_.at_us;
   run.allocation = e.allocation;
+  const auto lease = state_.allocations.find(e.allocation);
+  run.has_submitters_nodes =
+      lease != state_.allocations.end() && lease->second.spec.launcher == kSubmitterLauncher;
   run.nodes.clear();
   run.node_names.clear();
   for (const std::string& name : e.workers) {

@@ -221,6 +221,20 @@ struct SetScored {
   std::optional<Throughput> throughput;
 };
 
+// Nodes of a submitter's own job, for the runs of one submission alone: an allocation that is
+// granted at once, and an enrolment token for each of its workers. Joining again with a job of
+// which no worker has called yet ends the allocation before. Reply: Allocation. NOT_FOUND;
+// INVALID_ARGUMENT; FAILED_PRECONDITION if the nodes are too few for a run; ALREADY_EXISTS if the
+// job has joined and its workers have called.
+struct JoinAllocation {
+  SubmissionId submission;
+  std::string job;                         // 4711
+  std::vector<std::string> hosts;          // its nodes, in their order
+  std::vector<std::string> token_sha256s;  // of the secrets, one for each node
+  int64_t token_expires_at_us = 0;
+  int64_t deadline_us = 0;  // when the job ends; 0: not known
+};
+
 // A kind of nodes that a launcher gives, under a name by which submissions ask for it.
 struct LaunchProfile {
   std::string name;
@@ -287,7 +301,7 @@ using CommandBody =
                  AuthorizeUpload, DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken,
                  RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset, GetServerInfo, LogChecked,
                  SetScored, RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
-                 Tick>;
+                 JoinAllocation, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

@@ -81,7 +81,9 @@ Core::Core(Policy policy, State state, int64_t now_us)
   for (const auto& [id, submission] : state_.submissions)
     to_advance_.insert(id);
   for (const auto& [id, allocation] : state_.allocations)
-    if (IsServing(allocation.state) && !allocation.job.empty()) unheard_.insert(id);
+    if (IsServing(allocation.state) && !allocation.job.empty() &&
+        allocation.spec.launcher != kSubmitterLauncher)
+      unheard_.insert(id);
 }
 
 void Core::Reset(State state) {

@@ -186,15 +186,17 @@ absl::StatusOr<Decision> Decide(const Context& context, const LauncherStarted& c
   Decision decision{.reply = Done{}};
   bool is_there = false;
   for (const auto& [id, allocation] : context.state.allocations) {
-    if (allocation.spec.launcher == kAttachLauncher || allocation.state == AllocationState::kEnded)
+    const std::string& launcher = allocation.spec.launcher;
+    if (launcher == kAttachLauncher || launcher == kSubmitterLauncher ||
+        allocation.state == AllocationState::kEnded)
       continue;
-    if (allocation.spec.launcher == command.launcher) {
+    if (launcher == command.launcher) {
       is_there = true;
       continue;
     }
-    std::vector<Event> end = EndAllocation(
-        context.state, allocation,
-        absl::StrCat("launcher \"", allocation.spec.launcher, "\" is not configured any more"));
+    std::vector<Event> end =
+        EndAllocation(context.state, allocation,
+                      absl::StrCat("launcher \"", launcher, "\" is not configured any more"));
     std::move(end.begin(), end.end(), std::back_inserter(decision.events));
   }
   if (command.is_wanted_at_once && !is_there)

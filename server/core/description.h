@@ -283,6 +283,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("late_artifacts", v.late_artifacts);
   a.Added("allocation", v.allocation);
   a.Added("node_names", v.node_names);
+  a.Added("has_submitters_nodes", v.has_submitters_nodes);
 }
 
 template <class A, Is<Capabilities> T>

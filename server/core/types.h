@@ -265,6 +265,7 @@ struct Run {
   // The machines of `nodes` as their launcher names them; empty: each worker is a node of its own.
   std::vector<std::string> node_names;
   AllocationId allocation;  // to which all of them belong; none: assigned before there were any
+  bool has_submitters_nodes = false;  // the submitter has started what watches it
   int64_t created_at_us = 0;
   int64_t assigned_at_us = 0;
   int64_t started_at_us = 0;

@@ -306,11 +306,9 @@ class Store::Writer {
   }
   absl::Status Touch(const Record&, const core::AllocationReleasing& e) {
     allocations_.insert(e.allocation);
-    const auto it = state_.allocations.find(e.allocation);
-    if (e.absent_hosts.empty() || it == state_.allocations.end()) return absl::OkStatus();
-    // It remembers them.
-    if (const core::SubmissionId id = it->second.spec.submission; state_.submissions.contains(id))
-      submissions_.insert(id);
+    if (e.absent_hosts.empty()) return absl::OkStatus();
+    const core::SubmissionId id = state_.allocations.at(e.allocation).spec.submission;
+    if (state_.submissions.contains(id)) submissions_.insert(id);  // remembers them
     return absl::OkStatus();
   }
   template <typename E>

@@ -54,6 +54,16 @@ constexpr char kLiar[] = R"(#!/bin/sh
 if [ -e SITE/lie ]; then echo "sbatch: error: Batch job submission failed: timed out" >&2; exit 1; fi
 )";
 
+// What a submitter's own job runs, who has no way to the coordinator but the network.
+constexpr char kJobOfHisOwn[] = R"(#!/bin/sh
+set -e
+unset ASSAY_SOCKET
+export ASSAY_SERVER=ADDRESS ASSAY_CA=SITE/etc/ca.crt ASSAY_TOKEN_FILE=SITE/token
+folder=$(PROGRAMS/assay allocation join e-1 SITE/own --worker SITE/more)
+exec srun --overlap --no-kill --kill-on-bad-exit=0 --wait=0 --ntasks-per-node=1 \
+  PROGRAMS/assay-worker fleet "$folder"
+)";
+
 constexpr char kToken[] = "assay_[a-z0-9]{20}";
 
 class SlurmTest : public ::testing::Test {
@@ -119,7 +129,7 @@ class SlurmTest : public ::testing::Test {
   void ExpectFailure(const std::string& entry, const std::string& words) const {
     const std::string run = FirstRun(entry);
     EXPECT_TRUE(Await([&] { return StateOfRun(run) == "failed"; }));
-    EXPECT_THAT(site_.AssayJson({"run", "show", run})["state_reason"].dump(), HasSubstr(words));
+    EXPECT_THAT(site_.AssayJson({"run", "show", run})["state_reason"].dump(), ContainsRegex(words));
   }
   std::string StateOfRun(const std::string& run) const {
     return site_.AssayJson({"run", "show", run}).value("state", "");
@@ -295,8 +305,38 @@ TEST_F(SlurmTest, WhatIsDoneToAJobIsToldInSlurmsWord) {
   ExpectFailure("e-4", "allocation a-4: its deadline has come");
 
   Strike("e-5", "sbatch --nodes=3 --exclusive --wrap=true");
-  ExpectFailure("e-5", "Slurm: PREEMPTED");
+  // For Slurm a job is well that its agents leave within its grace time.
+  ExpectFailure("e-5", "Slurm: (PREEMPTED|COMPLETED)");
   EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "there is no second start";
+}
+
+TEST_F(SlurmTest, ASubmitterBringsNodesOfHisOwn) {
+  cluster_->Run({"scontrol", "update", "partitionname=spare", "state=down"});
+  WriteFile(site_.Path("mine.toml"),
+            absl::StrCat("fleet = \"pair\"\nminutes_per_run = 2\n", SubmissionText{}.ToString()));
+  ASSERT_EQ(site_.Assay({"submit", site_.Path("mine.toml")}).exit_code, 0);
+  WriteFile(site_.Path("more"), OfSite("rendezvous_host: \"127.0.0.1\" run_user: \"root\" "
+                                       "core_count: 1 data_directory: \"SITE/nodes\"\n"));
+  const Outcome token = site_.Assay({"admin", "token", "create", "--principal", "alice", "--role",
+                                     "submitter", "--organization", "Example"});
+  ASSERT_EQ(token.exit_code, 0) << token.Text();
+  WriteFile(site_.Path("token"), token.out);
+  WriteFile(site_.Path("mine.sh"),
+            absl::StrReplaceAll(
+                OfSite(kJobOfHisOwn),
+                {{"PROGRAMS", std::filesystem::path(site_.Program("assay")).parent_path().string()},
+                 {"ADDRESS", coordinator_->address()}}));
+  const Outcome submitted =
+      site_.RunProgram({"/usr/bin/sbatch", "--parsable", "--nodes=2", "--exclusive", "--time=30",
+                        absl::StrCat("--output=", site_.Path("mine.out")), site_.Path("mine.sh")});
+  ASSERT_EQ(submitted.exit_code, 0) << submitted.Text();
+  const Outcome waited = site_.Assay({"wait", "e-1"});
+  EXPECT_EQ(waited.exit_code, 0) << waited.Text() << ReadFile(site_.Path("mine.out")).value_or("");
+  const Json run = site_.AssayJson({"run", "show", "r-3"});
+  EXPECT_EQ(run["nodes"], Json({"own-a2-0", "own-a2-1"}));
+  EXPECT_EQ(run["nodes_of"], "submitter's allocation");
+  EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "the agents leave, and so the job ends";
+  EXPECT_EQ(site_.AssayJson({"allocation", "show", "a-2"})["state"], "ended");
 }
 
 TEST_F(SlurmTest, OneJobWhateverIsLostOnTheWay) {

@@ -39,8 +39,8 @@ class Decoder {
                                   &Decoder::MakeToken, &Decoder::EndToken,   &Decoder::Redeem,
                                   &Decoder::Add,       &Decoder::Remove,     &Decoder::Look,
                                   &Decoder::Launched,  &Decoder::LauncherUp, &Decoder::Lease,
-                                  &Decoder::EndLease,  &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 27, "decode the new command above");
+                                  &Decoder::EndLease,  &Decoder::Join,       &Decoder::Time};
+    static_assert(std::variant_size_v<core::CommandBody> == 28, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -324,6 +324,18 @@ class Decoder {
   core::Command EndLease() {
     return FromPerson(core::ReleaseAllocation{Recent<core::AllocationId>(state_.last_allocation),
                                               bytes_.TextLike("done")});
+  }
+
+  core::Command Join() {
+    core::JoinAllocation command{.submission = Recent<SubmissionId>(state_.last_submission),
+                                 .job = bytes_.TextLike("4711"),
+                                 .token_expires_at_us = bytes_.Near<int64_t>(2'000'000'000'000'000),
+                                 .deadline_us = bytes_.Near<int64_t>(2'000'000'000'000'000)};
+    for (uint32_t i = bytes_.Below(3); i > 0; --i) {
+      command.hosts.push_back(bytes_.TextLike("n0"));
+      command.token_sha256s.emplace_back(64, 'a');
+    }
+    return FromPerson(std::move(command));
   }
 
   core::Command Time() { return FromCoordinator(core::Tick{}); }

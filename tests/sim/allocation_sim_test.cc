@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -36,7 +37,7 @@ class Chaos {
   explicit Chaos(uint64_t seed) : random_(seed, Purpose::kTest) { Start(); }
 
   void Step() {
-    switch (Below(10)) {
+    switch (Below(11)) {
       case 0:
         return Submit();
       case 1:
@@ -54,6 +55,8 @@ class Chaos {
         return Handle("coordinator", Tick{});
       case 7:
         return Report(Outcome::kPending);
+      case 8:
+        return Join();
       default:
         return Call();
     }
@@ -82,6 +85,9 @@ class Chaos {
       const bool is_known =
           worker.allocation.is_none() || state.allocations.contains(worker.allocation);
       ASSERT_TRUE(is_known) << name;
+      if (!worker.allocation.is_none() && absl::StartsWith(name, kSubmitterWorkerPrefix)) {
+        ASSERT_EQ(state.allocations.at(worker.allocation).spec.launcher, kSubmitterLauncher);
+      }
     }
     State folded;
     for (const RecordedEvent& event : log_)
@@ -176,10 +182,30 @@ class Chaos {
     Handle("coordinator", report);
   }
 
+  // A submitter brings nodes of a job that may have joined already.
+  void Join() {
+    JoinAllocation join{
+        .submission =
+            SubmissionId{1 + Below(1 + static_cast<uint32_t>(core_->state().last_submission))},
+        .job = absl::StrCat("job-", Below(5)),
+        .token_expires_at_us = now_us_ + 600 * kSecond,
+        .deadline_us = Below(4) == 0 ? now_us_ + 300 * kSecond : 0};
+    for (uint32_t i = 0; i <= Below(3); ++i) {
+      join.hosts.push_back(absl::StrCat("h", i));
+      join.token_sha256s.push_back(std::string(64, static_cast<char>('a' + i)));
+    }
+    Handle("alice", join);
+  }
+
+  std::string SomeWorker() {
+    if (Below(3) == 0) return absl::StrCat("w", Below(2));
+    if (Below(3) == 0) return absl::StrCat(kSubmitterWorkerPrefix, Some().number, "-", Below(3));
+    return absl::StrCat("n", Below(3), "-", Below(3));
+  }
+
   // A worker calls: idle, or executing or done with what it holds.
   void Call() {
-    const std::string name =
-        Below(3) == 0 ? absl::StrCat("w", Below(2)) : absl::StrCat("n", Below(3), "-", Below(3));
+    const std::string name = SomeWorker();
     Synchronize call{.worker = name, .description = {.incarnation = "i1"}};
     if (name[0] == 'n' && Below(2) == 0)
       call.description.labels = {{std::string(kAllocationLabel), Some().ToString()}};

@@ -132,6 +132,7 @@ const std::set<size_t>& CommandsElsewhere() {
   static const auto* const kinds =
       new std::set<size_t>{core::CommandBody(core::RequestAllocation{}).index(),
                            core::CommandBody(core::ReleaseAllocation{}).index(),
+                           core::CommandBody(core::JoinAllocation{}).index(),
                            core::CommandBody(core::LaunchReported{}).index()};
   return *kinds;
 }

@@ -32,6 +32,7 @@ SubmissionService/PlanSubmission    -OAA-
 SubmissionService/GetSubmission     -OAA-
 SubmissionService/ListSubmissions   -OAA-
 SubmissionService/CancelSubmission  -O-A-
+SubmissionService/JoinAllocation    -O-A-
 SubmissionService/NoteSubmission -OAA-
 SubmissionService/ExplainSubmission -OAA-
 SubmissionService/GetRun            -OAA-

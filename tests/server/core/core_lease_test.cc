@@ -339,7 +339,7 @@ TEST_F(LeaseTest, APreemptedJobRunsOnUntilItsAgentsHaveLeft) {
   world_.Wait(kDoubtMinUs);
   world_.is_leaving = true;
   ASSERT_THAT(world_.Sync("a1-1"), IsOk());
-  Grant(1);
+  Grant(1, {"n0", "n1"}, core::testing::kStart);
   ASSERT_EQ(world_.run(RunId{1}).state, RunState::kRunning) << "for Slurm the job runs still";
   world_.Wait(kAskAgainUs);
   EXPECT_THAT(world_.outcome().effects, SizeIs(1)) << "it is asked again";
@@ -370,6 +370,50 @@ TEST_F(LeaseTest, ALostNodeIsNamedAndTheRestGivenBack) {
   world_.Wait(kSecond);
   EXPECT_EQ(allocation(1).state, AllocationState::kReleasing);
   EXPECT_EQ(allocation(1).state_reason, "only 1 of 2 nodes are left");
+}
+
+TEST_F(LeaseTest, NodesThatASubmitterBringsServeHisEntryAloneAndLeaveWithIt) {
+  StartLauncher();
+  const SubmissionId mine = Submit(2);
+  const SubmissionId other = Submit(1);
+  const JoinAllocation join{.submission = mine,
+                            .job = "4711",
+                            .hosts = {"n0", "n1"},
+                            .token_sha256s = {std::string(64, 'a'), std::string(64, 'b')},
+                            .token_expires_at_us = core::testing::kStart + 600 * kSecond,
+                            .deadline_us = core::testing::kStart + 3600 * kSecond};
+  JoinAllocation few = join;
+  few.hosts.pop_back();
+  few.token_sha256s.pop_back();
+  EXPECT_THAT(world_.Do(few), StatusIs(absl::StatusCode::kFailedPrecondition));
+  ASSERT_THAT(world_.Do(join), IsOk());
+  EXPECT_EQ(allocation(1).state, AllocationState::kReleasing) << "what was asked of the launcher";
+  EXPECT_EQ(allocation(3).state, AllocationState::kGranted);
+  EXPECT_EQ(allocation(3).job, "4711");
+  // The answer was lost.
+  ASSERT_THAT(world_.Do(join), IsOk());
+  EXPECT_FALSE(world_.state().allocations.contains(AllocationId{3})) << "it has ended";
+
+  for (const char* worker : {"own-a4-0", "own-a4-1"})
+    ASSERT_THAT(world_.Sync(worker), IsOk());
+  EXPECT_EQ(allocation(4).state, AllocationState::kActive);
+  EXPECT_EQ(world_.run(RunId{1}).allocation, AllocationId{4});
+  EXPECT_TRUE(world_.run(RunId{1}).has_submitters_nodes);
+  EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued) << "nodes of another";
+  EXPECT_THAT(world_.Do(join), StatusIs(absl::StatusCode::kAlreadyExists));
+  // The launcher is started again, and knows nothing of them.
+  StartLauncher();
+  EXPECT_EQ(allocation(4).state, AllocationState::kActive);
+
+  ASSERT_THAT(world_.Do(CancelSubmission{.submission = mine}), IsOk());
+  for (const char* worker : {"own-a4-0", "own-a4-1"})
+    world_.Sync(worker).IgnoreError();
+  world_.Wait(kSecond);
+  EXPECT_THAT(world_.Sync("own-a4-0"), StatusIs(absl::StatusCode::kFailedPrecondition))
+      << "nor may it serve others from now on";
+  EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued);
+  EXPECT_EQ(ToString(Why(other).reason), "ALLOCATION_QUEUED");
+  EXPECT_EQ(world_.Fold(), world_.state());
 }
 
 }  // namespace

@@ -289,6 +289,14 @@ struct Maker {
   CommandBody operator()(const ReleaseAllocation&) {
     return ReleaseAllocation{AllocationId{m.Small()}, m.Text()};
   }
+  CommandBody operator()(const JoinAllocation&) {
+    return JoinAllocation{.submission = m.Entry(),
+                          .job = m.Text(),
+                          .hosts = {m.Text(), m.Text()},
+                          .token_sha256s = {std::string(64, 'a'), std::string(64, 'b')},
+                          .token_expires_at_us = m.Number(),
+                          .deadline_us = m.Number()};
+  }
   CommandBody operator()(const LauncherStarted&) {
     return LauncherStarted{.launcher = m.OneIn(2) ? m.Text() : "local",
                            .allocation_count_max = m.Small(),
