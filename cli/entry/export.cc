@@ -13,6 +13,7 @@
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/file.h"
+#include "common/source/source_archive.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -43,7 +44,7 @@ class Exporter {
     for (const client::PackageFile& file :
          client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
       RETURN_IF_ERROR(Put(file));
-    return absl::OkStatus();
+    return WriteSource();
   }
 
   const std::string& root() const { return root_; }
@@ -56,6 +57,23 @@ class Exporter {
     const std::string full = JoinPath(root_, file.path);
     RETURN_IF_ERROR(MakeDirectories(full.substr(0, full.rfind('/'))));
     return WriteFileAtomic(full, file.content, file.is_executable ? kExecutable : kReadable);
+  }
+
+  // What the entry's program was unpacked from, where the submission file names it.
+  absl::Status WriteSource() {
+    if (!entry_.spec().command().has_source()) return absl::OkStatus();
+    v1::ArtifactRef archive;
+    archive.set_file_name("source.tar");
+    archive.set_sha256(entry_.spec().command().source().sha256());
+    ASSIGN_OR_RETURN(const std::string bytes, client::DownloadArtifact(*client_, archive));
+    const std::string folder =
+        JoinPath(JoinPath(root_, client::BenchmarkPath(entry_)), client::kPackagedSource);
+    const std::string path = absl::StrCat(folder, ".tar");
+    RETURN_IF_ERROR(RemoveTree(folder));  // of another entry of the same program and system
+    RETURN_IF_ERROR(WriteFileAtomic(path, bytes));
+    const absl::Status unpacked = UnpackSource(path, folder);
+    RETURN_IF_ERROR(RemoveTree(path));
+    return unpacked;
   }
 
   absl::Status WriteResults(const std::vector<v1::Run>& runs, const std::string& directory) {

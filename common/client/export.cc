@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/client/entry_score.h"
 #include "common/client/ids.h"
@@ -20,10 +21,45 @@ namespace {
 
 constexpr char kThroughput[] = "throughput";
 
+const char* TrainedBy(const v1::SubmissionSpec& spec) {
+  return spec.has_command() ? "external program" : "assay";
+}
+
 // All nodes of the system that the entry used at the same time.
 int64_t NodesAtOnce(const v1::SubmissionSpec& spec) {
   return spec.metric() == kThroughput ? int64_t{spec.node_count()} * spec.run_count()
                                       : spec.node_count();
+}
+
+// A JSON string is a TOML basic string.
+std::string Quoted(const std::string& text) {
+  return Json(text).dump();
+}
+
+// [workload] of the submission file, as it was; the source lies beside it in the package.
+std::string WorkloadToml(const v1::CommandWorkload& command) {
+  const auto list = [](const auto& texts) {
+    return absl::StrCat("[",
+                        absl::StrJoin(texts, ", ",
+                                      [](std::string* out, const std::string& one) {
+                                        absl::StrAppend(out, Quoted(one));
+                                      }),
+                        "]\n");
+  };
+  std::string text = absl::StrCat("\n[workload]\ncommand = ", list(command.command()),
+                                  "launcher = ", Quoted(command.launcher()), "\n");
+  if (command.has_source()) absl::StrAppend(&text, "source = ", Quoted(kPackagedSource), "\n");
+  if (!command.log().empty()) absl::StrAppend(&text, "log = ", Quoted(command.log()), "\n");
+  if (command.collect_size() > 0) absl::StrAppend(&text, "collect = ", list(command.collect()));
+  if (command.stop_grace_s() > 0)
+    absl::StrAppend(&text, "stop_grace_s = ", command.stop_grace_s(), "\n");
+  if (command.memory_mib() > 0) absl::StrAppend(&text, "memory_mib = ", command.memory_mib(), "\n");
+  if (command.env().empty()) return text;
+  std::vector<std::string> variables;
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>(command.env().begin(), command.env().end()))
+    variables.push_back(absl::StrCat(Quoted(name), " = ", Quoted(value)));
+  return absl::StrCat(text, "env = { ", absl::StrJoin(variables, ", "), " }\n");
 }
 
 std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
@@ -34,7 +70,7 @@ std::string ReadmeText(const v1::Submission& entry, const std::vector<v1::Run>& 
       is_not.empty() ? "" : absl::StrCat("This is ", is_not, ".\n\n"), "| | |\n|---|---|\n",
       "| entry | ", ShortId(entry.name()), " |\n", "| round | ", spec.round(), " |\n",
       "| rules | sha256:", entry.rules_digest(), " |\n", "| division | ", spec.division(), " |\n",
-      "| dataset | ", spec.dataset(), " |\n");
+      "| dataset | ", spec.dataset(), " |\n", "| trained by | ", TrainedBy(spec), " |\n");
   if (spec.has_borrowing())
     absl::StrAppend(&text, "| hyperparameters | borrowed from ",
                     ShortId(spec.borrowing().lender_entry()), " in place of those of ",
@@ -106,6 +142,11 @@ std::string ResultsPath(const v1::Submission& entry) {
                       PathPart(spec.benchmark()));
 }
 
+std::string BenchmarkPath(const v1::Submission& entry) {
+  return absl::StrCat("benchmarks/", PathPart(entry.spec().benchmark()), "/",
+                      PathPart(entry.spec().system()));
+}
+
 absl::StatusOr<std::optional<Json>> NodeDescription(const Client& client,
                                                     const std::vector<v1::Run>& runs) {
   for (const v1::Run& run : runs) {
@@ -126,9 +167,8 @@ std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
                                          const Json& node_description) {
   const v1::SubmissionSpec& spec = entry.spec();
   const std::string system = PathPart(spec.system());
-  const std::string benchmark =
-      absl::StrCat("benchmarks/", PathPart(spec.benchmark()), "/", system);
-  const Json implementation = {{"implementation", "assay"},
+  const std::string benchmark = BenchmarkPath(entry);
+  const Json implementation = {{"implementation", TrainedBy(spec)},
                                {"version", ASSAY_VERSION},
                                {"entry", ShortId(entry.name())},
                                {"round", spec.round()},
@@ -163,6 +203,7 @@ Json SystemJson(const v1::Submission& entry, const Json& node_description) {
   json["status"] = spec.status();
   json["system_name"] = spec.system();
   json["number_of_nodes"] = absl::StrCat(NodesAtOnce(spec));
+  if (spec.has_command()) json["framework"] = TrainedBy(spec);  // of the node's it used none
   for (const auto& [member, value] : node_description.items())
     if (!json.contains(member)) json[member] = value;
   return json;
@@ -170,15 +211,13 @@ Json SystemJson(const v1::Submission& entry, const Json& node_description) {
 
 std::string SubmissionToml(const v1::Submission& entry) {
   const v1::SubmissionSpec& spec = entry.spec();
-  // A JSON string is a TOML basic string.
-  const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   std::string text = absl::StrCat(
-      "# Made from ", ShortId(entry.name()), ".\n", "round = ", quoted(spec.round()),
-      "\nbenchmark = ", quoted(spec.benchmark()), "\ndivision = ", quoted(spec.division()),
-      "\norganization = ", quoted(spec.organization()), "\nsystem = ", quoted(spec.system()),
-      "\ndataset = ", quoted(spec.dataset()), "\nnodes = ", spec.node_count(), "\n");
+      "# Made from ", ShortId(entry.name()), ".\n", "round = ", Quoted(spec.round()),
+      "\nbenchmark = ", Quoted(spec.benchmark()), "\ndivision = ", Quoted(spec.division()),
+      "\norganization = ", Quoted(spec.organization()), "\nsystem = ", Quoted(spec.system()),
+      "\ndataset = ", Quoted(spec.dataset()), "\nnodes = ", spec.node_count(), "\n");
   const bool is_throughput = spec.metric() == kThroughput;
-  if (is_throughput) absl::StrAppend(&text, "metric = ", quoted(spec.metric()), "\n");
+  if (is_throughput) absl::StrAppend(&text, "metric = ", Quoted(spec.metric()), "\n");
   const std::pair<const char*, int32_t> numbers[] = {
       {"ranks_per_node", spec.ranks_per_node()},
       {is_throughput ? "instances" : "runs", spec.run_count()},
@@ -188,11 +227,12 @@ std::string SubmissionToml(const v1::Submission& entry) {
   for (const auto& [key, value] : numbers)
     if (value > 0) absl::StrAppend(&text, key, " = ", value, "\n");
   const std::string& backend = spec.trainer().backend();
-  if (!backend.empty()) absl::StrAppend(&text, "backend = ", quoted(backend), "\n");
-  if (!spec.status().empty()) absl::StrAppend(&text, "status = ", quoted(spec.status()), "\n");
-  if (!spec.staging().empty()) absl::StrAppend(&text, "staging = ", quoted(spec.staging()), "\n");
-  if (!spec.fleet().empty()) absl::StrAppend(&text, "fleet = ", quoted(spec.fleet()), "\n");
+  if (!backend.empty()) absl::StrAppend(&text, "backend = ", Quoted(backend), "\n");
+  if (!spec.status().empty()) absl::StrAppend(&text, "status = ", Quoted(spec.status()), "\n");
+  if (!spec.staging().empty()) absl::StrAppend(&text, "staging = ", Quoted(spec.staging()), "\n");
+  if (!spec.fleet().empty()) absl::StrAppend(&text, "fleet = ", Quoted(spec.fleet()), "\n");
   if (spec.allow_preemptible()) absl::StrAppend(&text, "allow_preemptible = true\n");
+  if (spec.has_command()) absl::StrAppend(&text, WorkloadToml(spec.command()));
   if (spec.hyperparameters_size() > 0) absl::StrAppend(&text, "\n[hyperparameters]\n");
   // JSON numbers, texts, booleans and lists of these are TOML too.
   for (const v1::Hyperparameter& parameter : spec.hyperparameters())
@@ -201,7 +241,7 @@ std::string SubmissionToml(const v1::Submission& entry) {
   const std::map<std::string, std::string> labels(spec.worker_labels().begin(),
                                                   spec.worker_labels().end());
   for (const auto& [key, value] : labels)
-    absl::StrAppend(&text, quoted(key), " = ", quoted(value), "\n");
+    absl::StrAppend(&text, Quoted(key), " = ", Quoted(value), "\n");
   return text;
 }
 

@@ -57,6 +57,12 @@ std::string PathPart(absl::string_view text);
 // the rules demand (rules specification, section 4.2).
 Json SystemJson(const v1::Submission& entry, const Json& node_description);
 
+// In a package, the folder beside the submission file with the source of the entry's program.
+inline constexpr char kPackagedSource[] = "source";
+
+// benchmarks/BENCHMARK/SYSTEM, below the organisation's folder.
+std::string BenchmarkPath(const v1::Submission& entry);
+
 // The submission file that would make this entry again.
 std::string SubmissionToml(const v1::Submission& entry);
 

@@ -12,9 +12,8 @@
 //   name = "cosmoflow"                 # required; the round has this benchmark only
 //   runs = 3                           # required
 //   target = 0.40                      # required
-//   quality_key = "eval_perplexity"    # these two for a benchmark of its own, and then required;
-//   of better = "lower"                   # or "higher"; of the base's benchmarks they are the
-//   base's
+//   quality_key = "eval_perplexity"    # for a benchmark of its own, and required then
+//   better = "lower"                   # likewise; or "higher"
 //   [[rule]]                           # any number: replaces or adds the rule of a key
 //   id = "R-FAC-001"                   # required, "R-FAC-" and digits
 //   key = "train_samples"              # required

@@ -28,7 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t kFolderMode = 0755;
-constexpr mode_t kPermissionBits = 0777;
+constexpr mode_t kFileMode = 0644;
+constexpr mode_t kProgramMode = 0755;
 constexpr mode_t kReadOnly = 0444;
 constexpr mode_t kExecutable = 0111;
 constexpr size_t kPieceBytes = 64 << 10;
@@ -101,8 +102,9 @@ absl::Status AddFile(const std::string& folder, const SourceFile& file, archive*
   const Entry entry(archive_entry_new(), archive_entry_free);
   archive_entry_set_pathname(entry.get(), file.path.c_str());
   archive_entry_set_filetype(entry.get(), file.is_folder ? AE_IFDIR : AE_IFREG);
-  archive_entry_set_perm(entry.get(),
-                         file.is_folder ? kFolderMode : status.st_mode & kPermissionBits);
+  archive_entry_set_perm(entry.get(), file.is_folder                    ? kFolderMode
+                                      : (status.st_mode & S_IXUSR) != 0 ? kProgramMode
+                                                                        : kFileMode);
   archive_entry_set_size(entry.get(), static_cast<la_int64_t>(content.size()));
   archive_entry_set_mtime(entry.get(), 0, 0);
   if (archive_write_header(to, entry.get()) != ARCHIVE_OK) return Failed(to, path);

@@ -109,7 +109,18 @@ class CommandTest : public ::testing::Test {
     ASSERT_EQ(exported.exit_code, 0) << exported.Text();
     const absl::StatusOr<std::vector<std::string>> names = ListDirectory(site_.Path("package"));
     ASSERT_THAT(names, IsOk());
-    EXPECT_TRUE(BothAccept(site_, python_, JoinPath(site_.Path("package"), names->front())));
+    const std::string package = JoinPath(site_.Path("package"), names->front());
+    EXPECT_TRUE(BothAccept(site_, python_, package));
+    ExpectSameAgain(JoinPath(package, "benchmarks/cosmoflow/this-host/submission.toml"), entry);
+  }
+  // A package holds all that makes the entry again.
+  void ExpectSameAgain(const std::string& file, const Json& entry) {
+    const Outcome submitted = site_.Assay({"submit", file});
+    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text() << ReadFile(file).value_or("");
+    const Json again = site_.AssayJson({"entry", "show", "@last"});
+    EXPECT_EQ(again["workload"], entry["workload"]);
+    EXPECT_EQ(again["hyperparameters"], entry["hyperparameters"]);
+    site_.Assay({"cancel", "@last", "--reason", "it was made again"});
   }
   // What the first rank of the entry's first run has printed.
   std::string WhatProgramSaid() const {
@@ -132,7 +143,7 @@ class CommandTest : public ::testing::Test {
 TEST_F(CommandTest, ANumpyProgramOnTwoNodesEndsValidWithWitnessedTouches) {
   ExpectValid(WriteExample(site_, python_, "example", {}));
 
-  EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["workload"]["launcher"], "per-rank");
+  EXPECT_EQ(site_.AssayJson({"entry", "show", "e-1"})["workload"]["launcher"], "per-rank");
 }
 
 // PyTorch is Debian's (deploy/packages.txt), mlperf-logging PyPI's.
@@ -148,7 +159,7 @@ TEST_F(CommandTest, APyTorchProgramUnderTorchrunOnTwoNodesEndsValidWithWitnessed
       site_, python, "ddp",
       {.example = "pytorch", .workload = absl::StrCat("env = { PYTHONPATH = \"", path, "\" }")}));
 
-  EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["workload"]["launcher"], "per-node");
+  EXPECT_EQ(site_.AssayJson({"entry", "show", "e-1"})["workload"]["launcher"], "per-node");
 }
 
 TEST_F(CommandTest, DataThatIsTouchedBeforeTheClockRunsIsFound) {

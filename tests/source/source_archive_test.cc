@@ -83,6 +83,14 @@ TEST_F(SourceArchiveTest, WhatIsUnpackedIsForEverybodyToReadAndForNobodyToWrite)
   EXPECT_EQ(ModeOf(dir.Path("code/run.sh")), 0555u);
 }
 
+TEST_F(SourceArchiveTest, WhatIsUnpackedPacksToTheSameBytesAgain) {
+  fs::permissions(dir.Path("a/train.py"), fs::perms(0664));  // as some umasks have it
+  const std::string packed = Packed(dir.Path("a"));
+  testing::WriteFile(dir.Path("a.tar"), packed);
+  ASSERT_THAT(UnpackSource(dir.Path("a.tar"), dir.Path("again")), IsOk());
+  EXPECT_EQ(Packed(dir.Path("again")), packed);
+}
+
 TEST_F(SourceArchiveTest, WhatIsNoSourceIsRefusedByName) {
   EXPECT_THAT(PackSource(dir.Path("nowhere")), StatusIs(absl::StatusCode::kNotFound));
   fs::create_directories(dir.Path("empty/below"));
