@@ -18,7 +18,8 @@ inline constexpr int64_t kSourceBytesMax = int64_t{64} << 20;
 inline constexpr size_t kSourceFilesMax = 20'000;  // files and folders
 
 // A tar archive of all files below `folder`: sorted by path, of nobody, of no time; of permissions
-// whether its owner may execute a file, which is all that does not depend on who made it how. Left out are what Git and Python keep for themselves: folders `.git` and
+// whether its owner may execute a file, which is all that does not depend on who made it how. Left
+// out are what Git and Python keep for themselves: folders `.git` and
 // `__pycache__`. NOT_FOUND if there is no such folder; INVALID_ARGUMENT, naming the path, for a
 // symbolic link or a device, for a folder without a file, and beyond the limits above.
 absl::StatusOr<std::string> PackSource(const std::string& folder);
