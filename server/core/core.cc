@@ -89,6 +89,7 @@ Core::Core(Policy policy, State state, int64_t now_us)
 void Core::Reset(State state) {
   state_ = std::move(state);
   is_schedule_due_ = true;
+  is_drop_due_ = true;
   restored_.clear();
   to_advance_.clear();
   for (const auto& [id, submission] : state_.submissions)
@@ -238,6 +239,7 @@ absl::Status Core::Hear(const Synchronize& command) {
 
 void Core::Record(Event event, const std::string& principal, Outcome* outcome) {
   is_schedule_due_ = true;
+  is_drop_due_ = true;
   RecordedEvent record;
   record.seq = state_.last_seq + 1;
   record.at_us = now_us_;
@@ -367,12 +369,14 @@ std::optional<Core::Target> Core::Missing(const Command& command) const {
 }
 
 void Core::Restore(Run run) {
+  is_drop_due_ = true;
   restored_.insert(run.id);
   const RunId id = run.id;
   state_.runs.emplace(id, std::move(run));
 }
 
 void Core::Restore(ClosedSubmission closed) {
+  is_drop_due_ = true;
   const SubmissionId id = closed.submission.id;
   for (Run& run : closed.runs)
     state_.runs.emplace(run.id, std::move(run));
@@ -381,6 +385,7 @@ void Core::Restore(ClosedSubmission closed) {
 }
 
 void Core::DropRedundant() {
+  if (!std::exchange(is_drop_due_, false)) return;
   DropAllRedundant(&state_);
   for (const RunId id : restored_)
     DropIfRedundant(id, &state_);

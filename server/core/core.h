@@ -129,6 +129,7 @@ class Core {
   std::optional<int64_t>
       wakeup_us_;  // of NextWakeupUs then; nothing that was skipped made it earlier
 
+  bool is_drop_due_ = true;            // the state has changed since DropRedundant
   std::set<RunId> restored_;           // in state_ until the next DropRedundant
   std::set<SubmissionId> to_advance_;  // touched since Schedule looked at them
   std::vector<std::pair<size_t, std::string>> synchronized_;  // replies that wait, and for whom
