@@ -64,6 +64,12 @@ start() {
     echo "error: $program is missing: apt-get install slurmctld slurmd slurm-client munge" >&2
     exit 1
   done
+  for ((i = 0; i <= nodes; ++i)); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$((first_port + i))") 2>/dev/null || continue
+    echo "error: port $((first_port + i)) is taken: stop the other Slurm of this machine first" \
+      "(deploy/slurm/cluster.sh stop DIR)" >&2
+    exit 1
+  done
   write_configuration
   /usr/sbin/munged --force --socket="$dir/munge.sock" --key-file="$dir/munge/key" \
     --pid-file="$dir/munged.pid" --log-file="$dir/munge/log" --seed-file="$dir/munge/seed" \

@@ -306,12 +306,7 @@ TEST_F(SandboxTest, TheBillSaysSo) {
 
 TEST_F(SandboxTest, AnAccountOfTheirOwnHasOneToo) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can choose accounts";
-  for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
-    ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
-  ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
-  run_.worker.set_run_user("nobody");
-  run_.worker.set_step_user("daemon");
-  ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), IsOk());
+  UseAccounts();
   Script(
       "id -un; cat $ASSAY_DATASET/train/a.bin; echo; echo x > made && cat made; "
       "echo line >> $ASSAY_LOG && echo logged");

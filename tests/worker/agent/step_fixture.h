@@ -3,6 +3,8 @@
 #ifndef TESTS_WORKER_AGENT_STEP_FIXTURE_H_
 #define TESTS_WORKER_AGENT_STEP_FIXTURE_H_
 
+#include <sys/stat.h>
+
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,6 +12,7 @@
 #include "common/process.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/account.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/step_process.h"
 
@@ -33,6 +36,15 @@ class StepFixture : public ::testing::Test {
     return exit.ok() ? *exit : StepExit{-1, "no exit"};
   }
   StepExit Run() { return Finish(Start()); }
+  // Gives ranks and steps accounts of their own, and lets these pass. Only root can.
+  void UseAccounts() {
+    for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
+      ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
+    ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
+    run_.worker.set_run_user("nobody");
+    run_.worker.set_step_user("daemon");
+    ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), testing::IsOk());
+  }
 
   RunFixture run_;
   const RunDirectory directory_;

@@ -368,12 +368,7 @@ class AccountsTest : public StepTest {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "only root can choose accounts";
-    for (const char* path : {"", "dataset", "dataset/train", "dataset/validation", "data", "stage"})
-      ASSERT_EQ(chmod(run_.dir.Path(path).c_str(), 0755), 0) << path;
-    ASSERT_EQ(chmod(run_.dir.Path("dataset/train/a.bin").c_str(), 0644), 0);
-    run_.worker.set_run_user("nobody");
-    run_.worker.set_step_user("daemon");
-    ASSERT_THAT(CloseDataDirectory(run_.worker, *FindRunUser(run_.worker)), IsOk());
+    UseAccounts();
   }
 
   // What a trainer says first: by then its step is not root.
