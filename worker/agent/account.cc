@@ -27,9 +27,8 @@
 namespace assay::agent {
 namespace {
 
+constexpr char kInSandbox = '@';         // after an account: the first process of the sandbox
 constexpr char kOwnAccount[] = "-";      // in place of the numbers of an account
-constexpr char kInSandbox[] = "//in";    // no command has that name
-constexpr size_t kSandboxWords = 4;      // account, kInSandbox, first process, directory
 constexpr int kExitCannotExecute = 126;  // as a shell says it
 constexpr mode_t kPassage = 0710;
 constexpr mode_t kShared = 0770;
@@ -124,12 +123,19 @@ absl::Status KeepOnly(int capability) {
   return syscall(SYS_capset, &header, sets.data()) == 0 ? absl::OkStatus() : Failed("capset");
 }
 
-// By the words of AsRankIn.
-absl::Status EnterNamedSandbox(const std::vector<std::string>& arguments) {
+std::string AccountWord(const std::optional<Account>& user) {
+  return user.has_value() ? absl::StrCat(user->uid, ":", user->gid) : std::string(kOwnAccount);
+}
+
+// What the first word of a rank's arguments says: an account, and a sandbox if there is one.
+absl::Status TakePlace(const std::string& word) {
+  const size_t mark = word.find(kInSandbox);
+  RETURN_IF_ERROR(GiveUpPrivileges(word.substr(0, mark)));
+  if (mark == std::string::npos) return absl::OkStatus();
   pid_t first_process = 0;
-  if (arguments.size() <= kSandboxWords || !absl::SimpleAtoi(arguments[2], &first_process))
-    return absl::InvalidArgumentError("no sandbox, directory and command");
-  return EnterSandbox(first_process, arguments[3]);
+  if (!absl::SimpleAtoi(word.substr(mark + 1), &first_process))
+    return absl::InvalidArgumentError(absl::StrCat("no sandbox: ", word));
+  return EnterSandbox(first_process);
 }
 
 // What AsWholeEnvironment has marked, as execve wants it; no more than its end if nothing is.
@@ -230,19 +236,18 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
 
 std::vector<std::string> AsRank(const std::optional<Account>& user,
                                 const std::vector<std::string>& command) {
-  std::vector<std::string> arguments = {
-      "/proc/self/exe", kRankMode,
-      user.has_value() ? absl::StrCat(user->uid, ":", user->gid) : std::string(kOwnAccount)};
+  std::vector<std::string> arguments = {"/proc/self/exe", kRankMode, AccountWord(user)};
   arguments.insert(arguments.end(), command.begin(), command.end());
   return arguments;
 }
 
-std::vector<std::string> AsRankIn(pid_t first_process, const std::string& working_directory,
-                                  const std::optional<Account>& user,
+std::vector<std::string> AsRankIn(pid_t first_process, const std::optional<Account>& user,
                                   const std::vector<std::string>& command) {
-  std::vector<std::string> words = {kInSandbox, absl::StrCat(first_process), working_directory};
-  words.insert(words.end(), command.begin(), command.end());
-  return AsRank(user, words);
+  std::vector<std::string> arguments = {
+      "/proc/self/exe", kRankMode,
+      absl::StrCat(AccountWord(user), std::string(1, kInSandbox), first_process)};
+  arguments.insert(arguments.end(), command.begin(), command.end());
+  return arguments;
 }
 
 std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& environment) {
@@ -255,21 +260,16 @@ std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& envi
 
 int ExecAsRank(const std::vector<std::string>& arguments) {
   absl::Status status = absl::InvalidArgumentError("an account and a command are missing");
-  size_t first = 1;  // of the command's words
-  if (arguments.size() > first) status = GiveUpPrivileges(arguments[0]);
-  if (status.ok() && arguments[first] == kInSandbox) {
-    status = EnterNamedSandbox(arguments);
-    first = kSandboxWords;
-  }
+  if (arguments.size() >= 2) status = TakePlace(arguments[0]);
   if (status.ok()) {
     std::vector<char*> argv;
-    for (size_t i = first; i < arguments.size(); ++i)
+    for (size_t i = 1; i < arguments.size(); ++i)
       argv.push_back(const_cast<char*>(arguments[i].c_str()));
     argv.push_back(nullptr);
     std::vector<char*> environment = WholeEnvironment();
     if (environment.size() > 1) environ = environment.data();
     execvp(argv[0], argv.data());
-    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[first]));
+    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[1]));
   }
   LOG(ERROR) << "not a rank: " << status;
   return kExitCannotExecute;

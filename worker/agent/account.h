@@ -60,10 +60,9 @@ inline constexpr char kRankMode[] = "rank";
 std::vector<std::string> AsRank(const std::optional<Account>& user,
                                 const std::vector<std::string>& command);
 
-// The same in a sandbox (sandbox.h), in a directory there. The process that does so has another
-// number, which comes out at kInheritedFd.
-std::vector<std::string> AsRankIn(pid_t first_process, const std::string& working_directory,
-                                  const std::optional<Account>& user,
+// The same in a sandbox (sandbox.h), in the directory in which it is started. The process that does
+// so has another number, which comes out at kInheritedFd.
+std::vector<std::string> AsRankIn(pid_t first_process, const std::optional<Account>& user,
                                   const std::vector<std::string>& command);
 
 // The environment of a process that becomes a command with exactly these variables, "NAME=value".

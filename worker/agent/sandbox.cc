@@ -139,10 +139,13 @@ absl::StatusOr<Sandbox> Sandbox::Open(const SandboxOptions& options) {
   if (pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "pipe");
   const UniqueFd reading(ends[0]);
   UniqueFd writing(ends[1]);
-  ASSIGN_OR_RETURN(const ProcessId maker,
-                   Spawn({.argv = AsRank(options.user, Arguments(options, hold)),
-                          .output_path = options.log_path,
-                          .inherited_fd = writing.get()}));
+  ASSIGN_OR_RETURN(
+      const ProcessId maker,
+      Spawn({.argv = AsRank(options.user, Arguments(options, hold)),
+             // Nothing of the agent's: what a process was given may be read by its like.
+             .environment = AsWholeEnvironment({"PATH=/usr/bin:/bin"}),
+             .output_path = options.log_path,
+             .inherited_fd = writing.get()}));
   writing.Reset();
   const std::vector<pid_t> inside =
       IsReady(reading.get()) ? DescendantsOf(maker.pid) : std::vector<pid_t>{};
@@ -153,7 +156,10 @@ absl::StatusOr<Sandbox> Sandbox::Open(const SandboxOptions& options) {
                                                     absl::StripAsciiWhitespace(said)));
 }
 
-absl::Status EnterSandbox(pid_t first_process, const std::string& working_directory) {
+absl::Status EnterSandbox(pid_t first_process) {
+  std::error_code error;
+  const std::string directory = std::filesystem::current_path(error).string();
+  if (error) return absl::ErrnoToStatus(error.value(), "cannot tell the directory");
   const bool is_leader = getpgrp() == getpid();
   RETURN_IF_ERROR(Join(first_process));
   // Only children are in the joined process namespace; this one is of our parent, who waits for it
@@ -169,7 +175,7 @@ absl::Status EnterSandbox(pid_t first_process, const std::string& working_direct
   close(kHoldFd);
   if (is_leader && setpgid(0, 0) != 0) return CannotEnter("setpgid");
   RETURN_IF_ERROR(GiveUpCapabilities());
-  if (chdir(working_directory.c_str()) != 0) return CannotEnter(working_directory.c_str());
+  if (chdir(directory.c_str()) != 0) return CannotEnter(directory.c_str());
   return absl::OkStatus();
 }
 

@@ -47,10 +47,10 @@ class Sandbox {
 };
 
 // Lets this process, which has one thread and the account that the sandbox was made for, go on
-// inside, without any capability there, as another child of its parent, whose process group it
-// leads if it led its own. The first of its two returns has exited by then: it has written the
-// number of the one that goes on, in ASCII, to kHoldFd.
-absl::Status EnterSandbox(pid_t first_process, const std::string& working_directory);
+// inside, in the same directory and without any capability there, as another child of its parent.
+// It leads a process group of its own if it led one. What it was has exited by then, and has
+// written the number of the one that goes on, in ASCII, to kHoldFd.
+absl::Status EnterSandbox(pid_t first_process);
 
 }  // namespace assay::agent
 

@@ -428,8 +428,7 @@ class Step {
         RETURN_IF_ERROR(GiveTo(user_, input.path));
       }
       command.is_in_sandbox = sandbox.has_value();
-      command.argv = sandbox.has_value() ? AsRankIn(sandbox->first_process(),
-                                                    command.working_directory, user_, command.argv)
+      command.argv = sandbox.has_value() ? AsRankIn(sandbox->first_process(), user_, command.argv)
                                          : AsRank(user_, command.argv);
       if (command.is_environment_whole) {
         command.environment = AsWholeEnvironment(command.environment);

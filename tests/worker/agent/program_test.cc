@@ -282,6 +282,7 @@ TEST_F(SandboxTest, AProgramSeesItsRunTheDatasetAndTheSystemAlone) {
       "kill -0 ",
       getpid(),
       " 2>/dev/null && echo processes; "
+      "cat /proc/1/environ 2>/dev/null | grep -aq SECRET && echo environment; "
       "cat $ASSAY_DATASET/train/a.bin $ASSAY_CODE/train.py; echo; "
       "echo of the program > $ASSAY_OUTPUT/made; [ $(ls /proc | grep -c '^[0-9]') -lt 9 ] && echo "
       "few; "
