@@ -81,7 +81,7 @@ for ((i = 0; i < 100; ++i)); do
 done
 
 step "5/6 entry: PyTorch under torchrun on two nodes of a job"
-cp -r "$repository/deploy/examples/pytorch" "$dir/entry"
+cp -r "$repository/deploy/examples/python" "$dir/entry"
 sed -i "s|\"python3\"|\"$dir/program/bin/python3\"|" "$dir/entry/cosmoflow-pytorch.toml"
 assay dataset generate "$dir/beacons" --mode beacon --train 256 --eval 64
 assay dataset add beacons "$dir/beacons"

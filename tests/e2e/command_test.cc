@@ -1,4 +1,4 @@
-// Somebody else's program under the service: deploy/examples/numpy on two nodes, and programs that
+// Somebody else's program under the service: deploy/examples/python on two nodes, and programs that
 // cheat or fail, each with the outcome that a user sees.
 
 #include <filesystem>
@@ -31,7 +31,7 @@ using ::testing::Not;
 // The example as a user copies it; `program` is the text of a file that is put beside train.py and
 // started in its place. Returns the submission file's path.
 struct Submission {
-  std::string example = "numpy";
+  std::string example = "numpy";  // or pytorch
   std::string round = "hpc-3.0.0";
   std::string dataset = "beacons";
   int nodes = 2;
@@ -42,7 +42,7 @@ struct Submission {
 std::string WriteExample(const Site& site, const std::string& python, const std::string& name,
                          const Submission& wanted) {
   const std::string folder = site.Path(name);
-  std::filesystem::copy(JoinPath(EXAMPLES, wanted.example), folder,
+  std::filesystem::copy(JoinPath(EXAMPLES, "python"), folder,
                         std::filesystem::copy_options::recursive);
   if (!wanted.program.empty()) WriteFile(JoinPath(folder, "train/program.py"), wanted.program);
   const std::string file = JoinPath(folder, absl::StrCat("cosmoflow-", wanted.example, ".toml"));

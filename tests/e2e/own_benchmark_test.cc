@@ -1,5 +1,5 @@
 // Rounds that declare a benchmark of their own, trained by somebody else's program: those that come
-// with Assay (deploy/rounds, deploy/examples/numpy), small enough for a test. What they say of
+// with Assay (deploy/rounds, deploy/examples/python), small enough for a test. What they say of
 // their quality is computed here once more, from the definition.
 
 #include <algorithm>
@@ -39,8 +39,8 @@ class OwnBenchmarkTest : public ::testing::Test {
     std::string why_not;
     python_ = ProvideOfficialChecker(&why_not);
     if (python_.empty()) GTEST_SKIP() << why_not;
-    std::filesystem::copy(JoinPath(EXAMPLES, "numpy"), site_.Path("example"));
-    std::filesystem::copy(JoinPath(EXAMPLES, "numpy/train"), site_.Path("example/train"));
+    std::filesystem::copy(JoinPath(EXAMPLES, "python"), site_.Path("example"));
+    std::filesystem::copy(JoinPath(EXAMPLES, "python/train"), site_.Path("example/train"));
   }
 
   // Copies a file of the project with other numbers, each of which must stand in it.

@@ -10,6 +10,7 @@ import numpy as np
 
 from adam import Adam
 from contract import run, variable
+from gang import Gang
 
 CURVE = float(np.sqrt(2 / np.pi))  # a plain number, so that float32 stays float32
 
@@ -215,4 +216,4 @@ class Words:
 
 
 if __name__ == "__main__":
-    run(Words, lower_is_better=True)
+    run(Words, Gang, lower_is_better=True)

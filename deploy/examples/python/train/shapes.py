@@ -11,6 +11,7 @@ import numpy as np
 
 from adam import Adam
 from contract import run, variable
+from gang import Gang
 
 
 def patches(x, size, stride):
@@ -155,4 +156,4 @@ class Shapes:
 
 
 if __name__ == "__main__":
-    run(Shapes, lower_is_better=False)
+    run(Shapes, Gang, lower_is_better=False)

@@ -1,57 +1,23 @@
 """A training program of one's own under Assay: CosmoFlow's targets by linear regression, in numpy.
 
-Each rank has its share of the samples, and the gradients are summed over TCP (contract.py). A linear
+Each rank has its share of the samples, and the gradients are summed over TCP (gang.py). A linear
 model of each channel's mean is enough for datasets of mode "beacon"; real ones need a real model in
 the place of Model.
 """
 
-import gzip
-import struct
-
 import numpy as np
 
 from contract import Log, run, variable  # noqa: F401, for who imports them from here
-
-
-def fields(message):
-    """The fields of a protocol buffer: number and bytes of those that have a length."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = message[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(message):
-        tag = varint()
-        assert tag & 7 == 2, "only fields with a length are expected"
-        length = varint()
-        yield tag >> 3, message[at:at + length]
-        at += length
+from gang import Gang
+from records import read_features
 
 
 def read_sample(path):
-    """Input and target of one sample: a TFRecord with a tf.train.Example of x and y."""
-    data = path.read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        data = gzip.decompress(data)
-    (size,) = struct.unpack_from("<Q", data)
-    example = data[12:12 + size]
-    found = {}
-    for _, features in fields(example):
-        for _, entry in fields(features):
-            key, feature = (value for _, value in fields(entry))
-            ((_, values),) = fields(feature)
-            found[bytes(key)] = b"".join(value for _, value in fields(values))
-    counts = np.frombuffer(found[b"x"], dtype="<i2").reshape(-1, 4)
+    """Input and target of one sample."""
+    features = read_features(path)
+    counts = np.frombuffer(features[b"x"], dtype="<i2").reshape(-1, 4)
     means = np.log1p(counts.mean(axis=0))
-    return np.append(means, 1.0), np.frombuffer(found[b"y"], dtype="<f4")
+    return np.append(means, 1.0), np.frombuffer(features[b"y"], dtype="<f4")
 
 
 def read_share(folder, gang):
@@ -101,7 +67,7 @@ class Regression:
 
 
 def main():
-    run(Regression, lower_is_better=True)
+    run(Regression, Gang, lower_is_better=True)
 
 
 if __name__ == "__main__":

@@ -1,72 +1,21 @@
-"""Contract 1 from a program's side: what it is told, the ranks of its run, its log, and the order of it all.
+"""Contract 1 from a program's side: what it is told, its log, and the order of it all.
 
 It imports nothing of Assay. All that a program is told comes from variables, all that it says goes
-into the log that ASSAY_LOG names, by MLCommons' own library (pip install mlperf-logging numpy). One
-process is one rank. A program of one's own is a class like Regression of train.py, given to run().
+into the log that ASSAY_LOG names, by MLCommons' own library (pip install mlperf-logging). One process
+is one rank. A program of one's own is a class like Regression of train.py, given to run().
 """
 
 import json
 import os
 import pathlib
 import signal
-import socket
 import sys
-import time
 
-import numpy as np
 from mlperf_logging import mllog
 
 
 def variable(name, kind=str):
     return kind(os.environ["ASSAY_" + name])
-
-
-class Gang:
-    """All ranks of the run. Rank 0 listens at the address that Assay keeps for it."""
-
-    def __init__(self):
-        self.rank, self.size = variable("RANK", int), variable("WORLD_SIZE", int)
-        address = (variable("MASTER_ADDR"), variable("MASTER_PORT", int))
-        self.links = []
-        if self.rank == 0:
-            with socket.create_server(("", address[1]), backlog=self.size) as server:
-                self.links = [server.accept()[0] for _ in range(self.size - 1)]
-        else:
-            self.links = [self.connect(address, time.monotonic() + 120)]
-
-    @staticmethod
-    def connect(address, deadline):
-        while True:
-            try:
-                return socket.create_connection(address, timeout=600)
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
-
-    def sum(self, values):
-        """The element-wise sum of every rank's array, on every rank."""
-        values = np.array(values, dtype=np.float64)
-        if self.rank == 0:
-            for link in self.links:
-                values += self.take(link, values.shape)
-        for link in self.links:
-            link.sendall(values.tobytes())
-        return values if self.rank == 0 else self.take(self.links[0], values.shape)
-
-    @staticmethod
-    def take(link, shape):
-        values = np.empty(shape)
-        rest = memoryview(values.reshape(-1)).cast("B")
-        while len(rest) > 0:
-            count = link.recv_into(rest)
-            if count == 0:
-                sys.exit("another rank has gone")
-            rest = rest[count:]
-        return values
-
-    def wait(self):
-        self.sum(np.zeros(1))
 
 
 class Log:
@@ -126,18 +75,19 @@ def epochs(task, log, lower_is_better):
     return "aborted"
 
 
-def run(make_task, lower_is_better):
-    """A whole run. make_task(hyperparameters, gang) returns an object with
+def run(make_task, make_gang, lower_is_better):
+    """A whole run. make_gang() connects all ranks and returns an object with wait(), which returns when
+    all have called it. make_task(hyperparameters, gang) returns an object with
     load(folder): reads the dataset, this rank's share of it;
     train(epoch): one pass over it; returns more to log, by key, or None;
     evaluate(): the quality, the same on every rank;
     save(folder): what is to be kept."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to stop"))
     hyperparameters = json.loads(pathlib.Path(variable("HYPERPARAMETERS")).read_text())
-    log = Log(variable("RANK", int))
+    log = Log(int(os.environ["RANK"]))  # Assay's, or the launcher's (torchrun)
     log.start("init_start")
     log.identity(hyperparameters)
-    gang = Gang()
+    gang = make_gang()
     task = make_task(hyperparameters, gang)
     log.end("init_stop")
     gang.wait()
