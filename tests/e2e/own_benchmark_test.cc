@@ -58,7 +58,7 @@ class OwnBenchmarkTest : public ::testing::Test {
                std::vector<std::string> generate, std::vector<std::string> import) {
     Adapt(absl::StrCat(EXAMPLES, "/../rounds/", name, "-mini.toml"),
           site_.Path(absl::StrCat("share/assay/rounds/", name, "-mini.toml")), round);
-    Adapt(absl::StrCat(EXAMPLES, "/numpy/", name, ".toml"), File(name), submission);
+    Adapt(absl::StrCat(EXAMPLES, "/python/", name, ".toml"), File(name), submission);
     coordinator_.emplace(&site_);
     const std::string folder = site_.Path(name);
     generate.insert(generate.begin(),
