@@ -34,6 +34,7 @@
 #include "worker/agent/enrolment.h"
 #include "worker/agent/fleet.h"
 #include "worker/agent/inventory.h"
+#include "worker/agent/preflight/preflight.h"
 #include "worker/agent/program_port.h"
 #include "worker/agent/rendezvous_listener.h"
 #include "worker/agent/salvage.h"
@@ -47,6 +48,7 @@ constexpr char kUsage[] =
     R"(Usage: assay-worker --config=FILE [--check_config]   run the agent of this node
        assay-worker fleet DIRECTORY                     run the agent of a node of a Slurm job (srun starts this)
        assay-worker salvage DIRECTORY NAME              deliver what that agent left (the coordinator starts this)
+       assay-worker preflight [--help] [--json] ...     check this node and print what it can do
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
        assay-worker --version | --help
@@ -214,11 +216,38 @@ absl::Status Salvage(const std::string& directory, const std::string& name) {
   return RemoveTree(config.data_directory());
 }
 
+// 0: no check has found a problem; 1: one has.
+int CheckNode(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && arguments[0] == "--help") {
+    std::cout << kPreflightUsage;
+    return EXIT_SUCCESS;
+  }
+  const absl::StatusOr<PreflightFlags> flags = ParsePreflightFlags(arguments);
+  if (!flags.ok()) {
+    std::cerr << "assay-worker preflight: " << flags.status().message() << "\n" << kPreflightUsage;
+    return kExitUsage;
+  }
+  const std::vector<CheckResult> results = RunPreflight(*flags);
+  const std::string text = flags->is_json ? PreflightJson(results) : PreflightText(results);
+  if (flags->output_path.empty()) {
+    std::cout << text;
+  } else if (const absl::Status status = WriteFileAtomic(flags->output_path, text); !status.ok()) {
+    std::cerr << status.message() << "\n";
+    return kExitUsage;
+  }
+  const bool is_well = std::all_of(results.begin(), results.end(), [](const CheckResult& result) {
+    return result.problem.empty();
+  });
+  return is_well ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int Main(const std::vector<std::string>& arguments) {
   signal(SIGPIPE, SIG_IGN);
   umask(077);  // what agent and step make is nobody else's
   if (!arguments.empty() && arguments[0] == kRankMode)
     return ExecAsRank({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == kPreflightMode)
+    return CheckNode({arguments.begin() + 1, arguments.end()});
   if (arguments.size() >= 2 && arguments[0] == "step") {
     const RealClock clock;
     const bool has_listener = arguments.size() == 3 && arguments[2] == kListenerFlag;

@@ -11,12 +11,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/clock.h"
 #include "common/exit_code.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/registry.h"
+#include "worker/engine/matrix_rate.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/loop.h"
 #include "worker/trainer/spec.h"
@@ -30,6 +35,8 @@ constexpr char kUsage[] =
                                 go on from the run's last checkpoint (written every
                                 checkpoint_interval_steps beside the log), to the same bits
        assay-train --backends   print the compute backends that work here, best first
+       assay-train --matrix_product=SECONDS
+                                multiply matrices for so long, print GFLOP/s (fp32)
        assay-train --version    print the version
        assay-train --help       print this
 
@@ -59,6 +66,19 @@ void PrintUsage(std::ostream& out) {
   _exit(static_cast<int>(ExitCodeOf(status)));
 }
 
+// What a node's pre-flight asks (worker/agent/preflight).
+int PrintMatrixRate(absl::string_view seconds) {
+  double duration_s = 0;
+  if (!absl::SimpleAtod(seconds, &duration_s) || !(duration_s >= 0) || duration_s > 60) {
+    std::cerr << "--matrix_product: expected 0 to 60 seconds, found " << seconds << "\n";
+    return static_cast<int>(ExitCode::kBadSpec);
+  }
+  const RealClock clock;
+  const MatrixRate rate = MeasureMatrixRate(absl::Seconds(duration_s), &clock);
+  std::cout << absl::StrFormat("%.1f\n", rate.flops_per_s / 1e9);
+  return 0;
+}
+
 absl::StatusOr<TrainerSpec> LoadSpec(const std::string& path, bool is_resumed) {
   ASSIGN_OR_RETURN(TrainerSpec spec, LoadTrainerSpec(path));
   if (is_resumed) RETURN_IF_ERROR(Resume(&spec));
@@ -82,6 +102,8 @@ int Main(std::vector<std::string> arguments) {
       std::cout << name << "\n";
     return 0;
   }
+  if (absl::string_view seconds = arguments[0]; absl::ConsumePrefix(&seconds, "--matrix_product="))
+    return PrintMatrixRate(seconds);
   std::signal(SIGTERM, OnStopSignal);
   std::signal(SIGINT, OnStopSignal);
   std::signal(SIGPIPE, SIG_IGN);
