@@ -146,10 +146,18 @@ std::string WhoHasLeft(const State& state, const Allocation& allocation) {
   return "";
 }
 
+// An end that was brought forward is told as such: preemption and operators work by it.
+std::string DescribeDeadline(const Allocation& allocation) {
+  const int64_t early_us = allocation.first_deadline_us - allocation.deadline_us;
+  if (early_us < kMinuteUs) return "its deadline has come";
+  return absl::StrCat("its deadline has come, brought forward by ", early_us / kMinuteUs,
+                      " min since the nodes were granted");
+}
+
 // Why an allocation that serves shall be released now; empty: it shall not.
 std::string ReasonToRelease(const State& state, const Allocation& allocation, int64_t now_us) {
   if (allocation.deadline_us != 0 && now_us >= allocation.deadline_us)
-    return "its deadline has come";
+    return DescribeDeadline(allocation);
   const SubmissionId submission = allocation.spec.submission;
   if (submission.is_none()) return "";
   const auto it = state.submissions.find(submission);

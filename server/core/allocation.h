@@ -74,6 +74,7 @@ struct Allocation {
   std::string job;                 // "4711"
   std::vector<std::string> hosts;  // of the workers, in their order
   int64_t activated_at_us = 0;     // 0: never were all workers there
+  int64_t first_deadline_us = 0;   // the deadline of its first grant that had one
   // Of the launcher's failures since it last succeeded.
   int32_t failure_count = 0;
   std::string last_error;

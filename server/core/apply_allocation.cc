@@ -55,6 +55,7 @@ void ApplyLease(const RecordedEvent& record, const AllocationGranted& e, State* 
   allocation.workers = e.workers;
   allocation.hosts = e.hosts;
   allocation.deadline_us = e.deadline_us;
+  if (allocation.first_deadline_us == 0) allocation.first_deadline_us = e.deadline_us;
   ForgetFailures(&allocation);
 }
 

@@ -383,6 +383,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("job", v.job);
   a.Added("hosts", v.hosts);
   a.Added("activated_at_us", v.activated_at_us, kNotShown);
+  a.Added("first_deadline_us", v.first_deadline_us, kNotShown);
 }
 
 }  // namespace assay::core

@@ -226,6 +226,21 @@ TEST_F(AllocationTest, WhenItIsLostSoIsWhatItExecuted) {
   EXPECT_EQ(world_.Fold(), world_.state());
 }
 
+TEST_F(AllocationTest, AnEndThatWasBroughtForwardIsToldAsSuch) {
+  StartLauncher();
+  for (const int64_t minutes : {30, 10})
+    Report({.outcome = Launch::kGranted,
+            .workers = {"local-0", "local-1"},
+            .deadline_us = world_.now_us() + minutes * 60 * kSecond});
+  Call();
+  SubmitGang();
+
+  world_.Wait(10 * 60 * kSecond);
+
+  EXPECT_EQ(allocation().state_reason,
+            "its deadline has come, brought forward by 20 min since the nodes were granted");
+}
+
 TEST_F(AllocationTest, ARunIsStoppedAtTheDeadlineAndTheNodesGoWhateverItDoes) {
   StartLauncher();
   const int64_t deadline_us = world_.now_us() + 8 * kSecond;
