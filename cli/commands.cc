@@ -21,6 +21,7 @@
 #include "cli/entry/export.h"
 #include "cli/entry/follow.h"
 #include "cli/entry/import.h"
+#include "cli/entry/prune.h"
 #include "cli/entry/score.h"
 #include "cli/entry/set.h"
 #include "cli/entry/submit.h"
@@ -38,14 +39,14 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,     SubmitCommands,     LogsCommands,
-          WaitCommands,       ScoreCommands,   CompareCommands,    AnalyzeCommands,
-          ImportCommands,     EntryCommands,   ExportCommands,     BorrowCommands,
-          SetCommands,        RunCommands,     NodeCommands,       AllocationCommands,
-          DatasetCommands,    RulesCommands,   RulesCheckCommands, RulesPackCommands,
-          TuningCommands,     PackageCommands, InitCommands,       TokenCommands,
-          VerifyCommands,     QueryCommands,   DoctorCommands,     ConfigCommands,
-          CompletionCommands, HelpCommands,    VersionCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands,  LogsCommands,
+          WaitCommands,       ScoreCommands,      PruneCommands,   CompareCommands,
+          AnalyzeCommands,    ImportCommands,     EntryCommands,   ExportCommands,
+          BorrowCommands,     SetCommands,        RunCommands,     NodeCommands,
+          AllocationCommands, DatasetCommands,    RulesCommands,   RulesCheckCommands,
+          RulesPackCommands,  TuningCommands,     PackageCommands, InitCommands,
+          TokenCommands,      VerifyCommands,     QueryCommands,   DoctorCommands,
+          ConfigCommands,     CompletionCommands, HelpCommands,    VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/entry/folder_score.h"
+#include "cli/entry/prune.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/entry_score.h"
@@ -37,11 +38,12 @@ std::string TouchText(const v1::Run& run) {
 
 // ------------------------------------------------------------------------------------ of entries
 
-absl::StatusOr<ExitStatus> ScoreEntry(Context* context, const std::string& id) {
+absl::StatusOr<ExitStatus> ScoreEntry(Context* context, const std::string& id, bool is_pruning) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, id));
   ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
-  RETURN_IF_ERROR(PrintScore(context, entry, runs));
+  RETURN_IF_ERROR(is_pruning ? PrintPrunings(context, entry, runs)
+                             : PrintScore(context, entry, runs));
   if (!client::IsEnded(entry.state())) return ExitStatus::kStillRunning;
   return entry.state() == v1::Submission::VALID ? ExitStatus::kDone : ExitStatus::kFailed;
 }
@@ -95,6 +97,10 @@ bool IsDirectory(const std::string& path) {
 
 absl::StatusOr<ExitStatus> RunScore(Context* context, const Arguments& arguments) {
   const std::string what = arguments.Get("ID_OR_DIR");
+  if (arguments.Has("prune")) {
+    if (!what.empty()) return ScoreEntry(context, what, /*is_pruning=*/true);
+    return absl::InvalidArgumentError("--prune: of which entry? assay score ID --prune");
+  }
   if (what.empty()) return ScoreAll(context, arguments);
   const std::string directory = context->env().AbsolutePath(what);
   if (what[0] != '@' && IsDirectory(directory)) {
@@ -105,7 +111,7 @@ absl::StatusOr<ExitStatus> RunScore(Context* context, const Arguments& arguments
   }
   if (absl::StrContains(what, "/") && !absl::StartsWith(what, "submissions/"))
     return absl::NotFoundError(absl::StrCat("there is no folder ", what));
-  return ScoreEntry(context, what);
+  return ScoreEntry(context, what, /*is_pruning=*/false);
 }
 
 }  // namespace
@@ -147,6 +153,7 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
                            {"division", "division"},
                            {"round", "round"},
                            {"score", "score_text"},
+                           {"clocks", "clock_text"},
                            {"attempts", "attempts_text"},
                            {"interval", "interval_text"},
                            {"preview", "preview_text"},
@@ -215,8 +222,11 @@ std::vector<Command> ScoreCommands() {
                    {.name = "benchmark",
                     .kind = Option::Kind::kText,
                     .value = "BENCHMARK",
-                    .help = "entries of this benchmark only"}},
+                    .help = "entries of this benchmark only"},
+                   {.name = "prune",
+                    .help = "of a throughput set: what leaving good instances out would give"}},
        .examples = {{"assay score @last", "which runs count, and why"},
+                    {"assay score e-42 --prune", "what 'assay prune' may choose"},
                     {"assay score --round v0.7", "every entry of a round"},
                     {"assay score hpc_results_v1.0 --round v1.0 -o csv", "offline"}},
        .run = RunScore}};

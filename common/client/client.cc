@@ -143,6 +143,11 @@ absl::StatusOr<v1::Submission> Client::Call(const v1::NoteSubmissionRequest& req
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::NoteSubmission, request,
               timeout);
 }
+absl::StatusOr<v1::Submission> Client::Call(const v1::PruneInstancesRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::PruneInstances, request,
+              timeout);
+}
 absl::StatusOr<v1::JoinAllocationResponse> Client::Call(const v1::JoinAllocationRequest& request,
                                                         absl::Duration timeout) const {
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::JoinAllocation, request,

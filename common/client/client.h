@@ -92,6 +92,8 @@ class Client {
                                       absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::NoteSubmissionRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::PruneInstancesRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::JoinAllocationResponse> Call(const v1::JoinAllocationRequest& request,
                                                   absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ExplainSubmissionResponse> Call(const v1::ExplainSubmissionRequest& request,

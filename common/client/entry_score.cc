@@ -94,11 +94,22 @@ void CountAttempts(const std::vector<v1::Run>& runs, EntryScore* score) {
   score->remaining = score->attempts - score->succeeded - score->failed - score->cancelled;
 }
 
-std::string PartWithoutScore(const v1::Run& run, bool is_weak) {
+std::string PartWithoutScore(const v1::Submission& entry, const v1::Run& run) {
   if (run.state() != v1::Run::SUCCEEDED)
     return IsEnded(run.state()) ? absl::StrCat(StateText(run.state()), ": not judged")
                                 : StateText(run.state());
-  return is_weak && run.is_compliant() ? "counts" : "fails";
+  if (entry.scaling() != "weak" || !run.is_compliant()) return "fails";
+  const auto& pruned = entry.pruned_runs();
+  return std::find(pruned.begin(), pruned.end(), run.name()) == pruned.end() ? "counts"
+                                                                             : "left out";
+}
+
+// By the better clock, where all offsets are known.
+std::string ClockText(const v1::Throughput& throughput) {
+  if (!throughput.has_corrected_minutes()) return "";
+  return absl::StrFormat(
+      "%.4f min to all by the coordinator's clock, +-%.1f ms; the instances started within %.1f ms",
+      throughput.corrected_minutes(), throughput.uncertainty_ms(), throughput.start_spread_ms());
 }
 
 Json MinutesOrNull(const std::optional<double>& minutes) {
@@ -146,9 +157,8 @@ std::string ConvergenceText(const v1::ReferenceConvergence& reference) {
 EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   EntryScore score;
   CountAttempts(runs, &score);
-  const bool is_weak = entry.scaling() == "weak";
   for (const v1::Run& run : runs)
-    score.parts.push_back(PartWithoutScore(run, is_weak));
+    score.parts.push_back(PartWithoutScore(entry, run));
   const std::vector<size_t> judged = JudgedRuns(runs);
   std::vector<v1::Run> judged_runs;
   std::vector<rules::RunScore> scores;
@@ -157,7 +167,7 @@ EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>&
     scores.push_back(RunScoreOf(runs[position]));
   }
   score.convergence = ConvergenceOf(entry, judged_runs);
-  if (is_weak) return score;
+  if (entry.scaling() == "weak") return score;
   const rules::Scoring scoring = ScoringOf(entry);
   score.window = WindowOf(entry, scores);
   const std::vector<std::string> parts = PartsOf(scores, score.window);
@@ -185,12 +195,28 @@ std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vecto
     scores.push_back(RunScoreOf(runs[position]));
   }
   if (entry.scaling() == "weak" && !entry.is_imported()) {
-    std::erase_if(judged, [](const v1::Run& run) { return !run.is_compliant(); });
+    const auto& pruned = entry.pruned_runs();
+    std::erase_if(judged, [&](const v1::Run& run) {
+      return !run.is_compliant() ||
+             std::find(pruned.begin(), pruned.end(), run.name()) != pruned.end();
+    });
     return judged;
   }
   const rules::WindowScore window = WindowOf(entry, scores);
   if (!window.score.minutes) return judged;
   return {judged.begin() + window.first, judged.begin() + window.first + window.size};
+}
+
+std::vector<rules::Pruning> PruningsOf(const v1::Submission& entry,
+                                       const std::vector<v1::Run>& runs) {
+  std::vector<rules::ModelRun> models;
+  for (const v1::Run& run : runs) {
+    rules::ModelRun& model = models.emplace_back();
+    model.compliant = run.is_compliant() && run.state() == v1::Run::SUCCEEDED;
+    if (run.has_run_start_ms()) model.run_start_ms = static_cast<double>(run.run_start_ms());
+    if (run.has_run_stop_ms()) model.run_stop_ms = static_cast<double>(run.run_stop_ms());
+  }
+  return rules::Prunings(models, entry.required_run_count());
 }
 
 void AddScore(const EntryScore& score, Json* json) {
@@ -227,6 +253,7 @@ void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) 
     (*json)["score_text"] = absl::StrFormat(
         "%.4f models/min: %d models of %d units each in %.2f min, %d pruned", t.models_per_minute(),
         t.model_count(), t.instance_scale(), t.time_to_all_minutes(), t.pruned_count());
+    if (std::string clock = ClockText(t); !clock.empty()) (*json)["clock_text"] = clock;
   }
   if (score.failed + score.cancelled > 0) {
     (*json)["attempts_text"] =

@@ -15,6 +15,7 @@
 #include "common/rules/score_interval.h"
 #include "common/rules/score_preview.h"
 #include "common/rules/score_window.h"
+#include "common/rules/throughput.h"
 
 namespace assay::client {
 
@@ -43,6 +44,11 @@ std::string NotMlperfText(const v1::Submission& entry);
 // The runs that make up the entry's result: those of the window, where it has one; of a throughput
 // set those that pass the check.
 std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vector<v1::Run>& runs);
+
+// What its submitter may still leave out of a throughput set: see rules::Prunings, with positions
+// in `runs`.
+std::vector<rules::Pruning> PruningsOf(const v1::Submission& entry,
+                                       const std::vector<v1::Run>& runs);
 
 // Members attempts, interval, preview, window, convergence.
 void AddScore(const EntryScore& score, Json* json);

@@ -70,6 +70,8 @@ std::vector<JsonRow> EntryRows() {
           {"throughput.model_count throughput.pruned_count", "", kAlways, "throughput"},
           {"throughput.instance_scale"},
           {"throughput.time_to_all_minutes", "", kAlways, "throughput"},
+          {"throughput.corrected_minutes throughput.uncertainty_ms throughput.start_spread_ms"},
+          {"pruned_runs", "", kId},
           {"is_mlperf_result is_imported", "", kAlways},
           {"spec.dataset"},
           {"spec.node_count", "nodes"},

@@ -22,7 +22,20 @@ std::optional<int64_t> WholeNumber(const std::optional<JsonValue>& value) {
   return static_cast<int64_t>(*number);
 }
 
+// The models of `good` from position `first` on, by their stops.
+std::vector<size_t> ByStops(std::span<const ModelRun> runs, const std::vector<size_t>& good,
+                            size_t first) {
+  std::vector<size_t> later(good.begin() + static_cast<ptrdiff_t>(first), good.end());
+  std::stable_sort(later.begin(), later.end(),
+                   [&](size_t a, size_t b) { return *runs[a].run_stop_ms < *runs[b].run_stop_ms; });
+  return later;
+}
+
 }  // namespace
+
+bool IsGood(const ModelRun& run) {
+  return run.compliant && run.run_start_ms && run.run_stop_ms;
+}
 
 std::optional<int64_t> InstanceScale(const Facts& facts) {
   const std::optional<int64_t> nodes = WholeNumber(facts.number_of_nodes);
@@ -46,7 +59,7 @@ Throughput ScoreThroughput(std::span<const ModelRun> runs, int models_required, 
   double last = -first;
   std::set<int64_t> scales;
   for (const ModelRun& run : runs) {
-    if (!run.compliant || !run.run_start_ms || !run.run_stop_ms) {
+    if (!IsGood(run)) {
       ++score.failed_count;
       continue;
     }
@@ -70,6 +83,43 @@ Throughput ScoreThroughput(std::span<const ModelRun> runs, int models_required, 
   }
   score.is_scored = score.reason.empty();
   return score;
+}
+
+std::vector<Pruning> Prunings(std::span<const ModelRun> runs, int models_required) {
+  std::vector<size_t> good;  // by their starts
+  for (size_t i = 0; i < runs.size(); ++i)
+    if (IsGood(runs[i])) good.push_back(i);
+  std::stable_sort(good.begin(), good.end(), [&](size_t a, size_t b) {
+    return *runs[a].run_start_ms < *runs[b].run_start_ms;
+  });
+  // The best choice of a size begins with one of them, and of those that start no earlier it has
+  // the ones that stop first.
+  struct Choice {
+    double minutes = std::numeric_limits<double>::infinity();
+    size_t first = 0;
+  };
+  std::vector<Choice> best(good.size() + 1);
+  for (size_t first = 0; first < good.size(); ++first) {
+    const std::vector<size_t> later = ByStops(runs, good, first);
+    for (size_t count = 1; count <= later.size(); ++count) {
+      const double ms = *runs[later[count - 1]].run_stop_ms - *runs[good[first]].run_start_ms;
+      if (ms / kMsPerMinute < best[count].minutes) best[count] = {ms / kMsPerMinute, first};
+    }
+  }
+  std::vector<Pruning> prunings;
+  for (size_t count = good.size(); count >= static_cast<size_t>(std::max(models_required, 1));
+       --count) {
+    std::vector<size_t> kept = ByStops(runs, good, best[count].first);
+    kept.resize(count);
+    Pruning& pruning = prunings.emplace_back();
+    pruning.model_count = static_cast<int>(count);
+    pruning.time_to_all_minutes = best[count].minutes;
+    std::sort(kept.begin(), kept.end());
+    for (size_t i = 0; i < runs.size(); ++i)
+      if (IsGood(runs[i]) && !std::binary_search(kept.begin(), kept.end(), i))
+        pruning.left_out.push_back(i);
+  }
+  return prunings;
 }
 
 std::vector<std::string> CheckScales(const Throughput& throughput,

@@ -21,6 +21,9 @@ struct ModelRun {
   std::optional<int64_t> instance_scale;  // units that trained it
 };
 
+// True if it counts.
+bool IsGood(const ModelRun& run);
+
 // number_of_nodes * max(accelerators_per_node, 1), as logged; none where the log names no nodes.
 std::optional<int64_t> InstanceScale(const Facts& facts);
 
@@ -46,6 +49,18 @@ struct Throughput {
 // Failing logs do not count, and their number has no limit; `models_required` must remain. There is
 // no olympic mean and no scaling factor. Logs that disagree on S leave no score.
 Throughput ScoreThroughput(std::span<const ModelRun> runs, int models_required, int pruned_count);
+
+// One way to leave good models out: of all subsets of `model_count` the one that took least time.
+struct Pruning {
+  int model_count = 0;  // M'
+  double time_to_all_minutes = 0;
+  std::vector<size_t> left_out;  // positions of compliant models, rising
+  double models_per_minute() const { return model_count / time_to_all_minutes; }
+};
+
+// For each M' from all models that count down to `models_required`, which the submitter may choose
+// once (HPC rules, "Throughput"). Empty if too few count.
+std::vector<Pruning> Prunings(std::span<const ModelRun> runs, int models_required);
 
 // What is odd about the scales, in sentences: S <= T <= M * S must hold.
 std::vector<std::string> CheckScales(const Throughput& throughput,

@@ -1,5 +1,6 @@
 #include "server/api/submission_service.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "server/api/submission_streams.h"
 #include "server/auth/permissions.h"
 #include "server/core/decide.h"
+#include "server/core/pruning.h"
 
 namespace assay::api {
 namespace {
@@ -26,6 +28,7 @@ constexpr absl::string_view kGet = "assay.v1.SubmissionService/GetSubmission";
 constexpr absl::string_view kList = "assay.v1.SubmissionService/ListSubmissions";
 constexpr absl::string_view kCancel = "assay.v1.SubmissionService/CancelSubmission";
 constexpr absl::string_view kNote = "assay.v1.SubmissionService/NoteSubmission";
+constexpr absl::string_view kPrune = "assay.v1.SubmissionService/PruneInstances";
 constexpr absl::string_view kExplain = "assay.v1.SubmissionService/ExplainSubmission";
 constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
@@ -289,6 +292,82 @@ grpc::ServerUnaryReactor* SubmissionService::NoteSubmission(
     return core::NoteSubmission{
         .request_id = request->request_id(), .submission = id, .text = request->text()};
   });
+}
+
+namespace {
+
+// The verdict on what remains. Of a run that does not count anyway nothing is won.
+absl::StatusOr<core::PruneInstances> ScorePruned(const Backend& backend,
+                                                 runtime::Queries::RunSet set,
+                                                 std::vector<core::RunId> pruned) {
+  RETURN_IF_ERROR(core::CheckPruning(set.submission, pruned));
+  for (const core::Run& run : set.runs) {
+    if (std::find(pruned.begin(), pruned.end(), run.id) == pruned.end()) continue;
+    if (run.state != core::RunState::kSucceeded || !run.facts.is_compliant.value_or(false))
+      return absl::InvalidArgumentError(
+          absl::StrCat("runs: ", run.id.ToString(), " does not count, so it cannot be left out"));
+  }
+  std::erase_if(set.runs,
+                [](const core::Run& run) { return run.state != core::RunState::kSucceeded; });
+  set.submission.pruned_runs = pruned;
+  ASSIGN_OR_RETURN(runtime::Verdict verdict, backend.rules->Score(set.submission, set.runs));
+  if (!verdict.throughput.has_value())
+    return absl::FailedPreconditionError(
+        absl::StrCat("without these runs there is no score: ", verdict.reason));
+  return core::PruneInstances{.submission = set.submission.id,
+                              .runs = std::move(pruned),
+                              .throughput = *verdict.throughput,
+                              .convergence = std::move(verdict.convergence),
+                              .reason = std::move(verdict.reason)};
+}
+
+struct PruneQuery {
+  core::SubmissionId submission;
+  std::vector<core::RunId> runs;
+};
+
+absl::StatusOr<PruneQuery> ReadPrune(const v1::PruneInstancesRequest& request) {
+  PruneQuery query;
+  ASSIGN_OR_RETURN(query.submission, ParseSubmissionName(request.name()));
+  for (const std::string& name : request.runs()) {
+    ASSIGN_OR_RETURN(const core::RunId run, ParseRunName(name));
+    query.runs.push_back(run);
+  }
+  return query;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SubmissionService::PruneInstances(
+    grpc::CallbackServerContext* context, const v1::PruneInstancesRequest* request,
+    v1::Submission* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kPrune, *request);
+  absl::StatusOr<PruneQuery> query =
+      Then(identity, [&](const auth::Identity&) { return ReadPrune(*request); });
+  if (!query.ok()) {
+    call.Finish(query.status());
+    return call.reactor;
+  }
+  auto prune = [this, call, identity = *identity,
+                runs = query->runs](absl::StatusOr<runtime::Queries::RunSet> set) {
+    if (!set.ok()) return call.Finish(set.status());
+    // The same choice again finds itself made.
+    absl::StatusOr<core::PruneInstances> command =
+        set->submission.pruned_runs == runs && !runs.empty()
+            ? core::PruneInstances{.submission = set->submission.id, .runs = runs}
+            : ScorePruned(*backend_, *std::move(set), runs);
+    if (!command.ok()) return call.Finish(command.status());
+    backend_->core->Post(CommandOf(identity, *std::move(command)),
+                         [this, call](absl::StatusOr<core::Reply> reply) {
+                           FinishWithSubmission(backend_, std::move(reply), call);
+                         });
+  };
+  IfVisible(backend_, *identity, kPrune, query->submission, call,
+            [this, id = query->submission, prune = std::move(prune)]() mutable {
+              backend_->queries->GetRunSet(id, std::move(prune));
+            });
+  return call.reactor;
 }
 
 grpc::ServerUnaryReactor* SubmissionService::ExplainSubmission(

@@ -26,6 +26,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.SubmissionService/GetSubmission",     kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/ListSubmissions",   kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/CancelSubmission",  kNo,  kOwn,  kNo,  kYes, kNo},
+    {"assay.v1.SubmissionService/PruneInstances",    kNo,  kOwn,  kNo,  kYes, kNo},
     {"assay.v1.SubmissionService/NoteSubmission",    kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/ExplainSubmission", kNo,  kOwn,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/JoinAllocation",    kNo,  kOwn,  kNo,  kYes, kNo},

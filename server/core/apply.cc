@@ -27,6 +27,7 @@ class Applier {
   void operator()(const SubmissionCheckStarted& e);
   void operator()(const SubmissionClosed& e);
   void operator()(const SubmissionNoted& e);
+  void operator()(const InstancesPruned& e);
   void operator()(const RunQueued& e);
   void operator()(const RunAssigned& e);
   void operator()(const NodeStarted& e);
@@ -191,6 +192,14 @@ void Applier::operator()(const SubmissionNoted& e) {
                         .at_us = record_.at_us,
                         .text = e.text});
   Remember(e.standing, e.request_id, e.submission.ToString());
+}
+
+void Applier::operator()(const InstancesPruned& e) {
+  Submission& submission = Get(e.submission);
+  submission.pruned_runs = e.runs;
+  submission.throughput = e.throughput;
+  submission.convergence = e.convergence;
+  submission.state_reason = e.reason;
 }
 
 void Applier::operator()(const RunQueued& e) {

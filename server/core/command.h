@@ -50,6 +50,17 @@ struct NoteSubmission {
   std::string text;
 };
 
+// Leaves good instances out of a throughput set that is valid, once for ever (HPC rules,
+// "Throughput"). The caller has scored what remains. Reply: SubmissionReply; the same runs again
+// are a repetition. Otherwise as CheckPruning, and NOT_FOUND if there never was one.
+struct PruneInstances {
+  SubmissionId submission;
+  std::vector<RunId> runs;
+  Throughput throughput;
+  std::optional<Convergence> convergence;
+  std::string reason;
+};
+
 // Files published history. Reply: SubmissionReply; repeating (round, source_path) gives the first.
 struct ImportSubmission {
   struct ImportedRun {
@@ -297,11 +308,11 @@ struct Tick {};
 
 using CommandBody =
     std::variant<CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission,
-                 ExplainSubmission, PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact,
-                 AuthorizeUpload, DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken,
-                 RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset, GetServerInfo, LogChecked,
-                 SetScored, RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
-                 JoinAllocation, Tick>;
+                 PruneInstances, ExplainSubmission, PlanPlacement, Synchronize, AppendRunEvents,
+                 RecordArtifact, AuthorizeUpload, DrainWorker, ResumeWorker, RevokeWorker,
+                 ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset,
+                 GetServerInfo, LogChecked, SetScored, RequestAllocation, ReleaseAllocation,
+                 LauncherStarted, LaunchReported, JoinAllocation, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

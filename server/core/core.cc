@@ -358,6 +358,7 @@ std::optional<Core::Target> Core::Missing(const Command& command) const {
     if (const auto* explain = std::get_if<ExplainSubmission>(&command.body))
       return explain->submission;
     if (const auto* note = std::get_if<NoteSubmission>(&command.body)) return note->submission;
+    if (const auto* prune = std::get_if<PruneInstances>(&command.body)) return prune->submission;
     return {};
   };
   const RunId run = run_of();

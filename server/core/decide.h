@@ -56,6 +56,7 @@ absl::Status NotLoaded(SubmissionId id);
 absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const PruneInstances& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);
 absl::StatusOr<Decision> Decide(const Context& context, const AppendRunEvents& command);

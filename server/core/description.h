@@ -194,6 +194,9 @@ constexpr void Fields(A& a, T& v) {
   a("pruned_count", v.pruned_count);
   a("instance_scale", v.instance_scale);
   a("time_to_all_minutes", v.time_to_all_minutes);
+  a.Added("corrected_minutes", v.corrected_minutes);
+  a.Added("uncertainty_ms", v.uncertainty_ms);
+  a.Added("start_spread_ms", v.start_spread_ms);
 }
 
 template <class A, Is<Note> T>
@@ -229,6 +232,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("lease_failure_count", v.lease_failure_count, kNotShown);
   a.Added("lease_error", v.lease_error, kNotShown);
   a.Added("absent_hosts", v.absent_hosts, kNotShown);
+  a.Added("pruned_runs", v.pruned_runs);
 }
 
 template <class A, Is<ArtifactRef> T>

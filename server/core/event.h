@@ -76,6 +76,18 @@ struct SubmissionNoted {
   bool operator==(const SubmissionNoted&) const = default;
 };
 
+// Its submitter has left good instances out of a throughput set, which has this verdict now.
+struct InstancesPruned {
+  static constexpr absl::string_view kType = "InstancesPruned";
+  static constexpr int kVersion = 1;
+  SubmissionId submission;
+  std::vector<RunId> runs;
+  Throughput throughput;
+  std::optional<Convergence> convergence;
+  std::string reason;  // the verdict's
+  bool operator==(const InstancesPruned&) const = default;
+};
+
 // A run in place of `replaces`, which the infrastructure failed.
 struct RunQueued {
   static constexpr absl::string_view kType = "RunQueued";
@@ -398,14 +410,14 @@ struct DataLossAccepted {
 
 using Event =
     std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
-                 SubmissionNoted, RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished,
-                 NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
-                 RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
-                 WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated, TokenRevoked,
-                 DatasetAdded, DatasetRemoved, AllocationRequested, AllocationSubmitted,
-                 AllocationGranted, AllocationLaunchFailed, AllocationActivated,
-                 AllocationReleasing, AllocationEnded, WorkerJoined, WorkerForgotten,
-                 TokensForgotten, RequestsForgotten, DataLossAccepted>;
+                 SubmissionNoted, InstancesPruned, RunQueued, RunAssigned, NodeStarted, RunStarted,
+                 NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained,
+                 RunCancelled, RunEventsAppended, ArtifactRecorded, WorkerRegistered,
+                 WorkerDescribed, WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated,
+                 TokenRevoked, DatasetAdded, DatasetRemoved, AllocationRequested,
+                 AllocationSubmitted, AllocationGranted, AllocationLaunchFailed,
+                 AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
+                 WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

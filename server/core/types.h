@@ -107,6 +107,11 @@ struct Throughput {
   int32_t pruned_count = 0;    // left out by the submitter
   int64_t instance_scale = 0;  // S: units that trained one model; 0: not logged
   double time_to_all_minutes = 0;
+  // The same by the coordinator's clock, from which each node's offset was measured when it
+  // started; none where one was not.
+  std::optional<double> corrected_minutes;
+  double uncertainty_ms = 0;   // of corrected_minutes, at most
+  double start_spread_ms = 0;  // from the first run_start to the last, by the better clock
   bool operator==(const Throughput&) const = default;
 };
 
@@ -177,6 +182,7 @@ struct Submission {
   std::optional<BorrowingRecord> borrowing;  // where spec has one
   std::optional<Convergence> convergence;    // of a set that has been scored, where there is one
   std::vector<Note> notes;                   // oldest first; also after it has ended
+  std::vector<RunId> pruned_runs;  // good instances that its submitter left out of the throughput
   // Allocations for its runs alone that ended before all of their workers had come, and how the
   // last did. After kLeaseFailureCountMax the scheduler asks for no other.
   int32_t lease_failure_count = 0;

@@ -82,6 +82,15 @@ void Queries::GetBorrowingParties(core::Borrowing borrowing, Callback<BorrowingP
        });
 }
 
+void Queries::GetRunSet(core::SubmissionId id, Callback<RunSet> callback) {
+  Post(&bulk_.thread, std::move(callback), [this, id]() -> absl::StatusOr<RunSet> {
+    RunSet set;
+    ASSIGN_OR_RETURN(set.submission, bulk_.reader->GetSubmission(id));
+    ASSIGN_OR_RETURN(set.runs, bulk_.reader->RunsOf(id));
+    return set;
+  });
+}
+
 void Queries::ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,
                               Callback<core::Page<core::Submission>> callback) {
   Post(&bulk_.thread, std::move(callback),

@@ -52,6 +52,12 @@ class Queries {
     core::SubmissionId borrower;  // that borrows in place of `own` already; none if none does
   };
   void GetBorrowingParties(core::Borrowing borrowing, Callback<BorrowingParties> callback);
+  // With all of its runs, in order of number. NOT_FOUND.
+  struct RunSet {
+    core::Submission submission;
+    std::vector<core::Run> runs;
+  };
+  void GetRunSet(core::SubmissionId id, Callback<RunSet> callback);
   // Newest first. INVALID_ARGUMENT for a page token that is not ours.
   void ListSubmissions(core::SubmissionFilter filter, core::PageRequest page,
                        Callback<core::Page<core::Submission>> callback);

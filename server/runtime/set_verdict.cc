@@ -1,5 +1,6 @@
 #include "server/runtime/set_verdict.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -104,25 +105,58 @@ Verdict StrongVerdict(const core::Submission& submission, const std::vector<core
   return verdict;
 }
 
+// The nodes' clocks differ. Each offset was measured when its node started the run, so all that
+// counts is told anew by the coordinator's clock, from rank 0 of each instance, which logs.
+void CorrectClocks(const std::vector<core::Run>& runs, core::Throughput* throughput) {
+  double first = INFINITY, last_start = -INFINITY, last = -INFINITY;
+  double first_doubt_ms = 0, last_doubt_ms = 0;
+  for (const core::Run& run : runs) {
+    if (!rules::IsGood(ToModel(run))) continue;
+    if (run.nodes.empty() || run.nodes[0].clock_offset_uncertainty_us <= 0) return;
+    const double offset_ms = static_cast<double>(run.nodes[0].clock_offset_us) / 1000;
+    const double doubt_ms = static_cast<double>(run.nodes[0].clock_offset_uncertainty_us) / 1000;
+    const double start = static_cast<double>(*run.facts.run_start_ms) - offset_ms;
+    const double stop = static_cast<double>(*run.facts.run_stop_ms) - offset_ms;
+    last_start = std::max(last_start, start);
+    first = std::min(first, start);
+    last = std::max(last, stop);
+    first_doubt_ms = std::max(first_doubt_ms, doubt_ms);
+    last_doubt_ms = std::max(last_doubt_ms, doubt_ms);
+  }
+  if (!std::isfinite(first)) return;
+  throughput->corrected_minutes = (last - first) / rules::kMsPerMinute;
+  throughput->uncertainty_ms = first_doubt_ms + last_doubt_ms;
+  throughput->start_spread_ms = last_start - first;
+}
+
 Verdict WeakVerdict(const core::Submission& submission, const std::vector<core::Run>& runs,
                     const rules::RuleSet& round) {
+  std::vector<core::Run> kept;
+  for (const core::Run& run : runs) {
+    const auto& pruned = submission.pruned_runs;
+    if (std::find(pruned.begin(), pruned.end(), run.id) == pruned.end()) kept.push_back(run);
+  }
   std::vector<rules::ModelRun> models;
-  for (const core::Run& run : runs)
+  for (const core::Run& run : kept)
     models.push_back(ToModel(run));
+  const int pruned_count = static_cast<int>(submission.pruned_runs.size());
   const rules::Throughput result =
-      rules::ScoreThroughput(models, RunsRequired(submission, round), /*pruned_count=*/0);
+      rules::ScoreThroughput(models, RunsRequired(submission, round), pruned_count);
   Verdict verdict;
-  AddConvergence(submission, runs, round, &verdict);
+  AddConvergence(submission, kept, round, &verdict);
   if (!result.is_scored) {
     verdict.reason = result.reason;
     return verdict;
   }
   verdict.throughput = core::Throughput{.model_count = result.model_count,
+                                        .pruned_count = pruned_count,
                                         .instance_scale = result.instance_scale().value_or(0),
                                         .time_to_all_minutes = *result.time_to_all_minutes};
-  verdict.reason = absl::StrFormat("%.4f models per minute: %d models in %.3f minutes, %d failed",
-                                   result.models_per_minute(), result.model_count,
-                                   *result.time_to_all_minutes, result.failed_count);
+  CorrectClocks(kept, &*verdict.throughput);
+  verdict.reason = absl::StrFormat(
+      "%.4f models per minute: %d models in %.3f minutes, %d failed%s", result.models_per_minute(),
+      result.model_count, *result.time_to_all_minutes, result.failed_count,
+      pruned_count == 0 ? "" : absl::StrCat(", ", pruned_count, " left out"));
   return verdict;
 }
 

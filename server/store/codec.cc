@@ -57,6 +57,15 @@ constexpr void Fields(A& a, T& v) {
   a("standing", v.standing);
 }
 
+template <class A, Is<InstancesPruned> T>
+constexpr void Fields(A& a, T& v) {
+  a("submission", v.submission);
+  a("runs", v.runs);
+  a("throughput", v.throughput);
+  a("convergence", v.convergence);
+  a("reason", v.reason);
+}
+
 template <class A, Is<RunQueued> T>
 constexpr void Fields(A& a, T& v) {
   a("run", v.run);

@@ -230,6 +230,9 @@ class Store::Writer {
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.submission.ToString());
   }
+  absl::Status Touch(const Record&, const core::InstancesPruned& e) {
+    return TouchSubmission(e.submission);
+  }
   absl::Status Touch(const Record&, const core::RunQueued& e) {
     submissions_.insert(e.submission);
     TouchNewRun(state_.submissions.at(e.submission).spec, e.run);
@@ -268,16 +271,12 @@ class Store::Writer {
     artifacts_.push_back({e.run, e.artifact, e.is_late});
     return TouchRun(e.run);
   }
-  absl::Status Touch(const Record&, const core::WorkerRegistered& e) {
+  template <typename E>
+  requires(
+      requires(const E& e) { e.worker; } && !requires(const E& e) { e.allocation; }) absl::Status
+      Touch(const Record&, const E& e) {
     return TouchWorker(e.worker);
   }
-  absl::Status Touch(const Record&, const core::WorkerDescribed& e) {
-    return TouchWorker(e.worker);
-  }
-  absl::Status Touch(const Record&, const core::WorkerStateChanged& e) {
-    return TouchWorker(e.worker);
-  }
-  absl::Status Touch(const Record&, const core::WorkerRevoked& e) { return TouchWorker(e.worker); }
   absl::Status Touch(const Record&, const core::WorkerReleased& e) {
     const std::vector<core::RunNode>& nodes = state_.runs.at(e.run).nodes;
     for (size_t rank = 0; rank < nodes.size(); ++rank)
@@ -319,9 +318,6 @@ class Store::Writer {
     if constexpr (requires { e.submission; })
       if (!e.submission.is_none()) submissions_.insert(e.submission);
     return absl::OkStatus();
-  }
-  absl::Status Touch(const Record&, const core::WorkerForgotten& e) {
-    return TouchWorker(e.worker);
   }
   absl::Status Touch(const Record&, const core::TokensForgotten& e) {
     tokens_.insert(e.tokens.begin(), e.tokens.end());

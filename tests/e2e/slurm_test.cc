@@ -305,8 +305,8 @@ TEST_F(SlurmTest, WhatIsDoneToAJobIsToldInSlurmsWord) {
   ExpectFailure("e-4", "allocation a-4: its deadline has come, brought forward by [0-9]+ min");
 
   Strike("e-5", "sbatch --nodes=3 --exclusive --wrap=true");
-  // For Slurm a job is well that its agents leave within its grace time; and the coordinator may see
-  // the end that the preemption sets before it has come.
+  // For Slurm a job is well that its agents leave within its grace time; and the coordinator may
+  // see the end that the preemption sets before it has come.
   ExpectFailure("e-5", "Slurm: (PREEMPTED|COMPLETED)|brought forward by [0-9]+ min");
   EXPECT_TRUE(Await([&] { return Jobs().empty(); })) << "there is no second start";
 }

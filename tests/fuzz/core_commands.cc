@@ -34,13 +34,13 @@ class Decoder {
     constexpr Method kOften[] = {&Decoder::Obey,   &Decoder::Report, &Decoder::Append,
                                  &Decoder::Record, &Decoder::Create, &Decoder::Judge,
                                  &Decoder::Score};
-    constexpr Method kSeldom[] = {&Decoder::Cancel,    &Decoder::Import,     &Decoder::Note,
-                                  &Decoder::Drain,     &Decoder::Resume,     &Decoder::Revoke,
-                                  &Decoder::MakeToken, &Decoder::EndToken,   &Decoder::Redeem,
-                                  &Decoder::Add,       &Decoder::Remove,     &Decoder::Look,
-                                  &Decoder::Launched,  &Decoder::LauncherUp, &Decoder::Lease,
-                                  &Decoder::EndLease,  &Decoder::Join,       &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 28, "decode the new command above");
+    constexpr Method kSeldom[] = {
+        &Decoder::Cancel,   &Decoder::Import,     &Decoder::Note,      &Decoder::Drain,
+        &Decoder::Resume,   &Decoder::Revoke,     &Decoder::MakeToken, &Decoder::EndToken,
+        &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,    &Decoder::Look,
+        &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,     &Decoder::EndLease,
+        &Decoder::Join,     &Decoder::Prune,      &Decoder::Time};
+    static_assert(std::variant_size_v<core::CommandBody> == 29, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -261,6 +261,18 @@ class Decoder {
         core::NoteSubmission{.request_id = bytes_.TextLike("n-1"),
                              .submission = Recent<SubmissionId>(state_.last_submission),
                              .text = bytes_.TextLike("looks odd")});
+  }
+
+  core::Command Prune() {
+    core::PruneInstances command{.submission = Recent<SubmissionId>(state_.last_submission),
+                                 .reason = bytes_.TextLike("better")};
+    const auto it = state_.submissions.find(command.submission);
+    for (uint32_t count = bytes_.Below(3); count > 0; --count)
+      command.runs.push_back(
+          it == state_.submissions.end() || it->second.runs.empty()
+              ? SomeRun()
+              : it->second.runs[bytes_.Below(static_cast<uint32_t>(it->second.runs.size()))]);
+    return FromPerson(std::move(command));
   }
 
   core::Command Import() {

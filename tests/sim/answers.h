@@ -53,6 +53,12 @@ class AnswerCheck {
       is_kept = is_kept || note.text == body.text;
     EXPECT_TRUE(is_kept) << made->id << " has lost the note " << body.text;
   }
+  void operator()(const core::PruneInstances& body) const {
+    const core::Submission* made = Made();
+    if (made == nullptr) return;
+    EXPECT_EQ(made->pruned_runs, body.runs) << made->id;
+    EXPECT_EQ(made->state, core::SubmissionState::kValid) << made->id;
+  }
   void operator()(const core::AppendRunEvents& body) const {
     const core::Run& run = committed_.runs.at(body.run);
     EXPECT_EQ(body.generation, run.generation) << run.id << " takes from another generation";

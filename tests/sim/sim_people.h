@@ -175,7 +175,8 @@ class SimOperators {
     switch (network_.Below(10)) {
       case 9: {
         const std::string text = absl::StrCat("remark ", network_.now_us());
-        return Ask(core::NoteSubmission{text, AnyEntry(), text});
+        return Ask(core::NoteSubmission{text, AnyEntry(), text},
+                   [this](const auto& reply) { Prune(reply); });
       }
       case 0:
         return Ask(core::CancelSubmission{AnyEntry(), "no longer wanted"});
@@ -196,6 +197,17 @@ class SimOperators {
       default:
         return Ask(core::RevokeToken{core::TokenId{1 + network_.Below(20)}});
     }
+  }
+
+  // Leaves a model out of what was noted on, if that is a throughput set which has ended.
+  void Prune(const absl::StatusOr<core::Reply>& reply) {
+    const auto* noted = reply.ok() ? std::get_if<core::SubmissionReply>(&*reply) : nullptr;
+    if (noted == nullptr || !noted->submission.has_value()) return;
+    const core::Submission& entry = *noted->submission;
+    if (!core::IsThroughput(entry.spec) || entry.runs.empty()) return;
+    Ask(core::PruneInstances{.submission = entry.id,
+                             .runs = {entry.runs.back()},
+                             .throughput = {.model_count = 1, .time_to_all_minutes = 1}});
   }
 
   void Repair() {

@@ -34,6 +34,7 @@ SubmissionService/ListSubmissions   -OAA-
 SubmissionService/CancelSubmission  -O-A-
 SubmissionService/JoinAllocation    -O-A-
 SubmissionService/NoteSubmission -OAA-
+SubmissionService/PruneInstances -O-A-
 SubmissionService/ExplainSubmission -OAA-
 SubmissionService/GetRun            -OAA-
 SubmissionService/ListRuns          -OAA-

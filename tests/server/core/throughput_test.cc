@@ -121,6 +121,39 @@ TEST(ThroughputSetTest, InstancesStartWhenAllAreReady) {
       << "until they say that they know";
 }
 
+TEST(ThroughputSetTest, GoodInstancesAreLeftOutOnceAndOnlyOnceItIsValid) {
+  World world;
+  Join(&world, 0, 4);
+  const SubmissionId id = Submit(&world, Instances(4, 1), 3);
+  const PruneInstances prune{
+      .submission = id,
+      .runs = {RunId{2}},
+      .throughput = {.model_count = 3, .pruned_count = 1, .time_to_all_minutes = 1},
+      .reason = "3 models per minute"};
+  EXPECT_THAT(world.Do(prune), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("OPEN")));
+  for (const int run : {1, 2, 3, 4})
+    world.Succeed(RunId{run});
+  const Throughput scored{.model_count = 4, .instance_scale = 1, .time_to_all_minutes = 2};
+  ASSERT_TRUE(world.Do(SetScored{.submission = id, .throughput = scored}, "coordinator").ok());
+
+  PruneInstances odd = prune;
+  for (const std::vector<RunId>& runs : {std::vector<RunId>{}, {RunId{2}, RunId{2}}, {RunId{5}}}) {
+    odd.runs = runs;
+    EXPECT_THAT(world.Do(odd), StatusIs(core::testing::kInvalid));
+  }
+  ASSERT_THAT(world.Do(prune), IsOk());
+  EXPECT_TRUE(std::get<SubmissionReply>(*world.Do(prune)).is_repeated);
+  odd.runs = {RunId{3}};
+  EXPECT_THAT(world.Do(odd), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("once")));
+  ASSERT_THAT(world.Do(NoteSubmission{.submission = id, .text = "well"}), IsOk());
+  const Submission& entry = *std::get<SubmissionReply>(*world.outcome().replies[0]).submission;
+  EXPECT_EQ(entry.state, SubmissionState::kValid);
+  EXPECT_THAT(entry.pruned_runs, ElementsAre(RunId{2}));
+  EXPECT_EQ(entry.throughput, prune.throughput);
+  EXPECT_EQ(entry.state_reason, "3 models per minute");
+  EXPECT_EQ(world.Fold(), world.state());
+}
+
 TEST(ThroughputSetTest, NobodyWaitsForAnInstanceThatFailed) {
   World world;
   Join(&world, 0, 3);

@@ -215,6 +215,12 @@ struct Maker {
   CommandBody operator()(const NoteSubmission&) {
     return NoteSubmission{m.Name(), m.Entry(), m.Text()};
   }
+  CommandBody operator()(const PruneInstances&) {
+    return PruneInstances{.submission = m.Entry(),
+                          .runs = m.Some(3, [this] { return m.Run(); }),
+                          .throughput = {m.Small(), m.Small(), m.Number(), m.Real()},
+                          .reason = m.Text()};
+  }
   CommandBody operator()(const ExplainSubmission&) { return ExplainSubmission{m.Entry()}; }
   CommandBody operator()(const PlanPlacement&) { return PlanPlacement{m.Spec()}; }
   CommandBody operator()(const Synchronize&) {

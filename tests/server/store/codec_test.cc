@@ -76,6 +76,7 @@ std::vector<Event> OneOfEach() {
       SubmissionClosed{SubmissionId{4}, SubmissionState::kValid, "good", 2.5, submission.findings,
                        submission.convergence},
       SubmissionNoted{SubmissionId{4}, "uuid", "odd", {"reviewer", ""}},
+      InstancesPruned{SubmissionId{4}, {RunId{7}}, {3, 1, 16, 2.5, 2.4, 0.5, 8}, {}, "better"},
       RunQueued{RunId{8}, SubmissionId{4}, RunId{7}},
       RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{2}},
       NodeStarted{RunId{8}, 1, -5, 6},
