@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "common/exit_code.h"
 #include "server/core/decide.h"
@@ -60,21 +61,32 @@ std::optional<int32_t> ExitCodeOf(const RunNode& node) {
   return node.exit_code;
 }
 
+// "; the others on n1, n2, n3 and 4 more": one of whom may be gone, or the network between.
+std::string DescribePeers(const Run& run, const RunNode& node) {
+  constexpr size_t kNamedMax = 3;
+  std::vector<absl::string_view> named;
+  for (const RunNode& peer : run.nodes)
+    if (&peer != &node && named.size() < kNamedMax) named.push_back(peer.worker);
+  if (named.empty()) return "";
+  const size_t more = run.nodes.size() - 1 - named.size();
+  return absl::StrCat("; the others on ", absl::StrJoin(named, ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
+}
+
 std::string DescribeFailure(const Run& run, const RunNode& node, const Policy& policy) {
   constexpr int kSignalBase = static_cast<int>(ExitCode::kUnknownSignal);
   if (node.phase != NodePhase::kFinished)
     return absl::StrCat("unknown: worker ", node.worker, " was silent for longer than ",
                         Seconds(policy.lost_after_us));
-  if (node.exit_code == static_cast<int>(ExitCode::kProgram))
-    return absl::StrCat(node.reason, " (", node.worker, ")");
-  std::string text = absl::StrCat("rank ", &node - run.nodes.data(), " on ", node.worker, ": ");
-  if (node.exit_code > kSignalBase) {
-    absl::StrAppend(&text, "killed by signal ", node.exit_code - kSignalBase);
-  } else {
-    absl::StrAppend(&text, Describe(static_cast<ExitCode>(node.exit_code)));
-  }
-  if (!node.reason.empty()) absl::StrAppend(&text, " (", node.reason, ")");
-  return text;
+  const std::string peers =
+      node.exit_code == static_cast<int>(ExitCode::kCommLost) ? DescribePeers(run, node) : "";
+  if (!node.reason.empty()) return absl::StrCat(node.reason, " (", node.worker, peers, ")");
+  const std::string text =
+      absl::StrCat("rank ", &node - run.nodes.data(), " on ", node.worker, ": ");
+  if (node.exit_code > kSignalBase)
+    return absl::StrCat(text, "killed by signal ", node.exit_code - kSignalBase);
+  return absl::StrCat(text, Describe(static_cast<ExitCode>(node.exit_code)),
+                      peers.empty() ? "" : absl::StrCat(" (", peers.substr(2), ")"));
 }
 
 bool AllReached(const Run& run, NodePhase phase) {

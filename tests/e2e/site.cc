@@ -138,12 +138,12 @@ Coordinator::Coordinator(Site* site, int worker_count)
                   absl::StrCat(R"(launcher { kind: "local" cores_per_worker: 1 worker_count: )",
                                worker_count, " }")) {}
 
-Coordinator::Coordinator(Site* site, const std::string& launcher)
-    : site_(site), log_(site->Path("assayd.fifo")) {
+Coordinator::Coordinator(Site* site, const std::string& launcher, std::string host)
+    : site_(site), host_(std::move(host)), log_(site->Path("assayd.fifo")) {
   const std::string socket = site->Path("assayd.sock");
-  const Outcome init = site->Assay({"admin", "init", site->Path("etc"), "--host", "127.0.0.1",
-                                    "--port", absl::StrCat(port_.number()), "--data",
-                                    site->Path("data"), "--unix-socket", socket});
+  const Outcome init = site->Assay({"admin", "init", site->Path("etc"), "--host", host_, "--port",
+                                    absl::StrCat(port_.number()), "--data", site->Path("data"),
+                                    "--unix-socket", socket});
   CHECK(init.exit_code == 0) << init.Text();
   // What an operator of a single machine changes.
   const std::string config = site->Path("etc/assayd.textproto");
@@ -151,7 +151,7 @@ Coordinator::Coordinator(Site* site, const std::string& launcher)
                         Content(config),
                         {{R"(launcher { kind: "attach" })",
                           absl::StrReplaceAll(launcher, {{"PORT", absl::StrCat(port_.number())}})},
-                         {"0.0.0.0:", "127.0.0.1:"}}));
+                         {"0.0.0.0:", absl::StrCat(host_, ":")}}));
   site->Export(absl::StrCat("ASSAY_SOCKET=", socket));
   Start();
 }
@@ -192,7 +192,8 @@ ProcessId Coordinator::Agent(const std::string& worker) const {
   return process;
 }
 
-Worker::Worker(const Site& site, const std::string& name, const std::string& server_address)
+Worker::Worker(const Site& site, const std::string& name, const std::string& server_address,
+               const Place& place)
     : data_directory_(site.Path(absl::StrCat("nodes/", name))) {
   const Outcome token = site.Assay({"admin", "enrol", name});
   CHECK(token.exit_code == 0) << token.Text();
@@ -203,10 +204,13 @@ Worker::Worker(const Site& site, const std::string& name, const std::string& ser
                                  "\" data_directory: \"", data_directory_,
                                  "/data\" ca_certificate_path: \"", site.Path("etc/ca.crt"),
                                  "\" enrolment_token_path: \"", data_directory_,
-                                 "/token\" rendezvous_host: \"127.0.0.1\" run_user: \"root\" "
+                                 "/token\" rendezvous_host: \"", place.host,
+                                 "\" run_user: \"root\" "
                                  "core_count: 1"));
-  process_ = site.Start({site.Program("assay-worker"), absl::StrCat("--config=", config)},
-                        JoinPath(data_directory_, "agent.log"));
+  std::vector<std::string> argv = place.prefix;
+  argv.push_back(site.Program("assay-worker"));
+  argv.push_back(absl::StrCat("--config=", config));
+  process_ = site.Start(std::move(argv), JoinPath(data_directory_, "agent.log"));
 }
 
 Worker::~Worker() {

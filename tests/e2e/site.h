@@ -65,8 +65,8 @@ class Coordinator {
   // Runs `assay admin init`, starts assayd and lets the site's commands find it.
   explicit Coordinator(Site* site, int worker_count = 2);
   // The same with another launcher than the local one, in which PORT stands for where assayd
-  // listens.
-  Coordinator(Site* site, const std::string& launcher);
+  // listens, at an address of this machine.
+  Coordinator(Site* site, const std::string& launcher, std::string host = "127.0.0.1");
   ~Coordinator();
 
   // Starts assayd (again) and waits until it serves.
@@ -75,12 +75,13 @@ class Coordinator {
   void Kill();
   // Waits until assayd logs a line with `text`; false after two minutes.
   bool AwaitLogLine(absl::string_view text) { return log_.WaitFor(text).has_value(); }
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_.number()); }
+  std::string address() const { return absl::StrCat(host_, ":", port_.number()); }
   // The process that the local launcher started for `worker` last.
   ProcessId Agent(const std::string& worker) const;
 
  private:
   Site* const site_;
+  const std::string host_;
   const HeldPort port_;  // the same through its restarts
   LogTail log_;
   std::optional<ProcessId> process_;
@@ -90,8 +91,16 @@ class Coordinator {
 // with the object; before the coordinator's, please.
 class Worker {
  public:
+  // Where it runs, if not beside the coordinator.
+  struct Place {
+    std::string host = "127.0.0.1";     // at which its ranks meet
+    std::vector<std::string> prefix{};  // of the command that starts it there
+  };
   // `server_address`: host:port of the coordinator.
-  Worker(const Site& site, const std::string& name, const std::string& server_address);
+  Worker(const Site& site, const std::string& name, const std::string& server_address,
+         const Place& place);
+  Worker(const Site& site, const std::string& name, const std::string& server_address)
+      : Worker(site, name, server_address, Place()) {}
   ~Worker();
   const ProcessId& process() const { return process_; }
   const std::string& data_directory() const { return data_directory_; }

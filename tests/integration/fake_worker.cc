@@ -65,11 +65,11 @@ FakeWorker::FakeWorker(const Endpoint& endpoint, std::string name)
   status_.set_phase(v1::WorkerStatus::IDLE);
 }
 
-absl::StatusOr<v1::DesiredState> FakeWorker::Synchronize() {
+absl::StatusOr<v1::DesiredState> FakeWorker::Synchronize(absl::Duration poll) {
   v1::SynchronizeRequest request;
   request.set_worker(absl::StrCat("workers/", name_));
   request.set_incarnation("one");
-  request.mutable_poll_timeout()->set_seconds(1);
+  request.mutable_poll_timeout()->set_seconds(absl::ToInt64Seconds(poll));
   request.mutable_capabilities()->set_host_name("localhost");
   request.mutable_capabilities()->set_core_count(2);
   request.mutable_capabilities()->set_rendezvous_address("127.0.0.1:1");
@@ -87,7 +87,7 @@ absl::Status FakeWorker::AwaitRun() {
     status_.set_phase(v1::WorkerStatus::EXECUTING);
     status_.set_run(desired.run());
     status_.set_generation(desired.generation());
-    return Synchronize().status();
+    return Synchronize(absl::ZeroDuration()).status();
   }
   return absl::DeadlineExceededError("no run was assigned");
 }
@@ -158,7 +158,7 @@ absl::Status FakeWorker::WalkOneRun(const std::vector<std::string>& lines) {
     if (desired.action() != v1::DesiredState::FORGET) continue;
     status_.Clear();
     status_.set_phase(v1::WorkerStatus::IDLE);
-    return Synchronize().status();
+    return Synchronize(absl::ZeroDuration()).status();
   }
   return absl::DeadlineExceededError("the run was never taken over");
 }

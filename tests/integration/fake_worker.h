@@ -16,8 +16,8 @@ class FakeWorker {
  public:
   FakeWorker(const Endpoint& endpoint, std::string name);
 
-  // One Synchronize with the present status.
-  absl::StatusOr<v1::DesiredState> Synchronize();
+  // One Synchronize with the present status, which the coordinator may hold for so long.
+  absl::StatusOr<v1::DesiredState> Synchronize(absl::Duration poll = absl::Seconds(1));
   // Synchronizes until told to execute a run, and says that it does.
   absl::Status AwaitRun();
   // Streams `lines` as log lines with seqs from `first_seq`; what was acknowledged last.

@@ -92,6 +92,11 @@ TEST(CoreFailuresTest, NamesTheRankThatDiedNotTheOneThatReportedFirst) {
   EXPECT_THAT(ReasonAfterTheCulpritReports(9), HasSubstr("rank 0 on w0: lost contact"));
 }
 
+TEST(CoreFailuresTest, NamesAllBetweenWhomContactWasLost) {
+  EXPECT_EQ(ReasonAfterTheCulpritReports(9),
+            "rank 0 on w0: lost contact with another rank (the others on w1)");
+}
+
 TEST(CoreFailuresTest, FailsARunWhoseLogCannotBeJudged) {
   World world;
   SubmissionSpec spec = SomeSpec();

@@ -75,7 +75,7 @@ TEST_F(WorkloadTest, ATrainerCannotSayWhatOnlyTheNodeMaySay) {
   const StepExit exit = Make()->Read({1, static_cast<int>(ExitCode::kNodeFailed)});
 
   EXPECT_EQ(exit.code, static_cast<int>(ExitCode::kInternal));
-  EXPECT_THAT(exit.reason, HasSubstr("rank 1: ended with a code of its own (code 10)"));
+  EXPECT_THAT(exit.reason, HasSubstr("rank 1: ended with a code of its own, 10"));
 }
 
 TEST_F(WorkloadTest, ASignalIsNamed) {

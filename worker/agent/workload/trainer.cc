@@ -65,9 +65,10 @@ class Trainer final : public Workload {
     // What only the node itself may say is not a trainer's to say: it would be given another try.
     const bool is_nodes = code == ExitCode::kNodeFailed;
     const bool is_known = code <= kLastExitCode && !is_nodes;
-    const absl::string_view what = is_known ? Describe(code) : "ended with a code of its own";
+    const std::string what = is_known ? std::string(Describe(code))
+                                      : absl::StrCat("ended with a code of its own, ", exit.code);
     return {is_nodes ? static_cast<int>(ExitCode::kInternal) : exit.code,
-            absl::StrCat("rank ", exit.rank, ": ", what, " (code ", exit.code, ")")};
+            absl::StrCat("rank ", exit.rank, ": ", what)};
   }
 
   std::optional<Sight> Sees(const v1::WorkerConfig&) const override { return std::nullopt; }
