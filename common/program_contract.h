@@ -66,8 +66,15 @@ inline constexpr ContractVariable kContractVariables[] = {
 
 inline constexpr char kPerRank[] = "per-rank";
 inline constexpr char kPerNode[] = "per-node";
+inline constexpr char kSrun[] = "srun";
+inline constexpr char kMpirun[] = "mpirun";
 inline constexpr char kLogIsFile[] = "file";
 inline constexpr char kLogIsOutput[] = "stdout";
+
+// Whether node 0 starts the ranks of all nodes, through a program of the site.
+inline bool IsSiteLauncher(absl::string_view launcher) {
+  return launcher == kSrun || launcher == kMpirun;
+}
 
 // Whether a program of that launcher finds the variable.
 inline bool IsContractVariable(absl::string_view name, absl::string_view launcher) {

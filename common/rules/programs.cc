@@ -27,8 +27,9 @@ constexpr TextRule kProgramRules[] = {
     {"R-WRK-001", "workload.command", "a list: a program and its arguments", kProgramSection,
      R"(write it as command = ["python3", "${ASSAY_CODE}/train.py"])"},
     {"R-WRK-002", "workload.launcher",
-     "per-rank (each node starts ranks_per_node processes) or per-node (each starts one)",
-     kProgramSection, "choose one of the two"},
+     "per-rank (each node starts ranks_per_node processes), per-node (each starts one), srun or "
+     "mpirun (node 0 starts that, which starts all)",
+     kProgramSection, "choose one of the four"},
     {"R-WRK-003", "workload.env",
      "names of letters, digits and _, other than ASSAY_*, SLURM_* and LD_PRELOAD", kProgramSection,
      "choose another name; what Assay tells programs is in docs/adapters.md"},
@@ -47,6 +48,8 @@ constexpr TextRule kProgramRules[] = {
     {"R-WRK-010", "workload.source", "a source from a clean git commit, in the closed division",
      kProgramClosedSection,
      "commit what has changed in the folder, or submit to the open division"},
+    {"R-WRK-011", "workload.launcher", "nodes of Slurm, for srun", kProgramSection,
+     "choose mpirun, or a coordinator whose nodes are jobs of Slurm"},
     {"R-WRK-020", "workload", "a program: Assay's own trainer does not know the benchmark",
      kProgramSection, "say in [workload] what trains it; docs/adapters.md"},
 };
@@ -133,10 +136,15 @@ std::vector<Finding> CheckNativeTrainer(absl::string_view benchmark) {
   return {UnfitProgram("R-WRK-020", absl::StrCat("none for ", benchmark))};
 }
 
+Finding SrunWithoutSlurm(absl::string_view node_launcher) {
+  return UnfitProgram("R-WRK-011", absl::StrCat("nodes of launcher ", node_launcher));
+}
+
 std::vector<Finding> CheckProgram(const Program& program) {
   std::vector<Finding> findings;
   CheckProgramCommand(program, &findings);
-  if (program.launcher != kPerRank && program.launcher != kPerNode)
+  if (program.launcher != kPerRank && program.launcher != kPerNode &&
+      !IsSiteLauncher(program.launcher))
     findings.push_back(UnfitProgram("R-WRK-002", program.launcher));
   CheckProgramLists(program, &findings);
   if (program.log != kLogIsFile && program.log != kLogIsOutput)

@@ -46,6 +46,9 @@ std::span<const TextRule> ProgramRules();
 //   none; 010 the closed division wants a source from a commit.
 std::vector<Finding> CheckProgram(const Program& program);
 
+// R-WRK-011: a program for srun, where nodes come from a launcher that can be none of Slurm's.
+Finding SrunWithoutSlurm(absl::string_view node_launcher);
+
 // R-WRK-020: an entry without a program, for a benchmark that the native trainer does not know.
 std::vector<Finding> CheckNativeTrainer(absl::string_view benchmark);
 

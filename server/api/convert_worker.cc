@@ -106,6 +106,7 @@ void SetWorkload(const core::RunOrder& order, v1::RunSpec* message) {
   *message->mutable_command() =
       Described<v1::CommandWorkload>(std::get<core::CommandWorkload>(order.spec.workload));
   message->mutable_hosts()->Add(order.hosts.begin(), order.hosts.end());
+  message->mutable_node_names()->Add(order.node_names.begin(), order.node_names.end());
   message->set_program_port(order.program_port);
 }
 

@@ -28,6 +28,9 @@ namespace assay::core {
 // Its workers come by themselves: it has no node_count, and nobody grants or releases it.
 inline constexpr absl::string_view kAttachLauncher = "attach";
 
+// Of agents on the coordinator's own host.
+inline constexpr absl::string_view kLocalLauncher = "local";
+
 // Of nodes that a submitter brings.
 inline constexpr absl::string_view kSubmitterLauncher = "submitter";
 // How the names of their workers begin, own-a12-0: no other worker may have such a name, or a

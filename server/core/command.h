@@ -378,6 +378,7 @@ struct RunOrder {
   std::string rendezvous_token;    // secret of this run and generation
   // Of external programs only: by which peers reach the nodes, in rank order, and the first's port.
   std::vector<std::string> hosts;
+  std::vector<std::string> node_names;  // the nodes' labels kNodeLabel; empty unless all have one
   int32_t program_port = 0;
   bool operator==(const RunOrder&) const = default;
 };

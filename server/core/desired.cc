@@ -12,11 +12,16 @@ namespace {
 // What programs must know to find each other; the native trainer asks its rendezvous.
 void AddHosts(const State& state, const Run& run, RunOrder* order) {
   for (const RunNode& node : run.nodes) {
-    const Capabilities& capabilities = state.workers.at(node.worker).description.capabilities;
+    const WorkerDescription& description = state.workers.at(node.worker).description;
+    const Capabilities& capabilities = description.capabilities;
+    if (const auto label = description.labels.find(std::string(kNodeLabel));
+        label != description.labels.end())
+      order->node_names.push_back(label->second);
     const std::string& address = capabilities.rendezvous_address;
     if (order->hosts.empty()) order->program_port = capabilities.program_port;
     order->hosts.push_back(address.substr(0, address.rfind(':')));
   }
+  if (order->node_names.size() != run.nodes.size()) order->node_names.clear();
 }
 
 RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,

@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/program_contract.h"
 #include "common/rules/fleet_rules.h"
+#include "common/rules/programs.h"
 #include "server/core/planner.h"
 
 namespace assay::core {
@@ -204,6 +206,10 @@ bool FitsLease(const State& state, const Submission& submission, const LaunchPro
 std::vector<Finding> CheckFleet(const State& state, const LauncherStarted& launcher,
                                 const SubmissionSpec& spec) {
   if (launcher.launcher.empty()) return {};  // it has not said yet what it gives
+  const auto* command = std::get_if<CommandWorkload>(&spec.workload);
+  // Agents that come by themselves may be in a job; those that know better refuse the run.
+  if (command != nullptr && command->launcher == kSrun && launcher.launcher == kLocalLauncher)
+    return {rules::SrunWithoutSlurm(launcher.launcher)};
   const std::optional<LaunchProfile> profile = FindProfile(launcher, spec);
   if (!profile.has_value()) return {UnknownProfile(launcher, spec)};
   if (!launcher.is_per_submission || HasWorkers(state, spec)) return {};

@@ -12,7 +12,7 @@ namespace assay::launch {
 namespace {
 
 struct Row {
-  const char* kind;
+  absl::string_view kind;
   std::unique_ptr<Launcher> (*make)(const LaunchOptions& options);
 };
 
@@ -21,7 +21,7 @@ constexpr auto kRows = std::to_array<Row>({
      [](const LaunchOptions&) -> std::unique_ptr<Launcher> {
        return std::make_unique<AttachLauncher>();
      }},
-    {"local",
+    {core::kLocalLauncher,
      [](const LaunchOptions& options) -> std::unique_ptr<Launcher> {
        return std::make_unique<LocalLauncher>(options.local);
      }},

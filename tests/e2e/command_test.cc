@@ -14,7 +14,8 @@
 
 #include "common/file.h"
 #include "common/process.h"
-#include "tests/e2e/official_package.h"
+#include "tests/e2e/program_example.h"
+#include "tests/support/official_checker.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/write_file.h"
 
@@ -28,40 +29,6 @@ using ::testing::HasSubstr;
 using ::testing::Ne;
 using ::testing::Not;
 
-// The example as a user copies it; `program` is the text of a file that is put beside train.py and
-// started in its place. Returns the submission file's path.
-struct Submission {
-  std::string example = "numpy";  // or pytorch
-  std::string round = "hpc-3.0.0";
-  std::string dataset = "beacons";
-  int nodes = 2;
-  std::string program;
-  std::string workload;  // more lines of [workload]
-};
-
-std::string WriteExample(const Site& site, const std::string& python, const std::string& name,
-                         const Submission& wanted) {
-  const std::string folder = site.Path(name);
-  std::filesystem::copy(JoinPath(EXAMPLES, "python"), folder,
-                        std::filesystem::copy_options::recursive);
-  if (!wanted.program.empty()) WriteFile(JoinPath(folder, "train/program.py"), wanted.program);
-  const std::string file = JoinPath(folder, absl::StrCat("cosmoflow-", wanted.example, ".toml"));
-  const std::string text = ReadFile(file).value_or("");
-  WriteFile(
-      file,
-      absl::StrReplaceAll(
-          text, {{"\"hpc-3.0.0\"", absl::StrCat("\"", wanted.round, "\"")},
-                 {"\"beacons\"", absl::StrCat("\"", wanted.dataset, "\"")},
-                 {"nodes        = 2", absl::StrCat("nodes = ", wanted.nodes, "\nepochs_max = 60")},
-                 {"\"python3\"", absl::StrCat("\"", python, "\"")},
-                 {"/train.py", wanted.program.empty() ? "/train.py" : "/program.py"},
-                 {"[hyperparameters]",
-                  absl::StrCat(
-                      wanted.workload, "\n[hyperparameters]\n",
-                      wanted.round == kRound ? "cube_edge = 32\nbase_filter_count = 4\n" : "")}}));
-  return file;
-}
-
 class CommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -73,12 +40,12 @@ class CommandTest : public ::testing::Test {
   }
 
   // Submits, waits for the end of the entry's first run, and lets the others go.
-  Json FirstRun(const std::string& name, const Submission& wanted) {
+  Json FirstRun(const std::string& name, const Example& wanted) {
     const Json run = FirstOfAll(name, wanted);
     site_.Assay({"cancel", "@last", "--reason", "one run is enough"});
     return run;
   }
-  Json FirstOfAll(const std::string& name, const Submission& wanted) {
+  Json FirstOfAll(const std::string& name, const Example& wanted) {
     const Outcome submitted = site_.Assay({"submit", WriteExample(site_, python_, name, wanted)});
     EXPECT_EQ(submitted.exit_code, 0) << submitted.Text();
     const Json entry = site_.AssayJson({"entry", "show", "@last"});
@@ -86,78 +53,23 @@ class CommandTest : public ::testing::Test {
     site_.Assay({"logs", run, "--follow", "--timeout", "3m"});
     return site_.AssayJson({"run", "show", run});
   }
-  // Plans, submits and exports, and looks at the evidence of the first run.
-  void ExpectValid(const std::string& file) {
-    const Outcome plan = site_.Assay({"plan", file});
-    EXPECT_EQ(plan.exit_code, 0) << plan.Text();
-    const Outcome submitted = site_.Assay({"submit", file, "--wait"});
-    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text() << WhatProgramSaid();
-    const Json entry = site_.AssayJson({"entry", "show", "@last"});
-    EXPECT_EQ(entry["state"], "valid") << entry;
-    const Json run = site_.AssayJson({"run", "show", "r-1"});
-    EXPECT_EQ(run["converged"], true) << run;
-    EXPECT_TRUE(run.contains("first_touch_us") || run.contains("observed_touch_us")) << run;
-    EXPECT_NEAR(run["arrival_seconds"].get<double>(), run["seconds"].get<double>(), 1) << run;
-    EXPECT_THAT(Rules(run), Each(AllOf(Not(HasSubstr("R-WRK")), Ne("R-TIM-031"), Ne("R-TIM-034"))));
-    const Outcome logs = site_.Assay({"logs", "r-1", "--follow"});
-    EXPECT_THAT(logs.out, AllOf(HasSubstr("cache_clear"), HasSubstr("eval_error")));
-    WriteFile(site_.Path("result_1.txt"), logs.out);
-    const Outcome checked =
-        site_.Assay({"rules", "check", "--round", "hpc-3.0.0", site_.Path("result_1.txt")});
-    EXPECT_EQ(checked.exit_code, 0) << checked.Text();
-    const Outcome exported = site_.Assay({"entry", "export", "@last", "package"});
-    ASSERT_EQ(exported.exit_code, 0) << exported.Text();
-    const absl::StatusOr<std::vector<std::string>> names = ListDirectory(site_.Path("package"));
-    ASSERT_THAT(names, IsOk());
-    const std::string package = JoinPath(site_.Path("package"), names->front());
-    EXPECT_TRUE(BothAccept(site_, python_, package));
-    ExpectSameAgain(JoinPath(package, "benchmarks/cosmoflow/this-host/submission.toml"), entry);
-  }
-  // A package holds all that makes the entry again.
-  void ExpectSameAgain(const std::string& file, const Json& entry) {
-    const Outcome submitted = site_.Assay({"submit", file});
-    ASSERT_EQ(submitted.exit_code, 0) << submitted.Text() << ReadFile(file).value_or("");
-    const Json again = site_.AssayJson({"entry", "show", "@last"});
-    EXPECT_EQ(again["workload"], entry["workload"]);
-    EXPECT_EQ(again["hyperparameters"], entry["hyperparameters"]);
-    site_.Assay({"cancel", "@last", "--reason", "it was made again"});
-  }
-  // What the first rank of the entry's first run has printed.
-  std::string WhatProgramSaid() const {
-    return absl::StrCat(site_.Assay({"run", "files", "r-1"}).out,
-                        site_.Assay({"run", "files", "r-1", "program_0.out"}).out,
-                        site_.Assay({"run", "files", "r-1", "program_node_0.out"}).out);
-  }
-  std::vector<std::string> Rules(const Json& run) {
-    std::vector<std::string> rules;
-    for (const Json& finding : run.value("findings", Json::array()))
-      rules.push_back(finding["rule"]);
-    return rules;
-  }
-
   Site site_;
   std::string python_;
   std::optional<Coordinator> coordinator_;
 };
 
 TEST_F(CommandTest, ANumpyProgramOnTwoNodesEndsValidWithWitnessedTouches) {
-  ExpectValid(WriteExample(site_, python_, "example", {}));
+  ExpectValidEntry(site_, python_, WriteExample(site_, python_, "example", {}));
 
   EXPECT_EQ(site_.AssayJson({"entry", "show", "e-1"})["workload"]["launcher"], "per-rank");
 }
 
 // PyTorch is Debian's (deploy/packages.txt), mlperf-logging PyPI's.
 TEST_F(CommandTest, APyTorchProgramUnderTorchrunOnTwoNodesEndsValidWithWitnessedTouches) {
-  const std::string python = "/usr/bin/python3";
-  if (site_.RunProgram({python, "-c", "import torch.distributed.run"}).exit_code != 0)
+  if (!HasDebianModule(site_, "torch.distributed.run"))
     GTEST_SKIP() << "PyTorch is not installed: python3-torch of deploy/packages.txt";
-  const Outcome packages = site_.RunProgram(
-      {python_, "-c", "import mlperf_logging as m; print(*m.__path__[0].rsplit('/', 1)[:1])"});
-  const std::string path(absl::StripAsciiWhitespace(packages.out));
 
-  ExpectValid(WriteExample(
-      site_, python, "ddp",
-      {.example = "pytorch", .workload = absl::StrCat("env = { PYTHONPATH = \"", path, "\" }")}));
+  ExpectValidEntry(site_, python_, WriteDebianExample(site_, python_, "ddp", {.name = "pytorch"}));
 
   EXPECT_EQ(site_.AssayJson({"entry", "show", "e-1"})["workload"]["launcher"], "per-node");
 }
@@ -175,7 +87,7 @@ train.main()
 
   EXPECT_EQ(run["state"], "succeeded") << run;
   EXPECT_EQ(run["compliant"], false) << run;
-  EXPECT_THAT(Rules(run), Contains("R-TIM-001")) << run;
+  EXPECT_THAT(RulesOf(run), Contains("R-TIM-001")) << run;
 }
 
 TEST_F(CommandTest, ARunStopThatIsBackDatedIsFoundWithBothNumbers) {
@@ -194,7 +106,7 @@ train.main()
   EXPECT_EQ(run["compliant"], false) << run;
   ASSERT_TRUE(run.contains("arrival_seconds")) << run;
   EXPECT_NEAR(run["arrival_seconds"].get<double>() - run["seconds"].get<double>(), 10, 1) << run;
-  EXPECT_THAT(Rules(run), Contains("R-TIM-031")) << run;
+  EXPECT_THAT(RulesOf(run), Contains("R-TIM-031")) << run;
   EXPECT_THAT(site_.Assay({"run", "show", run["id"]}).out, HasSubstr("arrival_seconds"));
 }
 
@@ -210,8 +122,8 @@ train.main()
 )"});
 
   EXPECT_EQ(run["compliant"], false) << run;
-  EXPECT_THAT(Rules(run), ::testing::IsSupersetOf(
-                              {"R-WRK-021", "R-WRK-022", "R-WRK-023", "R-WRK-024", "R-WRK-025"}))
+  EXPECT_THAT(RulesOf(run), ::testing::IsSupersetOf(
+                                {"R-WRK-021", "R-WRK-022", "R-WRK-023", "R-WRK-024", "R-WRK-025"}))
       << run;
 }
 

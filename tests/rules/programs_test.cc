@@ -44,7 +44,7 @@ TEST(ProgramsTest, EachMistakeHasItsRule) {
            Case{"R-WRK-001", [](Program* p) { p->command.clear(); }},
            Case{"R-WRK-001", [](Program* p) { p->command[0] = ""; }},
            Case{"R-WRK-001", [](Program* p) { p->command[1] = std::string("a\0b", 3); }},
-           Case{"R-WRK-002", [](Program* p) { p->launcher = "srun"; }},
+           Case{"R-WRK-002", [](Program* p) { p->launcher = "per-core"; }},
            Case{"R-WRK-003", [](Program* p) { p->env["ASSAY_SEED"] = "1"; }},
            Case{"R-WRK-003", [](Program* p) { p->env["SLURM_NTASKS"] = "1"; }},
            Case{"R-WRK-003", [](Program* p) { p->env["LD_PRELOAD"] = "/tmp/x.so"; }},
@@ -64,6 +64,16 @@ TEST(ProgramsTest, EachMistakeHasItsRule) {
     c.spoil(&program);
     EXPECT_THAT(Ids(program), ElementsAre(c.rule));
   }
+}
+
+TEST(ProgramsTest, LaunchersOfTheSiteStartProcessesThatAreRanks) {
+  for (const char* launcher : {"srun", "mpirun"}) {
+    Program program = Good();
+    program.launcher = launcher;
+    program.command.emplace_back("${ASSAY_RANK}");
+    EXPECT_THAT(Ids(program), IsEmpty());
+  }
+  EXPECT_EQ(SrunWithoutSlurm("local").rule_id, "R-WRK-011");
 }
 
 TEST(ProgramsTest, TheClosedDivisionWantsASourceFromACleanCommit) {

@@ -32,6 +32,7 @@
 #include "worker/agent/config.h"
 #include "worker/agent/connection_keeper.h"
 #include "worker/agent/enrolment.h"
+#include "worker/agent/entrance.h"
 #include "worker/agent/fleet.h"
 #include "worker/agent/inventory.h"
 #include "worker/agent/preflight/preflight.h"
@@ -51,6 +52,7 @@ constexpr char kUsage[] =
        assay-worker preflight [--help] [--json] ...     check this node and print what it can do
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
+       assay-worker enter NAME RANKS_PER_NODE           take part in a run (its srun or mpirun starts this)
        assay-worker --version | --help
 
 FILE is a text proto (assay.v1.WorkerConfig). --check_config reads and judges it, and ends: 0 if it
@@ -67,6 +69,9 @@ constexpr absl::Duration kTokenPatience = absl::Minutes(6);
 
 // For what a job's agent could not deliver, once the coordinator is there again.
 constexpr absl::Duration kSalvagePatience = absl::Minutes(10);
+
+// For the step of this node, which may have to clear large caches first.
+constexpr absl::Duration kEnterPatience = absl::Minutes(10);
 
 // Why the agent runs.
 struct Mission {
@@ -248,6 +253,8 @@ int Main(const std::vector<std::string>& arguments) {
     return ExecAsRank({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kPreflightMode)
     return CheckNode({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == kEnterMode)
+    return RunEnter({arguments.begin() + 1, arguments.end()}, kEnterPatience);
   if (arguments.size() >= 2 && arguments[0] == "step") {
     const RealClock clock;
     const bool has_listener = arguments.size() == 3 && arguments[2] == kListenerFlag;

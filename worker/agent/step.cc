@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,9 +31,11 @@
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/directory_watch.h"
+#include "worker/agent/entrants.h"
 #include "worker/agent/isolation.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/materials.h"
+#include "worker/agent/supervisor.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -41,21 +44,11 @@
 namespace assay::agent {
 namespace {
 
-// A poll that waits for no deadline still wakes up now and then: nothing depends on it.
-constexpr absl::Duration kPollMax = absl::Minutes(1);
 constexpr absl::Duration kRunTimeoutDefault = absl::Hours(24);
 constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
 constexpr absl::Duration kLeavePatience = absl::Hours(2);  // the slowest node's staging
-constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
-constexpr char kStopReason[] = "stopped on request";
-
-StepExit ExitFor(ExitCode code, absl::string_view reason) {
-  return StepExit{static_cast<int>(code), std::string(reason)};
-}
-
-StepExit ExitFor(ExitCode code, const absl::Status& status) {
-  return ExitFor(code, status.message());
-}
+// For a launcher's processes: those of other nodes wait for the slowest node's caches.
+constexpr absl::Duration kEntryPatience = absl::Minutes(10);
 
 // SIGTERM, SIGINT and what children do as a descriptor. They stay blocked in this process; Spawn
 // clears the mask for children.
@@ -70,146 +63,6 @@ absl::StatusOr<UniqueFd> BlockSignals() {
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, "signalfd");
   return fd;
 }
-
-bool HasStopSignal(int signal_fd) {
-  bool is_stop = false;
-  signalfd_siginfo info{};
-  while (read(signal_fd, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)))
-    is_stop = is_stop || info.ssi_signo != SIGCHLD;
-  return is_stop;
-}
-
-// Watches the processes until all have ended.
-class Supervisor {
- public:
-  struct Limits {
-    absl::Duration run_timeout;
-    absl::Duration grace;
-  };
-  Supervisor(TrainerGroup* group, const Workload* workload, std::optional<TouchMonitor>* monitor,
-             std::optional<LogWitness>* log, int signal_fd, const RunDirectory* directory,
-             const Clock* clock)
-      : group_(group),
-        workload_(workload),
-        monitor_(monitor),
-        log_(log),
-        signal_fd_(signal_fd),
-        directory_(directory),
-        clock_(clock) {}
-
-  absl::StatusOr<StepExit> Run(const Limits& limits) {
-    limits_ = limits;
-    deadline_ = clock_->Mono() + limits.run_timeout;
-    while (group_->running_count() > 0) {
-      WaitForSomething();
-      RecordArrivals(/*is_final=*/false);
-      RETURN_IF_ERROR(RecordTouch());
-      if (HasStopSignal(signal_fd_)) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
-      RETURN_IF_ERROR(group_->Observe());
-      RETURN_IF_ERROR(RecordPauses());
-      if (group_->first_failure().has_value()) Stop(workload_->Read(*group_->first_failure()));
-      RETURN_IF_ERROR(EnforceDeadlines());
-    }
-    RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
-    RecordArrivals(/*is_final=*/true);
-    return Outcome();
-  }
-
- private:
-  void WaitForSomething() const {
-    std::vector<pollfd> entries{{signal_fd_, POLLIN, 0}};
-    if (monitor_->has_value() && (*monitor_)->fd() >= 0)
-      entries.push_back({(*monitor_)->fd(), POLLIN, 0});
-    if (log_->has_value()) entries.push_back({(*log_)->fd(), POLLIN, 0});
-    for (const int fd : group_->ExitFds())
-      entries.push_back({fd, POLLIN, 0});
-    const MonoTime next = kill_at_.has_value() ? *kill_at_ : deadline_;
-    const absl::Duration left =
-        std::clamp(next - clock_->Mono(), absl::ZeroDuration(), kPollMax) + absl::Milliseconds(1);
-    poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
-  }
-
-  // The clock of a run goes on while a rank stands still; what looks like a slow epoch was one.
-  absl::Status RecordPauses() {
-    bool is_changed = false;
-    for (const RankStop& stop : group_->TakeStops()) {
-      const Stamp now = StampNow(*clock_);
-      const auto open = std::find_if(pauses_.begin(), pauses_.end(), [&stop](const Pause& pause) {
-        return pause.rank == stop.rank && !pause.end.has_value();
-      });
-      if (open != pauses_.end()) {
-        if (!stop.is_stopped) open->end = now;
-      } else if (pauses_.size() < kPausesMax) {
-        pauses_.push_back({stop.rank, now, stop.is_stopped ? std::nullopt : std::optional(now)});
-      }
-      is_changed = true;
-    }
-    return is_changed ? directory_->WritePauses(pauses_) : absl::OkStatus();
-  }
-
-  absl::Status RecordTouch() {
-    if (!monitor_->has_value()) return absl::OkStatus();
-    for (;;) {
-      ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*monitor_)->Poll());
-      if (!touch.has_value()) return absl::OkStatus();
-      RETURN_IF_ERROR(directory_->WriteTouch(*touch));
-    }
-  }
-
-  // A log that shrinks is the coordinator's to judge: no record of it matches any more.
-  void RecordArrivals(bool is_final) {
-    if (!log_->has_value()) return;
-    const absl::Status status = (*log_)->Observe(is_final);
-    if (status.ok()) return;
-    LOG(ERROR) << "the log is not watched any more: " << status;
-    log_->reset();
-  }
-
-  // The first reason counts.
-  void Stop(StepExit cause) {
-    if (cause_.has_value()) return;
-    LOG(INFO) << "stopping trainers reason=" << Quoted(cause.reason);
-    cause_ = std::move(cause);
-    kill_at_ = clock_->Mono() + limits_.grace;
-    absl::Status status = group_->Signal(SIGTERM);
-    if (!status.ok()) LOG(ERROR) << status;
-    // The agent, if it is told to leave, waits for what comes of it.
-    status = WriteFileAtomic(directory_->StoppingPath(), "", kPrivateFile);
-    if (!status.ok()) LOG(ERROR) << status;
-  }
-
-  absl::Status EnforceDeadlines() {
-    const MonoTime now = clock_->Mono();
-    if (!cause_.has_value() && now >= deadline_) {
-      Stop(ExitFor(ExitCode::kTerminated,
-                   absl::StrCat("the run's time limit of ",
-                                absl::FormatDuration(limits_.run_timeout), " has passed")));
-    }
-    if (!kill_at_.has_value() || now < *kill_at_) return absl::OkStatus();
-    kill_at_ = now + limits_.grace;
-    return group_->Signal(SIGKILL);
-  }
-
-  StepExit Outcome() const {
-    // A stop that came when all had done their work changes nothing.
-    if (!group_->first_failure().has_value())
-      return ExitFor(ExitCode::kOk, Describe(ExitCode::kOk));
-    return *cause_;
-  }
-
-  TrainerGroup* const group_;
-  const Workload* const workload_;
-  std::optional<TouchMonitor>* const monitor_;
-  std::optional<LogWitness>* const log_;
-  const int signal_fd_;
-  const RunDirectory* const directory_;
-  const Clock* const clock_;
-  Limits limits_;
-  MonoTime deadline_;
-  std::optional<MonoTime> kill_at_;
-  std::optional<StepExit> cause_;
-  std::vector<Pause> pauses_;
-};
 
 class Step {
  public:
@@ -389,14 +242,23 @@ class Step {
 
   StepExit Train(int signal_fd) {
     TrainerGroup group;
-    absl::Status status = Start(&group);
-    if (status.ok() && step_user_.has_value()) status = BecomeStep(*step_user_, *user_);
+    std::optional<Entrants> entrants;
+    absl::Status status = Start(&group, &entrants);
+    if (status.ok() && !entrants.has_value()) status = GiveRootUp();
     StepExit exit = ExitFor(ExitCode::kNodeFailed, status);
     if (status.ok()) {
-      Supervisor supervisor(&group, workload_.get(), &monitor_, &log_, signal_fd, directory_,
-                            clock_);
-      absl::StatusOr<StepExit> outcome = supervisor.Run(
-          {.run_timeout = RunTimeout(), .grace = workload_->StopGrace().value_or(options_->grace)});
+      Supervisor supervisor({.group = &group,
+                             .workload = workload_.get(),
+                             .monitor = &monitor_,
+                             .log = &log_,
+                             .entrants = &entrants,
+                             .signal_fd = signal_fd,
+                             .directory = directory_,
+                             .clock = clock_});
+      absl::StatusOr<StepExit> outcome =
+          supervisor.Run({.run_timeout = RunTimeout(),
+                          .grace = workload_->StopGrace().value_or(options_->grace),
+                          .entry_patience = kEntryPatience});
       exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
     }
     const absl::Status ended = group.End();
@@ -404,40 +266,74 @@ class Step {
     return exit;
   }
 
-  // Keeps programs that are not ours from what is not theirs, and writes down how.
-  absl::StatusOr<std::optional<Sandbox>> IsolatePrograms() const {
-    const std::optional<Sight> sight = workload_->Sees(worker_);
-    if (!sight.has_value()) return std::optional<Sandbox>();
+  absl::Status GiveRootUp() const {
+    return step_user_.has_value() ? BecomeStep(*step_user_, *user_) : absl::OkStatus();
+  }
+
+  // Keeps programs that are not ours from what is not theirs, and writes down how; once, before the
+  // first of them starts. `writable`: what that one writes besides what all do.
+  absl::Status IsolatePrograms(const std::vector<std::string>& writable) {
+    if (is_isolated_) return absl::OkStatus();
+    is_isolated_ = true;
+    std::optional<Sight> sight = workload_->Sees(worker_);
+    if (!sight.has_value()) return absl::OkStatus();
+    sight->writable.insert(sight->writable.end(), writable.begin(), writable.end());
     ASSIGN_OR_RETURN(
         const Isolated isolated,
         Isolate(worker_, user_, *sight, options_->hold_program, directory_->Path("sandbox.log")));
-    RETURN_IF_ERROR(WriteFileAtomic(directory_->MaterialsPath(),
-                                    MaterialsJson(spec_, isolated.how, options_->version),
-                                    kPrivateFile));
-    return isolated.sandbox;
+    sandbox_ = isolated.sandbox;
+    return WriteFileAtomic(directory_->MaterialsPath(),
+                           MaterialsJson(spec_, isolated.how, options_->version), kPrivateFile);
   }
 
-  absl::Status Start(TrainerGroup* group) {
-    ASSIGN_OR_RETURN(const std::optional<Sandbox> sandbox, IsolatePrograms());
+  absl::Status Start(TrainerGroup* group, std::optional<Entrants>* entrants) {
+    std::error_code error;
     const StartContext context{
+        .enter_program = std::filesystem::read_symlink("/proc/self/exe", error).string(),
+        .entrance_name = EntranceName(spec_),
         .listener_fd = options_->listener_fd,
         .deadline_unix_ms = absl::ToUnixMillis(clock_->Wall() + RunTimeout())};
-    for (RankCommand& command : workload_->Commands(worker_, context)) {
-      for (const InputFile& input : command.inputs) {
-        RETURN_IF_ERROR(WriteFileAtomic(input.path, input.content, kPrivateFile));
-        RETURN_IF_ERROR(GiveTo(user_, input.path));
-      }
-      command.is_in_sandbox = sandbox.has_value();
-      command.argv = sandbox.has_value() ? AsRankIn(sandbox->first_process(), user_, command.argv)
-                                         : AsRank(user_, command.argv);
-      if (command.is_environment_whole) {
-        command.environment = AsWholeEnvironment(command.environment);
-      } else if (user_.has_value()) {
-        command.environment.push_back(absl::StrCat("HOME=", directory_->RanksPath()));
-      }
-      RETURN_IF_ERROR(group->Start(command));
+    const int count = workload_->EntrantCount();
+    if (count > 0) {
+      const uid_t account = user_.has_value() ? user_->uid : geteuid();
+      ASSIGN_OR_RETURN(Entrance entrance,
+                       Entrance::Open(context.entrance_name, spec_.node_rank(), account));
+      entrants->emplace(std::move(entrance), count, [this, group, context](const Entrant& entrant) {
+        return StartEntrant(entrant, context, group);
+      });
     }
+    for (RankCommand& command : workload_->Commands(worker_, context))
+      RETURN_IF_ERROR(StartProcess(std::move(command), group));
     return directory_->WriteProcesses(directory_->TrainersPath(), group->processes());
+  }
+
+  absl::Status StartEntrant(const Entrant& entrant, const StartContext& context,
+                            TrainerGroup* group) {
+    ASSIGN_OR_RETURN(RankCommand command, workload_->CommandOf(entrant, worker_, context));
+    const absl::Status started = StartProcess(std::move(command), group);
+    // That he is none of this run's was found before.
+    if (absl::IsInvalidArgument(started)) return absl::InternalError(started.message());
+    RETURN_IF_ERROR(started);
+    RETURN_IF_ERROR(directory_->WriteProcesses(directory_->TrainersPath(), group->processes()));
+    return ++entrant_count_ == workload_->EntrantCount() ? GiveRootUp() : absl::OkStatus();
+  }
+
+  absl::Status StartProcess(RankCommand command, TrainerGroup* group) {
+    for (const InputFile& input : command.inputs) {
+      RETURN_IF_ERROR(WriteFileAtomic(input.path, input.content, kPrivateFile));
+      RETURN_IF_ERROR(GiveTo(user_, input.path));
+    }
+    const bool is_launcher = command.rank == kLauncherRank;
+    if (!is_launcher) RETURN_IF_ERROR(IsolatePrograms(command.writable));
+    command.is_in_sandbox = sandbox_.has_value() && !is_launcher;
+    command.argv = command.is_in_sandbox ? AsRankIn(sandbox_->first_process(), user_, command.argv)
+                                         : AsRank(user_, command.argv);
+    if (command.is_environment_whole) {
+      command.environment = AsWholeEnvironment(command.environment);
+    } else if (user_.has_value()) {
+      command.environment.push_back(absl::StrCat("HOME=", directory_->RanksPath()));
+    }
+    return group->Start(command);
   }
 
   const RunDirectory* const directory_;
@@ -450,6 +346,9 @@ class Step {
   std::optional<Account> step_user_;  // of this process once they have started; none: as before
   std::optional<TouchMonitor> monitor_;
   std::optional<LogWitness> log_;  // of somebody else's program
+  bool is_isolated_ = false;
+  std::optional<Sandbox> sandbox_;  // of somebody else's program, where there is one
+  int entrant_count_ = 0;           // of a launcher's processes, so far
 };
 
 // Locks the directory for this process's life, or returns a closed descriptor if another holds it.

@@ -111,6 +111,7 @@ absl::Status TrainerGroup::Observe() {
     if (info.si_pid == 0) continue;  // it runs
     rank.exit_fd.Reset();
     const int code = info.si_code == CLD_EXITED ? info.si_status : kSignalBase + info.si_status;
+    exits_.push_back({rank.rank, code});
     if (code != 0 && !first_failure_.has_value()) first_failure_ = RankExit{rank.rank, code};
   }
   return absl::OkStatus();

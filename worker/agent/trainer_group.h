@@ -36,6 +36,9 @@ class TrainerGroup {
   // stopped and continued in between, only that it goes on.
   std::vector<RankStop> TakeStops() { return std::exchange(stops_, {}); }
 
+  // What Observe has seen of ends since the last call, in no particular order.
+  std::vector<RankExit> TakeExits() { return std::exchange(exits_, {}); }
+
   // Sends `signal` to every process of the group, children of the ranks included.
   absl::Status Signal(int signal) const;
 
@@ -64,6 +67,7 @@ class TrainerGroup {
   std::vector<Rank> ranks_;
   std::optional<RankExit> first_failure_;
   std::vector<RankStop> stops_;
+  std::vector<RankExit> exits_;
 };
 
 }  // namespace assay::agent

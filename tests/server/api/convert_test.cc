@@ -229,11 +229,13 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
   // A program has another workload, and is told where its peers are.
   order.spec.workload = core::CommandWorkload{.command = {"train"}, .launcher = "per-rank"};
   order.hosts = {"n0", "n1"};
+  order.node_names = {"rack0-n0", "rack0-n1"};
   order.program_port = 12345;
   const v1::RunSpec of_program = ToProto(order, core::RunId{8}, 2);
   EXPECT_EQ(of_program.command().launcher(), "per-rank");
   EXPECT_FALSE(of_program.has_trainer());
   *spec.mutable_hosts() = of_program.hosts();
+  *spec.mutable_node_names() = of_program.node_names();
   spec.set_program_port(of_program.program_port());
   // What is the agent's to fill in stays empty; all else is set.
   const google::protobuf::Descriptor* const type = spec.GetDescriptor();

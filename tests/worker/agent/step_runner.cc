@@ -1,5 +1,5 @@
 // `step_runner step DIRECTORY [--listener]`: RunStep as the agent's tests want it. STEP_FANOTIFY=0
-// allows inotify only.
+// allows inotify only. `step_runner enter NAME COUNT`: as assay-worker does.
 
 #include <cstdlib>
 #include <string>
@@ -9,12 +9,15 @@
 #include "common/clock.h"
 #include "common/process.h"
 #include "worker/agent/account.h"
+#include "worker/agent/entrance.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/step.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == assay::agent::kRankMode)
     return assay::agent::ExecAsRank({argv + 2, argv + argc});
+  if (argc > 1 && std::string(argv[1]) == assay::agent::kEnterMode)
+    return assay::agent::RunEnter({argv + 2, argv + argc}, absl::Seconds(20));
   if (argc != 3 && argc != 4) return 2;
   const assay::RealClock clock;
   const char* fanotify = std::getenv("STEP_FANOTIFY");

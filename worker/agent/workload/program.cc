@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,18 +24,31 @@
 #include "common/status.h"
 #include "worker/agent/workload/collected.h"
 #include "worker/agent/workload/cores.h"
+#include "worker/agent/workload/launcher.h"
 
 namespace assay::agent {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
 
+constexpr char kLauncherOutput[] = "launcher.out";
+constexpr char kPmixFolder[] = "PMIX_SERVER_TMPDIR";
+constexpr size_t kLastWordsMax = 300;
 constexpr int64_t kPrintedBytesMax = 64 << 20;  // of a process, to be kept
-constexpr char kDefaultPath[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 // What of the operator's trainer_environment says which devices of the node are this worker's.
 constexpr const char* kDeviceVariables[] = {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
                                             "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                             "ZE_AFFINITY_MASK"};
+
+// The last line of a file, as the end of a sentence; empty if there is none.
+std::string LastWords(const std::string& path) {
+  const std::string text = ReadFile(path, kSmallFileBytesMax).value_or("");
+  const absl::string_view lines = absl::StripTrailingAsciiWhitespace(text);
+  if (lines.empty()) return "";
+  const size_t begin = lines.rfind('\n');
+  return absl::StrCat(
+      ": ", lines.substr(begin == absl::string_view::npos ? 0 : begin + 1, kLastWordsMax));
+}
 
 std::string WithoutPrefix(absl::string_view name) {
   return std::string(name.substr(name.find('/') + 1));
@@ -76,7 +90,8 @@ class Program final : public Workload {
 
   // One that is found by PATH is looked for when it is started.
   absl::Status Check(const v1::WorkerConfig& worker) const override {
-    const RankCommand first = Commands(worker, {}).front();
+    if (HasLauncher()) RETURN_IF_ERROR(CheckLauncher(spec_, worker));
+    const RankCommand first = ProcessCommand(0, worker, {}, {});
     const std::string& program = first.argv.front();
     if (!absl::StrContains(program, '/') || access(program.c_str(), X_OK) == 0)
       return absl::OkStatus();
@@ -85,33 +100,36 @@ class Program final : public Workload {
 
   std::vector<RankCommand> Commands(const v1::WorkerConfig& worker,
                                     const StartContext& context) const override {
-    const Variables shared = SharedVariables(worker, context);
     std::vector<RankCommand> commands;
-    for (int local_rank = 0; local_rank < process_count(); ++local_rank) {
-      Variables variables = shared;
-      if (is_per_rank()) AddRank(local_rank, &variables);
-      RankCommand command{.rank = RankOf(local_rank),
-                          .working_directory = OutputPath(),
-                          .output_path = ProcessOutputPath(local_rank),
-                          .cores = CoresOfRank(worker, local_rank, process_count()),
-                          .is_environment_whole = true};
-      for (const std::string& argument : spec_.command().command())
-        command.argv.push_back(Replaced(argument, variables));
-      for (const auto& [name, value] : spec_.command().env())
-        variables[name] = value;
-      for (const auto& [name, value] : variables)
-        command.environment.push_back(absl::StrCat(name, "=", value));
-      if (local_rank == 0)
-        command.inputs = {{HyperparametersPath(), HyperparametersJson()},
-                          {HostFilePath(), absl::StrCat(absl::StrJoin(spec_.hosts(), "\n"), "\n")}};
-      commands.push_back(std::move(command));
-    }
+    if (HasLauncher())
+      commands.push_back(
+          LauncherCommand(spec_, context, Own("launcher_hosts.txt"), LauncherOutputPath()));
+    for (int local_rank = 0; local_rank < process_count() && EntrantCount() == 0; ++local_rank)
+      commands.push_back(ProcessCommand(local_rank, worker, context, {}));
     return commands;
+  }
+
+  int EntrantCount() const override {
+    return IsSiteLauncher(spec_.command().launcher()) ? spec_.ranks_per_node() : 0;
+  }
+
+  absl::StatusOr<RankCommand> CommandOf(const Entrant& entrant, const v1::WorkerConfig& worker,
+                                        const StartContext& context) const override {
+    const int local_rank = entrant.rank - RankOf(0);
+    if (local_rank < 0 || local_rank >= EntrantCount())
+      return absl::InvalidArgumentError(absl::StrCat("rank ", entrant.rank, " is none of node ",
+                                                     spec_.node_rank(), ", which has ", RankOf(0),
+                                                     " to ", RankOf(spec_.ranks_per_node() - 1)));
+    return ProcessCommand(local_rank, worker, context, entrant.environment);
   }
 
   // 128 + n: of a signal. The codes of others' programs are not ours.
   StepExit Read(const RankExit& exit) const override {
     std::string where = absl::StrCat(" on node ", spec_.node_rank());
+    if (exit.rank == kLauncherRank)
+      return {static_cast<int>(ExitCode::kCommLost),
+              absl::StrCat(spec_.command().launcher(), " ended with code ", exit.code, where,
+                           LastWords(LauncherOutputPath()))};
     if (is_per_rank() && spec_.ranks_per_node() > 1)
       absl::StrAppend(&where, " (rank ", exit.rank, ")");
     if (exit.code >= kSignalBase)
@@ -130,6 +148,7 @@ class Program final : public Workload {
       if (!cut.ok()) LOG(WARNING) << cut;
       files.push_back({ProcessOutputName(local_rank), path});
     }
+    if (HasLauncher()) files.push_back({kLauncherOutput, LauncherOutputPath()});
     if (!HasResultForLog())
       files.push_back({absl::StrCat("log_", spec_.node_rank(), ".txt"), LogPath()});
     return files;
@@ -179,6 +198,46 @@ class Program final : public Workload {
   }
   std::string ProcessOutputPath(int local_rank) const {
     return directory_.Path(ProcessOutputName(local_rank));
+  }
+
+  // Node 0 starts it.
+  bool HasLauncher() const { return EntrantCount() > 0 && spec_.node_rank() == 0; }
+  std::string LauncherOutputPath() const { return directory_.Path(kLauncherOutput); }
+
+  // `told`: what its launcher has told it, "NAME=value".
+  RankCommand ProcessCommand(int local_rank, const v1::WorkerConfig& worker,
+                             const StartContext& context,
+                             const std::vector<std::string>& told) const {
+    Variables variables = SharedVariables(worker, context);
+    if (is_per_rank()) AddRank(local_rank, &variables);
+    RankCommand command{.rank = RankOf(local_rank),
+                        .working_directory = OutputPath(),
+                        .output_path = ProcessOutputPath(local_rank),
+                        .cores = CoresOfRank(worker, local_rank, process_count()),
+                        .is_environment_whole = true};
+    for (const std::string& argument : spec_.command().command())
+      command.argv.push_back(Replaced(argument, variables));
+    AddTold(told, &variables);
+    // Whoever is first inside finds a sandbox with the folder by which its launcher talks to it.
+    if (const auto found = variables.find(kPmixFolder);
+        found != variables.end() && FileExists(found->second))
+      command.writable.push_back(found->second);
+    for (const auto& [name, value] : spec_.command().env())
+      variables[name] = value;
+    for (const auto& [name, value] : variables)
+      command.environment.push_back(absl::StrCat(name, "=", value));
+    if (local_rank == 0 || EntrantCount() > 0)
+      command.inputs = {{HyperparametersPath(), HyperparametersJson()},
+                        {HostFilePath(), absl::StrCat(absl::StrJoin(spec_.hosts(), "\n"), "\n")}};
+    return command;
+  }
+
+  static void AddTold(const std::vector<std::string>& told, Variables* variables) {
+    for (const std::string& variable : told) {
+      const size_t end = variable.find('=');
+      if (end != std::string::npos && IsOfLauncher(variable))
+        (*variables)[variable.substr(0, end)] = variable.substr(end + 1);
+    }
   }
 
   std::string HyperparametersJson() const {

@@ -10,7 +10,8 @@
 
 namespace assay::agent {
 
-// per-rank: ranks_per_node processes on each node; per-node: one, which starts its ranks itself.
+// per-rank: ranks_per_node processes on each node; per-node: one, which starts its ranks itself;
+// srun, mpirun: node 0 starts that, and ranks_per_node of its processes come in on each node.
 std::unique_ptr<const Workload> MakeProgram(const v1::RunSpec& spec, const RunDirectory& directory);
 
 }  // namespace assay::agent

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/dataset/layout.h"
@@ -11,6 +14,7 @@ namespace assay::agent {
 namespace {
 
 constexpr int kRanksPerNodeMax = 1024;
+constexpr const char* kLauncherPrefixes[] = {"OMPI_", "PMIX_", "SLURM_"};
 
 struct Kind {
   v1::RunSpec::WorkloadCase workload;
@@ -58,6 +62,16 @@ absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const v1::RunSpec& 
   return Invalid(
       "it names no workload that this agent knows; install the coordinator's version of "
       "assay-worker on this node");
+}
+
+absl::StatusOr<RankCommand> Workload::CommandOf(const Entrant&, const v1::WorkerConfig&,
+                                                const StartContext&) const {
+  return absl::InvalidArgumentError("the run has no launcher");
+}
+
+bool IsOfLauncher(absl::string_view variable) {
+  return std::any_of(std::begin(kLauncherPrefixes), std::end(kLauncherPrefixes),
+                     [variable](const char* prefix) { return absl::StartsWith(variable, prefix); });
 }
 
 std::string DescribeSignal(int code) {

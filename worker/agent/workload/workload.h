@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 #include "assay/v1/config.pb.h"
@@ -43,7 +44,22 @@ struct RankCommand {
   std::vector<InputFile> inputs{};    // to write before it starts, for nobody but its account
   bool is_environment_whole = false;  // nothing of this process's environment is added
   bool is_in_sandbox = false;         // argv is that of AsRankIn (worker/agent/account.h)
+  // Of an entrant: what of its launcher's it writes, besides what Sees says.
+  std::vector<std::string> writable{};
 };
+
+// The rank of a launcher: a program of the site that starts processes on all nodes, outside of any
+// sandbox, which come in as entrants.
+inline constexpr int kLauncherRank = -1;
+
+// A process of a launcher's, as it says who it is.
+struct Entrant {
+  int rank = 0;                          // in the whole gang
+  std::vector<std::string> environment;  // "NAME=value": what its launcher has told it
+};
+
+// Whether a variable, "NAME=value", is one by which launchers talk to what they have started.
+bool IsOfLauncher(absl::string_view variable);
 
 // What processes see in a sandbox besides the system.
 struct Sight {
@@ -54,6 +70,8 @@ struct Sight {
 
 // What the step knows of a start.
 struct StartContext {
+  std::string enter_program;     // assay-worker, for launchers to start
+  std::string entrance_name;     // after its word enter (worker/agent/entrance.h)
   int listener_fd = -1;          // a socket that listens at the gang's rendezvous address; -1: none
   int64_t deadline_unix_ms = 0;  // when the run will be stopped
 };
@@ -88,12 +106,21 @@ class Workload {
   virtual std::vector<RankCommand> Commands(const v1::WorkerConfig& worker,
                                             const StartContext& context) const = 0;
 
+  // How many processes come in from a launcher on this node, besides Commands.
+  virtual int EntrantCount() const { return 0; }
+
+  // What an entrant is to execute. INVALID_ARGUMENT if it is no rank of this node.
+  virtual absl::StatusOr<RankCommand> CommandOf(const Entrant& entrant,
+                                                const v1::WorkerConfig& worker,
+                                                const StartContext& context) const;
+
   // The folders of the dataset, or of its staged copy, that hold samples; relative. The first touch
   // of what lies in them is witnessed. Unless a kind says otherwise, those of the dataset format.
   virtual std::vector<std::string> SampleFolders() const;
 
   // What the end of one of its processes says of the run. The code is one of ExitCode, or
-  // kSignalBase + signal, and never kNodeFailed: that is the node's to say.
+  // kSignalBase + signal, and never kNodeFailed: that is the node's to say. A launcher's end is a
+  // consequence (kCommLost): it ends because of what it has started, which another node may know.
   virtual StepExit Read(const RankExit& exit) const = 0;
 
   // What its processes leave behind, besides the log. Files may be missing.

@@ -1,0 +1,192 @@
+#include "worker/agent/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/file.h"
+#include "common/log.h"
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
+// A program that aborts itself has its launcher end what it started, and then ends with its code.
+constexpr absl::Duration kAbortPatience = absl::Milliseconds(250);
+
+}  // namespace
+
+StepExit ExitFor(ExitCode code, absl::string_view reason) {
+  return StepExit{static_cast<int>(code), std::string(reason)};
+}
+
+StepExit ExitFor(ExitCode code, const absl::Status& status) {
+  return ExitFor(code, status.message());
+}
+
+bool HasStopSignal(int signal_fd) {
+  bool is_stop = false;
+  signalfd_siginfo info{};
+  while (read(signal_fd, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info)))
+    is_stop = is_stop || info.ssi_signo != SIGCHLD;
+  return is_stop;
+}
+
+absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
+  limits_ = limits;
+  deadline_ = parts_.clock->Mono() + limits.run_timeout;
+  entry_deadline_ = parts_.clock->Mono() + limits.entry_patience;
+  while (IsGoingOn()) {
+    WaitForSomething();
+    RecordArrivals(/*is_final=*/false);
+    RETURN_IF_ERROR(RecordTouch());
+    if (HasStopSignal(parts_.signal_fd)) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
+    RETURN_IF_ERROR(parts_.group->Observe());
+    NoteExits();
+    RETURN_IF_ERROR(RecordPauses());
+    RETURN_IF_ERROR(LetIn());
+    RETURN_IF_ERROR(EnforceDeadlines());
+  }
+  RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
+  RecordArrivals(/*is_final=*/true);
+  return Outcome();
+}
+
+bool Supervisor::AreEntrantsAwaited() const {
+  return parts_.entrants->has_value() && (*parts_.entrants)->AreAwaited();
+}
+
+bool Supervisor::IsGoingOn() const {
+  return parts_.group->running_count() > 0 || (AreEntrantsAwaited() && !cause_.has_value());
+}
+
+void Supervisor::WaitForSomething() const {
+  std::vector<pollfd> entries{{parts_.signal_fd, POLLIN, 0}};
+  const auto add = [&entries](int fd) { entries.push_back({fd, POLLIN, 0}); };
+  if (parts_.monitor->has_value() && (*parts_.monitor)->fd() >= 0) add((*parts_.monitor)->fd());
+  if (parts_.log->has_value()) add((*parts_.log)->fd());
+  for (const int fd : parts_.group->ExitFds())
+    add(fd);
+  if (parts_.entrants->has_value() && !cause_.has_value())
+    for (const int fd : (*parts_.entrants)->Fds())
+      add(fd);
+  MonoTime next = kill_at_.has_value() ? *kill_at_ : deadline_;
+  if (AreEntrantsAwaited()) next = std::min(next, entry_deadline_);
+  if (lost_at_.has_value() && !cause_.has_value())
+    next = std::min(next, *lost_at_ + kAbortPatience);
+  const absl::Duration left =
+      std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(), kPollMax) +
+      absl::Milliseconds(1);
+  poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
+}
+
+// The clock of a run goes on while a rank stands still; what looks like a slow epoch was one.
+absl::Status Supervisor::RecordPauses() {
+  bool is_changed = false;
+  for (const RankStop& stop : parts_.group->TakeStops()) {
+    if (stop.rank == kLauncherRank) continue;
+    const Stamp now = StampNow(*parts_.clock);
+    const auto open = std::find_if(pauses_.begin(), pauses_.end(), [&stop](const Pause& pause) {
+      return pause.rank == stop.rank && !pause.end.has_value();
+    });
+    if (open != pauses_.end()) {
+      if (!stop.is_stopped) open->end = now;
+    } else if (pauses_.size() < kPausesMax) {
+      pauses_.push_back({stop.rank, now, stop.is_stopped ? std::nullopt : std::optional(now)});
+    }
+    is_changed = true;
+  }
+  return is_changed ? parts_.directory->WritePauses(pauses_) : absl::OkStatus();
+}
+
+absl::Status Supervisor::RecordTouch() {
+  if (!parts_.monitor->has_value()) return absl::OkStatus();
+  for (;;) {
+    ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*parts_.monitor)->Poll());
+    if (!touch.has_value()) return absl::OkStatus();
+    RETURN_IF_ERROR(parts_.directory->WriteTouch(*touch));
+  }
+}
+
+// A log that shrinks is the coordinator's to judge: no record of it matches any more.
+void Supervisor::RecordArrivals(bool is_final) {
+  if (!parts_.log->has_value()) return;
+  const absl::Status status = (*parts_.log)->Observe(is_final);
+  if (status.ok()) return;
+  LOG(ERROR) << "the log is not watched any more: " << status;
+  parts_.log->reset();
+}
+
+// Nobody comes in any more once all is being ended.
+absl::Status Supervisor::LetIn() {
+  if (!parts_.entrants->has_value() || cause_.has_value()) return absl::OkStatus();
+  RETURN_IF_ERROR((*parts_.entrants)->LetIn());
+  NoteLoss();
+  return absl::OkStatus();
+}
+
+void Supervisor::NoteExits() {
+  const std::vector<RankExit> exits = parts_.group->TakeExits();
+  if (parts_.entrants->has_value()) (*parts_.entrants)->Answer(exits);
+  if (parts_.group->first_failure().has_value())
+    Stop(parts_.workload->Read(*parts_.group->first_failure()));
+  const bool has_launcher_ended = std::any_of(
+      exits.begin(), exits.end(), [](const RankExit& exit) { return exit.rank == kLauncherRank; });
+  if (has_launcher_ended && AreEntrantsAwaited())
+    Stop(ExitFor(ExitCode::kCommLost,
+                 "the launcher has ended before it had started all processes of this node"));
+}
+
+void Supervisor::NoteLoss() {
+  if (!(*parts_.entrants)->HasLostOne()) return;
+  const MonoTime now = parts_.clock->Mono();
+  if (!lost_at_.has_value()) lost_at_ = now;
+  if (now >= *lost_at_ + kAbortPatience)
+    Stop(ExitFor(ExitCode::kCommLost, "the launcher has ended the program's processes"));
+}
+
+// The first reason counts.
+void Supervisor::Stop(StepExit cause) {
+  if (cause_.has_value()) return;
+  LOG(INFO) << "stopping trainers reason=" << Quoted(cause.reason);
+  cause_ = std::move(cause);
+  kill_at_ = parts_.clock->Mono() + limits_.grace;
+  absl::Status status = parts_.group->Signal(SIGTERM);
+  if (!status.ok()) LOG(ERROR) << status;
+  // The agent, if it is told to leave, waits for what comes of it.
+  status = WriteFileAtomic(parts_.directory->StoppingPath(), "", kPrivateFile);
+  if (!status.ok()) LOG(ERROR) << status;
+}
+
+absl::Status Supervisor::EnforceDeadlines() {
+  const MonoTime now = parts_.clock->Mono();
+  if (!cause_.has_value() && now >= deadline_) {
+    Stop(ExitFor(ExitCode::kTerminated,
+                 absl::StrCat("the run's time limit of ", absl::FormatDuration(limits_.run_timeout),
+                              " has passed")));
+  }
+  if (AreEntrantsAwaited() && now >= entry_deadline_)
+    Stop(ExitFor(ExitCode::kCommLost,
+                 absl::StrCat("the launcher has not started all processes of this node within ",
+                              absl::FormatDuration(limits_.entry_patience))));
+  if (!kill_at_.has_value() || now < *kill_at_) return absl::OkStatus();
+  kill_at_ = now + limits_.grace;
+  return parts_.group->Signal(SIGKILL);
+}
+
+StepExit Supervisor::Outcome() const {
+  // A stop that came when all had done their work changes nothing.
+  const bool is_work_done =
+      !parts_.group->first_failure().has_value() && !AreEntrantsAwaited() && !lost_at_.has_value();
+  if (is_work_done || !cause_.has_value()) return ExitFor(ExitCode::kOk, Describe(ExitCode::kOk));
+  return *cause_;
+}
+
+}  // namespace assay::agent
