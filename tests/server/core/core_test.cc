@@ -66,6 +66,30 @@ TEST(CoreTest, RunsASubmissionToItsScore) {
   EXPECT_THAT(world.state().runs, IsEmpty());
 }
 
+TEST(CoreTest, ProgramsAreToldHowTheBatchSystemCallsTheirNodes) {
+  for (const bool are_all_named : {true, false}) {
+    World world;
+    SubmissionSpec spec = SomeSpec();
+    spec.node_count = 2;
+    spec.division = "open";
+    spec.workload = CommandWorkload{
+        .command = {"train"}, .launcher = "srun", .log = "file", .stop_grace_s = 10};
+    world.labels["w0"] = {{std::string(kNodeLabel), "n7"}};
+    if (are_all_named) world.labels["w1"] = {{std::string(kNodeLabel), "n3"}};
+    world.Submit(spec);
+    ASSERT_THAT(world.Sync("w0"), IsOk());
+
+    const Desired desired = *world.Sync("w1");
+
+    ASSERT_TRUE(desired.order.has_value());
+    EXPECT_EQ(desired.order->hosts, (std::vector<std::string>{"w0", "w1"}));
+    if (are_all_named)
+      EXPECT_EQ(desired.order->node_names, (std::vector<std::string>{"n7", "n3"}));
+    else
+      EXPECT_THAT(desired.order->node_names, IsEmpty()) << "no names rather than some";
+  }
+}
+
 TEST(CoreTest, CreatesOnceHoweverOftenItIsAsked) {
   World world;
 
