@@ -340,6 +340,30 @@ TEST_F(SlurmTest, ASubmitterBringsNodesOfHisOwn) {
   EXPECT_EQ(site_.AssayJson({"allocation", "show", "a-2"})["state"], "ended");
 }
 
+TEST_F(SlurmTest, ASharedFolderThatIsGoneOrFullIsNamedAndTheJobComesWhenItIsBack) {
+  const std::string shared = site_.Path("shared");
+  const auto is_quoted = [&](const std::string& words) {
+    return Await([&] { return absl::StrContains(Why("e-1"), words); });
+  };
+  std::filesystem::rename(shared, site_.Path("away"));
+  WriteFile(shared, "");
+  SubmitEndless();
+  EXPECT_TRUE(is_quoted("Not a directory")) << Why("e-1");
+  EXPECT_THAT(Why("e-1"), HasSubstr(shared));
+  std::filesystem::remove(shared);
+  std::filesystem::create_directory(shared);
+  ASSERT_EQ(site_.RunProgram({"/usr/bin/mount", "-t", "tmpfs", "-o", "nr_inodes=2", "none", shared})
+                .exit_code,
+            0);
+  EXPECT_TRUE(is_quoted("No space left on device")) << Why("e-1");
+  EXPECT_THAT(Jobs(), IsEmpty());
+  ASSERT_EQ(site_.RunProgram({"/usr/bin/umount", shared}).exit_code, 0);
+  std::filesystem::remove(shared);
+  std::filesystem::rename(site_.Path("away"), shared);
+  EXPECT_TRUE(Await([&] { return StateOfRun("r-1") == "running"; })) << Why("e-1");
+  Cancel("e-1");
+}
+
 TEST_F(SlurmTest, OneJobWhateverIsLostOnTheWay) {
   // An sbatch of which nobody knows what it did.
   WriteFile(site_.Path("lie"), "");
