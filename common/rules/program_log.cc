@@ -44,6 +44,9 @@ constexpr TextRule kProgramLogRules[] = {
      "log and use the values of the file that ASSAY_HYPERPARAMETERS names"},
     {"R-WRK-026", "", "no hyperparameter that the submission does not have", kProgramLogSection,
      "write it into [hyperparameters] of the submission"},
+    {"R-WRK-027", "", "one log: that of node 0, where the submission says that it is written",
+     kProgramLogSection,
+     "log on rank 0 only, to ASSAY_LOG or, with log = \"stdout\", to the output"},
 };
 
 std::string ShownValue(absl::string_view json) {
@@ -190,6 +193,13 @@ std::vector<Finding> CheckArrivals(const std::vector<Arrival>& arrivals,
 
 Finding NoArrivals() {
   Finding finding = FindingOf("R-TIM-033", "run_start", 0, "", "none");
+  finding.severity = Severity::kWarning;
+  return finding;
+}
+
+Finding LoggedElsewhere(absl::string_view file, int64_t size_bytes) {
+  Finding finding =
+      FindingOf("R-WRK-027", "", 0, "", absl::StrCat(file, ", ", size_bytes, " bytes"));
   finding.severity = Severity::kWarning;
   return finding;
 }

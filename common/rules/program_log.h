@@ -96,6 +96,9 @@ std::vector<Finding> CheckArrivals(const std::vector<Arrival>& arrivals,
 // R-TIM-033, a warning: the node has not seen when the log's records arrived.
 Finding NoArrivals();
 
+// R-WRK-027, a warning: this file of a run's was logged beside the log that counts.
+Finding LoggedElsewhere(absl::string_view file, int64_t size_bytes);
+
 // From the arrival of the last run_start before the first run_stop to that; nullopt without both.
 std::optional<int64_t> RunMsByArrival(const std::vector<Arrival>& arrivals);
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/json_reader.h"
@@ -68,6 +69,9 @@ void JudgeProgram(const core::Run& run, const store::ArtifactStore& artifacts,
   } else {
     findings.push_back(rules::NoArrivals());
   }
+  for (const core::ArtifactRef& file : run.artifacts)
+    if (absl::StartsWith(file.file_name, "log_") && file.size_bytes > 0)
+      findings.push_back(rules::LoggedElsewhere(file.file_name, file.size_bytes));
   for (core::Finding& finding : findings) {
     if (finding.severity == core::Severity::kError) facts->is_compliant = false;
     facts->findings.push_back(std::move(finding));

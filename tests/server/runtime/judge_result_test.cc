@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -89,6 +90,23 @@ int64_t PeakBytes() {
 }
 
 // ASSAY_TEST_LOG_MIB=1000 shows the same of a log near the limit.
+TEST_F(JudgeResultTest, WhatAProgramLogsElsewhereIsAWarning) {
+  submission_.spec.workload = core::CommandWorkload{.command = {"/bin/train"}};
+  Upload(Line("run_start", 1000), 1);
+  run_.artifacts.push_back({.file_name = "log_1.txt", .size_bytes = 70});
+  run_.artifacts.push_back({.file_name = "log_2.txt"});  // opened, and nothing written
+
+  const auto facts = Judge();
+
+  ASSERT_THAT(facts, IsOk());
+  const auto is_it = [](const core::Finding& finding) { return finding.rule_id == "R-WRK-027"; };
+  ASSERT_EQ(std::count_if(facts->findings.begin(), facts->findings.end(), is_it), 1);
+  const core::Finding& finding =
+      *std::find_if(facts->findings.begin(), facts->findings.end(), is_it);
+  EXPECT_EQ(finding.severity, core::Severity::kWarning);
+  EXPECT_EQ(finding.found, "log_1.txt, 70 bytes");
+}
+
 TEST_F(JudgeResultTest, MemoryDoesNotGrowWithTheLog) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "the address sanitizer keeps freed memory";
