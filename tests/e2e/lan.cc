@@ -6,14 +6,23 @@
 #include "gmock/gmock.h"
 
 #include "common/file.h"
+#include "common/process.h"
 
 namespace assay::testing {
 
-std::string Lan::Obstacle() {
-  if (geteuid() != 0) return "only root makes network namespaces";
+std::string Lan::Obstacle(bool* is_of_kernel) {
   for (const char* program : {"/usr/sbin/ip", "/usr/sbin/tc", "/usr/sbin/nft"})
     if (!FileExists(program))
       return absl::StrCat(program, " is missing (apt-get install iproute2 nftables)");
+  *is_of_kernel = true;
+  const std::string name = absl::StrCat("as", getpid() % 100'000, "try");
+  for (const char* verb : {"add", "del"}) {
+    const absl::StatusOr<ProcessId> process =
+        Spawn({.argv = {"/usr/sbin/ip", "netns", verb, name}, .output_path = "/dev/null"});
+    const absl::StatusOr<int> code =
+        process.ok() ? WaitForExit(*process, absl::Minutes(1)) : process.status();
+    if (!code.ok() || *code != 0) return "no network namespace can be made here";
+  }
   return "";
 }
 

@@ -13,8 +13,8 @@ namespace assay::testing {
 
 class Lan {
  public:
-  // Why there can be none here; empty if there can.
-  static std::string Obstacle();
+  // Why there can be none here; empty if there can. `is_of_kernel`: no package helps.
+  static std::string Obstacle(bool* is_of_kernel);
 
   Lan(const Site* site, int node_count);
   ~Lan();
