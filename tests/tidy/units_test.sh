@@ -11,7 +11,7 @@ fail() {
   failures=$((failures + 1))
 }
 
-# Lines that both units have.
+# Lines that all units have.
 common=(
   'NoNewPrivileges=yes' 'UMask=0077' 'StateDirectoryMode=0700' 'ProtectSystem=strict' 'PrivateTmp=yes'
   'ProtectKernelModules=yes' 'RestrictNamespaces=yes' 'RestrictSUIDSGID=yes' 'LockPersonality=yes'
@@ -36,6 +36,7 @@ check() {
   fi
 }
 
+check assay-privileged.service 25 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes' 'PrivateNetwork=yes'
 check assayd.service 20 'User=assay' 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes'
 # Root, for fanotify, drop_caches and the account of ranks.
 check assay-worker.service 40 'KillMode=process'

@@ -1,7 +1,6 @@
 #include "worker/agent/cache_reset.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -11,16 +10,18 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/file.h"
+#include "common/log.h"
 #include "common/status.h"
 
 namespace assay::agent {
 namespace {
 
-bool DropCaches(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd.is_open()) return false;
-  sync();  // only clean pages are dropped
-  return WriteAll(fd.get(), "3").ok();
+bool DropCaches(const std::string& path, const std::string& helper_socket) {
+  if (privileged::DropCaches(path).ok()) return true;
+  if (helper_socket.empty()) return false;
+  const absl::Status asked = privileged::AskToDropCaches(helper_socket);
+  if (!asked.ok()) LOG(INFO) << "the whole page cache stays: " << asked;
+  return asked.ok();
 }
 
 absl::Status GiveUpPages(const std::string& path) {
@@ -33,10 +34,11 @@ absl::Status GiveUpPages(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<CacheReset> ResetCaches(const std::string& dataset_directory,
-                                       const std::string& drop_caches_path) {
+                                       const std::string& drop_caches_path,
+                                       const std::string& helper_socket) {
   if (!FileExists(dataset_directory))
     return absl::NotFoundError(absl::StrCat("no dataset at ", dataset_directory));
-  if (DropCaches(drop_caches_path)) return CacheReset{"drop_caches", 0};
+  if (DropCaches(drop_caches_path, helper_socket)) return CacheReset{"drop_caches", 0};
   CacheReset reset{"fadvise", 0};
   std::error_code error;
   std::filesystem::recursive_directory_iterator entry(dataset_directory, error);

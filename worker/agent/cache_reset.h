@@ -9,20 +9,23 @@
 
 #include "absl/status/statusor.h"
 
-namespace assay::agent {
+#include "worker/privileged/helper.h"
 
-inline constexpr char kDropCachesPath[] = "/proc/sys/vm/drop_caches";
+namespace assay::agent {
 
 struct CacheReset {
   std::string method;      // drop_caches: the whole page cache; fadvise: the dataset's files
   int64_t file_count = 0;  // fadvise: files given up
 };
 
-// Writes 3 to `drop_caches_path` where this process may; else asks the kernel to give up the pages
+// Writes 3 to `drop_caches_path` where this process may, or lets the privileged helper at
+// `helper_socket` do so (empty: none is asked); else asks the kernel to give up the pages
 // of every file below `dataset_directory` (clean pages only; a page in use elsewhere stays).
 // NOT_FOUND if the directory is missing; another code if a file cannot be opened. Blocks.
-absl::StatusOr<CacheReset> ResetCaches(const std::string& dataset_directory,
-                                       const std::string& drop_caches_path = kDropCachesPath);
+absl::StatusOr<CacheReset> ResetCaches(
+    const std::string& dataset_directory,
+    const std::string& drop_caches_path = privileged::kDropCachesPath,
+    const std::string& helper_socket = "");
 
 }  // namespace assay::agent
 

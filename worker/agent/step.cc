@@ -79,7 +79,7 @@ class Step {
     const absl::Status staged = MakeStageDirectory();
     if (!staged.ok()) return ExitFor(ExitCode::kDisk, staged);
     const absl::StatusOr<CacheReset> reset =
-        ResetCaches(spec_.dataset().path(), options_->drop_caches_path);
+        ResetCaches(spec_.dataset().path(), options_->drop_caches_path, HelperSocket());
     if (!reset.ok()) return ExitFor(ExitCode::kBadData, reset.status());
     const absl::Status logged = LogCacheClear(*reset);
     if (!logged.ok()) return ExitFor(ExitCode::kDisk, logged);
@@ -154,6 +154,11 @@ class Step {
     rmdir(StagePath().c_str());
   }
 
+  std::string HelperSocket() const {
+    const std::string& socket = worker_.privileged_socket();
+    return socket.empty() ? privileged::kSocketPath : socket;
+  }
+
   absl::Status LogCacheClear(const CacheReset& reset) const {
     LOG(INFO) << "caches cleared method=" << reset.method << " files=" << reset.file_count;
     if (spec_.node_rank() != 0) return absl::OkStatus();
@@ -179,7 +184,8 @@ class Step {
     absl::StatusOr<TouchMonitor> monitor =
         TouchMonitor::Arm(TouchMonitorOptions{.directories = SampleFoldersOf(root),
                                               .is_read_only = is_copy_watched,
-                                              .is_fanotify_allowed = options_->is_fanotify_allowed},
+                                              .is_fanotify_allowed = options_->is_fanotify_allowed,
+                                              .helper_socket = HelperSocket()},
                           clock_);
     if (monitor.ok()) {
       LOG(INFO) << "touch monitor armed mechanism=" << monitor->mechanism() << " root=" << root;

@@ -16,7 +16,7 @@
 namespace assay::agent {
 
 struct StepOptions {
-  std::string drop_caches_path = kDropCachesPath;
+  std::string drop_caches_path = privileged::kDropCachesPath;
   bool is_fanotify_allowed = true;
   absl::Duration grace = absl::Seconds(10);  // between TERM and KILL
   std::string version;                       // of this program

@@ -8,8 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,30 +16,13 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/privileged/fanotify_group.h"
+#include "worker/privileged/helper.h"
 
 namespace assay::agent {
 namespace {
 
-constexpr size_t kDirectoryCountMax = 100'000;
 constexpr size_t kReadBytes = 64 << 10;
-
-// `roots` and every directory below them.
-absl::StatusOr<std::vector<std::string>> WithChildren(const std::vector<std::string>& roots) {
-  std::vector<std::string> result;
-  for (const std::string& root : roots) {
-    std::error_code error;
-    result.push_back(root);
-    std::filesystem::recursive_directory_iterator entry(root, error);
-    const std::filesystem::recursive_directory_iterator end;
-    while (!error && entry != end && result.size() < kDirectoryCountMax) {
-      if (entry->is_directory(error)) result.push_back(entry->path().string());
-      entry.increment(error);
-    }
-    if (error)
-      return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot watch the dataset at ", root));
-  }
-  return result;
-}
 
 // Where a symbolic link points to; empty if it cannot be read.
 std::string TargetOf(const std::string& link) {
@@ -55,53 +36,37 @@ std::string ProcessName(pid_t pid) {
   return name.ok() ? std::string(absl::StripAsciiWhitespace(*name)) : std::string();
 }
 
-absl::Status WatchError(const std::string& path) {
-  const int error = errno;
-  if (error == ENOSPC || error == EMFILE) {
-    return absl::ResourceExhaustedError(absl::StrCat("the kernel has no watches left for ", path,
-                                                     ": raise fs.inotify.max_user_watches"));
-  }
-  return absl::UnavailableError(absl::StrCat("cannot watch ", path, ": ", strerror(error)));
-}
-
 }  // namespace
 
 absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& options,
                                                const Clock* clock) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> directories, WithChildren(options.directories));
+  ASSIGN_OR_RETURN(const std::vector<std::string> directories,
+                   privileged::WithChildren(options.directories));
   if (options.is_fanotify_allowed) {
-    absl::StatusOr<TouchMonitor> monitor = ArmFanotify(directories, options.is_read_only, clock);
-    if (monitor.ok()) {
-      monitor->step_program_ =
+    absl::StatusOr<UniqueFd> fd = privileged::OpenFanotify(directories, options.is_read_only);
+    if (!fd.ok() && !options.helper_socket.empty()) {
+      LOG(INFO) << "no fanotify of its own, asking the helper: " << fd.status();
+      fd = privileged::AskToWatch(options.helper_socket, options.directories, options.is_read_only);
+    }
+    if (fd.ok()) {
+      TouchMonitor monitor(*std::move(fd), /*is_fanotify=*/true, clock);
+      monitor.step_program_ =
           options.step_program.empty() ? TargetOf("/proc/self/exe") : options.step_program;
       return monitor;
     }
-    LOG(INFO) << "no fanotify, trying inotify: " << monitor.status();
+    LOG(INFO) << "no fanotify, trying inotify: " << fd.status();
   }
   return ArmInotify(directories, clock);
-}
-
-absl::StatusOr<TouchMonitor> TouchMonitor::ArmFanotify(const std::vector<std::string>& directories,
-                                                       bool is_read_only, const Clock* clock) {
-  UniqueFd fd(fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS,
-                            O_RDONLY | O_CLOEXEC | O_LARGEFILE));
-  if (!fd.is_open()) return WatchError("(fanotify_init)");
-  const uint64_t mask = FAN_ACCESS | FAN_EVENT_ON_CHILD | (is_read_only ? 0 : FAN_OPEN);
-  for (const std::string& path : directories) {
-    if (fanotify_mark(fd.get(), FAN_MARK_ADD, mask, AT_FDCWD, path.c_str()) != 0)
-      return WatchError(path);
-  }
-  return TouchMonitor(std::move(fd), /*is_fanotify=*/true, clock);
 }
 
 absl::StatusOr<TouchMonitor> TouchMonitor::ArmInotify(const std::vector<std::string>& directories,
                                                       const Clock* clock) {
   UniqueFd fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  if (!fd.is_open()) return WatchError("(inotify_init1)");
+  if (!fd.is_open()) return privileged::WatchError("(inotify_init1)");
   TouchMonitor monitor(std::move(fd), /*is_fanotify=*/false, clock);
   for (const std::string& path : directories) {
     const int watch = inotify_add_watch(monitor.fd(), path.c_str(), IN_ACCESS);
-    if (watch < 0) return WatchError(path);
+    if (watch < 0) return privileged::WatchError(path);
     monitor.directories_[watch] = path;
   }
   return monitor;

@@ -1,5 +1,6 @@
 // Sees the first touch of a dataset from outside the program that touches it: by fanotify where the
-// kernel lets us (it names the process), else by inotify (it does not).
+// kernel lets us, or a privileged helper does it for us (it names the process), else by inotify (it
+// does not).
 //
 // A touch is attributed if the process that made it is known to descend from this one: only such a
 // touch can accuse a run. Whatever else is seen is observed: it may confirm what a log says.
@@ -29,6 +30,8 @@ struct TouchMonitorOptions {
   std::vector<std::string> directories;  // watched with all that is below them; they must exist
   bool is_read_only = false;             // fanotify: opening a file does not count, reading it does
   bool is_fanotify_allowed = true;       // false: inotify at once
+  // Of a privileged helper that opens fanotify where this process may not; empty: none is asked.
+  std::string helper_socket{};
   // Path, without links, of what leads the session of another run's step; empty: this program.
   std::string step_program;
 };
@@ -55,8 +58,6 @@ class TouchMonitor {
   TouchMonitor(UniqueFd fd, bool is_fanotify, const Clock* clock)
       : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock) {}
   bool IsOtherRun(pid_t pid) const;
-  static absl::StatusOr<TouchMonitor> ArmFanotify(const std::vector<std::string>& directories,
-                                                  bool is_read_only, const Clock* clock);
   static absl::StatusOr<TouchMonitor> ArmInotify(const std::vector<std::string>& directories,
                                                  const Clock* clock);
   void TakeFanotify(absl::string_view bytes, const Stamp& stamp);
