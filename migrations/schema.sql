@@ -63,6 +63,13 @@ CREATE TABLE log_identity (
   is_marked INTEGER NOT NULL CHECK (is_marked IN (0, 1))
 ) STRICT;
 
+CREATE TABLE node_rates (
+  node_type TEXT NOT NULL,
+  check_name TEXT NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (node_type, check_name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE "requests" (
   role TEXT NOT NULL,
   organization TEXT NOT NULL,

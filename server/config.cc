@@ -13,6 +13,7 @@
 #include "common/file.h"
 #include "common/status.h"
 #include "server/launch/registry.h"
+#include "server/preflight_config.h"
 #include "server/runtime/rule_book.h"
 #include "server/slurm_config.h"
 
@@ -131,6 +132,17 @@ void CheckScheduler(const v1::SchedulerConfig& scheduler, Problems* problems) {
   }
 }
 
+void CheckPreflight(const v1::ServerConfig& config, Problems* problems) {
+  const auto add = [problems](const v1::PreflightConfig& preflight, const std::string& field) {
+    for (std::string& problem : PreflightProblems(preflight, field))
+      problems->push_back(std::move(problem));
+  };
+  add(config.preflight(), "preflight");
+  for (const v1::SlurmProfile& profile : config.launcher().slurm().profiles())
+    add(profile.preflight(),
+        absl::StrCat("launcher.slurm.profiles ", profile.name(), ".preflight"));
+}
+
 void CheckLocalUsers(const v1::ServerConfig& config, Problems* problems) {
   for (const v1::LocalUser& user : config.local_users()) {
     const std::string field = absl::StrCat("local_users { uid: ", user.uid(), " }");
@@ -156,6 +168,7 @@ absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
   CheckTls(config, &problems);
   CheckLauncher(config, &problems);
   CheckScheduler(config.scheduler(), &problems);
+  CheckPreflight(config, &problems);
   CheckLocalUsers(config, &problems);
   if (config.queue_limit() < 0)
     problems.push_back("queue_limit: is negative: give 0 for the default");
@@ -240,6 +253,10 @@ core::Policy PolicyOf(const v1::ServerConfig& config) {
   policy.organization_run_limit = scheduler.organization_run_limit();
   policy.organization_run_limits.insert(scheduler.organization_run_limits().begin(),
                                         scheduler.organization_run_limits().end());
+  if (config.has_preflight()) policy.preflight = PreflightPolicyOf(config.preflight());
+  for (const v1::SlurmProfile& profile : config.launcher().slurm().profiles())
+    if (profile.has_preflight())
+      policy.profile_preflights[profile.name()] = PreflightPolicyOf(profile.preflight());
   return policy;
 }
 

@@ -25,7 +25,8 @@ absl::StatusOr<ExitStatus> RunNodeList(Context* context, const Arguments&) {
                             {"ACCELERATOR", "accelerator_model", Format::kText, 4},
                             {"BACKENDS", "backends", Format::kText, 5},
                             {"LAST SEEN", "last_seen", Format::kTime, 6},
-                            {"VERSION", "version", Format::kText, 9}},
+                            {"VERSION", "version", Format::kText, 9},
+                            {"PRE-FLIGHT", "preflight.state", Format::kState, 8}},
                 .empty_text = "no nodes; an operator enrols one with 'assay admin enrol NAME'"};
   v1::ListWorkersRequest request;
   request.set_page_size(kNodePageSize);
@@ -45,9 +46,11 @@ absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) 
                                .value = client::NodeJson(worker),
                                .fields = {{"node", "id"},
                                           {"state", "state", Format::kState},
+                                          {"  reason", "state_reason"},
                                           {"run", "run"},
                                           {"allocation", "allocation"},
                                           {"host", "host"},
+                                          {"cpu", "cpu_model"},
                                           {"cores", "cores"},
                                           {"memory", "memory_bytes", Format::kBytes},
                                           {"accelerators", "accelerators"},
@@ -59,7 +62,20 @@ absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) 
                                           {"  uncertainty us", "clock_offset_uncertainty_us"},
                                           {"version", "version"},
                                           {"revoked", "certificates_revoked", Format::kTime},
-                                          {"  valid from generation", "certificate_generation"}}}));
+                                          {"  valid from generation", "certificate_generation"},
+                                          {"pre-flight", "preflight.state", Format::kState},
+                                          {"  for", "preflight.entry"},
+                                          {"  ended", "preflight.ended", Format::kTime},
+                                          {"  reason", "preflight.reason"}},
+                               .sections = {{"Pre-flight",
+                                             "preflight.checks",
+                                             {{"CHECK", "check"},
+                                              {"POLICY", "policy"},
+                                              {"VALUE", "value", Format::kNumber},
+                                              {"UNIT", "unit"},
+                                              {"MEDIAN", "median", Format::kNumber},
+                                              {"PROBLEM", "problem", Format::kText, 1},
+                                              {"DETAIL", "detail", Format::kText, 2}}}}}));
   return ExitStatus::kDone;
 }
 

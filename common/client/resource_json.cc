@@ -178,8 +178,10 @@ Json SystemDescription(const v1::Worker& worker) {
 std::vector<JsonRow> NodeRows() {
   return {{"name", "id", kId | kAlways},
           {"state", "", kAlways},
+          {"state_reason"},
           {"run allocation", "", kId},
           {"capabilities.host_name", "host"},
+          {"capabilities.cpu_model"},
           {"capabilities.core_count", "cores"},
           {"capabilities.memory_bytes"},
           {"capabilities.accelerator_count", "accelerators"},
@@ -191,6 +193,23 @@ std::vector<JsonRow> NodeRows() {
           Derived("system_description_json", "system_description", SystemDescription),
           // The fencing token, and what only the nodes of a gang need of each other.
           {"generation capabilities.rendezvous_address", "", kHidden}};
+}
+
+std::vector<JsonRow> PreflightRows() {
+  return {{"state", "", kAlways},
+          {"submission", "entry", kId},
+          {"reason"},
+          {"start_time", "started"},
+          {"deadline_time", "deadline"},
+          {"end_time", "ended"},
+          {"percent_of_median number checks"}};
+}
+
+std::vector<JsonRow> NodeCheckRows() {
+  return {{"check policy", "", kAlways},
+          {"value", "", kAlways, "is_measured"},
+          {"unit median problem detail"},
+          {"is_measured", "", kHidden}};
 }
 
 std::vector<JsonRow> AllocationRows() {
@@ -280,6 +299,8 @@ JsonTables ResourceTables() {
       {v1::Submission::descriptor(), EntryRows()},
       {v1::Run::descriptor(), RunRows()},
       {v1::Worker::descriptor(), NodeRows()},
+      {v1::Preflight::descriptor(), PreflightRows()},
+      {v1::NodeCheck::descriptor(), NodeCheckRows()},
       {v1::Allocation::descriptor(), AllocationRows()},
       {v1::Dataset::descriptor(), DatasetRows()},
       {v1::Token::descriptor(), TokenRows()},

@@ -20,8 +20,29 @@ constexpr int64_t kPollMaxUs = 20'000'000;
 // models keep a rank silent for minutes.
 constexpr int64_t kCollectiveTimeoutMs = 10LL * 60 * 1000;
 
+core::PreflightReport ReadPreflight(const v1::PreflightReport& message) {
+  core::PreflightReport report{.number = message.number(), .is_done = message.is_done()};
+  for (const v1::NodeCheck& check : message.checks())
+    report.checks.push_back({.check = check.check(),
+                             .is_measured = check.is_measured(),
+                             .value = check.value(),
+                             .unit = check.unit(),
+                             .detail = check.detail(),
+                             .problem = check.problem()});
+  return report;
+}
+
+v1::PreflightSpec SpecOf(const core::PreflightOrder& order) {
+  v1::PreflightSpec message;
+  message.mutable_checks()->Add(order.checks.begin(), order.checks.end());
+  message.set_dataset_path(order.dataset_path);
+  message.set_is_staged(order.is_staged);
+  message.mutable_time_limit()->set_seconds(order.time_limit_us / 1'000'000);
+  return message;
+}
+
 absl::StatusOr<core::WorkerReport> ReadStatus(const v1::WorkerStatus& status) {
-  core::WorkerReport report;
+  core::WorkerReport report{.preflight = ReadPreflight(status.preflight())};
   switch (status.phase()) {
     case v1::WorkerStatus::IDLE:
       return report;
@@ -158,8 +179,12 @@ v1::DesiredState ToProto(const core::Desired& desired) {
     case core::DesiredAction::kForget:
       message.set_action(v1::DesiredState::FORGET);
       break;
+    case core::DesiredAction::kCheck:
+      message.set_action(v1::DesiredState::CHECK);
+      break;
   }
   message.set_may_start(desired.may_start);
+  if (desired.checks.has_value()) *message.mutable_preflight() = SpecOf(*desired.checks);
   if (desired.order.has_value())
     *message.mutable_spec() = ToProto(*desired.order, desired.run, desired.generation);
   return message;

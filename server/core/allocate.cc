@@ -106,6 +106,18 @@ std::vector<std::string> AbsentHosts(const State& state, const Allocation& alloc
   return hosts;
 }
 
+// Workers that have failed a pre-flight and are drained for it.
+int64_t CountUnfit(const State& state, const Allocation& allocation) {
+  return std::count_if(allocation.workers.begin(), allocation.workers.end(),
+                       [&](const std::string& name) {
+                         const auto it = state.workers.find(name);
+                         return it != state.workers.end() && it->second.is_drain_requested &&
+                                it->second.preflight.has_value() &&
+                                it->second.preflight->submission == allocation.spec.submission &&
+                                it->second.preflight->state == PreflightState::kFailed;
+                       });
+}
+
 bool IsTraining(const State& state, AllocationId allocation) {
   return std::any_of(state.active.begin(), state.active.end(), [&](RunId id) {
     const Run& run = state.runs.at(id);
@@ -128,6 +140,9 @@ std::string ReasonNotToServe(const State& state, const Allocation& allocation,
   if (std::ssize(allocation.workers) < NodesAtOnce(submission.spec))
     return absl::StrCat("only ", allocation.workers.size(), " of ", NodesAtOnce(submission.spec),
                         " nodes are left");
+  if (const int64_t unfit = CountUnfit(state, allocation);
+      unfit > 0 && std::ssize(allocation.workers) - unfit < NodesAtOnce(submission.spec))
+    return submission.preflight_error;
   const int64_t need_us = RunNeedUs(state, submission);
   if (allocation.deadline_us == 0 || now_us + need_us <= allocation.deadline_us) return "";
   return absl::StrCat("too little time is left for another run, which may take ",

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "server/core/apply_allocation.h"
+#include "server/core/node_checks.h"
 #include "server/core/transitions.h"
 
 namespace assay::core {
@@ -46,6 +47,8 @@ class Applier {
   void operator()(const WorkerStateChanged& e);
   void operator()(const WorkerRevoked& e);
   void operator()(const WorkerReleased& e);
+  void operator()(const PreflightStarted& e);
+  void operator()(const PreflightFinished& e);
   void operator()(const TokenCreated& e);
   void operator()(const TokenRevoked& e);
   void operator()(const DatasetAdded& e);
@@ -378,6 +381,20 @@ void Applier::operator()(const WorkerReleased& e) {
   worker.generation = 0;
   for (RunNode& node : Get(e.run).nodes)
     if (node.worker == e.worker) node.is_released = true;
+}
+
+void Applier::operator()(const PreflightStarted& e) {
+  GetWorker(e.worker).preflight = Preflight{.number = record_.seq,
+                                            .submission = e.submission,
+                                            .checks = e.checks,
+                                            .percent_of_median = e.percent_of_median,
+                                            .time_limit_us = e.time_limit_us,
+                                            .started_at_us = record_.at_us,
+                                            .deadline_us = e.deadline_us};
+}
+
+void Applier::operator()(const PreflightFinished& e) {
+  ApplyPreflight(record_, e, &GetWorker(e.worker), &state_);
 }
 
 void Applier::operator()(const TokenCreated& e) {

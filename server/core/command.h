@@ -341,6 +341,7 @@ enum class WaitReason {
   kWorkersLost,        // enough would match, were they not silent or lost
   kAllocationQueued,   // nodes are asked for and have not come
   kAllocationRefused,  // the launcher could not provide them, and is asked again
+  kPreflight,          // its nodes are being checked
   kNotWaiting,         // about to be placed, or being judged
   kRunning,
   kEnded,
@@ -383,14 +384,15 @@ struct RunOrder {
   bool operator==(const RunOrder&) const = default;
 };
 
-enum class DesiredAction { kIdle, kExecute, kStop, kForget };
+enum class DesiredAction { kIdle, kExecute, kStop, kForget, kCheck };
 
 struct Desired {
   DesiredAction action = DesiredAction::kIdle;
   RunId run;
-  int64_t generation = 0;
+  int64_t generation = 0;         // kCheck: the number of the pre-flight
   std::optional<RunOrder> order;  // kExecute
   bool may_start = false;         // kExecute, of a throughput set: all of its instances are ready
+  std::optional<PreflightOrder> checks = std::nullopt;  // kCheck
   bool operator==(const Desired&) const = default;
 };
 

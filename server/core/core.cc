@@ -15,6 +15,7 @@
 #include "server/core/explain.h"
 #include "server/core/forget.h"
 #include "server/core/lease.h"
+#include "server/core/node_checks.h"
 #include "server/core/planner.h"
 #include "server/core/schedule.h"
 
@@ -287,7 +288,8 @@ void Core::Schedule(Outcome* outcome) {
   unheard.insert(unheard_.begin(), unheard_.end());
   RecordAll(AdvanceAllocations(state_, unheard, now_us_), outcome);
   AdvanceSubmissions(outcome);
-  RecordAll(Place(state_, presence_, policy_), outcome);
+  RecordAll(AdvancePreflights(state_, now_us_), outcome);
+  RecordAll(Place(state_, presence_, policy_, now_us_), outcome);
   AskLauncher(outcome);
   RecordAll(ForgetEnded(state_), outcome);
   if (now_us_ - forgot_at_us_ < kForgetEveryUs) return;

@@ -32,6 +32,10 @@ struct Policy {
   int64_t run_timeout_grace_us = 5LL * 60 * 1000 * 1000;
   int32_t organization_run_limit = 0;  // runs at a time; 0: no limit
   std::map<std::string, int32_t> organization_run_limits;
+  // What nodes are checked for before the runs of a set; without checks: nothing. By profile of the
+  // launcher where one has a policy of its own.
+  PreflightPolicy preflight;
+  std::map<std::string, PreflightPolicy> profile_preflights;
   // From which every run's rendezvous token is derived. 32 random bytes, kept with the data.
   std::string secret;
 };

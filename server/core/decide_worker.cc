@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "server/core/allocate.h"
 #include "server/core/decide.h"
+#include "server/core/node_checks.h"
 #include "server/core/schedule.h"
 
 namespace assay::core {
@@ -228,6 +229,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
   RETURN_IF_ERROR(CheckClock("clock_offset_us", command.clock_offset_us));
   RETURN_IF_ERROR(CheckClock("clock_offset_uncertainty_us", command.clock_offset_uncertainty_us));
   RETURN_IF_ERROR(CheckLease(context.state, command));
+  RETURN_IF_ERROR(CheckReport(command.report.preflight));
   Decision decision{.reply = SynchronizeReply{}};
   std::vector<Event>* events = &decision.events;
   const auto it = context.state.workers.find(command.worker);
@@ -237,6 +239,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
   if (is_farewell && worker.state == WorkerState::kGone) return decision;
 
   HearOfWorker(worker, command, events);
+  HearPreflight(context.state, worker, command, events);
   HearReport(context.state, worker, command, events);
   if (is_farewell && IsFree(worker, *events))
     events->push_back(WorkerStateChanged{.worker = worker.name,

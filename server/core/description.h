@@ -233,6 +233,8 @@ constexpr void Fields(A& a, T& v) {
   a.Added("lease_error", v.lease_error, kNotShown);
   a.Added("absent_hosts", v.absent_hosts, kNotShown);
   a.Added("pruned_runs", v.pruned_runs);
+  a.Added("checked_nodes", v.checked_nodes);
+  a.Added("preflight_error", v.preflight_error);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -300,6 +302,7 @@ constexpr void Fields(A& a, T& v) {
   a("backends", v.backends);
   a("rendezvous_address", v.rendezvous_address);
   a.Added("program_port", v.program_port);
+  a.Added("cpu_model", v.cpu_model);
 }
 
 template <class A, Is<WorkerDescription> T>
@@ -311,11 +314,42 @@ constexpr void Fields(A& a, T& v) {
   a("version", v.version);
 }
 
+template <class A, Is<NodeCheck> T>
+constexpr void Fields(A& a, T& v) {
+  a("check", v.check);
+  a("policy", v.policy);
+  a("is_measured", v.is_measured);
+  a("value", v.value);
+  a("unit", v.unit);
+  a("detail", v.detail);
+  a("median", v.median);
+  a("problem", v.problem);
+}
+
+template <class A, Is<Preflight> T>
+constexpr void Fields(A& a, T& v) {
+  a("number", v.number);
+  a("submission", v.submission);
+  a("state", v.state);
+  a("reason", v.reason);
+  a("checks", v.checks);
+  a("percent_of_median", v.percent_of_median);
+  a("time_limit_us", v.time_limit_us, kNotShown);
+  a("started_at_us", v.started_at_us, ShownAs("start_time"));
+  a("deadline_us", v.deadline_us, ShownAs("deadline_time"));
+  a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
+}
+
+template <class A, Is<Rates> T>
+constexpr void Fields(A& a, T& v) {
+  a("values", v.values);
+}
+
 template <class A, Is<Worker> T>
 constexpr void Fields(A& a, T& v) {
   a("name", v.name, ShownAs("name", "workers/"));
   a("state", v.state);
-  a("state_reason", v.state_reason, kNotShown);
+  a("state_reason", v.state_reason);
   a("state_since_us", v.state_since_us, kNotShown);
   a("is_drain_requested", v.is_drain_requested, kNotShown);
   a("description", v.description, kInPlace);
@@ -326,6 +360,7 @@ constexpr void Fields(A& a, T& v) {
     ShownAs("certificates_revoke_time"));
   a.Added("allocation", v.allocation);
   a.Added("is_forgotten", v.is_forgotten, kNotShown);
+  a.Added("preflight", v.preflight);
 }
 
 template <class A, Is<Dataset> T>

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/sha256.h"
+#include "server/core/node_checks.h"
 
 namespace assay::core {
 namespace {
@@ -85,6 +86,11 @@ Desired DesiredFor(const State& state, const std::string& worker_name, const Pre
     return Desired{DesiredAction::kForget, report.run, report.generation, std::nullopt};
   if (report.phase == WorkerPhase::kExecuting && !is_about_held)
     return Desired{DesiredAction::kStop, report.run, report.generation, std::nullopt};
+  if (is_known && it->second.run.is_none())
+    if (const Preflight* preflight = FindRunning(it->second); preflight != nullptr)
+      return Desired{.action = DesiredAction::kCheck,
+                     .generation = preflight->number,
+                     .checks = OrderOf(state, *preflight)};
   if (!is_known || it->second.run.is_none()) return Desired{};
 
   const Worker& worker = it->second;
@@ -105,6 +111,8 @@ bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
       return report.phase == WorkerPhase::kExecuting && report.run == desired.run &&
              report.generation == desired.generation &&
              (report.has_leave_to_start || !desired.may_start);
+    case DesiredAction::kCheck:
+      return report.preflight.number == desired.generation && !report.preflight.is_done;
     case DesiredAction::kStop:
     case DesiredAction::kForget:
       return false;

@@ -15,6 +15,7 @@ namespace assay::core {
 //   EXECUTE  the run that it holds, while that has not ended; also if it does so already
 //   STOP     what it executes, if that is not what it should
 //   FORGET   what it has finished, once that is recorded
+//   CHECK    its node, before it takes a run of a set
 //   IDLE     else
 // `secret` is Policy::secret. An unknown worker should be idle.
 Desired DesiredFor(const State& state, const std::string& worker, const PresenceMap& presence,

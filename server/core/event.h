@@ -260,6 +260,31 @@ struct WorkerReleased {
   bool operator==(const WorkerReleased&) const = default;
 };
 
+// The worker is to check its node for the runs of the submission. Its number is the event's.
+struct PreflightStarted {
+  static constexpr absl::string_view kType = "PreflightStarted";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  SubmissionId submission;
+  std::vector<NodeCheck> checks;
+  int32_t percent_of_median = 0;
+  int64_t time_limit_us = 0;
+  int64_t deadline_us = 0;
+  bool operator==(const PreflightStarted&) const = default;
+};
+
+struct PreflightFinished {
+  static constexpr absl::string_view kType = "PreflightFinished";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  SubmissionId submission;
+  PreflightState state = PreflightState::kPassed;
+  std::string reason;
+  std::string node_type;
+  std::vector<NodeCheck> checks;  // as judged
+  bool operator==(const PreflightFinished&) const = default;
+};
+
 struct TokenCreated {
   static constexpr absl::string_view kType = "TokenCreated";
   static constexpr int kVersion = 1;
@@ -408,16 +433,15 @@ struct DataLossAccepted {
   bool operator==(const DataLossAccepted&) const = default;
 };
 
-using Event =
-    std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
-                 SubmissionNoted, InstancesPruned, RunQueued, RunAssigned, NodeStarted, RunStarted,
-                 NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained,
-                 RunCancelled, RunEventsAppended, ArtifactRecorded, WorkerRegistered,
-                 WorkerDescribed, WorkerStateChanged, WorkerRevoked, WorkerReleased, TokenCreated,
-                 TokenRevoked, DatasetAdded, DatasetRemoved, AllocationRequested,
-                 AllocationSubmitted, AllocationGranted, AllocationLaunchFailed,
-                 AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
-                 WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
+using Event = std::variant<
+    SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
+    SubmissionNoted, InstancesPruned, RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished,
+    NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
+    RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed, WorkerStateChanged,
+    WorkerRevoked, WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked,
+    DatasetAdded, DatasetRemoved, AllocationRequested, AllocationSubmitted, AllocationGranted,
+    AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
+    WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

@@ -14,6 +14,7 @@
 #include "server/core/decide.h"
 #include "server/core/feasible.h"
 #include "server/core/lease.h"
+#include "server/core/node_checks.h"
 #include "server/core/planner.h"
 
 namespace assay::core {
@@ -226,7 +227,8 @@ std::optional<Explanation> ExplainNotAsked(const Known& known, const Submission&
   return std::nullopt;
 }
 
-Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
+Explanation ExplainTooFew(const Census& census, const Submission& submission) {
+  const SubmissionSpec& spec = submission.spec;
   Explanation answer;
   const std::string wish = DescribeWish(spec);
   if (census.matching - census.draining >= NodesAtOnce(spec)) {
@@ -244,8 +246,34 @@ Explanation ExplainTooFew(const Census& census, const SubmissionSpec& spec) {
     absl::StrAppend(&answer.explanation, "; these are of allocation ", census.allocation.ToString(),
                     ", and ", census.elsewhere,
                     " more match in others, but a run's nodes come from one");
+  if (!submission.preflight_error.empty())
+    absl::StrAppend(&answer.explanation, "; ", submission.preflight_error);
   answer.remedy = absl::StrCat("add ", NodesAtOnce(spec) - census.matching + census.draining,
                                " workers that match, or cancel and ask for less");
+  return answer;
+}
+
+Explanation ExplainChecks(const State& state, const Submission& submission, int64_t now_us) {
+  Explanation answer{.reason = WaitReason::kPreflight};
+  std::vector<std::string> nodes;
+  int64_t deadline_us = 0;
+  for (const auto& [name, worker] : state.workers) {
+    const Preflight* const running = FindRunning(worker);
+    if (running == nullptr || running->submission != submission.id) continue;
+    nodes.push_back(NodeName(worker));
+    answer.since_us = std::max(answer.since_us, running->started_at_us);
+    deadline_us = std::max(deadline_us, running->deadline_us);
+  }
+  if (nodes.empty()) {
+    answer.explanation = "its nodes are about to be checked";
+    return answer;
+  }
+  answer.explanation = absl::StrCat(
+      "pre-flight of ", nodes.size() == 1 ? "node " : "nodes ", absl::StrJoin(nodes, ", "),
+      " goes on, for at most ", std::max<int64_t>(deadline_us - now_us, 0) / 1'000'000, " s more");
+  if (!submission.preflight_error.empty())
+    absl::StrAppend(&answer.explanation, "; ", submission.preflight_error);
+  answer.remedy = "wait for it; the numbers are in: assay node show NODE";
   return answer;
 }
 
@@ -261,7 +289,7 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
     if (const Allocation* awaited = FindAwaited(state, run.submission); awaited != nullptr)
       return ExplainAwaited(state, waits, *awaited, DescribeWish(spec), now_us);
     return ExplainNotAsked(known, state.submissions.at(run.submission))
-        .value_or(ExplainTooFew(census, spec));
+        .value_or(ExplainTooFew(census, state.submissions.at(run.submission)));
   }
   const std::string shared = placement.set_nodes.empty()
                                  ? ""
@@ -291,6 +319,8 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
                           : "wait for a run to end; in the place of a node that shall not be "
                             "waited for comes another once that is drained (assay node drain)";
       return answer;
+    case Placement::Verdict::kChecked:
+      return ExplainChecks(state, state.submissions.at(run.submission), now_us);
     case Placement::Verdict::kTooFew:
     case Placement::Verdict::kPlaced:
       answer.explanation = absl::StrCat(numbers, "; it is about to be placed");
@@ -354,6 +384,8 @@ absl::string_view ToString(WaitReason reason) {
       return "ALLOCATION_QUEUED";
     case WaitReason::kAllocationRefused:
       return "ALLOCATION_REFUSED";
+    case WaitReason::kPreflight:
+      return "PREFLIGHT";
     case WaitReason::kNotWaiting:
       return "NOT_WAITING";
     case WaitReason::kRunning:

@@ -106,7 +106,12 @@ std::vector<std::string> HostsOfSet(const State& state, const Submission& submis
     if (!run.node_names.empty() && is_later) last = &run;
   }
   if (last == nullptr || submission.lease_failure_count > 0) return {};
-  return last->node_names;
+  const std::vector<std::string>& excluded = submission.absent_hosts;
+  const bool is_any_excluded =
+      std::any_of(last->node_names.begin(), last->node_names.end(), [&](const std::string& host) {
+        return std::find(excluded.begin(), excluded.end(), host) != excluded.end();
+      });
+  return is_any_excluded ? std::vector<std::string>{} : last->node_names;
 }
 
 AllocationSpec Request(const LauncherStarted& launcher, const SubmissionSpec& spec) {

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "server/core/node_checks.h"
+
 namespace assay::core {
 namespace {
 
@@ -33,7 +35,9 @@ bool MayUse(const Allocation& allocation, SubmissionId submission) {
 }
 
 bool IsFree(const Worker& worker, const PresenceMap& presence) {
-  if (worker.state != WorkerState::kAlive || !worker.run.is_none()) return false;
+  if (worker.state != WorkerState::kAlive || !worker.run.is_none() ||
+      FindRunning(worker) != nullptr)
+    return false;
   const auto it = presence.find(worker.name);
   return it != presence.end() && it->second.is_reported &&
          it->second.report.phase == WorkerPhase::kIdle;
@@ -87,10 +91,12 @@ int64_t Planner::NodesFor(const Run& run) const {
   return submission.spec.node_count * queued;
 }
 
-// Only the one with most of the set's nodes, where there is any.
+// Only the one with most of the set's nodes, where there is any. Nodes that have been checked for
+// the set come first.
 std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
                                                        const std::vector<std::string>& set_nodes) {
-  const SubmissionSpec& spec = state_.submissions.at(run.submission).spec;
+  const Submission& submission = state_.submissions.at(run.submission);
+  const SubmissionSpec& spec = submission.spec;
   const int64_t node_count = NodesFor(run);
   std::multimap<absl::string_view, size_t> all_ranks;
   for (size_t rank = 0; rank < set_nodes.size(); ++rank)
@@ -113,6 +119,9 @@ std::vector<Planner::Candidate> Planner::CandidatesFor(const Run& run,
       }
     }
     if (candidate.known_count + std::ssize(candidate.others) < node_count) continue;
+    std::stable_partition(
+        candidate.others.begin(), candidate.others.end(),
+        [&submission](const Slot* slot) { return IsChecked(submission, *slot->worker); });
     candidates.push_back(std::move(candidate));
   }
   const auto best = std::max_element(
@@ -130,6 +139,12 @@ Placement Planner::Next(const Run& run) {
   if (limit > 0 && active_[spec.organization] >= limit)
     return {.verdict = Placement::Verdict::kLimited};
   const std::vector<std::string> set_nodes = NodesOfSet(run.submission);
+  bool is_any_running = false;
+  if (const Slots checked = CheckedFor(state_.submissions.at(run.submission), &is_any_running);
+      is_any_running) {
+    Keep(run, checked);
+    return {.verdict = Placement::Verdict::kChecked, .set_nodes = set_nodes};
+  }
   const auto is_usable = [](const Slot* slot) { return slot->is_free && slot->keeper.is_none(); };
   Placement placement;
   Slots wanted;
@@ -143,7 +158,8 @@ Placement Planner::Next(const Run& run) {
     }
     if (std::all_of(gang.begin(), gang.end(),
                     [&](const Slot* slot) { return slot != nullptr && is_usable(slot); })) {
-      placement = Take(run, candidate.allocation, gang);
+      placement = Check(run, gang);
+      if (placement.unchecked.empty()) placement = Take(run, candidate.allocation, gang);
       break;
     }
     std::copy_if(candidate.gang.begin(), candidate.gang.end(), std::back_inserter(wanted),
@@ -151,8 +167,34 @@ Placement Planner::Next(const Run& run) {
     if (candidate.known_count < std::ssize(gang))
       wanted.insert(wanted.end(), candidate.others.begin(), candidate.others.end());
   }
-  if (placement.verdict != Placement::Verdict::kPlaced) placement = Keep(run, wanted);
+  if (placement.verdict == Placement::Verdict::kTooFew) placement = Keep(run, wanted);
   placement.set_nodes = set_nodes;
+  return placement;
+}
+
+// The nodes that have been checked for the set or are at it; whether any is at it.
+Planner::Slots Planner::CheckedFor(const Submission& submission, bool* is_any_running) {
+  Slots checked;
+  for (auto& [id, slots] : slots_) {
+    if (!MayUse(state_.allocations.at(id), submission.id)) continue;
+    for (Slot& slot : slots) {
+      const Preflight* const running = FindRunning(*slot.worker);
+      const bool is_running = running != nullptr && running->submission == submission.id;
+      *is_any_running = *is_any_running || is_running;
+      if (is_running || IsChecked(submission, *slot.worker)) checked.push_back(&slot);
+    }
+  }
+  return checked;
+}
+
+// Keeps the gang if any of it is to be checked first.
+Placement Planner::Check(const Run& run, const Slots& gang) {
+  const Submission& submission = state_.submissions.at(run.submission);
+  Placement placement{.verdict = Placement::Verdict::kChecked};
+  if (FindPreflight(policy_, submission.spec) == nullptr) return placement;
+  for (const Slot* const slot : gang)
+    if (!IsChecked(submission, *slot->worker)) placement.unchecked.push_back(slot->worker->name);
+  if (!placement.unchecked.empty()) Keep(run, gang);
   return placement;
 }
 
@@ -200,7 +242,8 @@ Placement Planner::Keep(const Run& run, const Slots& wanted) {
   return placement;
 }
 
-std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy) {
+std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy,
+                         int64_t now_us) {
   if (state.queued.empty()) return {};
   Planner planner(state, presence, policy);
   std::vector<Event> events;
@@ -208,6 +251,8 @@ std::vector<Event> Place(const State& state, const PresenceMap& presence, const 
     if (!planner.has_more()) break;
     const Run& run = state.runs.at(id);
     Placement placement = planner.Next(run);
+    for (const std::string& worker : placement.unchecked)
+      events.push_back(StartPreflight(state, run.submission, worker, policy, now_us));
     if (placement.verdict != Placement::Verdict::kPlaced) continue;
     events.push_back(RunAssigned{.run = id,
                                  .generation = run.generation + 1,

@@ -8,6 +8,7 @@
 
 #include "common/exit_code.h"
 #include "server/core/decide.h"
+#include "server/core/node_checks.h"
 
 namespace assay::core {
 namespace {
@@ -279,6 +280,8 @@ std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& pre
   for (const auto& [name, worker] : state.workers) {
     const auto it = presence.find(name);
     if (it != presence.end()) consider(SilenceDeadline(worker, it->second, policy));
+    if (const Preflight* preflight = FindRunning(worker); preflight != nullptr)
+      consider(preflight->deadline_us);
   }
   for (const RunId id : state.active)
     consider(TimeoutUs(state, state.runs.at(id), policy));

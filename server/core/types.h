@@ -19,7 +19,9 @@
 #include "common/rules/ruleset.h"
 #include "server/core/allocation.h"
 #include "server/core/id.h"
+#include "server/core/preflight.h"
 #include "server/core/request.h"
+#include "server/core/worker.h"
 #include "server/core/workload.h"
 
 namespace assay::core {
@@ -189,6 +191,8 @@ struct Submission {
   std::string lease_error;
   // A batch system's nodes whose agents did not come: not asked for again.
   std::vector<std::string> absent_hosts;
+  std::vector<std::string> checked_nodes;  // that have passed a pre-flight for it
+  std::string preflight_error;             // what the last pre-flight that failed has found
   bool operator==(const Submission&) const = default;
 };
 
@@ -350,58 +354,6 @@ struct RunEvent {
 
 // ---------------------------------------------------------------------------------------- workers
 
-enum class WorkerState {
-  kAlive,
-  kSuspect,   // silent for longer than suspect_after
-  kLost,      // silent for longer than lost_after
-  kDraining,  // finishes its run, gets no new one
-  kGone,      // signed off
-};
-
-struct Capabilities {
-  std::string host_name;
-  int32_t core_count = 0;
-  int64_t memory_bytes = 0;
-  int32_t accelerator_count = 0;
-  std::string accelerator_model;
-  std::vector<std::string> backends;  // empty: not told, so any may be tried
-  std::string rendezvous_address;     // host:port where rank 0 would listen
-  int32_t program_port = 0;           // kept free for rank 0 of an external program; 0: none
-  bool operator==(const Capabilities&) const = default;
-};
-
-// What a worker says about itself; changes only when its agent restarts.
-struct WorkerDescription {
-  std::string incarnation;
-  Capabilities capabilities;
-  std::map<std::string, std::string> labels;
-  std::string system_description_json;
-  std::string version;
-  bool operator==(const WorkerDescription&) const = default;
-};
-
-struct Worker {
-  std::string name;
-  WorkerState state = WorkerState::kAlive;
-  std::string state_reason;
-  int64_t state_since_us = 0;
-  bool is_drain_requested = false;
-  WorkerDescription description;
-  RunId run;               // assigned and not yet given back; none: free
-  int64_t generation = 0;  // of that assignment
-  // Certificates of an earlier generation are refused; rises by one with each revocation. What was
-  // issued before the first one, or by another CA without saying otherwise, is of generation 0.
-  int64_t certificate_generation = 0;
-  int64_t certificates_revoked_at_us = 0;  // last
-  AllocationId allocation;                 // none: not yet told to which it belongs
-  bool is_forgotten = false;               // lives in the store alone from the next commit on
-  bool operator==(const Worker&) const = default;
-};
-
-// The machine on which it runs: by the label `node`, which a launcher sets where workers come and
-// go on the same machines; else the worker's own name.
-const std::string& NodeName(const Worker& worker);
-
 enum class WorkerPhase { kIdle, kExecuting, kFinished };
 
 // What a worker says it is doing. Level, not edge: it repeats until something changes.
@@ -414,6 +366,7 @@ struct WorkerReport {
   std::vector<ArtifactRef> artifacts;  // kFinished. Already uploaded
   bool is_ready = false;               // kExecuting. All is done that comes before the ranks' start
   bool has_leave_to_start = false;     // kExecuting. It knows that the ranks may start
+  PreflightReport preflight;
   bool operator==(const WorkerReport&) const = default;
 };
 
@@ -472,6 +425,7 @@ struct State {
   // In the place of an entry, which entry borrows: of all times, but for what was cancelled. An
   // entry is replaced once.
   std::map<SubmissionId, SubmissionId> borrowings;
+  std::map<RateKey, Rates> rates;  // of pre-flights
   // Derived from the above, for speed.
   std::set<RunId> queued;         // QUEUED
   std::set<RunId> active;         // ASSIGNED, RUNNING, UPLOADING

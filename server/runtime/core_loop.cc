@@ -82,6 +82,12 @@ std::set<std::string> Concerned(const core::Outcome& outcome, const core::State&
       with_siblings.insert(set->second.runs.begin(), set->second.runs.end());
   }
   std::set<std::string> workers(outcome.may_start.begin(), outcome.may_start.end());
+  for (const core::RecordedEvent& event : outcome.events) {
+    if (const auto* e = std::get_if<core::PreflightStarted>(&event.event))
+      workers.insert(e->worker);
+    if (const auto* e = std::get_if<core::PreflightFinished>(&event.event))
+      workers.insert(e->worker);
+  }
   for (const core::RunId id : with_siblings) {
     const auto it = state.runs.find(id);
     if (it == state.runs.end()) continue;

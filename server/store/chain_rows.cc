@@ -102,4 +102,24 @@ absl::Status ChainStoredEvents(Db* db) {
   }
 }
 
+LinesSeal SealOf(const std::vector<core::RunEvent>& events) {
+  LinesSealer sealer;
+  for (const core::RunEvent& event : events) {
+    const std::string finding = event.finding.has_value() ? Encode(*event.finding) : "";
+    sealer.Add({.ordinal = event.order,
+                .node_rank = event.node_rank,
+                .seq = event.seq,
+                .kind = static_cast<int>(event.kind),
+                .line = event.line,
+                .text = event.text,
+                .wall_us = event.wall_us,
+                .mono_ns = event.mono_ns,
+                .receive_us = event.receive_us,
+                .finding = finding,
+                .is_late = event.is_late,
+                .is_attributed = event.is_attributed});
+  }
+  return sealer.Finish();
+}
+
 }  // namespace assay::store

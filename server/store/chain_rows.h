@@ -4,10 +4,12 @@
 #define SERVER_STORE_CHAIN_ROWS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "server/core/types.h"
 #include "server/store/chain.h"
 #include "server/store/sqlite.h"
 
@@ -30,6 +32,9 @@ ChainedEvent ReadChainedEvent(const Stmt& stmt);
 // its count is that of the rows found. `select_lines` is kSelectChainedLines.
 absl::StatusOr<LinesSeal> SealStoredLines(Stmt* select_lines, int64_t run, int64_t first_ordinal,
                                           int64_t count);
+
+// The seal of lines that are about to be stored.
+LinesSeal SealOf(const std::vector<core::RunEvent>& events);
 
 // Fills in the columns `lines` and `chain` of all events, within a transaction of the caller: what
 // migration 0004 leaves to be done. DATA_LOSS if an event cannot be read.

@@ -209,6 +209,26 @@ constexpr void Fields(A& a, T& v) {
   a("dataset", v.dataset);
 }
 
+template <class A, Is<PreflightStarted> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("submission", v.submission);
+  a("checks", v.checks);
+  a("percent_of_median", v.percent_of_median);
+  a("time_limit_us", v.time_limit_us);
+  a("deadline_us", v.deadline_us);
+}
+
+template <class A, Is<PreflightFinished> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("submission", v.submission);
+  a("state", v.state);
+  a("reason", v.reason);
+  a("node_type", v.node_type);
+  a("checks", v.checks);
+}
+
 template <class A, Is<DatasetRemoved> T>
 constexpr void Fields(A& a, T& v) {
   a("dataset", v.dataset);
@@ -371,6 +391,9 @@ std::string Encode(const core::Allocation& allocation) {
 std::string Encode(const core::Finding& finding) {
   return EncodeRecord(finding);
 }
+std::string Encode(const core::Rates& rates) {
+  return EncodeRecord(rates);
+}
 absl::StatusOr<core::Submission> DecodeSubmission(absl::string_view body) {
   return DecodeRecord<core::Submission>(body);
 }
@@ -391,6 +414,9 @@ absl::StatusOr<core::Allocation> DecodeAllocation(absl::string_view body) {
 }
 absl::StatusOr<core::Finding> DecodeFinding(absl::string_view body) {
   return DecodeRecord<core::Finding>(body);
+}
+absl::StatusOr<core::Rates> DecodeRates(absl::string_view body) {
+  return DecodeRecord<core::Rates>(body);
 }
 
 }  // namespace assay::store

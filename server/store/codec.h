@@ -32,6 +32,7 @@ std::string Encode(const core::Dataset& dataset);
 std::string Encode(const core::Token& token);
 std::string Encode(const core::Allocation& allocation);
 std::string Encode(const core::Finding& finding);
+std::string Encode(const core::Rates& rates);
 
 absl::StatusOr<core::Submission> DecodeSubmission(absl::string_view body);
 absl::StatusOr<core::Run> DecodeRun(absl::string_view body);
@@ -40,6 +41,7 @@ absl::StatusOr<core::Dataset> DecodeDataset(absl::string_view body);
 absl::StatusOr<core::Token> DecodeToken(absl::string_view body);
 absl::StatusOr<core::Allocation> DecodeAllocation(absl::string_view body);
 absl::StatusOr<core::Finding> DecodeFinding(absl::string_view body);
+absl::StatusOr<core::Rates> DecodeRates(absl::string_view body);
 
 }  // namespace assay::store
 

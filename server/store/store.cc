@@ -15,6 +15,7 @@
 #include "common/status.h"
 #include "server/store/audit.h"
 #include "server/store/chain.h"
+#include "server/store/chain_rows.h"
 #include "server/store/codec.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
@@ -79,6 +80,9 @@ constexpr char kInsertImport[] =
 constexpr char kInsertBorrowing[] =
     "INSERT INTO borrowings (own_id, submission_id) VALUES (?1, ?2)";
 constexpr char kDeleteBorrowing[] = "DELETE FROM borrowings WHERE own_id = ?1";
+constexpr char kUpsertRates[] =
+    "INSERT INTO node_rates (node_type, check_name, body) VALUES (?1, ?2, ?3) "
+    "ON CONFLICT (node_type, check_name) DO UPDATE SET body = excluded.body";
 constexpr char kUpsertCounter[] =
     "INSERT INTO counters (name, value) VALUES (?1, ?2) "
     "ON CONFLICT (name) DO UPDATE SET value = excluded.value";
@@ -107,6 +111,7 @@ absl::Status Store::Statements::Prepare() {
       {&insert_import, kInsertImport},
       {&insert_borrowing, kInsertBorrowing},
       {&delete_borrowing, kDeleteBorrowing},
+      {&upsert_rates, kUpsertRates},
       {&upsert_counter, kUpsertCounter},
       {&select_submission, kSelectSubmission},
       {&select_run, kSelectRun},
@@ -134,7 +139,7 @@ class Store::Writer {
       const bool has_lines = std::holds_alternative<core::RunEventsAppended>(event.event);
       if (has_lines && lines == outcome.run_events.end())
         return absl::InternalError(absl::StrCat("event ", event.seq, " has no lines"));
-      RETURN_IF_ERROR(WriteEvent(event, has_lines ? Encode(SealOf(*lines++)) : ""));
+      RETURN_IF_ERROR(WriteEvent(event, has_lines ? Encode(SealOf((lines++)->events)) : ""));
       RETURN_IF_ERROR(std::visit([&](const auto& e) { return Touch(event, e); }, event.event));
     }
     RETURN_IF_ERROR(WriteTouched());
@@ -161,26 +166,6 @@ class Store::Writer {
     return sql_.insert_event.Run(row.seq, row.at_us, row.type, row.version, row.principal,
                                  row.submission, row.run, row.is_change, row.body, Blob{row.lines},
                                  Blob{chain_});
-  }
-
-  static LinesSeal SealOf(const core::RunEventBatch& batch) {
-    LinesSealer sealer;
-    for (const core::RunEvent& event : batch.events) {
-      const std::string finding = event.finding.has_value() ? Encode(*event.finding) : "";
-      sealer.Add({.ordinal = event.order,
-                  .node_rank = event.node_rank,
-                  .seq = event.seq,
-                  .kind = static_cast<int>(event.kind),
-                  .line = event.line,
-                  .text = event.text,
-                  .wall_us = event.wall_us,
-                  .mono_ns = event.mono_ns,
-                  .receive_us = event.receive_us,
-                  .finding = finding,
-                  .is_late = event.is_late,
-                  .is_attributed = event.is_attributed});
-    }
-    return sealer.Finish();
   }
 
   absl::Status WriteRunEvents(const core::RunEventBatch& batch) {
@@ -271,10 +256,19 @@ class Store::Writer {
     artifacts_.push_back({e.run, e.artifact, e.is_late});
     return TouchRun(e.run);
   }
+  absl::Status Touch(const Record&, const core::PreflightFinished& e) {
+    workers_.insert(e.worker);
+    if (state_.submissions.contains(e.submission)) submissions_.insert(e.submission);
+    for (const core::NodeCheck& check : e.checks) {
+      const auto it = state_.rates.find({e.node_type, check.check});
+      if (it != state_.rates.end())
+        RETURN_IF_ERROR(sql_.upsert_rates.Run(e.node_type, check.check, Encode(it->second)));
+    }
+    return absl::OkStatus();
+  }
   template <typename E>
-  requires(
-      requires(const E& e) { e.worker; } && !requires(const E& e) { e.allocation; }) absl::Status
-      Touch(const Record&, const E& e) {
+  requires(std::is_same_v<decltype(E::worker), std::string> &&
+           !requires(E e) { e.allocation; }) absl::Status Touch(const Record&, const E& e) {
     return TouchWorker(e.worker);
   }
   absl::Status Touch(const Record&, const core::WorkerReleased& e) {

@@ -168,7 +168,19 @@ class Decoder {
       report.generation = desired.generation;
     }
     if (report.phase == core::WorkerPhase::kFinished) report.exit_code = ExitCode();
+    if (desired.action == core::DesiredAction::kCheck)
+      report.preflight = Checked(desired.generation);
     return FromWorker(worker, Call(worker, std::move(report)));
+  }
+
+  core::PreflightReport Checked(int64_t number) {
+    core::PreflightReport report{.number = bytes_.Near<int64_t>(number),
+                                 .is_done = bytes_.Below(4) != 0};
+    core::NodeCheck check{.check = bytes_.TextLike("memory"), .is_measured = bytes_.Below(4) != 0};
+    check.value = static_cast<double>(bytes_.Near<int64_t>(10));
+    if (bytes_.Rarely(8)) check.problem = bytes_.TextLike("slow");
+    report.checks = {check, {.check = "quiet"}};
+    return report;
   }
 
   // A worker that says anything.
@@ -182,6 +194,7 @@ class Decoder {
     report.generation = bytes_.Near<int64_t>(1);
     report.exit_code = ExitCode();
     report.reason = bytes_.TextLike("why");
+    if (bytes_.Rarely(4)) report.preflight = Checked(core_.state().last_seq);
     if (bytes_.Rarely(4)) report.artifacts.push_back(Artifact());
     return FromWorker(worker, Call(worker, std::move(report)));
   }

@@ -470,11 +470,14 @@ TEST(ConfigTest, TellsAllProblemsAtOnceAndDoesNotServe) {
   ASSERT_THAT(WriteFileAtomic(path, R"(listen_address: "0.0.0.0:7443"
 launcher { kind: "slurm" }
 local_users { uid: 1000 role: "king" }
+preflight { checks { check: "speed" policy: GATE } checks { check: "memory" } percent_of_median: 101 }
 )"),
               IsOk());
   std::string output;
   EXPECT_THAT(deployment.RunOnce({"--config", path, "--check_config"}, &output), IsOkAndHolds(2));
-  for (const char* problem : {"data_directory", "plain TCP is not spoken", "slurm", "king"})
+  for (const char* problem : {"data_directory", "plain TCP is not spoken", "slurm", "king",
+                              "there is no check \"speed\"; choose among quiet, clock",
+                              "memory has no policy", "preflight.percent_of_median: is 101"})
     EXPECT_THAT(output, HasSubstr(problem));
 
   ASSERT_THAT(WriteFileAtomic(path, "data_directory: \"d\"\nlisten_adress: \"x\"\n"), IsOk());

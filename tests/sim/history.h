@@ -18,6 +18,7 @@
 
 #include "server/core/apply.h"
 #include "server/core/core.h"
+#include "server/core/node_checks.h"
 
 namespace assay::sim {
 
@@ -86,6 +87,8 @@ class History {
     EXPECT_GT(e.generation, run.generation) << e.run;
     for (const std::string& name : e.workers) {
       const core::Worker& worker = state_.workers.at(name);
+      EXPECT_TRUE(core::IsChecked(state_.submissions.at(run.submission), worker))
+          << name << " gets " << e.run << " without a pre-flight";
       EXPECT_EQ(worker.state, core::WorkerState::kAlive) << name << " gets " << e.run;
       EXPECT_FALSE(worker.is_drain_requested) << name << " gets " << e.run;
       EXPECT_TRUE(worker.run.is_none()) << name << " gets " << e.run << " and has " << worker.run;

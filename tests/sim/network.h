@@ -35,6 +35,7 @@ struct Troubles {
   uint32_t agent_crash_permille = 0;      // per input taken
   uint32_t agent_leave_permille = 0;      // per tick: the agent is asked to end
   uint32_t trainer_failure_percent = 0;   //
+  uint32_t check_failure_percent = 0;     // of pre-flights: a problem, or no answer
   uint32_t long_silence_percent = 0;      // of agent crashes that last for longer than a lease
   uint32_t interference_permille = 1000;  // of the deeds of operators, who cancel, drain, revoke
 };
@@ -65,6 +66,7 @@ class Network {
     troubles.agent_leave_permille = maybe(10);
     troubles.trainer_failure_percent = maybe(30);
     troubles.long_silence_percent = maybe(20);
+    troubles.check_failure_percent = maybe(30);
     troubles.interference_permille = maybe(1000);
     constexpr size_t kQueueLimits[] = {3, 10, 10000};
     constexpr size_t kBatches[] = {1, 2, 5, 1000};

@@ -96,6 +96,8 @@ class SimServer {
   static core::Policy Policy() {
     core::Policy policy;
     policy.secret = "secret";
+    policy.preflight.checks = {{.check = "memory", .policy = core::CheckPolicy::kGate},
+                               {.check = "quiet", .policy = core::CheckPolicy::kWarn}};
     return policy;
   }
 

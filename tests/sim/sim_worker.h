@@ -200,6 +200,31 @@ class SimWorker {
     network_.After(kSecond, [this, key = stop.key] { End(key, 9); });
   }
 
+  // Some never answer; some find something.
+  void Do(const agent::StartCheck& check) {
+    if (network_.Percent(network_.troubles.check_failure_percent) && network_.Below(2) == 0) return;
+    const bool fails = network_.Percent(network_.troubles.check_failure_percent);
+    network_.After(kSecond * (1 + network_.Below(20)),
+                   [this, number = check.number, fails, incarnation = incarnation_] {
+                     if (incarnation == incarnation_)
+                       Take(agent::CheckEnded{number, fails ? "bad" : "good"});
+                   });
+  }
+
+  void Do(const agent::StopCheck&) {}
+
+  static core::PreflightReport ReportOf(const agent::Status& status) {
+    core::PreflightReport report{.number = status.check,
+                                 .is_done = status.check_result.has_value()};
+    if (!report.is_done) return report;
+    report.checks = {{.check = "memory",
+                      .is_measured = true,
+                      .value = 10,
+                      .unit = "GB/s",
+                      .problem = *status.check_result == "bad" ? "it burns" : ""}};
+    return report;
+  }
+
   void Do(const agent::ForgetRun& forget) { disk_.erase(forget.key); }
 
   void Do(const agent::Synchronize& synchronize) {
@@ -213,6 +238,7 @@ class SimWorker {
     command.report.exit_code = status.exit.code;
     command.report.is_ready = status.is_ready;
     command.report.has_leave_to_start = status.has_leave_to_start;
+    command.report.preflight = ReportOf(status);
     command.is_leaving = status.is_leaving;
     command.poll_timeout_us = status.is_leaving ? 0 : 20 * kSecond;
     if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
@@ -234,7 +260,9 @@ class SimWorker {
     if (call != call_ || !is_up_) return;
     const core::Desired& desired = std::get<core::SynchronizeReply>(*reply).desired;
     agent::Desired wanted{static_cast<agent::Order>(desired.action), {}, ""};
-    if (desired.action != core::DesiredAction::kIdle)
+    if (desired.action == core::DesiredAction::kCheck) {
+      wanted.key.generation = desired.generation;
+    } else if (desired.action != core::DesiredAction::kIdle)
       wanted.key = {desired.run.ToString(), desired.generation};
     wanted.may_start = desired.may_start;
     if (desired.order.has_value()) orders_[wanted.key] = desired;

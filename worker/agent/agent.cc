@@ -29,7 +29,11 @@ namespace assay::agent {
 
 Agent::Agent(AgentOptions options, Endpoint endpoint, v1::WorkerService::StubInterface* stub,
              const Clock* clock)
-    : options_(std::move(options)), stub_(stub), endpoint_(std::move(endpoint)), clock_(clock) {}
+    : options_(std::move(options)),
+      stub_(stub),
+      endpoint_(std::move(endpoint)),
+      clock_(clock),
+      check_(options_.config, options_.step_program) {}
 
 std::string Agent::FencesPath() const {
   return JoinPath(options_.config.data_directory(), "fences");
@@ -128,6 +132,7 @@ void Agent::Loop(int stop_fd) {
     ObserveChanges();
     for (Input& input : inbox_.TakeAll())
       Feed(std::move(input));
+    if (std::optional<CheckEnded> end = check_.TakeEnd(); end.has_value()) Feed(*std::move(end));
     SettleIfDue();
     SalvageEnded();
     if (clock_->Mono() < next_tick_) continue;
@@ -172,6 +177,7 @@ void Agent::WaitForSomething(int stop_fd) {
   std::vector<pollfd> entries{{inbox_.fd(), POLLIN, 0}, {watch_->fd(), POLLIN, 0}};
   for (const auto& [key, run] : runs_)
     if (run.exit_fd() >= 0) entries.push_back({run.exit_fd(), POLLIN, 0});
+  if (check_.exit_fd() >= 0) entries.push_back({check_.exit_fd(), POLLIN, 0});
   entries.push_back({stop_fd, POLLIN, 0});
   const int64_t left_ms = absl::ToInt64Milliseconds(TimeLeft() + absl::Milliseconds(1));
   if (poll(entries.data(), entries.size(), static_cast<int>(left_ms)) <= 0) return;
@@ -326,6 +332,16 @@ void Agent::Do(const GiveLeave& action) {
   if (run == nullptr || FileExists(run->directory().LeavePath())) return;
   const absl::Status written = WriteFileAtomic(run->directory().LeavePath(), "");
   if (!written.ok()) LOG(ERROR) << "run=" << action.key.run << " " << written;
+}
+
+void Agent::Do(const StartCheck& action) {
+  v1::PreflightSpec spec;
+  if (!spec.ParseFromString(action.spec)) LOG(ERROR) << "the pre-flight's spec does not parse";
+  check_.Start(action.number, spec);
+}
+
+void Agent::Do(const StopCheck&) {
+  check_.Stop();
 }
 
 void Agent::Do(const Synchronize& action) {

@@ -25,6 +25,7 @@
 #include "common/clock.h"
 #include "common/rpc/channel.h"
 #include "worker/agent/attached_run.h"
+#include "worker/agent/check_process.h"
 #include "worker/agent/courier.h"
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/inbox.h"
@@ -95,6 +96,8 @@ class Agent {
   void Do(const StartStep& action);
   void Do(const StopStep& action);
   void Do(const GiveLeave& action);
+  void Do(const StartCheck& action);
+  void Do(const StopCheck& action);
   void Do(const Synchronize& action);
   void Do(const SendEvents& action);
   void Do(const UploadArtifacts& action);
@@ -116,6 +119,7 @@ class Agent {
   std::optional<DirectoryWatch> watch_;
   MachineState state_;
   std::map<RunKey, AttachedRun> runs_;
+  CheckProcess check_;
   std::deque<Input> inputs_;  // fed while another is handled
   bool is_feeding_ = false;
   std::atomic<bool> is_refused_ = false;  // the coordinator does not know us any more

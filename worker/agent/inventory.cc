@@ -286,6 +286,7 @@ v1::Capabilities CapabilitiesOf(const Inventory& inventory, const v1::WorkerConf
   int core_count = config.core_count();
   if (core_count == 0) core_count = config.cores_size();
   capabilities.set_core_count(core_count > 0 ? core_count : inventory.core_count);
+  capabilities.set_cpu_model(inventory.cpu_model);
   capabilities.set_memory_bytes(inventory.memory_bytes);
   capabilities.set_accelerator_count(static_cast<int32_t>(inventory.accelerators.size()));
   if (!inventory.accelerators.empty())

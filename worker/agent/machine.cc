@@ -88,7 +88,25 @@ void Execute(const Desired& desired, MachineState* state, std::vector<Action>* a
   actions->push_back(GiveLeave{key});
 }
 
+// One that is done stays reported until the coordinator wants something else.
+void DropCheck(MachineState* state, std::vector<Action>* actions) {
+  if (state->check != 0 && !state->check_result.has_value()) actions->push_back(StopCheck{});
+  state->check = 0;
+  state->check_result.reset();
+}
+
+void Check(const Desired& desired, MachineState* state, std::vector<Action>* actions) {
+  if (!StopOthers(std::nullopt, state, actions) || state->is_leaving ||
+      state->check == desired.key.generation)
+    return;
+  DropCheck(state, actions);
+  state->check = desired.key.generation;
+  actions->push_back(StartCheck{state->check, desired.spec});
+}
+
 void Obey(const Desired& desired, MachineState* state, std::vector<Action>* actions) {
+  if (desired.order == Order::kCheck) return Check(desired, state, actions);
+  DropCheck(state, actions);
   HeldRun* held = Find(desired.key, state);
   switch (desired.order) {
     case Order::kIdle:
@@ -111,6 +129,8 @@ void Obey(const Desired& desired, MachineState* state, std::vector<Action>* acti
       held->is_forget_wanted = true;
       actions->push_back(StopStep{desired.key});
       return;
+    case Order::kCheck:
+      return;  // see above
   }
 }
 
@@ -160,8 +180,14 @@ class Stepper {
     run->is_refused = true;
     ReportChange(state_, actions_);
   }
+  void operator()(const CheckEnded& end) const {
+    if (end.number != state_->check || state_->check_result.has_value()) return;
+    state_->check_result = end.result;
+    ReportChange(state_, actions_);
+  }
   void operator()(const LeaveRequested&) const {
     state_->is_leaving = true;
+    DropCheck(state_, actions_);
     ReportChange(state_, actions_);
   }
 
@@ -197,6 +223,8 @@ MachineState Restore(std::map<RunKey, HeldRun> runs, std::map<std::string, int64
 Status StatusOf(const MachineState& state) {
   Status status;
   status.is_leaving = state.is_leaving;
+  status.check = state.check;
+  status.check_result = state.check_result;
   if (const auto* executing = FindExecuting(state); executing != nullptr) {
     status.phase = Phase::kExecuting;
     status.key = executing->first;

@@ -7,6 +7,7 @@
 //   - a generation of a run is started at most once, and never after a newer one (fencing token);
 //   - a run is reported FINISHED only when its step has ended, every event of it is durable at the
 //     coordinator, and every artifact is uploaded;
+//   - no step starts while the node is checked;
 //   - files of a run are deleted only when the coordinator says FORGET.
 //
 // No gRPC, no proto, no files, no clock: the simulator runs the same code as the agent.
@@ -44,13 +45,13 @@ struct UploadedFile {
   bool operator==(const UploadedFile&) const = default;
 };
 
-enum class Order { kIdle, kExecute, kStop, kForget };
+enum class Order { kIdle, kExecute, kStop, kForget, kCheck };
 
-// What the coordinator wants. `spec` is opaque here; it comes back in StartStep.
+// What the coordinator wants. `spec` is opaque here; it comes back in StartStep or StartCheck.
 struct Desired {
   Order order = Order::kIdle;
-  RunKey key;              // all but kIdle
-  std::string spec;        // kExecute
+  RunKey key;              // all but kIdle; kCheck: without a run, the generation is the number
+  std::string spec;        // kExecute, kCheck
   bool may_start = false;  // kExecute. As in DesiredState
 };
 
@@ -64,6 +65,9 @@ struct Status {
   std::vector<UploadedFile> artifacts;  // kFinished
   bool is_ready = false;                // kExecuting. The step waits for leave to start its ranks
   bool has_leave_to_start = false;      // kExecuting. It has that, or will
+  // The pre-flight of this node that was asked for last; 0: none. Its result is opaque here.
+  int64_t check = 0;
+  std::optional<std::string> check_result;  // it is done
   bool is_leaving = false;
   bool operator==(const Status&) const = default;
 };
@@ -107,11 +111,16 @@ struct ArtifactUploaded {
 struct DeliveryRefused {
   RunKey key;
 };
+// The pre-flight of that number is done.
+struct CheckEnded {
+  int64_t number = 0;
+  std::string result;
+};
 // The agent was asked to end. A running step is left alone; see IsEnding.
 struct LeaveRequested {};
 
 using Input = std::variant<Tick, SyncReply, SyncFailed, RunObserved, EventsAcked, ArtifactUploaded,
-                           DeliveryRefused, LeaveRequested>;
+                           DeliveryRefused, CheckEnded, LeaveRequested>;
 
 // ------------------------------------------------------------------------------------- actions
 // All are idempotent: the driver may be told the same thing twice.
@@ -131,6 +140,13 @@ struct StopStep {
 struct GiveLeave {
   RunKey key;
 };
+// Begin the pre-flight, which CheckEnded ends; one that goes on is ended first.
+struct StartCheck {
+  int64_t number = 0;
+  std::string spec;
+};
+// End the pre-flight that goes on: nobody waits for it.
+struct StopCheck {};
 // Call Synchronize with `status`; a call under way with another status is given up.
 struct Synchronize {
   Status status;
@@ -150,8 +166,8 @@ struct ForgetRun {
   RunKey key;
 };
 
-using Action = std::variant<StartStep, StopStep, GiveLeave, Synchronize, SendEvents,
-                            UploadArtifacts, ForgetRun>;
+using Action = std::variant<StartStep, StopStep, GiveLeave, StartCheck, StopCheck, Synchronize,
+                            SendEvents, UploadArtifacts, ForgetRun>;
 
 // --------------------------------------------------------------------------------------- state
 
@@ -175,6 +191,8 @@ struct HeldRun {
 struct MachineState {
   std::map<RunKey, HeldRun> runs;
   std::map<std::string, int64_t> fences;  // run -> highest generation ever held here
+  int64_t check = 0;                      // as in Status
+  std::optional<std::string> check_result;
   bool is_leaving = false;
   Status reported;  // of the last Synchronize action
 };

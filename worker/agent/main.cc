@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
@@ -232,6 +233,8 @@ int CheckNode(const std::vector<std::string>& arguments) {
     std::cerr << "assay-worker preflight: " << flags.status().message() << "\n" << kPreflightUsage;
     return kExitUsage;
   }
+  // The agent's, which starts another one when it comes back.
+  if (!flags->output_path.empty()) prctl(PR_SET_PDEATHSIG, SIGKILL);
   const std::vector<CheckResult> results = RunPreflight(*flags);
   const std::string text = flags->is_json ? PreflightJson(results) : PreflightText(results);
   if (flags->output_path.empty()) {

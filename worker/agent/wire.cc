@@ -26,6 +26,13 @@ v1::WorkerStatus ToProto(const Status& status) {
   proto.set_reason(status.exit.reason);
   proto.set_is_ready(status.is_ready);
   proto.set_has_leave_to_start(status.has_leave_to_start);
+  if (status.check != 0) {
+    // The result is this message, written by CheckProcess.
+    if (status.check_result.has_value())
+      proto.mutable_preflight()->ParseFromString(*status.check_result);
+    proto.mutable_preflight()->set_number(status.check);
+    proto.mutable_preflight()->set_is_done(status.check_result.has_value());
+  }
   for (const UploadedFile& file : status.artifacts) {
     if (file.sha256.empty()) continue;  // the coordinator keeps another, or none
     v1::ArtifactRef* ref = proto.add_artifacts();
@@ -53,6 +60,10 @@ std::optional<Desired> FromProto(const v1::DesiredState& desired) {
       return result;
     case v1::DesiredState::FORGET:
       result.order = Order::kForget;
+      return result;
+    case v1::DesiredState::CHECK:
+      result.order = Order::kCheck;
+      result.spec = desired.preflight().SerializeAsString();
       return result;
     default:  // an open enum: a newer coordinator may know more
       return std::nullopt;

@@ -138,6 +138,49 @@ TEST_F(LeaseTest, WhyQuotesTheBatchSystem) {
   EXPECT_EQ(world_.Fold(), world_.state());
 }
 
+TEST_F(LeaseTest, ANodeThatFailsItsPreflightIsExcludedFromTheNextAllocation) {
+  Policy policy;
+  policy.preflight.checks = {{.check = "memory", .policy = CheckPolicy::kGate}};
+  World world(policy);
+  const auto send = [&world](CommandBody body) {
+    ASSERT_THAT(world.Do(std::move(body), "coordinator"), IsOk());
+  };
+  send(LauncherStarted{.launcher = "slurm",
+                       .allocation_count_max = 2,
+                       .node_count_min = 1,
+                       .node_count_max = 3,
+                       .is_per_submission = true});
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = 2;
+  const SubmissionId id = world.Submit(spec);
+  send(LaunchReported{.allocation = AllocationId{1},
+                      .outcome = Launch::kGranted,
+                      .workers = {"a1-0", "a1-1"},
+                      .hosts = {"n0", "n1"}});
+  for (int i = 0; i < 2; ++i) {
+    const std::string name = WorkerName(1, static_cast<size_t>(i));
+    world.labels[name] = {{std::string(kAllocationLabel), "a-1"}, {"node", absl::StrCat("n", i)}};
+    ASSERT_THAT(world.Sync(name), IsOk());
+  }
+  const auto answer = [&world](const std::string& name, const std::string& problem) {
+    const WorkerReport report{.preflight = {.number = world.worker(name).preflight->number,
+                                            .is_done = true,
+                                            .checks = {{.check = "memory", .problem = problem}}}};
+    ASSERT_THAT(world.Sync(name, report), IsOk());
+  };
+  answer("a1-0", "");
+  answer("a1-1", "is on fire");
+  EXPECT_EQ(world.run(RunId{1}).state, RunState::kQueued);
+  const Allocation& first = world.state().allocations.at(AllocationId{1});
+  EXPECT_EQ(first.state, AllocationState::kReleasing);
+  EXPECT_EQ(first.state_reason, "pre-flight of node n1: memory is on fire");
+  send(LaunchReported{.allocation = AllocationId{1}, .outcome = Launch::kEnded});
+  const Allocation& second = world.state().allocations.at(AllocationId{2});
+  EXPECT_EQ(second.spec.submission, id);
+  EXPECT_THAT(second.spec.excluded_hosts, ElementsAre("n1"));
+  EXPECT_EQ(world.Fold(), world.state());
+}
+
 TEST_F(LeaseTest, AJobThatNobodyWaitsForIsGivenBack) {
   StartLauncher();
   Report(7, {.outcome = Launch::kPending, .job = "4711"});

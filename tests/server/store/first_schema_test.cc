@@ -67,7 +67,7 @@ TEST_F(FirstSchemaTest, IsReadAsIfNothingHadBeenAdded) {
             "DROP INDEX workers_by_allocation; ALTER TABLE workers DROP COLUMN allocation_id; "
             "ALTER TABLE workers DROP COLUMN is_forgotten; "
             "ALTER TABLE tokens DROP COLUMN is_forgotten; DROP TABLE allocations; "
-            "DROP TABLE imports; DROP TABLE borrowings; "
+            "DROP TABLE imports; DROP TABLE borrowings; DROP TABLE node_rates; "
             "DELETE FROM counters WHERE name = 'last_allocation'; "
             "UPDATE workers SET body = json_remove(body, '$.allocation', '$.is_forgotten'); "
             "UPDATE runs SET body = json_remove(body, '$.allocation'); "

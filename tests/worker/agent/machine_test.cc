@@ -48,6 +48,8 @@ std::string Text(const Status& status) {
                           status.artifacts.size());
       break;
   }
+  if (status.check != 0)
+    text += absl::StrCat(" check ", status.check, " ", status.check_result.value_or("goes on"));
   return status.is_leaving ? text + " leaving" : text;
 }
 
@@ -56,6 +58,8 @@ struct Namer {
   std::string operator()(const StopStep& a) const { return "stop " + Text(a.key); }
   std::string operator()(const GiveLeave& a) const { return "leave " + Text(a.key); }
   std::string operator()(const Synchronize& a) const { return "sync " + Text(a.status); }
+  std::string operator()(const StartCheck& a) const { return absl::StrCat("check ", a.number); }
+  std::string operator()(const StopCheck&) const { return "stop check"; }
   std::string operator()(const SendEvents& a) const {
     return absl::StrCat("send ", Text(a.key), " ", a.first_seq, "-", a.last_seq);
   }
@@ -313,6 +317,35 @@ TEST(MachineTest, TheEndOfARunIsAwaitedUntilItIsDelivered) {
   EXPECT_FALSE(IsEnding(agent.state));
 }
 
+TEST(MachineTest, ChecksItsNodeOnceAndSaysWhatCameOfIt) {
+  Agent agent;
+  EXPECT_THAT(agent.Told(Order::kCheck, {"", 7}),
+              ElementsAre("check 7", "sync idle check 7 goes on"));
+  EXPECT_THAT(agent.Told(Order::kCheck, {"", 7}), ElementsAre("sync idle check 7 goes on"));
+  EXPECT_THAT(agent.On(CheckEnded{6, "old"}), IsEmpty());
+  EXPECT_THAT(agent.On(CheckEnded{7, "good"}), ElementsAre("sync idle check 7 good"));
+  EXPECT_THAT(agent.Told(Order::kCheck, {"", 7}), ElementsAre("sync idle check 7 good"));
+  EXPECT_THAT(agent.Told(Order::kIdle), ElementsAre("sync idle"));
+}
+
+TEST(MachineTest, NoStepStartsWhileTheNodeIsChecked) {
+  Agent agent;
+  agent.Told(Order::kCheck, {"", 7});
+  EXPECT_THAT(agent.Told(Order::kCheck, {"", 9}),
+              ElementsAre("stop check", "check 9", "sync idle check 9 goes on"));
+  EXPECT_THAT(agent.Told(Order::kExecute, kA1),
+              ElementsAre("stop check", "start runs/a-g1", "sync executing runs/a-g1"));
+  EXPECT_THAT(agent.Told(Order::kCheck, {"", 11}),
+              ElementsAre("stop runs/a-g1", "sync executing runs/a-g1"));
+}
+
+TEST(MachineTest, WhoLeavesChecksNothing) {
+  Agent agent;
+  agent.Told(Order::kCheck, {"", 7});
+  EXPECT_THAT(agent.On(LeaveRequested{}), ElementsAre("stop check", "sync idle leaving"));
+  EXPECT_THAT(agent.Told(Order::kCheck, {"", 9}), ElementsAre("sync idle leaving"));
+}
+
 TEST(MachineTest, InputsForUnknownRunsChangeNothing) {
   Agent agent;
   EXPECT_THAT(agent.Ended(kA1, 5), IsEmpty());
@@ -340,7 +373,7 @@ TEST_P(MachineProperty, OneStepAtATimeAndNoneTwice) {
     switch (below(6)) {
       case 0:
       case 1:
-        input = SyncReply{Desired{static_cast<Order>(below(4)), key, "spec"}};
+        input = SyncReply{Desired{static_cast<Order>(below(5)), key, "spec"}};
         break;
       case 2:
         if (!running.empty()) {

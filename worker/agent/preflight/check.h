@@ -56,9 +56,12 @@ CheckResult CheckCompute(const CheckOptions& options);
 CheckResult CheckDatasetDisk(const CheckOptions& options);
 
 // Direct writes to a file of the check's own in the stage directory, and a sync; MB/s of both.
-// `detail` has how fast it was read back. A problem if the dataset that shall be staged does not
-// fit.
+// `detail` has how fast it was read back.
 CheckResult CheckStageDisk(const CheckOptions& options);
+
+// What is free in the stage directory; GB. A problem if the dataset that shall be staged does not
+// fit.
+CheckResult CheckStageSpace(const CheckOptions& options);
 
 // The kernel's word on whether the clock is synchronised; no value: the offset from the coordinator
 // is the agent's to measure.

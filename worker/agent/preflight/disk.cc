@@ -161,6 +161,24 @@ std::string Words(const Transfer& transfer) {
                          transfer.is_direct ? "" : ", through the page cache");
 }
 
+constexpr char kNoStage[] = "no folder to stage to is given";
+
+// The folder, or what it will be made in: making it is the step's, which knows who may pass.
+std::string PresentPart(const std::string& directory) {
+  fs::path path(directory);
+  std::error_code error;
+  while (!fs::is_directory(path, error) && path.has_parent_path() && path != path.parent_path())
+    path = path.parent_path();
+  return path.string();
+}
+
+absl::StatusOr<int64_t> FreeBytes(const std::string& directory) {
+  struct statvfs info {};
+  if (statvfs(directory.c_str(), &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot ask for the space of ", directory));
+  return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
 // Empty: it fits, or nothing is to be staged.
 std::string ProblemOfSpace(const CheckOptions& options, int64_t free_bytes) {
   if (!options.is_staged || options.dataset_directory.empty()) return "";
@@ -197,25 +215,38 @@ CheckResult CheckDatasetDisk(const CheckOptions& options) {
   return result;
 }
 
-CheckResult CheckStageDisk(const CheckOptions& options) {
-  CheckResult result = NotMeasured("stage-disk", "no folder to stage to is given");
+CheckResult CheckStageSpace(const CheckOptions& options) {
+  CheckResult result = NotMeasured("stage-space", kNoStage);
   if (options.stage_directory.empty()) return result;
-  if (const absl::Status made = MakeDirectories(options.stage_directory); !made.ok()) {
-    result.problem = std::string(made.message());
+  result.detail.clear();
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes(PresentPart(options.stage_directory));
+  if (!free_bytes.ok()) {
+    result.problem = std::string(free_bytes.status().message());
     return result;
   }
-  struct statvfs info {};
-  if (statvfs(options.stage_directory.c_str(), &info) != 0) {
-    result.problem = absl::StrCat("cannot ask for the space of ", options.stage_directory);
+  result.is_measured = true;
+  result.value = static_cast<double>(*free_bytes) / kGB;
+  result.unit = "GB";
+  result.detail = absl::StrCat("free in ", options.stage_directory);
+  result.problem = ProblemOfSpace(options, *free_bytes);
+  return result;
+}
+
+CheckResult CheckStageDisk(const CheckOptions& options) {
+  CheckResult result = NotMeasured("stage-disk", kNoStage);
+  if (options.stage_directory.empty()) return result;
+  result.detail.clear();
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes(PresentPart(options.stage_directory));
+  if (!free_bytes.ok()) {
+    result.problem = std::string(free_bytes.status().message());
     return result;
   }
-  const auto free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
-  result.problem = ProblemOfSpace(options, free_bytes);
-  const std::string path = JoinPath(options.stage_directory, absl::StrCat("preflight.", getpid()));
+  const std::string path =
+      JoinPath(PresentPart(options.stage_directory), absl::StrCat("preflight.", getpid()));
   const auto remove = absl::MakeCleanup([&path] { unlink(path.c_str()); });
   Transfer written;
   const absl::Status status =
-      WriteDirect(path, std::min(options.disk_bytes, free_bytes / 2), options.patience, &written);
+      WriteDirect(path, std::min(options.disk_bytes, *free_bytes / 2), options.patience, &written);
   if (!status.ok()) {
     result.problem = std::string(status.message());
     return result;
@@ -225,10 +256,9 @@ CheckResult CheckStageDisk(const CheckOptions& options) {
   result.is_measured = written.bytes > 0;
   result.value = written.mb_per_s();
   result.unit = "MB/s";
-  result.detail = absl::StrFormat(
-      "written and synced %s, read back at %.0f MB/s; %.1f GB are free in %s", Words(written),
-      read.mb_per_s(), static_cast<double>(free_bytes) / kGB, options.stage_directory);
-  if (error != 0 && result.problem.empty()) result.problem = "what was written cannot be read";
+  result.detail = absl::StrFormat("written and synced %s to %s, read back at %.0f MB/s",
+                                  Words(written), options.stage_directory, read.mb_per_s());
+  if (error != 0) result.problem = "what was written cannot be read";
   return result;
 }
 

@@ -32,6 +32,7 @@ constexpr Check kChecks[] = {
     {"compute", CheckCompute},
     {"dataset-disk", CheckDatasetDisk},
     {"stage-disk", CheckStageDisk},
+    {"stage-space", CheckStageSpace},
 };
 
 int UsableCores() {
@@ -130,6 +131,7 @@ has found a problem. What is slow for a node of its type only the coordinator ca
   compute       5 s of fp32 matrix product through oneDNN (GFLOP/s), and the cores' frequency
   dataset-disk  2 GiB of direct reads of the files below --dataset (MB/s)
   stage-disk    2 GiB written to --stage, synced and read back (MB/s)
+  stage-space   what is free there (GB), and with --staged whether the dataset fits
 )";
 
 const std::vector<std::string>& PreflightChecks() {

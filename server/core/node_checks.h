@@ -1,0 +1,58 @@
+// Pre-flight: which nodes are to be checked for which sets, and what their numbers mean. A node is
+// checked once for a set: before the set's first run, and before the first run in which it takes
+// the place of another. Pure functions.
+
+#ifndef SERVER_CORE_NODE_CHECKS_H_
+#define SERVER_CORE_NODE_CHECKS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/core/command.h"
+#include "server/core/core.h"
+#include "server/core/event.h"
+#include "server/core/types.h"
+
+namespace assay::core {
+
+// What is to be checked for runs of the spec; nullptr: nothing.
+const PreflightPolicy* FindPreflight(const Policy& policy, const SubmissionSpec& spec);
+
+// The pre-flight that goes on on the worker; nullptr: none.
+const Preflight* FindRunning(const Worker& worker);
+
+// True if the worker's node has passed for the set.
+bool IsChecked(const Submission& submission, const Worker& worker);
+
+// What a node is, as far as its rates depend on it: "Intel Xeon, 2 cores, 23 GiB".
+std::string NodeType(const Capabilities& capabilities);
+
+// True for checks whose values are rates, which are compared with those of other nodes.
+bool IsRate(const NodeCheck& check);
+
+// The beginning of a check of the worker for the set, for which there is a policy.
+Event StartPreflight(const State& state, SubmissionId submission, const std::string& worker,
+                     const Policy& policy, int64_t now_us);
+
+// What the worker is asked to do.
+PreflightOrder OrderOf(const State& state, const Preflight& preflight);
+
+// What the call says of the pre-flight that goes on on its worker: if it is done, how it ended.
+void HearPreflight(const State& state, const Worker& worker, const Synchronize& command,
+                   std::vector<Event>* events);
+
+// Those that have had their time fail; those for which nobody waits any more are dropped.
+std::vector<Event> AdvancePreflights(const State& state, int64_t now_us);
+
+// The event applied: the worker's numbers, the rates of its type, and what its set knows of it.
+void ApplyPreflight(const RecordedEvent& record, const PreflightFinished& event, Worker* worker,
+                    State* state);
+
+// INVALID_ARGUMENT if a report is no finite one of at most kNodeCheckCountMax checks.
+absl::Status CheckReport(const PreflightReport& report);
+
+}  // namespace assay::core
+
+#endif  // SERVER_CORE_NODE_CHECKS_H_
