@@ -49,9 +49,9 @@ struct Decision {
 };
 
 // An error is the reply and changes nothing; codes are in command.h.
-// Every submission that there is was loaded for its command (Core::Missing), unless that failed:
-// UNAVAILABLE.
-absl::Status NotLoaded(SubmissionId id);
+// The submission, which was loaded for its command if there is one (Core::Missing). NOT_FOUND;
+// UNAVAILABLE if that failed.
+absl::StatusOr<const Submission*> FindSubmission(const State& state, SubmissionId id);
 
 absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);

@@ -180,7 +180,11 @@ Run ToRun(const ImportSubmission::ImportedRun& imported, int64_t now_us) {
 
 }  // namespace
 
-absl::Status NotLoaded(SubmissionId id) {
+absl::StatusOr<const Submission*> FindSubmission(const State& state, SubmissionId id) {
+  if (id.number < 1 || id.number > state.last_submission)
+    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
+  const auto it = state.submissions.find(id);
+  if (it != state.submissions.end()) return &it->second;
   return absl::UnavailableError(
       absl::StrCat("submission ", id.ToString(), " could not be read from the store; retry"));
 }
@@ -250,28 +254,22 @@ std::vector<Event> Close(const State& state, const Submission& submission, Submi
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command) {
   const State& state = context.state;
   const SubmissionId id = command.submission;
-  if (id.number < 1 || id.number > state.last_submission)
-    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
-  const auto it = state.submissions.find(id);
-  if (it == state.submissions.end()) return NotLoaded(id);
-  if (IsTerminal(it->second.state))
+  ASSIGN_OR_RETURN(const Submission* const submission, FindSubmission(state, id));
+  if (IsTerminal(submission->state))
     return absl::FailedPreconditionError(absl::StrCat("submission ", id.ToString(), " has ended ",
-                                                      ToString(it->second.state),
+                                                      ToString(submission->state),
                                                       "; only one that is open can be cancelled"));
   std::string reason = absl::StrCat("cancelled by ", context.principal);
   if (!command.reason.empty())
     absl::StrAppend(&reason, ": ", absl::string_view(command.reason).substr(0, kTextBytesMax));
-  return Decision{.events = Close(state, it->second, SubmissionState::kCancelled, reason),
+  return Decision{.events = Close(state, *submission, SubmissionState::kCancelled, reason),
                   .reply = SubmissionReply{.id = id}};
 }
 
 absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& command) {
   const State& state = context.state;
   const SubmissionId id = command.submission;
-  if (id.number < 1 || id.number > state.last_submission)
-    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
-  const auto it = state.submissions.find(id);
-  if (it == state.submissions.end()) return NotLoaded(id);
+  ASSIGN_OR_RETURN(const Submission* const submission, FindSubmission(state, id));
   if (!command.request_id.empty() &&
       state.requests.contains({context.standing, context.principal, command.request_id}))
     return Repeated(id);
@@ -280,7 +278,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& co
   if (command.text.size() > kTextBytesMax)
     return absl::InvalidArgumentError(
         absl::StrCat("a note has at most ", kTextBytesMax, " bytes, not ", command.text.size()));
-  if (it->second.notes.size() >= kNoteCountMax)
+  if (submission->notes.size() >= kNoteCountMax)
     return absl::ResourceExhaustedError(
         absl::StrCat("submission ", id.ToString(), " has ", kNoteCountMax, " notes, and no more"));
   return Decision{.events = {SubmissionNoted{.submission = id,

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
+#include "common/status.h"
 #include "server/core/allocate.h"
 #include "server/core/decide.h"
 #include "server/core/feasible.h"
@@ -397,16 +398,12 @@ absl::string_view ToString(WaitReason reason) {
 }
 
 absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id) {
-  const State& state = known.state;
-  if (id.number < 1 || id.number > state.last_submission)
-    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
-  const auto it = state.submissions.find(id);
-  if (it == state.submissions.end()) return NotLoaded(id);
-  if (!IsTerminal(it->second.state)) return ExplainOpen(known, it->second);
+  ASSIGN_OR_RETURN(const Submission* const submission, FindSubmission(known.state, id));
+  if (!IsTerminal(submission->state)) return ExplainOpen(known, *submission);
   return Explanation{.reason = WaitReason::kEnded,
-                     .since_us = it->second.ended_at_us,
-                     .explanation = absl::StrCat("it has ended ", ToString(it->second.state), ": ",
-                                                 it->second.state_reason)};
+                     .since_us = submission->ended_at_us,
+                     .explanation = absl::StrCat("it has ended ", ToString(submission->state), ": ",
+                                                 submission->state_reason)};
 }
 
 PlacementReply PlanFor(const State& state, const PresenceMap& presence,

@@ -38,13 +38,10 @@ absl::Status CheckPruning(const Submission& submission, const std::vector<RunId>
 absl::StatusOr<Decision> Decide(const Context& context, const PruneInstances& command) {
   const State& state = context.state;
   const SubmissionId id = command.submission;
-  if (id.number < 1 || id.number > state.last_submission)
-    return absl::NotFoundError(absl::StrCat("there is no submission ", id.ToString()));
-  const auto it = state.submissions.find(id);
-  if (it == state.submissions.end()) return NotLoaded(id);
-  if (!command.runs.empty() && it->second.pruned_runs == command.runs)
+  ASSIGN_OR_RETURN(const Submission* const submission, FindSubmission(state, id));
+  if (!command.runs.empty() && submission->pruned_runs == command.runs)
     return Decision{.reply = SubmissionReply{.id = id, .is_repeated = true}};
-  RETURN_IF_ERROR(CheckPruning(it->second, command.runs));
+  RETURN_IF_ERROR(CheckPruning(*submission, command.runs));
   return Decision{.events = {InstancesPruned{.submission = id,
                                              .runs = command.runs,
                                              .throughput = command.throughput,

@@ -258,6 +258,17 @@ Json ResultArtifact(const Json& run) {
   return {};
 }
 
+int64_t ExpectNoGaps(const Site& site, const std::string& run, int node_rank) {
+  const Outcome events = site.Assay(
+      {"run", "events", run, "--node-rank", absl::StrCat(node_rank), "--output", "ndjson"});
+  EXPECT_EQ(events.exit_code, 0) << events.err;
+  int64_t expected = 0;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(events.out, '\n', absl::SkipEmpty())))
+    EXPECT_EQ(Json::parse(line)["seq"], ++expected);
+  return expected;
+}
+
 std::string OraclePath(absl::string_view name) {
   const char* const folder = std::getenv("ASSAY_ORACLE_DIR");
   const std::string path = JoinPath(folder == nullptr ? "../shared/data" : folder, name);

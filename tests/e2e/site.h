@@ -136,6 +136,10 @@ void ProvideBeacons(const Site& site, const std::string& id, int train_samples, 
 // The result file among a run's artifacts, from `run show --json`. Null if there is none.
 Json ResultArtifact(const Json& run);
 
+// The events of a run on a node are numbered 1, 2, 3... Returns how many there are; fails the test
+// if one is missing.
+int64_t ExpectNoGaps(const Site& site, const std::string& run, int node_rank);
+
 // A folder of ASSAY_ORACLE_DIR; empty where it is absent, which is a failure where CI is set.
 std::string OraclePath(absl::string_view name);
 
