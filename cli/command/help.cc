@@ -71,8 +71,15 @@ bool IsShortcut(const Command& command) {
 }
 
 const std::vector<std::string>& Nouns() {
-  static const auto* const kNouns = new std::vector<std::string>{
-      "entry", "set", "run", "node", "dataset", "rules", "admin", "config"};
+  static const auto* const kNouns = [] {
+    auto* const nouns = new std::vector<std::string>;
+    for (const Command& command : CommandTable()) {
+      const std::string noun = command.path.substr(0, command.path.find(' '));
+      if (!IsShortcut(command) && std::find(nouns->begin(), nouns->end(), noun) == nouns->end())
+        nouns->push_back(noun);
+    }
+    return nouns;
+  }();
   return *kNouns;
 }
 

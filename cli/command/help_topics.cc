@@ -1,11 +1,15 @@
 // The help topics. What a table in the code defines is made from that table.
 
+#include <cstring>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "cli/command/exit_status.h"
 #include "cli/command/help.h"
 #include "common/client/config.h"
+#include "common/program_contract.h"
 
 namespace assay::cli {
 namespace {
@@ -124,10 +128,47 @@ that did not converge may count as the slowest. 'assay logs RUN --events' shows 
 by side; 'assay score ENTRY' shows which runs were dropped.
 )";
 
+std::string AdaptersTopic() {
+  std::string text =
+      R"(Adapters: your own program under contract 1
+A submission with a table [workload] runs your program in place of Assay's trainer:
+
+  [workload]
+  command  = ["python3", "${ASSAY_CODE}/train.py"]   # no shell; ${ASSAY_...} is replaced
+  source   = "train"                                 # a folder beside the file, sent along
+  launcher = "per-rank"                              # per-node (torchrun), srun, mpirun (MPI)
+
+The program imports nothing of Assay. It
+  1. reads its variables, and no sample of the dataset yet
+  2. appends MLLOG lines to ASSAY_LOG on rank 0: identity, seed and hyperparameters as given,
+     init_start, init_stop, run_start
+  3. reads ASSAY_DATASET from run_start on, and trains
+  4. logs epochs and the quality, then run_stop, and ends with 0
+
+The nodes clear caches, witness the first touch, stamp the log's lines as they come, and end all
+that is left. What is logged is compared with what was given: 'assay rules explain R-WRK-021' and
+the like. 'assay plan FILE' finds mistakes with their line before anything runs.
+
+Its variables, besides "env" of the table, PATH, HOME, TMPDIR and those of PyTorch
+)";
+  std::string line = " ";
+  for (const ContractVariable& variable : kContractVariables) {
+    constexpr size_t kWidth = 92;
+    if (line.size() + std::strlen(variable.name) + 1 > kWidth)
+      absl::StrAppend(&text, std::exchange(line, " "), "\n");
+    absl::StrAppend(&line, " ", variable.name);
+  }
+  absl::StrAppend(&text, line,
+                  "\n\nWhat each means, how runs end and complete examples: docs/adapters.md and\n"
+                  "deploy/examples/python. A benchmark of your own: docs/rounds.md.\n");
+  return text;
+}
+
 }  // namespace
 
 const std::vector<HelpTopic>& HelpTopics() {
   static const auto* const kTopics = new std::vector<HelpTopic>{
+      {"adapters", "your own program as the workload of an entry", AdaptersTopic()},
       {"environment", "settings, variables, files", EnvironmentTopic()},
       {"exit-codes", "what the exit status means", ExitCodeTopic()},
       {"formatting", "tables, plain text, JSON, CSV", kFormatting},
