@@ -12,7 +12,6 @@
 #include "common/client/entry_score.h"
 #include "common/client/ids.h"
 #include "common/json_document.h"
-#include "common/package/system_description.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
 
@@ -181,14 +180,6 @@ std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
           {absl::StrCat(benchmark, "/init_datasets.sh"), DatasetScript(entry), true},
           {absl::StrCat(benchmark, "/run_and_time.sh"), kRunScript, true},
           {absl::StrCat(benchmark, "/", system, "_assay.json"), implementation.dump(4) + "\n"}};
-}
-
-std::string PathPart(absl::string_view text) {
-  std::string part(text);
-  for (char& c : part)
-    if (c == '/' || c == ' ' || static_cast<unsigned char>(c) < 0x20) c = '_';
-  if (part.empty() || part[0] == '.') return absl::StrCat("_", part);
-  return part;
 }
 
 Json SystemJson(const v1::Submission& entry, const Json& node_description) {

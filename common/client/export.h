@@ -15,6 +15,7 @@
 
 #include "common/client/client.h"
 #include "common/client/json.h"
+#include "common/package/system_description.h"
 
 namespace assay::client {
 
@@ -50,8 +51,7 @@ std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
                                          const std::vector<v1::Run>& runs,
                                          const Json& node_description);
 
-// `text` as one part of a path that every checker accepts: no slash, blank or leading dot.
-std::string PathPart(absl::string_view text);
+using package::PathPart;
 
 // systems/SYSTEM.json: what the node says of itself, under the entry's name, with every member that
 // the rules demand (rules specification, section 4.2).

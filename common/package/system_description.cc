@@ -158,7 +158,9 @@ class Examination {
     if (!place_.system.empty() && !system.empty() && system != place_.system)
       Add("R-DESC-008", "system_name", absl::StrCat("\"", system, "\""));
     const std::string submitter = TextOf("submitter");
-    if (!place_.organization.empty() && !submitter.empty() && submitter != place_.organization)
+    const std::string& folder = place_.organization;
+    if (!folder.empty() && !submitter.empty() && submitter != folder &&
+        PathPart(submitter) != folder)
       Add("R-DESC-009", "submitter", absl::StrCat("\"", submitter, "\""));
   }
 
@@ -171,6 +173,14 @@ class Examination {
 
 std::span<const char* const> RequiredSystemMembers() {
   return kRequired;
+}
+
+std::string PathPart(absl::string_view text) {
+  std::string part(text);
+  for (char& c : part)
+    if (c == '/' || c == ' ' || static_cast<unsigned char>(c) < 0x20) c = '_';
+  if (part.empty() || part[0] == '.') return absl::StrCat("_", part);
+  return part;
 }
 
 std::vector<rules::Finding> CheckSystemDescription(absl::string_view bytes,

@@ -77,6 +77,9 @@ TEST(SystemDescriptionTest, WarnsOfWhatReviewersWillAsk) {
               ElementsAre("R-DESC-007 accelerator_model_name"));
   EXPECT_THAT(RulesOf(With("system_name", "other")), ElementsAre("R-DESC-008 system_name"));
   EXPECT_THAT(RulesOf(With("submitter", "Other")), ElementsAre("R-DESC-009 submitter"));
+  EXPECT_THAT(CheckSystemDescription(With("submitter", "Example University"),
+                                     {"Example_University", "sys"}),
+              IsEmpty());
   for (const rules::Finding& finding :
        CheckSystemDescription(With("submitter", "Other"), {"ORG", "sys"}))
     EXPECT_EQ(finding.severity, rules::Severity::kWarning);
