@@ -22,8 +22,8 @@ struct DescriptionPlace {
   std::string system;        // the file's name without .json
 };
 
-// `text` as one part of a path that every checker accepts: no slash, blank or leading dot. The folder
-// of an organisation is its name so.
+// `text` as one part of a path that every checker accepts: no slash, blank or leading dot. The
+// folder of an organisation is its name so.
 std::string PathPart(absl::string_view text);
 
 // Findings about the bytes of one file. There is an error exactly if the official checker says no

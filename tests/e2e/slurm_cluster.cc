@@ -169,15 +169,15 @@ void SlurmCluster::StopController() {
   CHECK_OK(StopGroup(controller_, absl::Seconds(20)).status());
 }
 
-void SlurmCluster::AwaitSavedState(absl::Time since) const {
+void SlurmCluster::AwaitSavedState(const std::string& file_name, absl::Time since) const {
   for (const absl::Time end = absl::Now() + absl::Seconds(20); absl::Now() < end;) {
     struct stat file {};
-    if (stat(dir_.Path("state/job_state").c_str(), &file) == 0 &&
+    if (stat(dir_.Path(absl::StrCat("state/", file_name)).c_str(), &file) == 0 &&
         absl::TimeFromTimespec(file.st_mtim) > since)
       return;
     absl::SleepFor(absl::Milliseconds(100));
   }
-  ADD_FAILURE() << "slurmctld has not saved its state";
+  ADD_FAILURE() << "slurmctld has not saved " << file_name;
 }
 
 void SlurmCluster::KillController() {

@@ -34,8 +34,8 @@ class SlurmCluster {
   // The end of slurmctld, which saves its state, and its next start with that.
   void StopController();
   void StartController();
-  // Waits until slurmctld has saved what it knows of jobs, after a change at `since`.
-  void AwaitSavedState(absl::Time since) const;
+  // Waits until slurmctld has saved this file of its state after a change at `since`.
+  void AwaitSavedState(const std::string& file_name, absl::Time since) const;
   // kill -9 of slurmctld.
   void KillController();
   // kill -9 of the slurmd of node n<i>, whose steps go on, and its next start.

@@ -291,11 +291,13 @@ TEST_F(SlurmTest, WhatIsDoneToAJobIsToldInSlurmsWord) {
   cluster_->Run({"scontrol", "create", "reservation", "reservationname=upkeep", "starttime=now",
                  "duration=60", "nodes=ALL", "users=nobody", "flags=maint,ignore_jobs"});
   EXPECT_TRUE(quotes("Reserved for maintenance")) << Why("e-5");
+  const absl::Time deleted_at = absl::Now();
   cluster_->Run({"scontrol", "delete", "reservationname=upkeep"});
   const absl::Time held_at = absl::Now();
   cluster_->Run({"scontrol", "hold", "5"});
   EXPECT_TRUE(quotes("\"JobHeldAdmin\"")) << Why("e-5");
-  cluster_->AwaitSavedState(held_at);
+  cluster_->AwaitSavedState("resv_state", deleted_at);
+  cluster_->AwaitSavedState("job_state", held_at);
   cluster_->KillController();
   cluster_->StartController();
   EXPECT_TRUE(Await([&] {
