@@ -35,8 +35,10 @@ absl::Status PinThisThread(const std::vector<int>& cores) {
 // The longest that the kernel may take to end what was killed.
 constexpr absl::Duration kEndPatience = absl::Seconds(30);
 
-// Becomes another process that is a child of this one too, and says which (EnterSandbox).
-absl::StatusOr<ProcessId> FollowIntoSandbox(const ProcessId& outside, int fd) {
+// Becomes another process that is a child of this one too, and says which (EnterSandbox). One that
+// leads the group does so from now on, though it may not have come to say so itself: the next to be
+// started joins it.
+absl::StatusOr<ProcessId> FollowIntoSandbox(const ProcessId& outside, int fd, bool is_leader) {
   std::string number;
   std::array<char, 32> piece{};
   ssize_t count = 0;
@@ -46,6 +48,9 @@ absl::StatusOr<ProcessId> FollowIntoSandbox(const ProcessId& outside, int fd) {
   pid_t pid = 0;
   if (!absl::SimpleAtoi(number, &pid))
     return absl::UnavailableError("a process cannot enter the sandbox; its output says why");
+  // EACCES: it has, and executes its program already. ESRCH: it has ended.
+  if (is_leader && setpgid(pid, pid) != 0 && errno != EACCES && errno != ESRCH)
+    return absl::ErrnoToStatus(errno, "cannot make a group of processes");
   const absl::StatusOr<ProcessId> inside = IdentifyProcess(pid);
   return inside.ok() ? *inside : ProcessId{pid, 0};  // it has ended, and waits to be waited for
 }
@@ -65,7 +70,7 @@ absl::StatusOr<ProcessId> StartProcess(const RankCommand& command, pid_t group) 
   options.inherited_fd = writing.get();
   ASSIGN_OR_RETURN(const ProcessId outside, Spawn(options));
   writing.Reset();
-  return FollowIntoSandbox(outside, reading.get());
+  return FollowIntoSandbox(outside, reading.get(), /*is_leader=*/group == 0);
 }
 
 }  // namespace
