@@ -58,6 +58,12 @@ TEST(PreflightTest, ASlowNodeIsExcludedAndTheSetStartsOnOthers) {
   for (int i = 0; i < 3; ++i)
     workers.emplace_back(site, absl::StrCat("n", i), coordinator.address());
 
+  const auto has_called = [&site](const std::string& name) {
+    return site.Assay({"node", "show", name}).exit_code == 0;
+  };
+  for (const char* name : {"n0", "n1", "n2"})
+    ASSERT_TRUE(Await([&] { return has_called(name); })) << name;
+
   // What the nodes can do: the numbers of all three.
   const Outcome first = site.Assay({"submit", WriteEntry(site, 3)});
   ASSERT_EQ(first.exit_code, 0) << first.Text();
