@@ -43,7 +43,8 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
   ASSIGN_OR_RETURN(const std::vector<std::string> directories,
                    privileged::WithChildren(options.directories));
   if (options.is_fanotify_allowed) {
-    absl::StatusOr<UniqueFd> fd = privileged::OpenFanotify(directories, options.is_read_only);
+    absl::StatusOr<UniqueFd> fd = privileged::OpenFanotify(
+        directories, options.is_read_only, [](const std::string&) { return absl::OkStatus(); });
     if (!fd.ok() && !options.helper_socket.empty()) {
       LOG(INFO) << "no fanotify of its own, asking the helper: " << fd.status();
       fd = privileged::AskToWatch(options.helper_socket, options.directories, options.is_read_only);

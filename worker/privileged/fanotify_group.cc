@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/status.h"
+
 namespace assay::privileged {
 namespace {
 
@@ -44,13 +46,20 @@ absl::Status WatchError(const std::string& path) {
 }
 
 absl::StatusOr<UniqueFd> OpenFanotify(const std::vector<std::string>& directories,
-                                      bool is_read_only) {
+                                      bool is_read_only, const MayWatch& may_watch) {
   UniqueFd fd(fanotify_init(FAN_CLASS_NOTIF | FAN_CLOEXEC | FAN_NONBLOCK | FAN_UNLIMITED_MARKS,
                             O_RDONLY | O_CLOEXEC | O_LARGEFILE));
   if (!fd.is_open()) return WatchError("(fanotify_init)");
   const uint64_t mask = FAN_ACCESS | FAN_EVENT_ON_CHILD | (is_read_only ? 0 : FAN_OPEN);
   for (const std::string& path : directories) {
-    if (fanotify_mark(fd.get(), FAN_MARK_ADD, mask, AT_FDCWD, path.c_str()) != 0)
+    const UniqueFd directory(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
+    if (!directory.is_open()) return WatchError(path);
+    std::error_code error;
+    const std::filesystem::path real =
+        std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", directory.get()), error);
+    if (error) return absl::ErrnoToStatus(error.value(), path);
+    RETURN_IF_ERROR(may_watch(real.string()));
+    if (fanotify_mark(fd.get(), FAN_MARK_ADD, mask, directory.get(), nullptr) != 0)
       return WatchError(path);
   }
   return fd;

@@ -3,6 +3,7 @@
 #ifndef WORKER_PRIVILEGED_FANOTIFY_GROUP_H_
 #define WORKER_PRIVILEGED_FANOTIFY_GROUP_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,15 @@ absl::StatusOr<std::vector<std::string>> WithChildren(const std::vector<std::str
 // UNAVAILABLE.
 absl::Status WatchError(const std::string& path);
 
+// What may be watched, by its path without links.
+using MayWatch = std::function<absl::Status(const std::string& real_path)>;
+
 // A fanotify descriptor, which does not block, of what happens to files in `directories`. With
-// `is_read_only` opening a file does not count, reading it does. As WatchError.
+// `is_read_only` opening a file does not count, reading it does. As WatchError, and what
+// `may_watch` says of a directory that is open already, so that nobody can put another in its
+// place.
 absl::StatusOr<UniqueFd> OpenFanotify(const std::vector<std::string>& directories,
-                                      bool is_read_only);
+                                      bool is_read_only, const MayWatch& may_watch);
 
 }  // namespace assay::privileged
 

@@ -116,11 +116,9 @@ absl::StatusOr<Message> Ask(const std::string& socket_path, std::string request)
       "the helper at ", socket_path, " refuses: ", absl::StripPrefix(answer->text, kError)));
 }
 
-// By what it really is, whatever links lead there.
-absl::Status CheckRoot(const std::string& directory, const std::vector<std::string>& roots) {
+absl::Status CheckRoot(const std::string& real_path, const std::vector<std::string>& roots) {
   std::error_code error;
-  const std::filesystem::path real = std::filesystem::canonical(directory, error);
-  if (error) return absl::ErrnoToStatus(error.value(), directory);
+  const std::filesystem::path real = real_path;
   for (const std::string& root : roots) {
     const std::filesystem::path allowed = std::filesystem::canonical(root, error);
     if (error) continue;
@@ -141,10 +139,10 @@ absl::StatusOr<UniqueFd> Carry(const std::string& request, const HelperOptions& 
   }
   if ((verb != kWatchVerb && verb != kWatchReadsVerb) || words.empty())
     return absl::InvalidArgumentError("no such request");
-  for (const std::string& directory : words)
-    RETURN_IF_ERROR(CheckRoot(directory, options.roots));
   ASSIGN_OR_RETURN(const std::vector<std::string> directories, WithChildren(words));
-  return OpenFanotify(directories, verb == kWatchReadsVerb);
+  return OpenFanotify(
+      directories, verb == kWatchReadsVerb,
+      [&options](const std::string& real_path) { return CheckRoot(real_path, options.roots); });
 }
 
 std::string PeerOf(int connection) {

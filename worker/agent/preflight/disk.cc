@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -190,6 +191,16 @@ std::string ProblemOfSpace(const CheckOptions& options, int64_t free_bytes) {
                          static_cast<double>(dataset.bytes) / kGB);
 }
 
+// What is free where stages lie, in bytes; nullopt: `result` says why that is not known.
+std::optional<int64_t> StageSpace(const CheckOptions& options, CheckResult* result) {
+  if (options.stage_directory.empty()) return std::nullopt;
+  result->detail.clear();
+  const absl::StatusOr<int64_t> free_bytes = FreeBytes(PresentPart(options.stage_directory));
+  if (free_bytes.ok()) return *free_bytes;
+  result->problem = std::string(free_bytes.status().message());
+  return std::nullopt;
+}
+
 }  // namespace
 
 CheckResult CheckDatasetDisk(const CheckOptions& options) {
@@ -217,13 +228,8 @@ CheckResult CheckDatasetDisk(const CheckOptions& options) {
 
 CheckResult CheckStageSpace(const CheckOptions& options) {
   CheckResult result = NotMeasured("stage-space", kNoStage);
-  if (options.stage_directory.empty()) return result;
-  result.detail.clear();
-  const absl::StatusOr<int64_t> free_bytes = FreeBytes(PresentPart(options.stage_directory));
-  if (!free_bytes.ok()) {
-    result.problem = std::string(free_bytes.status().message());
-    return result;
-  }
+  const std::optional<int64_t> free_bytes = StageSpace(options, &result);
+  if (!free_bytes.has_value()) return result;
   result.is_measured = true;
   result.value = static_cast<double>(*free_bytes) / kGB;
   result.unit = "GB";
@@ -234,13 +240,8 @@ CheckResult CheckStageSpace(const CheckOptions& options) {
 
 CheckResult CheckStageDisk(const CheckOptions& options) {
   CheckResult result = NotMeasured("stage-disk", kNoStage);
-  if (options.stage_directory.empty()) return result;
-  result.detail.clear();
-  const absl::StatusOr<int64_t> free_bytes = FreeBytes(PresentPart(options.stage_directory));
-  if (!free_bytes.ok()) {
-    result.problem = std::string(free_bytes.status().message());
-    return result;
-  }
+  const std::optional<int64_t> free_bytes = StageSpace(options, &result);
+  if (!free_bytes.has_value()) return result;
   const std::string path =
       JoinPath(PresentPart(options.stage_directory), absl::StrCat("preflight.", getpid()));
   const auto remove = absl::MakeCleanup([&path] { unlink(path.c_str()); });
