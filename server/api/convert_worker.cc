@@ -203,6 +203,7 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.set_quality_target(order.rules.quality_target);
   message.set_quality_key(order.rules.quality_key);
   message.set_is_staging_timed(order.rules.is_staging_timed);
+  message.set_init_limit_ms(order.rules.init_limit_ms);
   message.mutable_fixed()->insert(order.rules.fixed.begin(), order.rules.fixed.end());
   *message.mutable_dataset() = DatasetOf(order);
   message.mutable_dataset()->set_is_staged(order.spec.staging == "node");

@@ -182,6 +182,7 @@ constexpr void Fields(A& a, T& v) {
   a("quality_target", v.quality_target, kNotShown);
   a("quality_key", v.quality_key, kNotShown);
   a("is_staging_timed", v.is_staging_timed, kNotShown);
+  a.Added("init_limit_ms", v.init_limit_ms, kNotShown);
   a.Added("fixed", v.fixed, kNotShown);
   a.Added("scoring", v.scoring);
   a("rule_set_toml", v.rule_set_toml, kNotShown);

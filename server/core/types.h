@@ -96,6 +96,7 @@ struct RuleFacts {
   double quality_target = 0;
   std::string quality_key;        // eval_error
   bool is_staging_timed = false;  // staging happens after run_start
+  int64_t init_limit_ms = 0;      // from init_start on; 0: accepted before this was kept
   // What it fixes beyond hyperparameters: JSON text by the workload's names.
   std::map<std::string, std::string> fixed;
   std::optional<rules::Scoring> scoring;  // none: accepted before this was kept

@@ -263,6 +263,7 @@ class RoundBook final : public RuleBook {
     facts.quality_target = benchmark.target;
     facts.quality_key = benchmark.quality_key;
     facts.is_staging_timed = round.data().staging_on_the_clock;
+    facts.init_limit_ms = round.data().init_limit_ms;
     facts.scoring = round.scoring();
     for (const auto& [name, value] : benchmark.fixed)
       facts.fixed[name] = DumpJson(value);

@@ -29,12 +29,26 @@ using ::testing::HasSubstr;
 using ::testing::Ne;
 using ::testing::Not;
 
+// With less time than any program needs.
+constexpr char kHastyRound[] = R"([round]
+name = "e2e-hasty"
+base = "hpc-3.0.0"
+label = "Round of the end-to-end tests: not an MLPerf result"
+init_limit_s = 1
+
+[benchmark]
+name = "cosmoflow"
+runs = 3
+target = 0.3
+)";
+
 class CommandTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string why_not;
     python_ = ProvideOfficialChecker(&why_not);
     if (python_.empty()) GTEST_SKIP() << why_not;
+    WriteFile(site_.Path("share/assay/rounds/e2e-hasty.toml"), kHastyRound);
     coordinator_.emplace(&site_);
     ProvideBeacons(site_, "beacons", 256, 64);
   }
@@ -154,6 +168,24 @@ time.sleep(1000)
               HasSubstr("the program ended with code 3 on node 1"));
   site_.Assay({"wait", "@last"});
   EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["state"], "invalid");
+}
+
+TEST_F(CommandTest, OneThatInitialisesTooLongIsStopped) {
+  const Json run = FirstOfAll("slow", {.round = "e2e-hasty", .program = R"(
+import time, train
+write = train.Log.write
+def slow(self, how, key, value=None, **metadata):
+    if key == "init_stop":
+        time.sleep(1000)
+    write(self, how, key, value, **metadata)
+train.Log.write = slow
+train.main()
+)"});
+
+  EXPECT_EQ(run["state"], "failed") << run;
+  EXPECT_THAT(
+      run["state_reason"].get<std::string>(),
+      AllOf(HasSubstr("no run_start has come within 1s of init_start"), HasSubstr("R-TIM-022")));
 }
 
 TEST_F(CommandTest, AProgramThatLogsNothingFailsTheCheck) {

@@ -71,7 +71,9 @@ absl::Status LogWitness::Observe(bool is_final) {
     const Stamp stamp = StampNow(*clock_);  // afterwards: what is stamped has come by then
     for (const TailLine& line : lines) {
       std::optional<rules::TimedRecord> record = rules::ReadTimedRecord(line.text, line.line);
-      if (!record.has_value() || record_count_ >= rules::kArrivalsMax) continue;
+      if (!record.has_value()) continue;
+      init_.Take(record->key, stamp);
+      if (record_count_ >= rules::kArrivalsMax) continue;
       ++record_count_;
       RETURN_IF_ERROR(
           WriteAll(record_.get(),

@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "worker/agent/init_time.h"
 #include "worker/agent/log_tail.h"
 
 namespace assay::agent {
@@ -36,6 +37,9 @@ class LogWitness {
   // DATA_LOSS if the log has become shorter.
   absl::Status Observe(bool is_final);
 
+  // By what has been observed.
+  const InitTime& init() const { return init_; }
+
  private:
   LogWitness(LogTail log, UniqueFd watch, UniqueFd record, const Clock* clock)
       : log_(std::move(log)), watch_(std::move(watch)), record_(std::move(record)), clock_(clock) {}
@@ -48,6 +52,7 @@ class LogWitness {
   UniqueFd watch_;
   UniqueFd record_;
   const Clock* clock_;
+  InitTime init_;
   size_t record_count_ = 0;
 };
 

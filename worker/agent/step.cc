@@ -246,6 +246,11 @@ class Step {
     return std::min(absl::Milliseconds(spec_.run_timeout_ms()), kRunTimeoutMax);
   }
 
+  std::optional<absl::Duration> InitLimit() const {
+    if (spec_.init_limit_ms() <= 0) return std::nullopt;
+    return absl::Milliseconds(spec_.init_limit_ms());
+  }
+
   StepExit Train(int signal_fd) {
     TrainerGroup group;
     std::optional<Entrants> entrants;
@@ -264,7 +269,8 @@ class Step {
       absl::StatusOr<StepExit> outcome =
           supervisor.Run({.run_timeout = RunTimeout(),
                           .grace = workload_->StopGrace().value_or(options_->grace),
-                          .entry_patience = kEntryPatience});
+                          .entry_patience = kEntryPatience,
+                          .init = InitLimit()});
       exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
     }
     const absl::Status ended = group.End();

@@ -63,6 +63,12 @@ bool Supervisor::AreEntrantsAwaited() const {
   return parts_.entrants->has_value() && (*parts_.entrants)->AreAwaited();
 }
 
+// Only where the log is witnessed.
+std::optional<MonoTime> Supervisor::InitDeadline() const {
+  if (!limits_.init.has_value() || !parts_.log->has_value()) return std::nullopt;
+  return (*parts_.log)->init().EndOf(*limits_.init);
+}
+
 bool Supervisor::IsGoingOn() const {
   return parts_.group->running_count() > 0 || (AreEntrantsAwaited() && !cause_.has_value());
 }
@@ -79,6 +85,7 @@ void Supervisor::WaitForSomething() const {
       add(fd);
   MonoTime next = kill_at_.has_value() ? *kill_at_ : deadline_;
   if (AreEntrantsAwaited()) next = std::min(next, entry_deadline_);
+  if (!cause_.has_value()) next = std::min(next, InitDeadline().value_or(next));
   if (lost_at_.has_value() && !cause_.has_value())
     next = std::min(next, *lost_at_ + kAbortPatience);
   const absl::Duration left =
@@ -172,6 +179,14 @@ absl::Status Supervisor::EnforceDeadlines() {
                  absl::StrCat("the run's time limit of ", absl::FormatDuration(limits_.run_timeout),
                               " has passed")));
   }
+  const std::optional<MonoTime> init_deadline = InitDeadline();
+  if (init_deadline.has_value() && now >= *init_deadline)
+    Stop(ExitFor(ExitCode::kTerminated,
+                 absl::StrCat("no run_start has come within ", absl::FormatDuration(*limits_.init),
+                              " of init_start, which came at ",
+                              absl::FormatTime("%H:%M:%SZ", *(*parts_.log)->init().Begin(),
+                                               absl::UTCTimeZone()),
+                              "; the round allows no longer initialisation (R-TIM-022)")));
   if (AreEntrantsAwaited() && now >= entry_deadline_)
     Stop(ExitFor(ExitCode::kCommLost,
                  absl::StrCat("the launcher has not started all processes of this node within ",

@@ -46,8 +46,9 @@ class Supervisor {
  public:
   struct Limits {
     absl::Duration run_timeout;
-    absl::Duration grace;           // between TERM and KILL
-    absl::Duration entry_patience;  // for all of a launcher's processes to come
+    absl::Duration grace;                // between TERM and KILL
+    absl::Duration entry_patience;       // for all of a launcher's processes to come
+    std::optional<absl::Duration> init;  // from the arrival of init_start to that of run_start
   };
   explicit Supervisor(const Supervised& parts) : parts_(parts) {}
 
@@ -57,6 +58,7 @@ class Supervisor {
  private:
   bool IsGoingOn() const;
   bool AreEntrantsAwaited() const;
+  std::optional<MonoTime> InitDeadline() const;
   void WaitForSomething() const;
   absl::Status RecordPauses();
   absl::Status RecordTouch();

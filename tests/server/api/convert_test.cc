@@ -210,6 +210,7 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
                           .rules = {.quality_target = 0.124,
                                     .quality_key = "eval_error",
                                     .is_staging_timed = true,
+                                    .init_limit_ms = 1000,
                                     .fixed = {{"kernel_size", "2"}},
                                     .rule_set_toml = "[round]"},
                           .dataset = {.id = "cosmo32",

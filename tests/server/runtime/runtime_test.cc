@@ -265,6 +265,7 @@ TEST(RuleBookTest, FillsInWhatTheRoundSays) {
   EXPECT_EQ(core::BackendOf(plan->spec.workload), "onednn");
   EXPECT_EQ(plan->rules.quality_target, 0.124);
   EXPECT_EQ(plan->rules.quality_key, "eval_error");
+  EXPECT_EQ(plan->rules.init_limit_ms, 30 * 60 * 1000);
   EXPECT_TRUE(plan->rules.is_mlperf_result);
   EXPECT_EQ(plan->rules.rule_set_toml, "");
   spec.round = "cosmoflow-mini";

@@ -32,6 +32,7 @@
 namespace assay::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using testing::IsOk;
@@ -161,6 +162,19 @@ log run_start >> $ASSAY_LOG; sleep 0.5; log epoch_start >> $ASSAY_LOG; log run_s
   EXPECT_EQ(arrivals[1].record.time_ms, 1000);
   EXPECT_GT(rules::RunMsByArrival(arrivals).value_or(0), 0) << "by the stamps it would be none";
   EXPECT_GT(arrivals[1].wall_us, 1'000'000'000'000'000);
+}
+
+TEST_F(ProgramTest, OneThatInitialisesLongerThanTheRoundAllowsIsStopped) {
+  run_.spec.set_init_limit_ms(200);
+  Script(
+      R"(echo ':::MLLOG {"namespace": "", "time_ms": 1, "event_type": "X", "key": "init_start", "value": null, "metadata": {}}' >> $ASSAY_LOG
+exec sleep 1000)");
+
+  const StepExit exit = Run();
+
+  EXPECT_EQ(exit.code, static_cast<int>(ExitCode::kTerminated));
+  EXPECT_THAT(exit.reason, AllOf(HasSubstr("no run_start has come within 200ms of init_start"),
+                                 HasSubstr("R-TIM-022")));
 }
 
 TEST_F(ProgramTest, ASourceThatIsNotTheAnnouncedOneNeverRuns) {
