@@ -170,6 +170,20 @@ time.sleep(1000)
   EXPECT_EQ(site_.AssayJson({"entry", "show", "@last"})["state"], "invalid");
 }
 
+TEST_F(CommandTest, OneThatNeedsMoreThanItsMemoryIsToldSo) {
+  const Json run = FirstOfAll("greedy", {.round = kRound,
+                                         .nodes = 1,
+                                         .program = "everything = b'x' * (400 << 20)",
+                                         .workload = "memory_mib = 200"});
+
+  const std::string materials = site_.Assay({"run", "files", run["id"], "materials_0.json"}).out;
+  if (absl::StrContains(materials, R"("limits": "none")")) GTEST_SKIP() << "no control groups here";
+  EXPECT_THAT(materials, HasSubstr(R"("limits": "cgroup v)"));
+  EXPECT_EQ(run["state"], "failed") << run;
+  EXPECT_THAT(run["state_reason"].get<std::string>(),
+              HasSubstr("the program needed more than its memory_mib of 200 MiB on node 0"));
+}
+
 TEST_F(CommandTest, OneThatInitialisesTooLongIsStopped) {
   const Json run = FirstOfAll("slow", {.round = "e2e-hasty", .program = R"(
 import time, train

@@ -92,6 +92,7 @@ void AttachedRun::FindExit() {
   if (exit_.has_value()) return;
   absl::StatusOr<StepExit> written = directory_.ReadExit();
   if (written.ok()) {
+    EndRunGroup(directory_);
     exit_ = *std::move(written);
     return;
   }

@@ -97,6 +97,8 @@ class Checker {
   }
 
   void CheckCores() {
+    if (config_.process_count_max() < 0)
+      Add("process_count_max: ", config_.process_count_max(), " is negative");
     if (config_.core_count() < 0) Add("core_count: ", config_.core_count(), " is negative");
     cpu_set_t usable;
     if (sched_getaffinity(0, sizeof(usable), &usable) != 0) CPU_ZERO(&usable);

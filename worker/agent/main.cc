@@ -32,6 +32,7 @@
 #include "worker/agent/agent.h"
 #include "worker/agent/config.h"
 #include "worker/agent/connection_keeper.h"
+#include "worker/agent/control_group.h"
 #include "worker/agent/enrolment.h"
 #include "worker/agent/entrance.h"
 #include "worker/agent/fleet.h"
@@ -254,6 +255,8 @@ int Main(const std::vector<std::string>& arguments) {
   umask(077);  // what agent and step make is nobody else's
   if (!arguments.empty() && arguments[0] == kRankMode)
     return ExecAsRank({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == kJoinMode)
+    return ExecAsMember({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kPreflightMode)
     return CheckNode({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kEnterMode)

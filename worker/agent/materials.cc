@@ -49,7 +49,8 @@ std::string Driver() {
 
 }  // namespace
 
-std::string MaterialsJson(const v1::RunSpec& spec, Isolation isolation, absl::string_view version) {
+std::string MaterialsJson(const v1::RunSpec& spec, Isolation isolation, absl::string_view limits,
+                          absl::string_view version) {
   const v1::CommandWorkload& command = spec.command();
   Json json = {{"contract", kProgramContract},
                {"command", command.command()},
@@ -58,6 +59,7 @@ std::string MaterialsJson(const v1::RunSpec& spec, Isolation isolation, absl::st
                {"source", SourceJson(command)},
                {"dataset_digest", spec.dataset().digest()},
                {"isolation", ToString(isolation)},
+               {"limits", limits},
                {"kernel", Kernel()},
                {"driver", Driver()},
                {"agent", version}};

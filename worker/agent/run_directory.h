@@ -117,6 +117,7 @@ class RunDirectory {
   std::string SourceErrorPath() const { return Path("source.error"); }
   std::string CodePath() const { return Path("code"); }
   std::string MaterialsPath() const { return Path("materials.json"); }
+  std::string GroupPath() const { return Path("group"); }  // folders, one a line
   std::string RanksPath() const { return Path("ranks"); }
   std::string SpoolDirectory() const { return Path("agent"); }
   std::string SpoolPath() const { return Path("agent/spool"); }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@
 #include "common/mllog.h"
 #include "common/status.h"
 #include "worker/agent/account.h"
+#include "worker/agent/control_group.h"
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/entrants.h"
 #include "worker/agent/isolation.h"
@@ -49,6 +51,7 @@ constexpr absl::Duration kRunTimeoutMax = absl::Hours(24 * 366);
 constexpr absl::Duration kLeavePatience = absl::Hours(2);  // the slowest node's staging
 // For a launcher's processes: those of other nodes wait for the slowest node's caches.
 constexpr absl::Duration kEntryPatience = absl::Minutes(10);
+constexpr int kProcessCountMax = 32'768;  // unless the configuration says otherwise
 
 // SIGTERM, SIGINT and what children do as a descriptor. They stay blocked in this process; Spawn
 // clears the mask for children.
@@ -273,8 +276,16 @@ class Step {
                           .init = InitLimit()});
       exit = outcome.ok() ? *std::move(outcome) : ExitFor(ExitCode::kNodeFailed, outcome.status());
     }
+    if (control_group_.has_value()) {
+      exit = Explained(std::move(exit));
+      const absl::Status killed = control_group_->Kill();
+      if (!killed.ok()) LOG(ERROR) << killed;
+    }
     const absl::Status ended = group.End();
     if (!ended.ok()) LOG(ERROR) << ended;
+    // Where this process gave its rights up the agent does.
+    const absl::Status removed = RemoveRunGroup(*directory_);
+    if (!removed.ok() && !absl::IsPermissionDenied(removed)) LOG(ERROR) << removed;
     return exit;
   }
 
@@ -294,8 +305,40 @@ class Step {
         const Isolated isolated,
         Isolate(worker_, user_, *sight, options_->hold_program, directory_->Path("sandbox.log")));
     sandbox_ = isolated.sandbox;
+    LimitPrograms();
     return WriteFileAtomic(directory_->MaterialsPath(),
-                           MaterialsJson(spec_, isolated.how, options_->version), kPrivateFile);
+                           MaterialsJson(spec_, isolated.how, HowLimited(), options_->version),
+                           kPrivateFile);
+  }
+
+  // Where this node's agent may; they start without limits too.
+  void LimitPrograms() {
+    const int process_count_max = worker_.process_count_max();
+    absl::StatusOr<ControlGroup> group = MakeRunGroup(
+        *directory_,
+        {.memory_mib = spec_.command().memory_mib(),
+         .process_count_max = process_count_max > 0 ? process_count_max : kProcessCountMax});
+    if (group.ok()) {
+      control_group_.emplace(*std::move(group));
+    } else {
+      LOG(WARNING) << "memory and processes of programs are not limited: " << group.status();
+    }
+  }
+
+  // As bills of materials say it.
+  std::string HowLimited() const {
+    if (control_group_.has_value()) return absl::StrCat("cgroup v", control_group_->version());
+    return std::getenv("SLURM_JOB_ID") == nullptr ? "none" : "slurm";
+  }
+
+  // Who is killed for want of memory knows the signal alone.
+  StepExit Explained(StepExit exit) const {
+    const bool is_of_program =
+        exit.code == static_cast<int>(ExitCode::kProgram) || exit.code > kSignalBase;
+    if (is_of_program && control_group_->HasRunOutOfMemory())
+      exit.reason = absl::StrCat("the program needed more than its memory_mib of ",
+                                 spec_.command().memory_mib(), " MiB on node ", spec_.node_rank());
+    return exit;
   }
 
   absl::Status Start(TrainerGroup* group, std::optional<Entrants>* entrants) {
@@ -340,6 +383,8 @@ class Step {
     command.is_in_sandbox = sandbox_.has_value() && !is_launcher;
     command.argv = command.is_in_sandbox ? AsRankIn(sandbox_->first_process(), user_, command.argv)
                                          : AsRank(user_, command.argv);
+    if (control_group_.has_value() && !is_launcher)
+      command.argv = AsMember(control_group_->folders(), command.argv);
     if (command.is_environment_whole) {
       command.environment = AsWholeEnvironment(command.environment);
     } else if (user_.has_value()) {
@@ -359,8 +404,9 @@ class Step {
   std::optional<TouchMonitor> monitor_;
   std::optional<LogWitness> log_;  // of somebody else's program
   bool is_isolated_ = false;
-  std::optional<Sandbox> sandbox_;  // of somebody else's program, where there is one
-  int entrant_count_ = 0;           // of a launcher's processes, so far
+  std::optional<Sandbox> sandbox_;             // of somebody else's program, where there is one
+  std::optional<ControlGroup> control_group_;  // of somebody else's program, where there may be one
+  int entrant_count_ = 0;                      // of a launcher's processes, so far
 };
 
 // Locks the directory for this process's life, or returns a closed descriptor if another holds it.

@@ -19,6 +19,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/control_group.h"
 #include "worker/agent/text_proto.h"
 
 namespace assay::agent {
@@ -122,6 +123,11 @@ bool HasPendingStop(const ProcessId& process) {
   return false;
 }
 
+void EndRunGroup(const RunDirectory& directory) {
+  const absl::Status status = RemoveRunGroup(directory);
+  if (!status.ok()) LOG(WARNING) << status;
+}
+
 absl::StatusOr<std::optional<StepExit>> ResolveExit(const RunDirectory& directory,
                                                     const Clock& clock) {
   const UniqueFd fd(
@@ -138,6 +144,7 @@ absl::StatusOr<std::optional<StepExit>> ResolveExit(const RunDirectory& director
   if (exit.ok()) return std::optional<StepExit>(*std::move(exit));
   if (exit.status().code() != absl::StatusCode::kNotFound) LOG(ERROR) << exit.status();
   KillTrainers(directory);
+  EndRunGroup(directory);
   const StepExit resolved = ExitOfDeadStep(directory);
   RETURN_IF_ERROR(directory.WriteExit(resolved, StampNow(clock)));
   return std::optional<StepExit>(resolved);

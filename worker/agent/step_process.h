@@ -45,6 +45,10 @@ absl::Status StopStepProcess(const RunDirectory& directory);
 // its ranks have started.
 bool HasPendingStop(const ProcessId& process);
 
+// Ends what a step that has ended left in its run's control group, and removes that: a step that
+// gave its rights up cannot.
+void EndRunGroup(const RunDirectory& directory);
+
 // How the step ended; nullopt while it holds its lock, or one that left no mark yet does. If it
 // ended without saying how (it crashed, the node was restarted, it never began), its trainers are
 // killed, and an exit that says so is left for good: such a step can never begin any more. Call it

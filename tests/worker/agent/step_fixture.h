@@ -21,6 +21,8 @@ namespace assay::agent {
 class StepFixture : public ::testing::Test {
  protected:
   StepFixture() : directory_(*RunDirectory::ForRun(run_.worker.data_directory(), run_.key)) {}
+  // As the agent does for steps that gave their rights up.
+  ~StepFixture() override { EndRunGroup(directory_); }
 
   ProcessId Start() {
     CHECK_OK(PrepareRun(directory_, run_.spec, run_.worker, "{}"));

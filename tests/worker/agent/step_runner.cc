@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/process.h"
 #include "worker/agent/account.h"
+#include "worker/agent/control_group.h"
 #include "worker/agent/entrance.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/step.h"
@@ -16,6 +17,8 @@
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == assay::agent::kRankMode)
     return assay::agent::ExecAsRank({argv + 2, argv + argc});
+  if (argc > 1 && std::string(argv[1]) == assay::agent::kJoinMode)
+    return assay::agent::ExecAsMember({argv + 2, argv + argc});
   if (argc > 1 && std::string(argv[1]) == assay::agent::kEnterMode)
     return assay::agent::RunEnter({argv + 2, argv + argc}, absl::Seconds(20));
   if (argc != 3 && argc != 4) return 2;

@@ -65,7 +65,7 @@ class StepTest : public StepFixture {
   void AwaitTrainer() { testing::AwaitWriter(pipe_); }
 
   const std::string pipe_ = run_.dir.Path("ready");
-  const RealClock clock_;
+  const RealClock clock_{};
 };
 
 TEST_F(StepTest, GivesEveryRankItsSpecEnvironmentAndOutput) {
