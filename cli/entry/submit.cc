@@ -266,7 +266,9 @@ absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const 
                                      std::string(text.status().message())));
   SubmissionFile file = ParseSubmissionFile(*text, path);
   const std::string absolute = context.env().AbsolutePath(path);
-  PackSourceOf(absolute.substr(0, absolute.rfind('/') + 1), &file);
+  const std::string directory = absolute.substr(0, absolute.rfind('/') + 1);
+  PackSourceOf(directory, &file);
+  FindImageOf(context, directory, &file);
   return file;
 }
 

@@ -48,6 +48,12 @@ const std::vector<WorkloadKey>& WorkloadKeys() {
        nullptr, nullptr, 0},
       {"source", "\"train\"", [](Program* p, const std::string&) { p->mutable_source(); }, nullptr,
        nullptr, 0},
+      {"image", "\"/shared/images/train.sqsh\"",
+       [](Program* p, const std::string& v) { p->mutable_image()->set_path(v); }, nullptr, nullptr,
+       0},
+      {"image_sha256", "\"9f86...\", as `sha256sum` says it",
+       [](Program* p, const std::string& v) { p->mutable_image()->set_sha256(v); }, nullptr,
+       nullptr, 0},
       {"log", "\"file\"", [](Program* p, const std::string& v) { p->set_log(v); }, nullptr, nullptr,
        0},
       {"env", R"({ OPENBLAS_NUM_THREADS = "1" })", nullptr, nullptr, nullptr, 0},
@@ -192,6 +198,32 @@ void PackSourceOf(const std::string& directory, SubmissionFile* file) {
   source->set_sha256(Sha256Hex(file->source));
   source->set_size_bytes(static_cast<int64_t>(file->source.size()));
   DescribeCommit(folder, source);
+}
+
+void FindImageOf(const Context& context, const std::string& directory, SubmissionFile* file) {
+  if (!file->spec.command().has_image()) return;
+  v1::ImageFile* const image = file->spec.mutable_command()->mutable_image();
+  if (image->path().empty()) {
+    file->problems.push_back({.at = file->positions["workload.image_sha256"],
+                              .message = "'image_sha256' without 'image'",
+                              .remedy = "name the file too, as image = \"/shared/train.sqsh\""});
+    return;
+  }
+  image->set_path((std::filesystem::path(directory) / image->path()).lexically_normal().string());
+  if (!image->sha256().empty()) return;
+  ProgressLine progress(&context);
+  progress.Draw(absl::StrCat("reading ", image->path(), " for its digest"));
+  absl::StatusOr<std::string> sha256 = Sha256HexOfFile(image->path());
+  progress.Clear();
+  if (sha256.ok()) {
+    image->set_sha256(*sha256);
+  } else {
+    file->problems.push_back(
+        {.at = file->positions["workload.image"],
+         .message = std::string(sha256.status().message()),
+         .remedy = "if it lies where only nodes see it, add image_sha256 = \"...\", as "
+                   "`sha256sum` says it there"});
+  }
 }
 
 }  // namespace assay::cli

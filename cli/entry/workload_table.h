@@ -3,6 +3,7 @@
 #ifndef CLI_ENTRY_WORKLOAD_TABLE_H_
 #define CLI_ENTRY_WORKLOAD_TABLE_H_
 
+#include "cli/command/context.h"
 #include "cli/entry/submission_file.h"
 #include "toml++/toml.h"
 
@@ -17,6 +18,10 @@ void ReadWorkload(const toml::table& table, Position at, SubmissionFile* file);
 // `directory` is that of the submission file. A folder that cannot be packed becomes a problem of
 // `file`. Nothing where it names none.
 void PackSourceOf(const std::string& directory, SubmissionFile* file);
+
+// Makes the image's path whole and, where the file does not say it, finds its digest: by reading
+// it, however large it is. One that cannot be read becomes a problem of `file`.
+void FindImageOf(const Context& context, const std::string& directory, SubmissionFile* file);
 
 }  // namespace assay::cli
 

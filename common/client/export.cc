@@ -53,6 +53,9 @@ std::string WorkloadToml(const v1::CommandWorkload& command) {
   if (command.stop_grace_s() > 0)
     absl::StrAppend(&text, "stop_grace_s = ", command.stop_grace_s(), "\n");
   if (command.memory_mib() > 0) absl::StrAppend(&text, "memory_mib = ", command.memory_mib(), "\n");
+  if (command.has_image())
+    absl::StrAppend(&text, "image = ", Quoted(command.image().path()),
+                    "\nimage_sha256 = ", Quoted(command.image().sha256()), "\n");
   if (command.env().empty()) return text;
   std::vector<std::string> variables;
   for (const auto& [name, value] :

@@ -50,6 +50,8 @@ constexpr TextRule kProgramRules[] = {
      "commit what has changed in the folder, or submit to the open division"},
     {"R-WRK-011", "workload.launcher", "nodes of Slurm, for srun", kProgramSection,
      "choose mpirun, or a coordinator whose nodes are jobs of Slurm"},
+    {"R-WRK-012", "workload.image", "an absolute path, as the nodes see it, with a SHA-256",
+     kProgramSection, "name the squashfs or tar file by a path that all nodes have"},
     {"R-WRK-020", "workload", "a program: Assay's own trainer does not know the benchmark",
      kProgramSection, "say in [workload] what trains it; docs/adapters.md"},
 };
@@ -108,13 +110,23 @@ void CheckProgramLists(const Program& program, std::vector<Finding>* findings) {
     if (!IsBelowOutput(pattern)) findings->push_back(UnfitProgram("R-WRK-006", pattern));
 }
 
+bool IsDigest(absl::string_view text) {
+  return text.size() == kDigestLength && std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+void CheckProgramImage(const Program& program, std::vector<Finding>* findings) {
+  if (program.image_path.empty() && program.image_digest.empty()) return;
+  if (!absl::StartsWith(program.image_path, "/") || !IsProgramText(program.image_path))
+    findings->push_back(UnfitProgram("R-WRK-012", program.image_path));
+  if (!IsDigest(program.image_digest))
+    findings->push_back(UnfitProgram("R-WRK-012", absl::StrCat("sha256:", program.image_digest)));
+}
+
 void CheckProgramSource(const Program& program, std::vector<Finding>* findings) {
-  const bool is_digest =
-      program.source_digest.size() == kDigestLength &&
-      std::all_of(program.source_digest.begin(), program.source_digest.end(),
-                  [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-  if (program.has_source &&
-      (!is_digest || program.source_bytes < 1 || program.source_bytes > kSourceMax))
+  if (program.has_source && (!IsDigest(program.source_digest) || program.source_bytes < 1 ||
+                             program.source_bytes > kSourceMax))
     findings->push_back(UnfitProgram("R-WRK-009", absl::StrCat(program.source_bytes, " bytes")));
   if (program.division != "closed") return;
   if (!program.has_source) findings->push_back(UnfitProgram("R-WRK-010", "no source"));
@@ -154,6 +166,7 @@ std::vector<Finding> CheckProgram(const Program& program) {
   if (program.memory_mib < 0 || program.memory_mib > kMemoryMibMax)
     findings.push_back(UnfitProgram("R-WRK-008", absl::StrCat(program.memory_mib)));
   CheckProgramSource(program, &findings);
+  CheckProgramImage(program, &findings);
   return findings;
 }
 

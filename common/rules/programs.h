@@ -32,6 +32,8 @@ struct Program {
   int64_t source_bytes = 0;
   std::string git_commit;
   bool is_modified = false;
+  std::string image_path;  // empty: no image
+  std::string image_digest;
 };
 
 inline constexpr int64_t kStopGraceMax = 120;  // seconds
@@ -43,7 +45,7 @@ std::span<const TextRule> ProgramRules();
 //   R-WRK-001 no program; 002 no such launcher; 003 a variable that is not the submitter's to set;
 //   004 a variable in the command that the program does not have; 005 no such log; 006 a pattern
 //   that leaves the output; 007 a grace, 008 a memory limit out of bounds; 009 a source that is
-//   none; 010 the closed division wants a source from a commit.
+//   none; 010 the closed division wants a source from a commit; 012 an image that is none.
 std::vector<Finding> CheckProgram(const Program& program);
 
 // R-WRK-011: a program for srun, where nodes come from a launcher that can be none of Slurm's.

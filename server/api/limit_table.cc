@@ -161,6 +161,8 @@ constexpr Limit kTable[] = {
     Bytes("CommandWorkload.collect", kPathBytes),
     Range("CommandWorkload.stop_grace_s", 0, 3600),  // the rules say what is taken
     Range("CommandWorkload.memory_mib", 0, kMemoryBytes),
+    Bytes("ImageFile.path", kPathBytes),
+    Name("ImageFile.sha256", kIdBytes),
     Name("SourceArchive.sha256", kIdBytes),
     Range("SourceArchive.size_bytes", 0, kArtifactBytes),
     Name("SourceArchive.git_commit", kIdBytes),

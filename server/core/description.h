@@ -134,6 +134,12 @@ constexpr void Fields(A& a, T& v) {
   a("is_modified", v.is_modified);
 }
 
+template <class A, Is<ImageFile> T>
+constexpr void Fields(A& a, T& v) {
+  a("path", v.path);
+  a("sha256", v.sha256);
+}
+
 template <class A, Is<CommandWorkload> T>
 constexpr void Fields(A& a, T& v) {
   a("command", v.command);
@@ -144,6 +150,7 @@ constexpr void Fields(A& a, T& v) {
   a("collect", v.collect);
   a("stop_grace_s", v.stop_grace_s);
   a("memory_mib", v.memory_mib);
+  a("image", v.image);
 }
 
 template <class A, Is<SubmissionSpec> T>

@@ -32,6 +32,10 @@ std::vector<Finding> CheckProgram(const SubmissionSpec& spec, const CommandWorkl
     program.git_commit = source->git_commit;
     program.is_modified = source->is_modified;
   }
+  if (workload.image.has_value()) {
+    program.image_path = workload.image->path;
+    program.image_digest = workload.image->sha256;
+  }
   return rules::CheckProgram(program);
 }
 

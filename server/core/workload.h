@@ -27,6 +27,13 @@ struct SourceArchive {
   bool operator==(const SourceArchive&) const = default;
 };
 
+// As CommandWorkload.image in workload.proto.
+struct ImageFile {
+  std::string path;
+  std::string sha256;
+  bool operator==(const ImageFile&) const = default;
+};
+
 // Somebody's own program. What it means is the agent's affair (proto/assay/v1/workload.proto).
 struct CommandWorkload {
   std::vector<std::string> command;
@@ -37,6 +44,7 @@ struct CommandWorkload {
   std::vector<std::string> collect;
   int32_t stop_grace_s = 0;
   int64_t memory_mib = 0;
+  std::optional<ImageFile> image;
   bool operator==(const CommandWorkload&) const = default;
 };
 

@@ -22,6 +22,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/image_store.h"
 #include "worker/agent/sandbox.h"
 
 namespace assay::agent {
@@ -208,6 +209,7 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
   const std::string& root = worker.data_directory();
   const std::string runs = JoinPath(root, "runs");
   const std::string stage = JoinPath(root, "stage");
+  const std::string images = JoinPath(root, kImagesFolder);
   for (const std::string& path : {root, runs, stage}) {
     RETURN_IF_ERROR(MakeDirectories(path, kPrivateDirectory));
     RETURN_IF_ERROR(GrantPassage(path, user));
@@ -223,9 +225,9 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
     ASSIGN_OR_RETURN(const std::vector<std::string> entries, ListDirectory(directory));
     for (const std::string& entry : entries) {
       const std::string path = JoinPath(directory, entry);
-      // A program's source is for its account to read; nobody else passes the run's directory.
+      // A program's source and image are for its account to read; nobody else gets there.
       const bool is_source = directory != root && entry == "code";
-      if (path == runs || path == stage || is_source) continue;
+      if (path == runs || path == stage || path == images || is_source) continue;
       ASSIGN_OR_RETURN(const std::vector<std::string> loose, MakePrivate(path));
       for (const std::string& one : loose)
         LOG(WARNING) << "others could look into " << one << ": not any more";

@@ -8,11 +8,13 @@ absl::StatusOr<Isolated> Isolate(const v1::WorkerConfig& worker, const std::opti
                                  const Sight& sight, const std::string& hold_program,
                                  const std::string& log_path) {
   const Isolated plain{.how = user.has_value() ? Isolation::kAccount : Isolation::kNone};
-  const bool is_demanded = worker.isolation() == v1::WorkerConfig::NAMESPACES;
+  const bool is_demanded =
+      worker.isolation() == v1::WorkerConfig::NAMESPACES || !sight.image_root.empty();
   const bool is_automatic = worker.isolation() == v1::WorkerConfig::AUTOMATIC;
   if (!is_demanded && !(is_automatic && !user.has_value())) return plain;
   const absl::StatusOr<Sandbox> sandbox = Sandbox::Open(
       {.user = user,
+       .root = sight.image_root,
        .software = {worker.software_directories().begin(), worker.software_directories().end()},
        .hidden = {worker.data_directory()},
        .readable = sight.readable,

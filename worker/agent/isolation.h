@@ -28,8 +28,8 @@ struct Isolated {
 };
 
 // As the worker's configuration says, for processes of `user` (nullopt: of this one's account) that
-// may see `sight`. Blocks as Sandbox::Open does; FAILED_PRECONDITION if namespaces are demanded and
-// cannot be made. `hold_program`, `log_path`: as in SandboxOptions.
+// may see `sight`. An image demands namespaces. Blocks as Sandbox::Open does; FAILED_PRECONDITION
+// if namespaces are demanded and cannot be made. `hold_program`, `log_path`: as in SandboxOptions.
 absl::StatusOr<Isolated> Isolate(const v1::WorkerConfig& worker, const std::optional<Account>& user,
                                  const Sight& sight, const std::string& hold_program,
                                  const std::string& log_path);

@@ -35,6 +35,11 @@ Json SourceJson(const v1::CommandWorkload& command) {
           {"is_modified", command.source().is_modified()}};
 }
 
+Json ImageJson(const v1::CommandWorkload& command) {
+  if (!command.has_image()) return nullptr;
+  return {{"path", command.image().path()}, {"sha256", command.image().sha256()}};
+}
+
 std::string Kernel() {
   utsname name{};
   if (uname(&name) != 0) return "";
@@ -57,6 +62,7 @@ std::string MaterialsJson(const v1::RunSpec& spec, Isolation isolation, absl::st
                {"launcher", command.launcher()},
                {"env", Json::object()},
                {"source", SourceJson(command)},
+               {"image", ImageJson(command)},
                {"dataset_digest", spec.dataset().digest()},
                {"isolation", ToString(isolation)},
                {"limits", limits},

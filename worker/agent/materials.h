@@ -14,9 +14,9 @@
 
 namespace assay::agent {
 
-// As a JSON object: contract, command, launcher, env, source, dataset, isolation, `limits` (who
-// limits memory and processes), kernel, drivers, agent (`version`). Nothing of a single run is in
-// it, and no secret: `env` is the submission's.
+// As a JSON object: contract, command, launcher, env, source, image, dataset, isolation,
+// `limits` (who limits memory and processes), kernel, drivers, agent (`version`). Nothing of a
+// single run is in it, and no secret: `env` is the submission's.
 std::string MaterialsJson(const v1::RunSpec& spec, Isolation isolation, absl::string_view limits,
                           absl::string_view version);
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -20,11 +21,11 @@
 #include "common/file.h"
 #include "common/status.h"
 #include "worker/agent/hold.h"
+#include "worker/agent/image_root.h"
 
 namespace assay::agent {
 namespace {
 
-constexpr char kBubblewrap[] = "/usr/bin/bwrap";
 constexpr char kHoldInside[] = "/.assay-hold";
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
@@ -42,6 +43,8 @@ constexpr const char* kSystem[] = {"/bin",
                                    "/run/systemd/resolve"};
 constexpr const char* kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
+// What an image cannot know.
+constexpr const char* kNodesOwn[] = {"/sys", "/etc/hosts", "/etc/resolv.conf"};
 // By the beginning of their names: accelerators and fabrics.
 constexpr const char* kDevicePrefixes[] = {"nvidia", "infiniband", "dri",    "kfd", "xpmem",
                                            "hfi1",   "cxi",        "gdrdrv", "knem"};
@@ -65,6 +68,15 @@ absl::StatusOr<std::string> HoldProgram(std::string path) {
       absl::StrCat(path, " is missing: install it beside assay-worker"));
 }
 
+// What is mounted in a sandbox with an image.
+std::set<std::string> MountedIn(const SandboxOptions& options) {
+  std::set<std::string> paths = {"/proc", "/dev", "/tmp", "/var/tmp", kHoldInside};
+  paths.insert(std::begin(kNodesOwn), std::end(kNodesOwn));
+  paths.insert(options.readable.begin(), options.readable.end());
+  paths.insert(options.writable.begin(), options.writable.end());
+  return paths;
+}
+
 std::vector<std::string> Arguments(const SandboxOptions& options, const std::string& hold) {
   std::vector<std::string> words = {kBubblewrap,        "--unshare-user",       "--unshare-pid",
                                     "--unshare-ipc",    "--unshare-cgroup-try", "--as-pid-1",
@@ -74,8 +86,15 @@ std::vector<std::string> Arguments(const SandboxOptions& options, const std::str
   };
   const auto bind = [&add](const char* how, const std::string& path) { add({how, path, path}); };
   add({"--tmpfs", "/"});
-  for (const char* const path : kSystem)
-    bind("--ro-bind-try", path);
+  if (options.root.empty()) {
+    for (const char* const path : kSystem)
+      bind("--ro-bind-try", path);
+  } else {
+    const std::vector<std::string> image = ImageArguments(options.root, MountedIn(options));
+    words.insert(words.end(), image.begin(), image.end());
+    for (const char* const path : kNodesOwn)
+      bind("--ro-bind-try", path);
+  }
   add({"--proc", "/proc", "--tmpfs", "/dev", "--tmpfs", "/dev/shm"});
   for (const std::string& device : Devices())
     bind("--dev-bind-try", device);
@@ -83,10 +102,12 @@ std::vector<std::string> Arguments(const SandboxOptions& options, const std::str
        "--symlink", "/proc/self/fd/1", "/dev/stdout", "--symlink", "/proc/self/fd/2",
        "/dev/stderr"});
   add({"--bind", options.temporary_directory, "/tmp", "--tmpfs", "/var/tmp"});
-  for (const std::string& path : options.software)
-    bind("--ro-bind", path);
-  for (const std::string& path : options.hidden)
-    add({"--tmpfs", path});
+  if (options.root.empty()) {
+    for (const std::string& path : options.software)
+      bind("--ro-bind", path);
+    for (const std::string& path : options.hidden)
+      add({"--tmpfs", path});
+  }
   for (const std::string& path : options.readable)
     bind("--ro-bind", path);
   for (const std::string& path : options.writable)

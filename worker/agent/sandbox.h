@@ -19,9 +19,14 @@
 
 namespace assay::agent {
 
+inline constexpr char kBubblewrap[] = "/usr/bin/bwrap";
+
 // Paths are absolute and the same inside as outside.
 struct SandboxOptions {
-  std::optional<Account> user;        // whose processes it is for; nullopt: this process's
+  std::optional<Account> user;  // whose processes it is for; nullopt: this process's
+  // What / is, but for what is named here, devices and the kernel's folders, and the node's names
+  // of hosts. Empty: the node's system and `software`.
+  std::string root;
   std::vector<std::string> software;  // besides the system's folders, to be read like these
   std::vector<std::string> hidden;    // of what lies in those: folders that are empty inside
   std::vector<std::string> readable;  // of what is hidden, or anywhere

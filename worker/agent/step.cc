@@ -34,6 +34,7 @@
 #include "worker/agent/control_group.h"
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/entrants.h"
+#include "worker/agent/image_store.h"
 #include "worker/agent/isolation.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/materials.h"
@@ -67,6 +68,19 @@ absl::StatusOr<UniqueFd> BlockSignals() {
   return fd;
 }
 
+ExitCode CodeOfImage(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kCancelled:
+      return ExitCode::kTerminated;
+    case absl::StatusCode::kResourceExhausted:
+      return ExitCode::kDisk;
+    case absl::StatusCode::kFailedPrecondition:
+      return ExitCode::kNodeFailed;
+    default:
+      return ExitCode::kBadData;
+  }
+}
+
 class Step {
  public:
   Step(const RunDirectory* directory, const StepOptions* options, const Clock* clock)
@@ -79,6 +93,8 @@ class Step {
     if (FileExists(directory_->StopPath())) return ExitFor(ExitCode::kTerminated, kStopReason);
     const absl::Status made = MakeRoomForRanks();
     if (!made.ok()) return ExitFor(ExitCode::kNodeFailed, made);
+    const absl::Status unpacked = UnpackImage(signal_fd);
+    if (!unpacked.ok()) return ExitFor(CodeOfImage(unpacked), unpacked);
     const absl::Status staged = MakeStageDirectory();
     if (!staged.ok()) return ExitFor(ExitCode::kDisk, staged);
     const absl::StatusOr<CacheReset> reset =
@@ -119,6 +135,17 @@ class Step {
     if (spec_.node_rank() != 0 || !user_.has_value()) return absl::OkStatus();
     RETURN_IF_ERROR(WriteFileAtomic(directory_->ProgressPath(), "", kPrivateFile));
     return GiveTo(user_, directory_->ProgressPath());
+  }
+
+  // Before the caches are reset, which what is unpacked goes through.
+  absl::Status UnpackImage(int signal_fd) {
+    const v1::ImageFile* const image = workload_->Image();
+    if (image == nullptr) return absl::OkStatus();
+    ImageStore store(JoinPath(worker_.data_directory(), kImagesFolder), user_);
+    ASSIGN_OR_RETURN(image_, store.Open(*image, [this, signal_fd] {
+      return FileExists(directory_->StopPath()) || HasStopSignal(signal_fd);
+    }));
+    return absl::OkStatus();
   }
 
   std::string StagePath() const { return directory_->StagePath(worker_.stage_directory()); }
@@ -300,6 +327,7 @@ class Step {
     is_isolated_ = true;
     std::optional<Sight> sight = workload_->Sees(worker_);
     if (!sight.has_value()) return absl::OkStatus();
+    if (image_.has_value()) sight->image_root = image_->root;
     sight->writable.insert(sight->writable.end(), writable.begin(), writable.end());
     ASSIGN_OR_RETURN(
         const Isolated isolated,
@@ -404,6 +432,7 @@ class Step {
   std::optional<TouchMonitor> monitor_;
   std::optional<LogWitness> log_;  // of somebody else's program
   bool is_isolated_ = false;
+  std::optional<UnpackedImage> image_;
   std::optional<Sandbox> sandbox_;             // of somebody else's program, where there is one
   std::optional<ControlGroup> control_group_;  // of somebody else's program, where there may be one
   int entrant_count_ = 0;                      // of a launcher's processes, so far

@@ -88,12 +88,13 @@ class Program final : public Workload {
     return UnpackSource(archive, directory_.CodePath());
   }
 
-  // One that is found by PATH is looked for when it is started.
+  // One that is found by PATH, or lies in an image, is looked for when it is started.
   absl::Status Check(const v1::WorkerConfig& worker) const override {
     if (HasLauncher()) RETURN_IF_ERROR(CheckLauncher(spec_, worker));
     const RankCommand first = ProcessCommand(0, worker, {}, {});
     const std::string& program = first.argv.front();
-    if (!absl::StrContains(program, '/') || access(program.c_str(), X_OK) == 0)
+    const bool is_elsewhere = Image() != nullptr && !absl::StartsWith(program, directory_.path());
+    if (is_elsewhere || !absl::StrContains(program, '/') || access(program.c_str(), X_OK) == 0)
       return absl::OkStatus();
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot start ", program));
   }
@@ -156,6 +157,10 @@ class Program final : public Workload {
 
   std::string LoggingOutputPath() const override {
     return IsLogPrinted() && spec_.node_rank() == 0 ? ProcessOutputPath(0) : "";
+  }
+
+  const v1::ImageFile* Image() const override {
+    return spec_.command().has_image() ? &spec_.command().image() : nullptr;
   }
 
   std::optional<Sight> Sees(const v1::WorkerConfig& worker) const override {

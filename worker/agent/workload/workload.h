@@ -63,6 +63,7 @@ bool IsOfLauncher(absl::string_view variable);
 
 // What processes see in a sandbox besides the system.
 struct Sight {
+  std::string image_root;  // what they see in place of the node's system; empty: that
   std::vector<std::string> readable;
   std::vector<std::string> writable;
   std::string temporary_directory;
@@ -128,6 +129,9 @@ class Workload {
 
   // The output of the process that prints the run's log instead of writing it; empty: none does.
   virtual std::string LoggingOutputPath() const { return ""; }
+
+  // The image in which its processes see another system than the node's; null: none.
+  virtual const v1::ImageFile* Image() const { return nullptr; }
 
   // What its processes may see where they are confined; nullopt: they are ours, and are not.
   virtual std::optional<Sight> Sees(const v1::WorkerConfig& worker) const = 0;
