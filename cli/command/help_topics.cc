@@ -136,6 +136,7 @@ A submission with a table [workload] runs your program in place of Assay's train
   [workload]
   command  = ["python3", "${ASSAY_CODE}/train.py"]   # no shell; ${ASSAY_...} is replaced
   source   = "train"                                 # a folder beside the file, sent along
+  image    = "/shared/numpy.sqsh"                    # its own system; squashfs or tar file
   launcher = "per-rank"                              # per-node (torchrun), srun, mpirun (MPI)
 
 The program imports nothing of Assay. It

@@ -166,6 +166,7 @@ collect = ["*.npy"]
 env = { A = "1", B = "2" }
 stop_grace_s = 30
 memory_mib = 4096
+image = "/shared/train.sqsh"
 )";
   const SubmissionFile file = ParseSubmissionFile(text, "x.toml");
 
@@ -178,6 +179,7 @@ memory_mib = 4096
   EXPECT_EQ(program.collect(0), "*.npy");
   EXPECT_EQ(program.stop_grace_s(), 30);
   EXPECT_EQ(program.memory_mib(), 4096);
+  EXPECT_EQ(program.image().path(), "/shared/train.sqsh");
   EXPECT_EQ(file.source_folder, "train");
   v1::Finding finding;
   finding.set_rule("R-WRK-002");

@@ -88,6 +88,35 @@ TEST_F(CommandTest, APyTorchProgramUnderTorchrunOnTwoNodesEndsValidWithWitnessed
   EXPECT_EQ(site_.AssayJson({"entry", "show", "e-1"})["workload"]["launcher"], "per-node");
 }
 
+// Its image has numpy and mlperf-logging of its own, and no other Python is in sight.
+TEST_F(CommandTest, AProgramInAnImageEndsValidAndAnotherImageFailsItsRuns) {
+  if (geteuid() != 0) GTEST_SKIP() << "images are made by root (make_image.sh)";
+  const std::string image = site_.Path("numpy.sqsh");
+  const Outcome made = site_.RunProgram({"/usr/bin/env", absl::StrCat("PYTHON=", python_),
+                                         JoinPath(EXAMPLES, "python/make_image.sh"), image});
+  ASSERT_EQ(made.exit_code, 0) << made.Text();
+  std::filesystem::permissions(site_.Path("."), std::filesystem::perms::others_exec,
+                               std::filesystem::perm_options::add);
+  const std::string file =
+      WriteExample(site_, "/usr/bin/python3", "example", {.workload = "image = \"../numpy.sqsh\""});
+
+  ExpectValidEntry(site_, python_, file);
+
+  const Json workload = site_.AssayJson({"entry", "show", "e-1"})["workload"];
+  EXPECT_EQ(workload["image"]["path"], image);
+  EXPECT_THAT(made.out, HasSubstr(workload["image"]["sha256"].get<std::string>()));
+  const Json bill =
+      Json::parse(site_.Assay({"run", "files", "r-1", "materials_1.json"}).out, nullptr, false);
+  EXPECT_EQ(bill.value("image", Json())["sha256"], workload["image"]["sha256"]) << bill;
+
+  // The digest of what was there before.
+  const Json failed =
+      FirstRun("former", {.workload = absl::StrCat("image = \"../numpy.sqsh\"\nimage_sha256 = \"",
+                                                   std::string(64, '0'), "\"")});
+  EXPECT_EQ(failed["state"], "failed") << failed;
+  EXPECT_THAT(failed.dump(), HasSubstr("numpy.sqsh has changed")) << failed;
+}
+
 TEST_F(CommandTest, DataThatIsTouchedBeforeTheClockRunsIsFound) {
   const Json run = FirstRun("early", {.round = kRound, .nodes = 1, .program = R"(
 import pathlib, train
@@ -251,6 +280,10 @@ TEST_F(CommandTest, PlanFindsMistakesWithTheirPlace) {
                                              {"log = \"syslog\"", ""},
                                              {"\"open\"", "\"closed\""}}));
   EXPECT_THAT(site_.Assay({"plan", file}).err, HasSubstr("R-WRK-010"));
+
+  WriteFile(file, absl::StrReplaceAll(text, {{"stop_grace_s = 500", "image = \"no.sqsh\""}}));
+  EXPECT_THAT(site_.Assay({"plan", file}).err,
+              AllOf(HasSubstr("mistakes/no.sqsh"), HasSubstr("image_sha256 = ")));
 }
 
 }  // namespace

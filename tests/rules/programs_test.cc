@@ -59,6 +59,12 @@ TEST(ProgramsTest, EachMistakeHasItsRule) {
            Case{"R-WRK-008", [](Program* p) { p->memory_mib = -1; }},
            Case{"R-WRK-009", [](Program* p) { p->source_bytes = (64 << 20) + 1; }},
            Case{"R-WRK-009", [](Program* p) { p->source_digest = "../x"; }},
+           Case{"R-WRK-012",
+                [](Program* p) {
+                  p->image_path = "train.sqsh";
+                  p->image_digest = p->source_digest;
+                }},
+           Case{"R-WRK-012", [](Program* p) { p->image_path = "/shared/train.sqsh"; }},
        }) {
     Program program = Good();
     c.spoil(&program);

@@ -11,6 +11,12 @@
 namespace assay::agent {
 namespace {
 
+constexpr char kDriverFolder[] = "/usr/local/nvidia/lib64";
+// Of NVIDIA's driver, what programs that compute load.
+constexpr const char* kDriverLibraries[] = {"libcuda.so.1", "libcudadebugger.so.1",
+                                            "libnvidia-ml.so.1", "libnvidia-nvvm.so.4",
+                                            "libnvidia-ptxjitcompiler.so.1"};
+
 bool HasBelow(const std::set<std::string>& mounted, const std::string& folder) {
   const std::string prefix = absl::StrCat(folder, "/");
   const auto next = mounted.lower_bound(prefix);
@@ -49,6 +55,15 @@ std::vector<std::string> ImageArguments(const std::string& root,
   std::vector<std::string> words;
   AddFolder(root, "", mounted, &words);
   return words;
+}
+
+std::map<std::string, std::string> DriverLibraries(const std::vector<std::string>& folders) {
+  std::map<std::string, std::string> libraries;
+  for (const std::string& folder : folders)
+    for (const char* const name : kDriverLibraries)
+      if (const std::string path = JoinPath(folder, name); FileExists(path))
+        libraries.emplace(JoinPath(kDriverFolder, name), path);
+  return libraries;
 }
 
 }  // namespace assay::agent

@@ -3,6 +3,7 @@
 #ifndef WORKER_AGENT_IMAGE_ROOT_H_
 #define WORKER_AGENT_IMAGE_ROOT_H_
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,6 +16,11 @@ namespace assay::agent {
 // not there.
 std::vector<std::string> ImageArguments(const std::string& root,
                                         const std::set<std::string>& mounted);
+
+// The libraries of a GPU's driver that the node has and an image cannot bring, since they belong to
+// the kernel's module: by their path inside, where images of NVIDIA's look for them too, the path
+// outside. `folders`: where to look; of two with a name the first.
+std::map<std::string, std::string> DriverLibraries(const std::vector<std::string>& folders);
 
 }  // namespace assay::agent
 

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -45,6 +46,8 @@ constexpr const char* kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 // What an image cannot know.
 constexpr const char* kNodesOwn[] = {"/sys", "/etc/hosts", "/etc/resolv.conf"};
+constexpr const char* kLibraryFolders[] = {"/usr/lib/x86_64-linux-gnu", "/usr/lib64",
+                                           "/usr/lib/aarch64-linux-gnu"};
 // By the beginning of their names: accelerators and fabrics.
 constexpr const char* kDevicePrefixes[] = {"nvidia", "infiniband", "dri",    "kfd", "xpmem",
                                            "hfi1",   "cxi",        "gdrdrv", "knem"};
@@ -68,13 +71,22 @@ absl::StatusOr<std::string> HoldProgram(std::string path) {
       absl::StrCat(path, " is missing: install it beside assay-worker"));
 }
 
-// What is mounted in a sandbox with an image.
-std::set<std::string> MountedIn(const SandboxOptions& options) {
-  std::set<std::string> paths = {"/proc", "/dev", "/tmp", "/var/tmp", kHoldInside};
-  paths.insert(std::begin(kNodesOwn), std::end(kNodesOwn));
-  paths.insert(options.readable.begin(), options.readable.end());
-  paths.insert(options.writable.begin(), options.writable.end());
-  return paths;
+// Binds the image, and what of the node it cannot know.
+std::vector<std::string> ImageWords(const SandboxOptions& options) {
+  const std::map<std::string, std::string> driver =
+      DriverLibraries({std::begin(kLibraryFolders), std::end(kLibraryFolders)});
+  std::set<std::string> mounted = {"/proc", "/dev", "/tmp", "/var/tmp", kHoldInside};
+  mounted.insert(std::begin(kNodesOwn), std::end(kNodesOwn));
+  mounted.insert(options.readable.begin(), options.readable.end());
+  mounted.insert(options.writable.begin(), options.writable.end());
+  for (const auto& [inside, outside] : driver)
+    mounted.insert(inside);
+  std::vector<std::string> words = ImageArguments(options.root, mounted);
+  for (const char* const path : kNodesOwn)
+    words.insert(words.end(), {"--ro-bind-try", path, path});
+  for (const auto& [inside, outside] : driver)
+    words.insert(words.end(), {"--ro-bind", outside, inside});
+  return words;
 }
 
 std::vector<std::string> Arguments(const SandboxOptions& options, const std::string& hold) {
@@ -90,10 +102,8 @@ std::vector<std::string> Arguments(const SandboxOptions& options, const std::str
     for (const char* const path : kSystem)
       bind("--ro-bind-try", path);
   } else {
-    const std::vector<std::string> image = ImageArguments(options.root, MountedIn(options));
+    const std::vector<std::string> image = ImageWords(options);
     words.insert(words.end(), image.begin(), image.end());
-    for (const char* const path : kNodesOwn)
-      bind("--ro-bind-try", path);
   }
   add({"--proc", "/proc", "--tmpfs", "/dev", "--tmpfs", "/dev/shm"});
   for (const std::string& device : Devices())

@@ -32,6 +32,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::Not;
+using ::testing::Pair;
 using ::testing::SizeIs;
 
 bool Never() {
@@ -192,6 +193,16 @@ TEST_F(ImageStoreTest, FoldersAreMadeOnTheWayToWhatIsMounted) {
                           "--symlink", "bin", "/sbin",                                      //
                           "--dir", "/var", "--ro-bind", root + "/var/cache", "/var/cache",  //
                           "--dir", "/var/lib", "--dir", "/var/lib/own"));
+}
+
+TEST_F(ImageStoreTest, TheDriversLibrariesComeFromTheNode) {
+  Do(absl::StrCat("mkdir ", dir_.Path("a"), " ", dir_.Path("b"), "; touch ",
+                  dir_.Path("a/libcuda.so.1"), " ", dir_.Path("b/libcuda.so.1"), " ",
+                  dir_.Path("b/libnvidia-ml.so.1"), " ", dir_.Path("b/libc.so.6")));
+  EXPECT_THAT(DriverLibraries({dir_.Path("a"), dir_.Path("b")}),
+              ElementsAre(Pair("/usr/local/nvidia/lib64/libcuda.so.1", dir_.Path("a/libcuda.so.1")),
+                          Pair("/usr/local/nvidia/lib64/libnvidia-ml.so.1",
+                               dir_.Path("b/libnvidia-ml.so.1"))));
 }
 
 class ImageTest : public StepFixture {
