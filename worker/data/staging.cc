@@ -71,7 +71,14 @@ absl::Status CopyByHand(Copy* copy) {
   }
 }
 
-absl::Status CopyContent(Copy* copy, bool sync) {
+// Pages that are not written yet cannot be given up.
+absl::Status GiveUpPages(const Copy& copy) {
+  if (fsync(copy.target.get()) != 0) return Fail("cannot sync", copy.target_path);
+  errno = posix_fadvise(copy.target.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return errno == 0 ? absl::OkStatus() : Fail("cannot give up the pages of", copy.target_path);
+}
+
+absl::Status CopyContent(Copy* copy, bool is_cold) {
   struct stat info {};
   if (fstat(copy->source.get(), &info) != 0) return Fail("cannot stat", copy->source_path);
   ASSIGN_OR_RETURN(const bool is_done, CopyInKernel(copy));
@@ -80,8 +87,7 @@ absl::Status CopyContent(Copy* copy, bool sync) {
     return absl::DataLossError(absl::StrCat(copy->source_path, " had ", info.st_size,
                                             " bytes, but ", copy->copied,
                                             " could be read: verify the dataset"));
-  if (sync && fsync(copy->target.get()) != 0) return Fail("cannot sync", copy->target_path);
-  return absl::OkStatus();
+  return is_cold ? GiveUpPages(*copy) : absl::OkStatus();
 }
 
 // Copies one file through a temporary name and returns its size.
@@ -93,7 +99,7 @@ absl::StatusOr<int64_t> StageFile(const StagingJob& job, const std::string& name
   copy.target =
       UniqueFd(open(copy.target_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!copy.target.is_open()) return Fail("cannot create", copy.target_path);
-  absl::Status status = CopyContent(&copy, job.sync);
+  absl::Status status = CopyContent(&copy, job.is_cold);
   if (status.ok() && rename(copy.target_path.c_str(), final_path.c_str()) != 0)
     status = Fail("cannot rename to", final_path);
   if (status.ok()) return copy.copied;

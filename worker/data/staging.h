@@ -22,7 +22,7 @@ struct StagingJob {
   std::string target_dir;
   std::vector<std::string> files;  // relative to both directories, such as "train/a.tfrecord"
   int threads = 4;
-  bool sync = false;  // wait until the copies are on the device
+  bool is_cold = false;  // the copies are on the device afterwards, and nothing of them in memory
 };
 
 // Copies all files of the job and returns what was copied. Blocks; the first error stops the rest.

@@ -244,7 +244,9 @@ absl::Status TrainingLoop::Stage() {
   if (spec_.run.dataset().is_staged()) {
     data::StagingJob job = {.source_dir = spec_.run.dataset().path(),
                             .target_dir = spec_.run.stage_directory(),
-                            .threads = kStagingThreads};
+                            .threads = kStagingThreads,
+                            // Else the clock would start with the data in memory.
+                            .is_cold = !spec_.run.is_staging_timed()};
     // The ranks of a group that share a node share the copying too.
     const size_t sharers = static_cast<size_t>(spec_.group_ranks_per_node());
     for (const DataSplit* split : {&train_, &validation_}) {
