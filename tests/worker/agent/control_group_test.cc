@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -14,13 +15,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/exit_code.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/process.h"
 #include "common/program_contract.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/agent/step_fixture.h"
+#include "worker/agent/attached_run.h"
 #include "worker/agent/step_process.h"
 
 namespace assay::agent {
@@ -207,7 +209,7 @@ TEST_F(LimitTest, ACopyOfTheRunsDirectoryEndsNothing) {
     EXPECT_TRUE(FileExists(folder)) << folder;
 }
 
-TEST_F(LimitTest, AnAccountOfTheirOwnIsLimitedTooAndTheAgentTidiesUp) {
+TEST_F(LimitTest, AnAccountOfTheirOwnIsLimitedTooAndTheNextAgentTidiesUp) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can choose accounts";
   UseAccounts();
   run_.spec.mutable_command()->set_memory_mib(64);
@@ -218,7 +220,8 @@ TEST_F(LimitTest, AnAccountOfTheirOwnIsLimitedTooAndTheAgentTidiesUp) {
   EXPECT_THAT(Output(), HasSubstr("nobody\n"));
   for (const std::string& folder : Folders())
     EXPECT_THAT(ReadFile(JoinPath(folder, "cgroup.procs")), IsOkAndHolds("")) << folder;
-  EndRunGroup(directory_);
+  const RealClock clock;
+  EXPECT_TRUE(AttachedRun(directory_, run_.key, &clock).Observe().exit.has_value());
   ExpectNoGroup();
 }
 
