@@ -1,14 +1,17 @@
 #include "cli/entry/borrow.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 
 #include "cli/command/context.h"
+#include "cli/entry/export.h"
 #include "cli/rules/hyperparameters.h"
 #include "cli/rules/rule_sets.h"
 #include "common/client/export.h"
@@ -110,12 +113,19 @@ std::string RecordOf(const Context& context, const Json& borrowing) {
   return record;
 }
 
-absl::Status WriteSubmission(const Context& context, const v1::Submission& own,
-                             const v1::SubmissionSpec& proposed, const std::string& record,
-                             const std::string& path) {
+// With the source of the entry's program beside it.
+absl::Status WriteSubmission(const Context& context, const client::Client& client,
+                             const v1::Submission& own, const v1::SubmissionSpec& proposed,
+                             const std::string& record, const std::string& path) {
   const std::string full = context.env().AbsolutePath(path);
   if (FileExists(full))
     return absl::AlreadyExistsError(absl::StrCat(path, " is there already; name another file"));
+  const std::string folder = JoinPath(full.substr(0, full.rfind('/') + 1), client::kPackagedSource);
+  if (proposed.command().has_source() && FileExists(folder))
+    return absl::AlreadyExistsError(absl::StrCat(
+        folder,
+        " is there already; name a file in another folder, the program's source comes too"));
+  RETURN_IF_ERROR(FetchSource(client, own, folder));
   v1::Submission entry = own;
   *entry.mutable_spec() = proposed;
   return WriteFileAtomic(
@@ -158,7 +168,8 @@ absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& argument
   if (!json["is_allowed"].get<bool>()) return ExitStatus::kRuleViolation;
   if (!arguments.Has("file")) return ExitStatus::kDone;
   const std::string path = arguments.Get("file");
-  RETURN_IF_ERROR(WriteSubmission(*context, own, proposed, RecordOf(*context, json), path));
+  RETURN_IF_ERROR(
+      WriteSubmission(*context, *client, own, proposed, RecordOf(*context, json), path));
   context->Note(absl::StrCat("written: ", path, "; next: assay submit ", path, " --wait"));
   return ExitStatus::kDone;
 }
@@ -166,12 +177,20 @@ absl::StatusOr<ExitStatus> RunBorrow(Context* context, const Arguments& argument
 }  // namespace
 
 rules::BorrowingEntry BorrowingEntryOf(const v1::SubmissionSpec& spec) {
+  const v1::CommandWorkload& command = spec.command();
+  const std::map<std::string, std::string> env(command.env().begin(), command.env().end());
   rules::BorrowingConfiguration configuration = {.system = spec.system(),
                                                  .dataset = spec.dataset(),
                                                  .nodes = spec.node_count(),
                                                  .ranks_per_node = spec.ranks_per_node(),
                                                  .backend = spec.trainer().backend(),
                                                  .staging = spec.staging()};
+  if (spec.has_command())
+    configuration.program = {{"command", absl::StrJoin(command.command(), " ")},
+                             {"launcher", command.launcher()},
+                             {"source", command.source().sha256()},
+                             {"image", command.image().sha256()},
+                             {"env", absl::StrJoin(env, " ", absl::PairFormatter("="))}};
   configuration.labels.insert(spec.worker_labels().begin(), spec.worker_labels().end());
   return {.organization = spec.organization(),
           .round = spec.round(),

@@ -59,21 +59,12 @@ class Exporter {
     return WriteFileAtomic(full, file.content, file.is_executable ? kExecutable : kReadable);
   }
 
-  // What the entry's program was unpacked from, where the submission file names it.
+  // Where the submission file names it.
   absl::Status WriteSource() {
-    if (!entry_.spec().command().has_source()) return absl::OkStatus();
-    v1::ArtifactRef archive;
-    archive.set_file_name("source.tar");
-    archive.set_sha256(entry_.spec().command().source().sha256());
-    ASSIGN_OR_RETURN(const std::string bytes, client::DownloadArtifact(*client_, archive));
     const std::string folder =
         JoinPath(JoinPath(root_, client::BenchmarkPath(entry_)), client::kPackagedSource);
-    const std::string path = absl::StrCat(folder, ".tar");
     RETURN_IF_ERROR(RemoveTree(folder));  // of another entry of the same program and system
-    RETURN_IF_ERROR(WriteFileAtomic(path, bytes));
-    const absl::Status unpacked = UnpackSource(path, folder);
-    RETURN_IF_ERROR(RemoveTree(path));
-    return unpacked;
+    return FetchSource(*client_, entry_, folder);
   }
 
   absl::Status WriteResults(const std::vector<v1::Run>& runs, const std::string& directory) {
@@ -133,6 +124,20 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
 }
 
 }  // namespace
+
+absl::Status FetchSource(const client::Client& client, const v1::Submission& entry,
+                         const std::string& folder) {
+  if (!entry.spec().command().has_source()) return absl::OkStatus();
+  v1::ArtifactRef archive;
+  archive.set_file_name("source.tar");
+  archive.set_sha256(entry.spec().command().source().sha256());
+  ASSIGN_OR_RETURN(const std::string bytes, client::DownloadArtifact(client, archive));
+  const std::string path = absl::StrCat(folder, ".tar");
+  RETURN_IF_ERROR(WriteFileAtomic(path, bytes));
+  const absl::Status unpacked = UnpackSource(path, folder);
+  RETURN_IF_ERROR(RemoveTree(path));
+  return unpacked;
+}
 
 std::vector<Command> ExportCommands() {
   return {{.path = "entry export",

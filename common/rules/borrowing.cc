@@ -88,6 +88,12 @@ void CheckConfiguration(const BorrowingEntry& own, const BorrowingEntry& propose
   const std::map<std::string, std::string> after = MembersOf(proposed.configuration);
   for (const auto& [name, before] : MembersOf(own.configuration))
     if (!before.empty()) compare(name, before, after.at(name));
+  std::map<std::string, std::string> before = own.configuration.program;
+  std::map<std::string, std::string> now = proposed.configuration.program;
+  for (const auto& [key, value] : proposed.configuration.program)
+    before.try_emplace(key);
+  for (const auto& [key, value] : before)
+    compare(absl::StrCat("workload.", key), value, now[key]);
   const auto joined = [](const std::map<std::string, std::string>& labels) {
     return absl::StrJoin(labels, ",", absl::PairFormatter("="));
   };

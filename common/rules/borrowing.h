@@ -29,6 +29,8 @@ struct BorrowingConfiguration {
   int32_t ranks_per_node = 0;
   std::string backend, staging;
   std::map<std::string, std::string> labels;  // that its workers must have
+  std::map<std::string, std::string>
+      program;  // of one's own, by key of [workload]; files by digest
 };
 
 // What borrowing looks at in an entry.

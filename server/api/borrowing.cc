@@ -11,6 +11,14 @@
 namespace assay::api {
 namespace {
 
+// The same source is of the same commit, also where it was unpacked far from its repository.
+void KeepCommit(const core::Workload& own, core::Workload* proposed) {
+  const core::SourceArchive* const before = core::SourceOf(own);
+  auto* const command = std::get_if<core::CommandWorkload>(proposed);
+  if (before == nullptr || command == nullptr || !command->source) return;
+  if (command->source->sha256 == before->sha256) command->source = *before;
+}
+
 absl::StatusOr<runtime::Plan> Judge(const Backend* backend, const auth::Identity& identity,
                                     absl::string_view method, runtime::Plan plan,
                                     const runtime::Queries::BorrowingParties& parties) {
@@ -19,6 +27,7 @@ absl::StatusOr<runtime::Plan> Judge(const Backend* backend, const auth::Identity
   if (!CheckVisible(identity, method, parties.lender.spec.organization, NameOf(parties.lender.id))
            .ok())
     verdict.findings = rules::WithoutLender(std::move(verdict.findings));
+  KeepCommit(parties.own.spec.workload, &plan.spec.workload);
   for (core::Finding& finding : verdict.findings)
     plan.findings.push_back(std::move(finding));
   plan.borrowing = std::move(verdict.record);

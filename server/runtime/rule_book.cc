@@ -52,6 +52,16 @@ rules::Hyperparameters ValuesOf(const core::SubmissionSpec& spec) {
   return values;
 }
 
+std::map<std::string, std::string> ProgramOf(const core::Workload& workload) {
+  const auto* const command = std::get_if<core::CommandWorkload>(&workload);
+  if (command == nullptr) return {};
+  return {{"command", absl::StrJoin(command->command, " ")},
+          {"launcher", command->launcher},
+          {"source", command->source ? command->source->sha256 : ""},
+          {"image", command->image ? command->image->sha256 : ""},
+          {"env", absl::StrJoin(command->env, " ", absl::PairFormatter("="))}};
+}
+
 rules::BorrowingEntry BorrowingEntryOf(const core::SubmissionSpec& spec) {
   return {.organization = spec.organization,
           .round = spec.round,
@@ -63,7 +73,8 @@ rules::BorrowingEntry BorrowingEntryOf(const core::SubmissionSpec& spec) {
                             .ranks_per_node = spec.ranks_per_node,
                             .backend = core::BackendOf(spec.workload),
                             .staging = spec.staging,
-                            .labels = spec.worker_labels},
+                            .labels = spec.worker_labels,
+                            .program = ProgramOf(spec.workload)},
           .values = ValuesOf(spec),
           .is_borrowed = spec.borrowing.has_value()};
 }

@@ -8,6 +8,8 @@
 #include "nlohmann/json.hpp"
 
 #include "cli/entry/submission_file.h"
+#include "common/sha256.h"
+#include "common/source/source_archive.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
 
@@ -71,6 +73,25 @@ TEST_F(BorrowTest, WritesASubmissionThatRecordsItsLender) {
     EXPECT_EQ(parameter.json_value(), parameter.key() == "global_batch_size" ? "256" : "0.008");
   EXPECT_EQ(run_.Run("entry borrow e-11 --from e-12 --file borrowed.toml"), ExitStatus::kConflict)
       << "a file is never overwritten";
+}
+
+TEST_F(BorrowTest, AProgramStaysAndItsSourceComesAlong) {
+  CHECK_OK(MakeDirectories(run_.home.Path("new")));
+  run_.Write("train/train.py", "print()\n");
+  const std::string source = *PackSource(run_.home.Path("train"));
+  coordinator_.artifacts[Sha256Hex(source)] = source;
+  v1::CommandWorkload* const program = coordinator_.entries[1].mutable_spec()->mutable_command();
+  program->add_command("${ASSAY_CODE}/train.py");
+  program->set_launcher("per-rank");
+  program->mutable_source()->set_sha256(Sha256Hex(source));
+
+  ASSERT_EQ(run_.Run("entry borrow e-11 --from e-12 --file new/borrowed.toml"), ExitStatus::kDone)
+      << run_.err;
+
+  EXPECT_EQ(ReadFile(run_.home.Path("new/source/train.py")).value_or(""), "print()\n");
+  EXPECT_THAT(ReadFile(run_.home.Path("new/borrowed.toml")).value_or(""),
+              HasSubstr("source = \"source\""));
+  EXPECT_EQ(run_.Run("entry borrow e-11 --from e-12 --file new/again.toml"), ExitStatus::kConflict);
 }
 
 TEST_F(BorrowTest, ShowsWhereEachValueComesFrom) {

@@ -118,6 +118,33 @@ TEST_F(SourceTest, ARepeatedRequestMakesOneSubmission) {
   EXPECT_EQ(Download(&org, Sha256Hex(source_)), source_);
 }
 
+// Its submitter may have unpacked it far from the repository that it comes from.
+TEST_F(SourceTest, ABorrowingEntryKeepsTheCommitOfItsProgram) {
+  Client org = WithToken("submitter", "Org");
+  v1::CreateSubmissionRequest request = Request("Org", source_);
+  request.mutable_spec()->mutable_command()->mutable_source()->set_git_commit("2c627d4");
+  const auto own = Send(&org, request, {source_});
+  ASSERT_THAT(own, IsOk());
+  v1::SubmissionSpec lent = Request("Rival", source_).spec();
+  lent.mutable_command()->clear_source();
+  for (v1::Hyperparameter& parameter : *lent.mutable_hyperparameters())
+    if (parameter.key() == "opt_base_learning_rate") parameter.set_json_value("0.002");
+  const auto lender = Create(&*root_, lent);
+  ASSERT_THAT(lender, IsOk());
+  v1::SubmissionSpec spec = Request("Org", source_).spec();
+  *spec.mutable_hyperparameters() = lent.hyperparameters();
+  spec.mutable_borrowing()->set_own_entry(own->name());
+  spec.mutable_borrowing()->set_lender_entry(lender->name());
+
+  const auto borrowed = Create(&org, spec);
+
+  ASSERT_THAT(borrowed, IsOk());
+  EXPECT_EQ(borrowed->spec().command().source().git_commit(), "2c627d4");
+  spec.mutable_command()->add_command("--faster");
+  EXPECT_THAT(Create(&org, spec),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("R-BOR-002")));
+}
+
 TEST_F(SourceTest, OnlyAWorkerThatExecutesTheRunGetsTheSource) {
   Client org = WithToken("submitter", "Org");
   ASSERT_THAT(Send(&org, Request("Org", source_), {source_}), IsOk());

@@ -82,6 +82,16 @@ TEST_F(BorrowingTest, NothingElseOfTheEntryChanges) {
   EXPECT_THAT(Check(), ElementsAre("R-BOR-002 nodes", "R-BOR-002 labels"));
 }
 
+TEST_F(BorrowingTest, NorDoesItsProgram) {
+  own_.configuration.program = {{"command", "python3 train.py"}, {"source", "9f86"}};
+  lender_.configuration.program = {{"command", "another"}};
+  proposed_.configuration.program = own_.configuration.program;
+  EXPECT_THAT(Check(), IsEmpty());
+  proposed_.configuration.program["source"] = "60303a";
+  proposed_.configuration.program["image"] = "fd61a0";
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-002 workload.image", "R-BOR-002 workload.source"));
+}
+
 TEST_F(BorrowingTest, WhatHistoryDoesNotSayIsNotCompared) {
   own_.configuration.backend = "";
   own_.configuration.nodes = 0;
