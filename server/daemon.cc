@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/clock.h"
@@ -16,6 +17,7 @@
 #include "server/config.h"
 #include "server/local_agents.h"
 #include "server/runtime/runtime.h"
+#include "server/slurm_config.h"
 
 namespace assay {
 namespace {
@@ -69,9 +71,15 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   ASSIGN_OR_RETURN(api::Backend backend, MakeBackend(config, &clock, runtime.get()));
   api::RefusalLog refusals(&clock);
   backend.refusals = &refusals;
+  const std::unique_ptr<api::NodeEnrolment> nodes = MakeNodeEnrolment(config);
+  backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));
   ASSIGN_OR_RETURN(const std::unique_ptr<api::Server> server,
                    api::Server::Start(std::move(listen), &authenticator, std::move(backend)));
+  // Whoever it still answers has come by the server.
+  const absl::Cleanup no_more_nodes = [&nodes] {
+    if (nodes != nullptr) nodes->Stop();
+  };
   RETURN_IF_ERROR(WriteAddress(config, *server));
   LOG(INFO) << "serving tcp=" << server->tcp_address() << " unix=" << config.unix_socket_path()
             << " data=" << config.data_directory();
@@ -82,7 +90,8 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   CHECK(sigwait(&signals, &signal) == 0);
   LOG(INFO) << "stopping signal=" << signal;
   runtime->StopLaunching();
-  launcher.reset();        // agents started here end with it
+  launcher.reset();  // agents started here end with it
+  if (nodes != nullptr) nodes->Stop();
   runtime->core().Stop();  // last commit; calls that wait are answered, new ones refused
   server->Shutdown(kShutdownGrace);
   runtime->Stop();

@@ -1,5 +1,7 @@
 #include "server/slurm_config.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -13,6 +15,7 @@
 #include "google/protobuf/text_format.h"
 
 #include "common/file.h"
+#include "common/munge/munge.h"
 #include "common/secret.h"
 #include "common/status.h"
 
@@ -44,11 +47,25 @@ absl::StatusOr<std::string> InstanceOf(const std::string& data_directory) {
   return instance;
 }
 
+bool IsByMunge(const v1::SlurmConfig& config) {
+  return config.enrolment() == v1::SlurmConfig::MUNGE;
+}
+
+// On the nodes.
+std::string NodeDirectoryOf(const v1::SlurmConfig& config) {
+  const std::string& named = config.worker().data_directory();
+  return named.empty() ? "/tmp" : named;
+}
+
 // What all agents are told, as text.
 std::string WorkerText(const v1::SlurmConfig& config) {
   v1::WorkerConfig worker = config.worker();
   worker.set_server_address(config.server_address());
-  if (worker.data_directory().empty()) worker.set_data_directory("/tmp");
+  if (IsByMunge(config)) {
+    worker.mutable_munge()->set_socket(config.munge_socket());
+    worker.mutable_munge()->set_coordinator_uid(geteuid());
+  }
+  worker.set_data_directory(NodeDirectoryOf(config));
   std::string text;
   google::protobuf::TextFormat::PrintToString(worker, &text);
   return text;
@@ -113,14 +130,37 @@ void CheckProfiles(const v1::SlurmConfig& slurm, std::vector<std::string>* probl
   }
 }
 
+void CheckEnrolment(const v1::SlurmConfig& slurm, std::vector<std::string>* problems) {
+  if (slurm.shared_directory().empty() && !IsByMunge(slurm))
+    problems->push_back(
+        "slurm.shared_directory: is empty: name a folder that the coordinator and all nodes share, "
+        "or, where there is none, let agents enrol by munge (enrolment: MUNGE)");
+  const auto check_absolute = [problems](const char* field, const std::string& path) {
+    if (!path.empty() && path[0] != '/')
+      problems->push_back(absl::StrCat(field, ": \"", path, "\" is not an absolute path"));
+  };
+  check_absolute("slurm.shared_directory", slurm.shared_directory());
+  check_absolute("slurm.munge_socket", slurm.munge_socket());
+  if (!slurm.munge_socket().empty() && !IsByMunge(slurm))
+    problems->push_back("slurm.munge_socket: is for enrolment: MUNGE, which is not set");
+}
+
+// A round trip through munged on this host; empty: it works.
+std::string MungeWarning(const v1::SlurmConfig& config) {
+  const absl::StatusOr<std::string> credential =
+      MungeEncode(config.munge_socket(), geteuid(), "assay check");
+  const absl::Status status = credential.ok()
+                                  ? MungeDecode(config.munge_socket(), *credential).status()
+                                  : credential.status();
+  return status.ok() ? "" : absl::StrCat("launcher.slurm.enrolment: ", status.message());
+}
+
 }  // namespace
 
 std::vector<std::string> SlurmProblems(const v1::ServerConfig& config) {
   const v1::SlurmConfig& slurm = config.launcher().slurm();
   std::vector<std::string> problems;
-  if (slurm.shared_directory().empty())
-    problems.push_back(
-        "slurm.shared_directory: is empty: name a folder that the coordinator and all nodes share");
+  CheckEnrolment(slurm, &problems);
   if (slurm.server_address().empty())
     problems.push_back(
         "slurm.server_address: is empty: say by which host:port nodes reach this coordinator");
@@ -136,10 +176,11 @@ std::vector<std::string> SlurmProblems(const v1::ServerConfig& config) {
   const v1::WorkerConfig& worker = slurm.worker();
   if (!worker.name().empty() || !worker.server_address().empty() ||
       !worker.ca_certificate_path().empty() || !worker.enrolment_token().empty() ||
-      !worker.enrolment_token_path().empty())
+      !worker.enrolment_token_path().empty() || !worker.ca_certificate().empty() ||
+      worker.has_munge())
     problems.push_back(
-        "slurm.worker: leave out name, server_address, ca_certificate_path and enrolment_token: "
-        "the coordinator fills them in");
+        "slurm.worker: leave out name, server_address, ca_certificate_path, ca_certificate, munge "
+        "and enrolment_token: the coordinator fills them in");
   return problems;
 }
 
@@ -151,19 +192,28 @@ absl::StatusOr<launch::slurm::SlurmOptions> SlurmOptionsOf(const v1::ServerConfi
   options.keeper.poll_soon = absl::Seconds(Or(slurm.poll_interval_s(), kPollSecondsDefault));
   options.commands.directory = slurm.command_directory();
   options.commands.output_path = JoinPath(config.data_directory(), "slurm.out");
-  RETURN_IF_ERROR(MakeDirectories(slurm.shared_directory(), kPrivateDirectory));
-  RETURN_IF_ERROR(MakeEntryPrivate(slurm.shared_directory()).status());
-  options.folder.directory = slurm.shared_directory();
-  options.folder.worker_program = worker_program;
-  options.folder.worker_config = WorkerText(slurm);
-  ASSIGN_OR_RETURN(options.folder.ca_pem, ReadFile(config.tls().ca_certificate_path()));
-  options.folder.command_directory = slurm.command_directory();
-  options.folder.profiles = ProfilesOf(slurm);
+  launch::slurm::JobDirectoryOptions& folder = options.folder;
+  folder.is_shared = !slurm.shared_directory().empty();
+  folder.is_by_munge = IsByMunge(slurm);
+  folder.node_directory = NodeDirectoryOf(slurm);
+  folder.directory =
+      folder.is_shared ? slurm.shared_directory() : JoinPath(config.data_directory(), "jobs");
+  RETURN_IF_ERROR(MakeDirectories(folder.directory, kPrivateDirectory));
+  RETURN_IF_ERROR(MakeEntryPrivate(folder.directory).status());
+  folder.worker_program = worker_program;
+  folder.worker_config = WorkerText(slurm);
+  ASSIGN_OR_RETURN(folder.ca_pem, ReadFile(config.tls().ca_certificate_path()));
+  folder.command_directory = slurm.command_directory();
+  folder.profiles = ProfilesOf(slurm);
   return options;
 }
 
 std::vector<std::string> SlurmWarnings(const v1::SlurmConfig& config) {
   std::vector<std::string> warnings;
+  if (IsByMunge(config)) {
+    if (std::string warning = MungeWarning(config); !warning.empty())
+      warnings.push_back(std::move(warning));
+  }
   std::string folder = (std::filesystem::temp_directory_path() / "assayd-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return {absl::StrCat("cannot make ", folder)};
   launch::slurm::SlurmCommands commands(
@@ -186,6 +236,16 @@ std::vector<std::string> SlurmWarnings(const v1::SlurmConfig& config) {
   }
   static_cast<void>(RemoveTree(folder));
   return warnings;
+}
+
+std::unique_ptr<api::NodeEnrolment> MakeNodeEnrolment(const v1::ServerConfig& config) {
+  const v1::SlurmConfig& slurm = config.launcher().slurm();
+  if (config.launcher().kind() != "slurm" || !IsByMunge(slurm)) return nullptr;
+  return std::make_unique<api::NodeEnrolment>(api::NodeEnrolmentOptions{
+      .uid = geteuid(),
+      .open = [socket = slurm.munge_socket()](
+                  const std::string& credential) { return MungeDecode(socket, credential); },
+      .addresses_of = api::AddressesOf});
 }
 
 core::LauncherStarted DescribeSlurm(const v1::SlurmConfig& config) {

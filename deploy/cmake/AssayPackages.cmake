@@ -32,6 +32,13 @@ add_library(jq::jq UNKNOWN IMPORTED)
 set_target_properties(jq::jq PROPERTIES IMPORTED_LOCATION ${JQ_LIBRARY}
                                         INTERFACE_INCLUDE_DIRECTORIES ${JQ_INCLUDE_DIR})
 
+# Neither does munge's.
+find_library(MUNGE_LIBRARY munge REQUIRED)
+find_path(MUNGE_INCLUDE_DIR munge.h REQUIRED)
+add_library(munge::munge UNKNOWN IMPORTED)
+set_target_properties(munge::munge PROPERTIES IMPORTED_LOCATION ${MUNGE_LIBRARY}
+                                              INTERFACE_INCLUDE_DIRECTORIES ${MUNGE_INCLUDE_DIR})
+
 # FFTW has no CMake configuration that Debian ships.
 find_library(FFTW3F_LIBRARY fftw3f REQUIRED)
 find_path(FFTW3_INCLUDE_DIR fftw3.h REQUIRED)

@@ -1,7 +1,9 @@
 // What the gate's HTTPS endpoint answers:
 //
 //   POST /v1/access-certificate         a person's certificate, for an access token
-//   POST /v1/worker-certificate/NAME    the certificate of worker NAME, for an enrolment token
+//   POST /v1/worker-certificate/NAME    the certificate of worker NAME, for an enrolment token or,
+//   by
+//                                       a node of a Slurm job, a munge credential (ADR 0178)
 //   GET  /healthz                       that the coordinator serves
 //
 // A token comes as "authorization: Bearer ...", the certificate request (PKCS #10, PEM) as the

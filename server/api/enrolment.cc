@@ -5,6 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+
+#include "common/munge/munge.h"
+#include "common/munge/node_claim.h"
 #include "common/pki.h"
 #include "common/secret.h"
 #include "common/status.h"
@@ -64,23 +68,67 @@ absl::StatusOr<std::string> SignWorker(const Backend& backend, const auth::Ident
                   .validity = {.now = backend.clock->Wall(), .lifetime = kWorkerLifetime}});
 }
 
+void AnswerWhenCommitted(const Backend& backend, core::Command command, std::string certificate,
+                         OnCertificate on_certificate) {
+  backend.core->Post(std::move(command), [certificate = std::move(certificate),
+                                          on_certificate = std::move(on_certificate)](
+                                             const absl::StatusOr<core::Reply>& reply) mutable {
+    if (!reply.ok()) return on_certificate(reply.status());
+    on_certificate(std::move(certificate));
+  });
+}
+
+// For a node of a job: the core decides by what the credential says, which has been checked.
+void CertifyClaim(const Backend& backend, const WorkerCertificateRequest& request,
+                  const NodeClaim& claim, OnCertificate on_certificate) {
+  const absl::StatusOr<core::AllocationId> allocation = core::ParseAllocationId(claim.allocation);
+  absl::StatusOr<std::string> certificate =
+      allocation.ok() ? SignWorker(backend, auth::Identity{}, request) : allocation.status();
+  if (!certificate.ok()) return on_certificate(std::move(certificate));
+  AnswerWhenCommitted(backend,
+                      {.principal = request.worker,
+                       .body = core::EnrolNode{.allocation = *allocation,
+                                               .job = claim.job,
+                                               .node = claim.node,
+                                               .worker = request.worker}},
+                      *std::move(certificate), std::move(on_certificate));
+}
+
+absl::Status CheckNodeRequest(const Backend& backend, const WorkerCertificateRequest& request) {
+  RETURN_IF_ERROR(CheckCanSign(backend));
+  RETURN_IF_ERROR(core::CheckName("worker", request.worker));
+  if (backend.nodes != nullptr) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "nodes do not enrol by munge here: set launcher.slurm.enrolment to MUNGE, or show a token");
+}
+
+void CertifyNode(const Backend* backend, const WorkerCertificateRequest& request,
+                 OnCertificate on_certificate) {
+  if (const absl::Status checked = CheckNodeRequest(*backend, request); !checked.ok())
+    return on_certificate(checked);
+  backend->nodes->Check(request.token, request.csr_pem,
+                        [backend, request, on_certificate = std::move(on_certificate)](
+                            const absl::StatusOr<NodeClaim>& claim) mutable {
+                          if (!claim.ok()) return on_certificate(claim.status());
+                          CertifyClaim(*backend, request, *claim, std::move(on_certificate));
+                        });
+}
+
 }  // namespace
 
 void CertifyWorker(const Backend* backend, const auth::Identity& caller,
                    const WorkerCertificateRequest& request, OnCertificate on_certificate) {
+  if (absl::StartsWith(request.token, kMungePrefix))
+    return CertifyNode(backend, request, std::move(on_certificate));
   const absl::Status checked = CheckWorkerRequest(*backend, caller, request);
   absl::StatusOr<std::string> certificate =
       checked.ok() ? SignWorker(*backend, caller, request) : checked;
   if (!certificate.ok() || request.token.empty()) return on_certificate(std::move(certificate));
-  core::Command command = {.principal = request.worker,
-                           .body = core::RedeemEnrolment{.secret_sha256 = TokenHash(request.token),
-                                                         .worker = request.worker}};
-  backend->core->Post(std::move(command), [certificate = *std::move(certificate),
-                                           on_certificate = std::move(on_certificate)](
-                                              absl::StatusOr<core::Reply> reply) mutable {
-    if (!reply.ok()) return on_certificate(reply.status());
-    on_certificate(std::move(certificate));
-  });
+  AnswerWhenCommitted(*backend,
+                      {.principal = request.worker,
+                       .body = core::RedeemEnrolment{.secret_sha256 = TokenHash(request.token),
+                                                     .worker = request.worker}},
+                      *std::move(certificate), std::move(on_certificate));
 }
 
 absl::StatusOr<std::string> CertifyPerson(const Backend& backend, const std::string& token,

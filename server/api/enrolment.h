@@ -1,5 +1,5 @@
 // Certificates for those who have none yet, or whose own is about to end: workers for an enrolment
-// token, people for an access token.
+// token or a munge credential, people for an access token.
 
 #ifndef SERVER_API_ENROLMENT_H_
 #define SERVER_API_ENROLMENT_H_
@@ -17,13 +17,17 @@ namespace assay::api {
 struct WorkerCertificateRequest {
   std::string worker;
   std::string csr_pem;
-  std::string token;  // empty: a renewal, for the worker that the caller is
+  // Of enrolment, or the munge credential of a node of a job; empty: a renewal, for the worker that
+  // the caller is.
+  std::string token;
 };
 using OnCertificate = absl::AnyInvocable<void(absl::StatusOr<std::string> certificate_pem)>;
 
 // Signs, then uses the token up; calls back once, from any thread. A request that cannot be signed
 // leaves the token as it is. FAILED_PRECONDITION if enrolment is off; INVALID_ARGUMENT for the name
-// or the request; PERMISSION_DENIED if the token is unknown, used or expired, or there is none.
+// or the request; PERMISSION_DENIED if the token is unknown, used or expired, or there is none, or
+// for what CheckCredential (node_enrolment.h) and core::EnrolNode refuse; UNAVAILABLE for what they
+// cannot say yet.
 void CertifyWorker(const Backend* backend, const auth::Identity& caller,
                    const WorkerCertificateRequest& request, OnCertificate on_certificate);
 

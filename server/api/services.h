@@ -20,6 +20,7 @@
 #include "common/pki.h"
 #include "common/rpc/status_grpc.h"
 #include "server/api/guard.h"
+#include "server/api/node_enrolment.h"
 #include "server/api/refusal_log.h"
 #include "server/core/command.h"
 #include "server/runtime/certificate_table.h"
@@ -47,6 +48,7 @@ struct Backend {
   const runtime::CertificateTable* certificates = nullptr;
   const runtime::RuleBook* rules = nullptr;
   const Guard* guard = nullptr;
+  NodeEnrolment* nodes = nullptr;  // nullptr: no node enrols by munge
   RefusalLog* refusals = nullptr;
   CertificateAndKey ca;  // no key: enrolment is off
   std::string version;

@@ -74,10 +74,11 @@ struct Allocation {
   int64_t deadline_us = 0;           // its nodes go then, whatever runs; 0: none
   std::vector<std::string> workers;  // granted, by name; attach: empty
   // As a batch system knows it; empty with other launchers.
-  std::string job;                 // "4711"
-  std::vector<std::string> hosts;  // of the workers, in their order
-  int64_t activated_at_us = 0;     // 0: never were all workers there
-  int64_t first_deadline_us = 0;   // the deadline of its first grant that had one
+  std::string job;                          // "4711"
+  std::vector<std::string> hosts;           // of the workers, in their order
+  std::vector<std::string> enrolled_hosts;  // that have a certificate by their job; one each
+  int64_t activated_at_us = 0;              // 0: never were all workers there
+  int64_t first_deadline_us = 0;            // the deadline of its first grant that had one
   // Of the launcher's failures since it last succeeded.
   int32_t failure_count = 0;
   std::string last_error;

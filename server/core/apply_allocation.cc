@@ -65,6 +65,10 @@ void ApplyLease(const RecordedEvent& record, const AllocationSubmitted& e, State
   ForgetFailures(&allocation);
 }
 
+void ApplyLease(const RecordedEvent& record, const NodeEnrolled& e, State* state) {
+  Find(record, e.allocation, state).enrolled_hosts.push_back(e.host);
+}
+
 void ApplyLease(const RecordedEvent& record, const AllocationLaunchFailed& e, State* state) {
   Allocation& allocation = Find(record, e.allocation, state);
   ++allocation.failure_count;

@@ -12,6 +12,7 @@ namespace assay::core {
 void ApplyLease(const RecordedEvent& record, const AllocationRequested& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationGranted& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationSubmitted& e, State* state);
+void ApplyLease(const RecordedEvent& record, const NodeEnrolled& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationLaunchFailed& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationActivated& e, State* state);
 void ApplyLease(const RecordedEvent& record, const AllocationReleasing& e, State* state);

@@ -182,6 +182,17 @@ struct RedeemEnrolment {
   std::string worker;
 };
 
+// A node of a batch system's job, which has proven that it is one, asks for the certificate of
+// `worker`. Reply: Allocation. UNAVAILABLE while nobody knows here whether the job runs: it may ask
+// again. PERMISSION_DENIED, with the words, if the allocation has ended or is not of a job that the
+// launcher got, if the job or the node is another, or if the node has enrolled before.
+struct EnrolNode {
+  AllocationId allocation;
+  std::string job;   // 4711
+  std::string node;  // n0, as the batch system knows it
+  std::string worker;
+};
+
 // Reply: Dataset. Repeating it changes nothing; ALREADY_EXISTS if the id means something else.
 struct AddDataset {
   Dataset dataset;
@@ -312,7 +323,7 @@ using CommandBody =
                  RecordArtifact, AuthorizeUpload, DrainWorker, ResumeWorker, RevokeWorker,
                  ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset,
                  GetServerInfo, LogChecked, SetScored, RequestAllocation, ReleaseAllocation,
-                 LauncherStarted, LaunchReported, JoinAllocation, Tick>;
+                 LauncherStarted, LaunchReported, JoinAllocation, EnrolNode, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

@@ -76,6 +76,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command
 absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ReleaseAllocation& command);
 absl::StatusOr<Decision> Decide(const Context& context, const JoinAllocation& command);
+absl::StatusOr<Decision> Decide(const Context& context, const EnrolNode& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LauncherStarted& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LaunchReported& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Tick& command);

@@ -130,6 +130,30 @@ absl::StatusOr<std::vector<Event>> Grant(const Context& context, const Allocatio
   return Regrant(context.state, allocation, report, deadline_us);
 }
 
+// The node is one of the job that is the allocation's, is the worker's, and has not enrolled.
+absl::Status CheckNode(const Allocation& allocation, const EnrolNode& command) {
+  const std::string id = allocation.id.ToString();
+  if (allocation.job.empty() || command.job != allocation.job)
+    return absl::PermissionDeniedError(
+        absl::StrCat("job ", command.job, " is not that of ", id, ", which is ",
+                     allocation.job.empty() ? "not known" : allocation.job));
+  const std::vector<std::string>& hosts = allocation.hosts;
+  const auto host = std::find(hosts.begin(), hosts.end(), command.node);
+  if (host == hosts.end())
+    return absl::PermissionDeniedError(
+        absl::StrCat("node ", command.node, " is none of job ", command.job, " of ", id));
+  const std::string& worker =
+      allocation.workers.at(static_cast<size_t>(std::distance(hosts.begin(), host)));
+  if (worker != command.worker)
+    return absl::PermissionDeniedError(
+        absl::StrCat("node ", command.node, " of ", id, " is ", worker, ", not ", command.worker));
+  const std::vector<std::string>& enrolled = allocation.enrolled_hosts;
+  if (std::find(enrolled.begin(), enrolled.end(), command.node) == enrolled.end())
+    return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("node ", command.node, " has enrolled in job ",
+                                                  command.job, " before: it does so once"));
+}
+
 }  // namespace
 
 absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation& command) {
@@ -204,6 +228,31 @@ absl::StatusOr<Decision> Decide(const Context& context, const LauncherStarted& c
         .allocation = AllocationId{context.state.last_allocation + 1},
         .spec = {.launcher = command.launcher, .node_count = command.node_count_max},
         .reason = "configured"});
+  return decision;
+}
+
+absl::StatusOr<Decision> Decide(const Context& context, const EnrolNode& command) {
+  RETURN_IF_ERROR(CheckName("worker", command.worker));
+  const std::string id = command.allocation.ToString();
+  const auto it = context.state.allocations.find(command.allocation);
+  if (it == context.state.allocations.end())
+    return absl::PermissionDeniedError(
+        absl::StrCat("allocation ", id, " is none of this coordinator's, or has ended"));
+  const Allocation& allocation = it->second;
+  if (allocation.spec.launcher == kSubmitterLauncher)
+    return absl::PermissionDeniedError(
+        absl::StrCat("the job of ", id, " is a submitter's, whose nodes enrol by tokens"));
+  if (allocation.state == AllocationState::kRequested)
+    return absl::UnavailableError(
+        absl::StrCat("the batch system has not said yet that the job of ", id, " runs: ask again"));
+  if (!IsServing(allocation.state))
+    return absl::PermissionDeniedError(absl::StrCat("the job of ", id,
+                                                    " does not run any more: the allocation is ",
+                                                    ToString(allocation.state)));
+  RETURN_IF_ERROR(CheckNode(allocation, command));
+  Decision decision{.reply = allocation};
+  decision.events.push_back(
+      NodeEnrolled{.allocation = allocation.id, .worker = command.worker, .host = command.node});
   return decision;
 }
 

@@ -431,6 +431,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("hosts", v.hosts);
   a.Added("activated_at_us", v.activated_at_us, kNotShown);
   a.Added("first_deadline_us", v.first_deadline_us, kNotShown);
+  a.Added("enrolled_hosts", v.enrolled_hosts, kNotShown);
 }
 
 }  // namespace assay::core

@@ -348,6 +348,16 @@ struct AllocationSubmitted {
   bool operator==(const AllocationSubmitted&) const = default;
 };
 
+// A node of the allocation's job has got the certificate of this worker: it gets no other.
+struct NodeEnrolled {
+  static constexpr absl::string_view kType = "NodeEnrolled";
+  static constexpr int kVersion = 1;
+  AllocationId allocation;
+  std::string worker;
+  std::string host;
+  bool operator==(const NodeEnrolled&) const = default;
+};
+
 // The launcher could not do what was asked; it is asked again at retry_at_us.
 struct AllocationLaunchFailed {
   static constexpr absl::string_view kType = "AllocationLaunchFailed";
@@ -441,7 +451,7 @@ using Event = std::variant<
     WorkerRevoked, WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked,
     DatasetAdded, DatasetRemoved, AllocationRequested, AllocationSubmitted, AllocationGranted,
     AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
-    WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
+    NodeEnrolled, WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

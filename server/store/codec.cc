@@ -257,6 +257,13 @@ constexpr void Fields(A& a, T& v) {
   a("job", v.job);
 }
 
+template <class A, Is<NodeEnrolled> T>
+constexpr void Fields(A& a, T& v) {
+  a("allocation", v.allocation);
+  a("worker", v.worker);
+  a("host", v.host);
+}
+
 template <class A, Is<AllocationLaunchFailed> T>
 constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);

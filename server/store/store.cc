@@ -304,6 +304,10 @@ class Store::Writer {
     if (state_.submissions.contains(id)) submissions_.insert(id);  // remembers them
     return absl::OkStatus();
   }
+  absl::Status Touch(const Record&, const core::NodeEnrolled& e) {
+    allocations_.insert(e.allocation);  // its worker has not called yet
+    return absl::OkStatus();
+  }
   template <typename E>
   requires requires(const E& e) { e.allocation; }
   absl::Status Touch(const Record&, const E& e) {

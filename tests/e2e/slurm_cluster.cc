@@ -137,12 +137,12 @@ SlurmCluster::SlurmCluster(Site* site) : turn_(TakeTurn()), site_(site) {
   WriteFiles();
   site->Export(absl::StrCat("SLURM_CONF=", ConfigPath()));
   munge_ = StartDaemon({"/usr/sbin/munged", "--foreground", "--force",
-                        absl::StrCat("--socket=", dir_.Path("munge.sock")),
+                        absl::StrCat("--socket=", MungeSocket()),
                         absl::StrCat("--key-file=", dir_.Path("munge/key")),
                         absl::StrCat("--pid-file=", dir_.Path("munged.pid")),
                         absl::StrCat("--log-file=", dir_.Path("munge/log")),
                         absl::StrCat("--seed-file=", dir_.Path("munge/seed")), "--num-threads=2"});
-  while (!FileExists(dir_.Path("munge.sock"))) {
+  while (!FileExists(MungeSocket())) {
     CHECK(IsRunning(munge_)) << ReadFile(dir_.Path("daemons.log")).value_or("");
     std::this_thread::yield();
   }

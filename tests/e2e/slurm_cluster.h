@@ -42,6 +42,9 @@ class SlurmCluster {
   void KillNode(size_t i);
   void StartNode(size_t i);
 
+  // Of its munged.
+  std::string MungeSocket() const { return dir_.Path("munge.sock"); }
+
  private:
   std::string ConfigPath() const { return dir_.Path("slurm.conf"); }
   void WriteFiles() const;

@@ -39,7 +39,7 @@ class Decoder {
         &Decoder::Resume,   &Decoder::Revoke,     &Decoder::MakeToken, &Decoder::EndToken,
         &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,    &Decoder::Look,
         &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,     &Decoder::EndLease,
-        &Decoder::Join,     &Decoder::Prune,      &Decoder::Time};
+        &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,     &Decoder::Time};
     static_assert(std::variant_size_v<core::CommandBody> == 29, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
@@ -361,6 +361,14 @@ class Decoder {
       command.token_sha256s.emplace_back(64, 'a');
     }
     return FromPerson(std::move(command));
+  }
+
+  core::Command EnrolInJob() {
+    core::EnrolNode command{.allocation = Recent<core::AllocationId>(state_.last_allocation),
+                            .job = bytes_.TextLike("4711"),
+                            .node = bytes_.TextLike("n0")};
+    command.worker = WorkerName();
+    return From("", std::move(command));
   }
 
   core::Command Time() { return FromCoordinator(core::Tick{}); }

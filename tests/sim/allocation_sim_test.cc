@@ -37,7 +37,7 @@ class Chaos {
   explicit Chaos(uint64_t seed) : random_(seed, Purpose::kTest) { Start(); }
 
   void Step() {
-    switch (Below(11)) {
+    switch (Below(12)) {
       case 0:
         return Submit();
       case 1:
@@ -57,6 +57,8 @@ class Chaos {
         return Report(Outcome::kPending);
       case 8:
         return Join();
+      case 9:
+        return Enrol();
       default:
         return Call();
     }
@@ -88,6 +90,11 @@ class Chaos {
       if (!worker.allocation.is_none() && absl::StartsWith(name, kSubmitterWorkerPrefix)) {
         ASSERT_EQ(state.allocations.at(worker.allocation).spec.launcher, kSubmitterLauncher);
       }
+    }
+    for (const auto& [id, allocation] : state.allocations) {
+      const std::vector<std::string>& enrolled = allocation.enrolled_hosts;
+      ASSERT_EQ(std::set<std::string>(enrolled.begin(), enrolled.end()).size(), enrolled.size())
+          << "a node of " << id << " has enrolled twice";
     }
     State folded;
     for (const RecordedEvent& event : log_)
@@ -197,6 +204,17 @@ class Chaos {
     Handle("alice", join);
   }
 
+  // A node of a job asks for its certificate; mostly such a one as there is.
+  void Enrol() {
+    EnrolNode enrol{.allocation = Some(), .job = absl::StrCat("job-", Below(5))};
+    const uint32_t i = Below(3);
+    enrol.node = absl::StrCat("h", i);
+    enrol.worker = absl::StrCat("n", enrol.allocation.number % 3, "-", i);
+    const auto it = core_->state().allocations.find(enrol.allocation);
+    if (it != core_->state().allocations.end() && Below(4) > 0) enrol.job = it->second.job;
+    Handle(enrol.worker, enrol);
+  }
+
   std::string SomeWorker() {
     if (Below(3) == 0) return absl::StrCat("w", Below(2));
     if (Below(3) == 0) return absl::StrCat(kSubmitterWorkerPrefix, Some().number, "-", Below(3));
@@ -255,7 +273,7 @@ TEST(AllocationSimTest, HoldsWhateverTheLauncherDoes) {
   for (const Event& event :
        std::vector<Event>{AllocationRequested{}, AllocationSubmitted{}, AllocationGranted{},
                           AllocationLaunchFailed{}, AllocationActivated{}, AllocationReleasing{},
-                          AllocationEnded{}, WorkerJoined{}})
+                          AllocationEnded{}, WorkerJoined{}, NodeEnrolled{}})
     EXPECT_TRUE(met.contains(event.index())) << "never met: " << TypeOf(event);
 }
 

@@ -133,12 +133,14 @@ const std::set<size_t>& CommandsElsewhere() {
       new std::set<size_t>{core::CommandBody(core::RequestAllocation{}).index(),
                            core::CommandBody(core::ReleaseAllocation{}).index(),
                            core::CommandBody(core::JoinAllocation{}).index(),
+                           core::CommandBody(core::EnrolNode{}).index(),
                            core::CommandBody(core::LaunchReported{}).index()};
   return *kinds;
 }
 const std::set<size_t>& EventsElsewhere() {
   static const auto* const kinds = new std::set<size_t>{
       core::Event(core::AllocationSubmitted{}).index(),
+      core::Event(core::NodeEnrolled{}).index(),
       core::Event(core::AllocationGranted{}).index(),
       core::Event(core::AllocationLaunchFailed{}).index(),
       core::Event(core::AllocationActivated{}).index(),

@@ -69,6 +69,7 @@ const std::vector<Row>& Table() {
        {"sqlite3", "CLI/", "iostream"}},
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
       {"common/source", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
+      {"common/munge", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
       {"server/core", {"common", "common/rules"}, kPure},
       {"server/store", {"common", "common/rules", "server/core"}, kGrpcProto},
@@ -80,8 +81,8 @@ const std::vector<Row>& Table() {
        {"common", "common/rules", "server/core", "server/store", "server/launch"},
        kGrpcProto},
       {"server/api",
-       {"common", "common/rules", "common/rpc", "server/core", "server/runtime", "server/auth",
-        "server/gate"},
+       {"common", "common/munge", "common/rules", "common/rpc", "server/core", "server/runtime",
+        "server/auth", "server/gate"},
        {"sqlite3"}},
       {"worker/engine", {"common"}, kGrpcProto},
       {"worker/models", {"common", "worker/engine"}, kGrpcProto},
@@ -92,8 +93,8 @@ const std::vector<Row>& Table() {
         "worker/comm"},
        kGrpc},
       {"worker/agent",
-       {"common", "common/rules", "common/rpc", "worker/agent/preflight", "worker/agent/workload",
-        "worker/privileged"},
+       {"common", "common/munge", "common/rules", "common/rpc", "worker/agent/preflight",
+        "worker/agent/workload", "worker/privileged"},
        {"sqlite3", "oneapi", "dnnl", "cuda"}},
       {"worker/privileged", {"common"}, kGrpcProto},
       {"worker/agent/preflight",
@@ -117,7 +118,7 @@ const std::vector<Row>& Table() {
       CliNoun("cli/coordinator", {"cli/dataset", "cli/entry"}),
       // The wiring of the command line and of the daemon.
       {"cli", {"common", "cli"}, kNoStore},
-      {"server", {"common", "common/rules", "common/rpc", "server"}, {"sqlite3"}},
+      {"server", {"common", "common/munge", "common/rules", "common/rpc", "server"}, {"sqlite3"}},
   };
   return table;
 }

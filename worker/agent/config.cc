@@ -75,12 +75,15 @@ class Checker {
           "\" is not host:port, nor unix:/path/to/socket");
     if (!config_.enrolment_token().empty() && !config_.enrolment_token_path().empty())
       Add("enrolment_token and enrolment_token_path: give one of them");
+    if (!config_.ca_certificate().empty() && !config_.ca_certificate_path().empty())
+      Add("ca_certificate and ca_certificate_path: give one of them");
   }
 
   void CheckPaths() {
     CheckAbsolute("data_directory", config_.data_directory(), /*is_required=*/true);
     const bool needs_ca = !absl::StartsWith(config_.server_address(), "unix:");
-    CheckAbsolute("ca_certificate_path", config_.ca_certificate_path(), needs_ca);
+    CheckAbsolute("ca_certificate_path", config_.ca_certificate_path(),
+                  needs_ca && config_.ca_certificate().empty());
     CheckAbsolute("enrolment_token_path", config_.enrolment_token_path(), false);
     CheckAbsolute("stage_directory", config_.stage_directory(), false);
     CheckAbsolute("trainer_program", config_.trainer_program(), false);

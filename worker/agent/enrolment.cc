@@ -9,21 +9,29 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 #include "assay/v1/worker_service.grpc.pb.h"
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/munge/munge.h"
+#include "common/munge/node_claim.h"
 #include "common/pki.h"
 #include "common/rpc/certificate_exchange.h"
 #include "common/rpc/status_grpc.h"
+#include "common/sha256.h"
 #include "common/status.h"
+#include "worker/agent/back_off.h"
 
 namespace assay::agent {
 namespace {
 
 constexpr absl::Duration kEnrolTimeout = absl::Seconds(30);
+// In a job that runs, until the coordinator knows it: it looks every 10 s, and gives nodes up whose
+// agents have not come after 5 min.
+constexpr absl::Duration kJobPatience = absl::Minutes(6);
 // Two months of the year that the coordinator gives: an agent is restarted more often than that.
 constexpr absl::Duration kRenewBefore = absl::Hours(24 * 60);
 
@@ -95,7 +103,47 @@ absl::StatusOr<std::string> RequestCertificate(const std::string& worker, const 
   return certificate;
 }
 
-// A new key and certificate, for the token or, if that is empty, on the strength of the old pair.
+std::string LabelOf(const v1::WorkerConfig& config, const char* name) {
+  const auto it = config.labels().find(name);
+  return it == config.labels().end() ? "" : it->second;
+}
+
+// What a node of a job shows: of which it is, and that this request is its own.
+absl::StatusOr<std::string> MakeCredential(const v1::WorkerConfig& config,
+                                           const std::string& csr_pem) {
+  return MungeEncode(config.munge().socket(), config.munge().coordinator_uid(),
+                     NodeClaimText({.allocation = LabelOf(config, "allocation"),
+                                    .job = LabelOf(config, "slurm_job"),
+                                    .node = LabelOf(config, "node"),
+                                    .request_sha256 = Sha256Hex(csr_pem)}));
+}
+
+// Asks until the coordinator knows that the job runs. Each time by another credential: one serves
+// once.
+absl::StatusOr<std::string> RequestByMunge(const v1::WorkerConfig& config, const Endpoint& endpoint,
+                                           const std::string& csr_pem) {
+  CertificateExchange exchange = {.endpoint = endpoint,
+                                  .path = WorkerCertificatePath(config.name()),
+                                  .csr_pem = csr_pem,
+                                  .timeout = kEnrolTimeout};
+  const absl::Time deadline = absl::Now() + kJobPatience;
+  for (int attempt = 1;; ++attempt) {
+    ASSIGN_OR_RETURN(exchange.endpoint.token, MakeCredential(config, csr_pem));
+    absl::StatusOr<std::string> certificate = ExchangeForCertificate(exchange);
+    const absl::Duration pause = BackOff(attempt, RandomShare());
+    if (!absl::IsUnavailable(certificate.status()) || absl::Now() + pause >= deadline) {
+      RETURN_IF_ERROR(
+          Annotate(certificate.status(), absl::StrCat("enrolment by munge at ", endpoint.target)));
+      return certificate;
+    }
+    LOG(INFO) << "not enrolled yet worker=" << config.name()
+              << " status=" << Quoted(certificate.status());
+    absl::SleepFor(pause);
+  }
+}
+
+// A new key and certificate, by munge, for the token or, if there is neither, on the strength of
+// the old pair.
 absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const Endpoint& endpoint,
                                         const std::string& token) {
   const std::string directory = IdentityDirectory(config);
@@ -104,8 +152,10 @@ absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const En
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot protect ", directory));
   ASSIGN_OR_RETURN(KeyAndCsr made, MakeKeyAndCsr(config.name()));
   CertificateAndKey pair{.certificate_pem = {}, .key_pem = std::move(made.key_pem)};
+  const bool is_by_munge = config.has_munge() && endpoint.certificate_pem.empty();
   ASSIGN_OR_RETURN(pair.certificate_pem,
-                   RequestCertificate(config.name(), endpoint, token, made.csr_pem));
+                   is_by_munge ? RequestByMunge(config, endpoint, made.csr_pem)
+                               : RequestCertificate(config.name(), endpoint, token, made.csr_pem));
   RETURN_IF_ERROR(CheckPair(pair));
   RETURN_IF_ERROR(WriteFileAtomic(IdentityPath(config), PairText(pair), kPrivateFile));
   LOG(INFO) << "enrolled worker=" << config.name();
@@ -116,6 +166,8 @@ absl::StatusOr<CertificateAndKey> Enrol(const v1::WorkerConfig& config, const En
 absl::StatusOr<Endpoint> Anonymous(const v1::WorkerConfig& config) {
   Endpoint endpoint{.target = config.server_address()};
   if (IsLocal(endpoint)) return endpoint;
+  endpoint.ca_pem = config.ca_certificate();
+  if (!endpoint.ca_pem.empty()) return endpoint;
   ASSIGN_OR_RETURN(endpoint.ca_pem, ReadFile(config.ca_certificate_path()));
   return endpoint;
 }
@@ -143,6 +195,10 @@ absl::Time RenewalTime(const Endpoint& endpoint, const Clock& clock) {
 }
 
 absl::StatusOr<Endpoint> EnrolAgain(const v1::WorkerConfig& config) {
+  if (config.has_munge())
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the coordinator refuses the certificate of ", config.name(),
+        ", and a node of a job enrols once: release its allocation (assay allocation release)"));
   ASSIGN_OR_RETURN(Endpoint endpoint, Anonymous(config));
   ASSIGN_OR_RETURN(const std::string token, TokenOf(config));
   const std::string remedy =
@@ -164,7 +220,7 @@ absl::StatusOr<Endpoint> LoadOrEnrol(const v1::WorkerConfig& config, const Clock
   if (!pair.ok()) {
     ASSIGN_OR_RETURN(const std::string token, TokenOf(config));
     if (token.empty() && is_local) return endpoint;
-    if (token.empty()) {
+    if (token.empty() && !config.has_munge()) {
       return absl::FailedPreconditionError(
           absl::StrCat("no usable certificate (", pair.status().message(),
                        ") and no enrolment token: ask an operator for one (assay admin enrol) "

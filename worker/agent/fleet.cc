@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -28,21 +30,35 @@ absl::StatusOr<std::string> Variable(const char* name) {
                    "coordinator's"));
 }
 
-// What all agents of a job are told, for the one of this name.
+// What all agents of the job are told, for the one of this name. `directory`: empty: on standard
+// input.
 absl::StatusOr<v1::WorkerConfig> LoadFleetConfig(const std::string& directory,
                                                  const std::string& name) {
   v1::WorkerConfig config;
-  const std::string path = JoinPath(directory, "worker.textproto");
-  RETURN_IF_ERROR(LoadTextProto(path, &config));
+  const std::string origin =
+      directory.empty() ? "standard input" : JoinPath(directory, "worker.textproto");
+  if (directory.empty()) {
+    const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    RETURN_IF_ERROR(ParseTextProto(origin, text, &config));
+  } else {
+    RETURN_IF_ERROR(LoadTextProto(origin, &config));
+  }
   config.set_name(name);
-  config.set_enrolment_token_path(JoinPath(JoinPath(directory, "tokens"), name));
   const std::vector<std::string> problems = ProblemsOf(config);
   if (!problems.empty())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", absl::StrJoin(problems, "\n")));
+    return absl::InvalidArgumentError(absl::StrCat(origin, ": ", absl::StrJoin(problems, "\n")));
   return config;
 }
 
+void SetTokenPath(const std::string& directory, v1::WorkerConfig* config) {
+  config->set_enrolment_token_path(JoinPath(JoinPath(directory, "tokens"), config->name()));
+}
+
 }  // namespace
+
+FleetPlace SharedPlace(const std::string& directory) {
+  return {.directory = directory, .name = std::filesystem::path(directory).filename()};
+}
 
 std::string SalvageDirectory(const std::string& directory, const std::string& name) {
   return JoinPath(JoinPath(directory, "salvage"), name);
@@ -51,6 +67,8 @@ std::string SalvageDirectory(const std::string& directory, const std::string& na
 absl::StatusOr<v1::WorkerConfig> MakeSalvageConfig(const std::string& directory,
                                                    const std::string& name) {
   ASSIGN_OR_RETURN(v1::WorkerConfig config, LoadFleetConfig(directory, name));
+  config.clear_munge();  // it is on no node of a job
+  SetTokenPath(directory, &config);
   config.set_data_directory(SalvageDirectory(directory, name));
   // It starts no ranks, and the nodes' accounts and addresses need not be this host's.
   config.set_run_user("root");
@@ -69,11 +87,10 @@ absl::StatusOr<SlurmTask> ReadSlurmTask() {
   return task;
 }
 
-absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const std::string& directory,
-                                                 const SlurmTask& task) {
-  const std::string allocation = std::filesystem::path(directory).filename();
+absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const FleetPlace& place, const SlurmTask& task) {
   ASSIGN_OR_RETURN(v1::WorkerConfig config,
-                   LoadFleetConfig(directory, absl::StrCat(allocation, "-", task.node_id)));
+                   LoadFleetConfig(place.directory, absl::StrCat(place.name, "-", task.node_id)));
+  if (!place.directory.empty() && !config.has_munge()) SetTokenPath(place.directory, &config);
   (*config.mutable_labels())["slurm_job"] = task.job;
   (*config.mutable_labels())["node"] = task.node;
   RETURN_IF_ERROR(MakeDirectories(config.data_directory()));

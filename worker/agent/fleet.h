@@ -22,15 +22,24 @@ struct SlurmTask {
 // FAILED_PRECONDITION outside of a Slurm step.
 absl::StatusOr<SlurmTask> ReadSlurmTask();
 
-// The configuration of this node's agent: `directory`/worker.textproto (server/launch/slurm) with
-// a name, <name of directory>-<node_id>, labels slurm_job and node, the token of that name,
-// and as data directory a new one below that which the file names. Also makes that, for this user
+// Where the agents of a job find what they are told (server/launch/slurm/job_directory.h).
+struct FleetPlace {
+  std::string directory;  // shared with the coordinator; empty: none, it comes on standard input
+  std::string name;       // a12, with which the names of the agents begin
+};
+
+// A shared directory, by whose name the agents are called.
+FleetPlace SharedPlace(const std::string& directory);
+
+// The configuration of this node's agent: that of all agents of the job with a name,
+// <name>-<node_id>, labels slurm_job and node, the token of that name unless it enrols by munge,
+// and as data directory a new one below that which it names. Also makes that, for this user
 // alone.
-absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const std::string& directory,
-                                                 const SlurmTask& task);
+absl::StatusOr<v1::WorkerConfig> MakeFleetConfig(const FleetPlace& place, const SlurmTask& task);
 
 // The configuration of an agent on the coordinator's host that delivers what the agent `name` of
-// the job left in `directory`: its data directory is SalvageDirectory.
+// the job left in `directory`: its data directory is SalvageDirectory. It enrols by a token,
+// however the job's agents did.
 absl::StatusOr<v1::WorkerConfig> MakeSalvageConfig(const std::string& directory,
                                                    const std::string& name);
 

@@ -50,6 +50,7 @@ namespace {
 constexpr char kUsage[] =
     R"(Usage: assay-worker --config=FILE [--check_config]   run the agent of this node
        assay-worker fleet DIRECTORY                     run the agent of a node of a Slurm job (srun starts this)
+       assay-worker fleet - NAME                        the same without a shared directory, told on standard input
        assay-worker salvage DIRECTORY NAME              deliver what that agent left (the coordinator starts this)
        assay-worker preflight [--help] [--json] ...     check this node and print what it can do
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
@@ -181,7 +182,8 @@ absl::Status RunAgent(const v1::WorkerConfig& config, const Mission& mission = {
                                                   ? EnrolAgain(config)
                                                   : LoadOrEnrol(config, clock));
     // It serves once: nobody shall find it.
-    if (mission.is_fleet) RETURN_IF_ERROR(RemoveTree(config.enrolment_token_path()));
+    if (mission.is_fleet && !config.enrolment_token_path().empty())
+      RETURN_IF_ERROR(RemoveTree(config.enrolment_token_path()));
     ASSIGN_OR_RETURN(end, RunOneAgent(config, endpoint, inventory, listener, program_port, mission,
                                       signals.get(), clock));
   }
@@ -196,21 +198,33 @@ bool HoldsRuns(const v1::WorkerConfig& config) {
 }
 
 // One agent for the time of a job. What it could not deliver is left for the coordinator.
-absl::Status RunInFleet(const std::string& directory) {
+absl::Status RunInFleet(const FleetPlace& place) {
   ASSIGN_OR_RETURN(const SlurmTask task, ReadSlurmTask());
-  ASSIGN_OR_RETURN(const v1::WorkerConfig config, MakeFleetConfig(directory, task));
-  RETURN_IF_ERROR(AwaitToken(config, kTokenPatience));
-  const std::string salvage = SalvageDirectory(directory, config.name());
+  ASSIGN_OR_RETURN(const v1::WorkerConfig config, MakeFleetConfig(place, task));
+  // Before signals are kept for the agent: who waits here shall end by one.
+  RETURN_IF_ERROR(config.has_munge() ? LoadOrEnrol(config, RealClock()).status()
+                                     : AwaitToken(config, kTokenPatience));
+  const bool has_salvage = !place.directory.empty();
+  const std::string salvage =
+      has_salvage ? SalvageDirectory(place.directory, config.name()) : std::string();
   RETURN_IF_ERROR(RunAgent(config, {.is_fleet = true, .salvage_directory = salvage}));
   if (!HoldsRuns(config)) {
-    RETURN_IF_ERROR(RemoveTree(salvage));
-  } else if (IsAllSalvaged(config.data_directory(), salvage)) {
+    if (has_salvage) RETURN_IF_ERROR(RemoveTree(salvage));
+  } else if (has_salvage && IsAllSalvaged(config.data_directory(), salvage)) {
     LOG(WARNING) << "undelivered runs are left in " << salvage;
   } else {
     LOG(WARNING) << "undelivered runs stay in " << config.data_directory();
     return absl::OkStatus();
   }
   return RemoveTree(config.data_directory());
+}
+
+// The place of a job that the arguments name; nullopt: they say another thing.
+std::optional<FleetPlace> PlaceIn(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] != "fleet") return std::nullopt;
+  if (arguments.size() == 2) return SharedPlace(arguments[1]);
+  if (arguments.size() == 3 && arguments[1] == "-") return FleetPlace{.name = arguments[2]};
+  return std::nullopt;
 }
 
 // An agent that has gone delivers what it had to leave, from the coordinator's host.
@@ -268,10 +282,10 @@ int Main(const std::vector<std::string>& arguments) {
                               .listener_fd = has_listener ? kInheritedFd : -1};
     return RunStep(RunDirectory(arguments[1]), options, &clock);
   }
-  const bool is_fleet = arguments.size() == 2 && arguments[0] == "fleet";
-  if (is_fleet || (arguments.size() == 3 && arguments[0] == "salvage")) {
+  const std::optional<FleetPlace> place = PlaceIn(arguments);
+  if (place.has_value() || (arguments.size() == 3 && arguments[0] == "salvage")) {
     const absl::Status status =
-        is_fleet ? RunInFleet(arguments[1]) : Salvage(arguments[1], arguments[2]);
+        place.has_value() ? RunInFleet(*place) : Salvage(arguments[1], arguments[2]);
     if (!status.ok()) LOG(ERROR) << "agent ends: " << status;
     return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
   }

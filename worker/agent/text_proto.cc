@@ -31,7 +31,12 @@ class Problems final : public google::protobuf::io::ErrorCollector {
 
 absl::Status LoadTextProto(const std::string& path, google::protobuf::Message* message) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Problems problems(path);
+  return ParseTextProto(path, text, message);
+}
+
+absl::Status ParseTextProto(const std::string& origin, const std::string& text,
+                            google::protobuf::Message* message) {
+  Problems problems(origin);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&problems);
   return parser.ParseFromString(text, message) ? absl::OkStatus() : problems.ToStatus();

@@ -15,6 +15,10 @@ namespace assay::agent {
 // file cannot be read.
 absl::Status LoadTextProto(const std::string& path, google::protobuf::Message* message);
 
+// The same of `text`, which problems name by its `origin`.
+absl::Status ParseTextProto(const std::string& origin, const std::string& text,
+                            google::protobuf::Message* message);
+
 // Writes `message` as text, atomically and durably.
 absl::Status StoreTextProto(const std::string& path, const google::protobuf::Message& message,
                             int mode = 0644);

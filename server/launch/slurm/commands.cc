@@ -68,9 +68,9 @@ std::vector<std::string> SubmitArguments(const JobRequest& request) {
                                         "--export=NONE",
                                         absl::StrCat("--time=", request.minutes),
                                         absl::StrCat("--chdir=", request.directory),
-                                        "--output=job.out"};
+                                        absl::StrCat("--output=", request.output_path)};
   arguments.insert(arguments.end(), request.options.begin(), request.options.end());
-  arguments.push_back(JoinPath(request.directory, request.script));
+  arguments.push_back(request.script_path);
   return arguments;
 }
 

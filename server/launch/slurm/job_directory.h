@@ -4,9 +4,14 @@
 //   a12/job.sh            what sbatch runs: one agent on each node
 //   a12/worker.textproto  what all agents are told, without their names
 //   a12/ca.crt            by which they know the coordinator
-//   a12/tokens/a12-<n>    by which the n-th enrols: once, for that name, within 10 minutes
+//   a12/tokens/a12-<n>    by which the n-th enrols: once, for that name, within 10 minutes; with
+//   munge
+//                         only on behalf of one that has gone, by an agent on this host
 //   a12/job.out           what the job and its agents have said
 //   a12/salvage/a12-<n>   what the n-th could not deliver before the job ended
+//
+// Where nothing is shared there is job.sh alone, on this host: it tells the agents what they must
+// know on their standard input, and leaves what they say on the job's first node.
 
 #ifndef SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_
 #define SERVER_LAUNCH_SLURM_JOB_DIRECTORY_H_
@@ -32,7 +37,10 @@ struct JobProfile {
 };
 
 struct JobDirectoryOptions {
-  std::string directory;       // shared; its folders are the service's user's alone
+  std::string directory;       // its folders are the service's user's alone
+  bool is_shared = true;       // by the nodes
+  bool is_by_munge = false;    // agents enrol without a token
+  std::string node_directory;  // on the nodes, where nothing is shared: for what a job says
   std::string worker_program;  // path of assay-worker on all nodes
   std::string local_program;   // of it on this host
   std::string worker_config;   // of all agents: WorkerConfig as text, without name and token
@@ -56,6 +64,11 @@ class JobDirectory final : public JobFolder {
 
  private:
   std::string PathOf(core::AllocationId allocation) const;
+  std::string WorkerText(core::AllocationId allocation, const std::string& folder) const;
+  std::string ScriptText(core::AllocationId allocation) const;
+  absl::Status WriteFiles(core::AllocationId allocation) const;
+  absl::Status WriteTokens(core::AllocationId allocation,
+                           const std::vector<std::string>& workers) const;
 
   absl::StatusOr<ProcessId> StartSalvage(core::AllocationId allocation, const std::string& worker);
 

@@ -30,7 +30,7 @@ class JobFolder {
   virtual ~JobFolder() = default;
   // Makes the folder and what the job needs to start; the request for it, without name and comment.
   virtual absl::StatusOr<JobRequest> Prepare(const core::Allocation& allocation) = 0;
-  // Lets these workers enrol.
+  // Lets these workers enrol, if they need more for it than that their job runs.
   virtual absl::Status Admit(core::AllocationId allocation,
                              const std::vector<std::string>& workers) = 0;
   // Sees to it that what its agents had to leave behind is delivered, now that they are gone. True

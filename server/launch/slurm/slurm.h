@@ -20,7 +20,8 @@ struct JobRequest {
   int32_t node_count = 0;
   int64_t minutes = 0;
   std::string directory;             // where it runs, on all nodes
-  std::string script;                // below it
+  std::string output_path;           // of what the job says, there
+  std::string script_path;           // on this host
   std::vector<std::string> options;  // more of sbatch's: --partition=main
 };
 

@@ -303,6 +303,12 @@ struct Maker {
                           .token_expires_at_us = m.Number(),
                           .deadline_us = m.Number()};
   }
+  CommandBody operator()(const EnrolNode&) {
+    return EnrolNode{.allocation = AllocationId{m.Small()},
+                     .job = m.Text(),
+                     .node = m.Text(),
+                     .worker = m.Worker()};
+  }
   CommandBody operator()(const LauncherStarted&) {
     return LauncherStarted{.launcher = m.OneIn(2) ? m.Text() : "local",
                            .allocation_count_max = m.Small(),

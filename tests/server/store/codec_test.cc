@@ -113,6 +113,7 @@ std::vector<Event> OneOfEach() {
                           {"operator", ""}},
       AllocationGranted{AllocationId{2}, {"w0"}, 9, {"n0"}},
       AllocationSubmitted{AllocationId{2}, "4711"},
+      NodeEnrolled{AllocationId{2}, "a2-0", "n0"},
       AllocationLaunchFailed{AllocationId{2}, "error", 8},
       AllocationActivated{AllocationId{2}},
       AllocationReleasing{AllocationId{2}, "why"},

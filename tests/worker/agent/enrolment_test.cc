@@ -23,6 +23,7 @@
 namespace assay::agent {
 namespace {
 
+using ::testing::AllOf;
 using testing::FakeClock;
 using ::testing::HasSubstr;
 using testing::IsOk;
@@ -119,6 +120,21 @@ TEST_F(EnrolmentTest, WithoutCertificateAndTokenTheRemedyIsNamed) {
   config_.set_ca_certificate_path(dir_.Path("ca.crt"));
   EXPECT_THAT(LoadOrEnrol(config_, clock_),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("enrolment_token_path")));
+}
+
+TEST_F(EnrolmentTest, WithoutMungedOnItsNodeAnAgentOfAJobSaysWhatIsMissing) {
+  config_.set_server_address("head:7443");
+  config_.set_ca_certificate("ca");
+  config_.mutable_munge()->set_socket(dir_.Path("none"));
+  EXPECT_THAT(LoadOrEnrol(config_, clock_),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr(dir_.Path("none")), HasSubstr("munged runs on this host"))));
+}
+
+TEST_F(EnrolmentTest, ANodeOfAJobThatIsRefusedEnrolsNoSecondTime) {
+  config_.mutable_munge();
+  EXPECT_THAT(EnrolAgain(config_), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                            HasSubstr("enrols once: release its allocation")));
 }
 
 TEST_F(EnrolmentTest, OverALocalSocketNeitherIsNeeded) {
