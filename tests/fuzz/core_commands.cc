@@ -40,7 +40,7 @@ class Decoder {
         &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,    &Decoder::Look,
         &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,     &Decoder::EndLease,
         &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,     &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 29, "decode the new command above");
+    static_assert(std::variant_size_v<core::CommandBody> == 30, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
