@@ -194,6 +194,10 @@ std::string Printer::FormatField(const Json& value, Format format) const {
       return value.is_boolean() ? (value.get<bool>() ? "yes" : "no") : client::RawText(value);
     case Format::kDigest:
       return client::RawText(value).substr(0, 12);
+    case Format::kWords:
+      return absl::StrJoin(value, " ", [](std::string* out, const Json& word) {
+        out->append(client::RawText(word));
+      });
   }
   return client::RawText(value);
 }

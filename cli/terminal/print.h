@@ -33,6 +33,7 @@ enum class Format {
   kNumber,  // four significant digits
   kYesNo,
   kDigest,  // the first 12 digits
+  kWords,   // of a list, with blanks between them
 };
 
 struct Column {

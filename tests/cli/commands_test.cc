@@ -167,6 +167,20 @@ TEST_F(CommandsTest, ANoteOnAnEntryIsShownWithIt) {
   EXPECT_EQ(run_.Run("entry note e-99 text"), ExitStatus::kNotFound);
 }
 
+TEST_F(CommandsTest, AnEntryShowsTheProgramThatItsRunsExecute) {
+  v1::CommandWorkload* const program = coordinator_.entries[0].mutable_spec()->mutable_command();
+  program->add_command("python3");
+  program->add_command("${ASSAY_CODE}/train.py");
+  program->mutable_source()->set_git_commit("2c627d4");
+  program->mutable_image()->set_path("/shared/train.sqsh");
+  const std::string id = coordinator_.entries[0].name().substr(std::string("submissions/").size());
+
+  EXPECT_EQ(run_.Run("entry show " + id + " -o table"), ExitStatus::kDone);
+
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("python3 ${ASSAY_CODE}/train.py\n"), HasSubstr("2c627d4"),
+                              HasSubstr("/shared/train.sqsh")));
+}
+
 TEST_F(CommandsTest, RevokingANodeSaysHowToLetItInAgain) {
   EXPECT_EQ(run_.Run("node revoke w0 --reason stolen -o table"), ExitStatus::kDone);
   EXPECT_EQ(run_.out,
