@@ -365,6 +365,14 @@ Finding StoppedRank(std::string found) {
   return finding;
 }
 
+Finding MovedClock(absl::string_view rule_id, std::string found) {
+  const bool is_set = rule_id == "R-CLK-001";
+  Finding finding =
+      LogFinding(is_set ? "R-CLK-001" : "R-CLK-002", "clock:node", 0, std::move(found));
+  finding.severity = Severity::kWarning;
+  return finding;
+}
+
 std::optional<Finding> RankFailure(int exit_code, std::string found) {
   if (exit_code == static_cast<int>(ExitCode::kDiverged))
     return LogFinding("R-PAR-001", "ranks:diverged", 0, std::move(found));

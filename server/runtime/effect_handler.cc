@@ -71,7 +71,7 @@ EffectHandler::Result EffectHandler::Do(const core::CheckLog& effect) {
   absl::StatusOr<core::RunFacts> facts = judge_->JudgeRun(*run, *submission, dataset);
   if (facts.ok()) {
     checked.facts = *std::move(facts);
-    AddPauses(effect.run, &checked.facts);
+    AddEvidence(effect.run, &checked.facts);
   } else {
     checked.error = absl::StrCat("its log cannot be judged: ", facts.status().message());
   }
@@ -106,15 +106,17 @@ EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
 }
 
 // What the log cannot show and only the agents saw. It is evidence, by which no run fails.
-void EffectHandler::AddPauses(core::RunId run, core::RunFacts* facts) {
+void EffectHandler::AddEvidence(core::RunId run, core::RunFacts* facts) {
   constexpr int32_t kFindingsMax = 1000;
   const absl::StatusOr<std::vector<core::Finding>> found = reader_->FindingsOf(run, kFindingsMax);
   if (!found.ok()) {
-    LOG(ERROR) << "run=" << run << " is judged without its pauses: " << found.status();
+    LOG(ERROR) << "run=" << run << " is judged without what its nodes saw: " << found.status();
     return;
   }
   for (core::Finding finding : *found) {
-    if (!absl::StartsWith(finding.rule_id, "R-PAU-")) continue;
+    if (!absl::StartsWith(finding.rule_id, "R-PAU-") &&
+        !absl::StartsWith(finding.rule_id, "R-CLK-"))
+      continue;
     finding.severity = core::Severity::kWarning;
     facts->findings.push_back(std::move(finding));
   }

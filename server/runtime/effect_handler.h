@@ -54,7 +54,7 @@ class EffectHandler {
   Result Do(const core::ScoreSubmission& effect);
   Result Do(const core::AcquireNodes&) { return std::nullopt; }
   Result Do(const core::ReleaseNodes&) { return std::nullopt; }
-  void AddPauses(core::RunId run, core::RunFacts* facts);
+  void AddEvidence(core::RunId run, core::RunFacts* facts);
 
   std::unique_ptr<ResultJudge> judge_;
   std::unique_ptr<store::Reader> reader_;

@@ -351,7 +351,7 @@ TEST_F(ServiceTest, WhatAWorkerSendsOfAJudgedRunIsKeptApart) {
   EXPECT_EQ(after.DebugString(), judged.DebugString());
 }
 
-TEST_F(ServiceTest, APauseThatTheAgentSawStandsWithTheVerdict) {
+TEST_F(ServiceTest, WhatTheAgentsSawStandsWithTheVerdict) {
   const std::string name = Create(&*root_, TinySpec("Org", 1))->runs(0);
   FakeWorker worker(deployment_.Worker("w0"), "w0");
   ASSERT_THAT(worker.AwaitRun(), IsOk());
@@ -362,6 +362,9 @@ TEST_F(ServiceTest, APauseThatTheAgentSawStandsWithTheVerdict) {
   event.mutable_finding()->set_severity(v1::Finding::ERROR);
   ASSERT_THAT(worker.SendLines(TinyLog(), 1), IsOk());
   ASSERT_THAT(worker.SendEvent(event), IsOk());
+  event.set_seq(event.seq() + 1);
+  event.mutable_finding()->set_rule("R-CLK-002");
+  ASSERT_THAT(worker.SendEvent(event), IsOk());
   ASSERT_THAT(worker.WalkOneRun(TinyLog()), IsOk());
 
   v1::GetRunRequest request;
@@ -370,7 +373,8 @@ TEST_F(ServiceTest, APauseThatTheAgentSawStandsWithTheVerdict) {
   while (run.state() != v1::Run::SUCCEEDED)
     run = root_->Call(root_->submission(), &Submissions::GetRun, request).value();
   EXPECT_THAT(run.findings(), Contains(Property(&v1::Finding::rule, "R-PAU-001")));
-  EXPECT_TRUE(run.is_compliant()) << "a stop is evidence, not a violation";
+  EXPECT_THAT(run.findings(), Contains(Property(&v1::Finding::rule, "R-CLK-002")));
+  EXPECT_TRUE(run.is_compliant()) << "they are evidence, not violations";
 }
 
 TEST_F(ServiceTest, AnArtifactWithAnotherDigestIsRefused) {

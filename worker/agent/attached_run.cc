@@ -150,8 +150,9 @@ std::optional<MonoTime> AttachedRun::due() const {
 bool AttachedRun::IsWatched(absl::string_view file_name) {
   return absl::StartsWith(file_name, "result_") || file_name == "progress.jsonl" ||
          file_name == "touch.json" || file_name == "observed.json" || file_name == "pauses.json" ||
-         file_name == "stopping" || file_name == "ready" || file_name == "exit.json" ||
-         file_name == "step.json" || file_name == "source.tar" || file_name == "source.error";
+         file_name == "clocks.json" || file_name == "stopping" || file_name == "ready" ||
+         file_name == "exit.json" || file_name == "step.json" || file_name == "source.tar" ||
+         file_name == "source.error";
 }
 
 }  // namespace assay::agent

@@ -171,6 +171,24 @@ absl::Status RunDirectory::WritePauses(const std::vector<Pause>& pauses) const {
   return WriteJson(PausesPath(), Json{{"pauses", std::move(list)}});
 }
 
+absl::StatusOr<std::vector<ClockFault>> RunDirectory::ReadClockFaults() const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(ClocksPath()));
+  const auto list = json.find("faults");
+  if (list == json.end() || !list->is_array())
+    return absl::DataLossError(absl::StrCat(ClocksPath(), " lists no faults"));
+  std::vector<ClockFault> faults;
+  for (const Json& entry : *list)
+    faults.push_back({Text(entry, "rule"), Text(entry, "found")});
+  return faults;
+}
+
+absl::Status RunDirectory::WriteClockFaults(const std::vector<ClockFault>& faults) const {
+  Json list = Json::array();
+  for (const ClockFault& fault : faults)
+    list.push_back({{"rule", fault.rule}, {"found", fault.found}});
+  return WriteJson(ClocksPath(), Json{{"faults", std::move(list)}});
+}
+
 absl::StatusOr<ProcessRecord> RunDirectory::ReadProcesses(const std::string& path) const {
   ASSIGN_OR_RETURN(const Json json, ReadJson(path));
   ProcessRecord record{Text(json, "boot_id"), {}};

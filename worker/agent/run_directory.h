@@ -13,6 +13,7 @@
 //     touch.json       its first touch of the dataset                step
 //     observed.json    the first touch by nobody knows whom          step
 //     pauses.json      when ranks were stopped by a signal           step
+//     clocks.json      what was done to the node's clocks            step
 //     arrivals.jsonl   when records of a program's log came          step
 //     stopping         exists once the step ends its ranks           step
 //     ready            exists once the step waits for leave          step
@@ -77,6 +78,14 @@ struct Pause {
   bool operator==(const Pause&) const = default;
 };
 
+// What somebody has done to the node's clocks: a rule (MovedClock of common/rules/check.h) and a
+// sentence.
+struct ClockFault {
+  std::string rule;
+  std::string found;
+  bool operator==(const ClockFault&) const = default;
+};
+
 // Processes of one boot of this node.
 struct ProcessRecord {
   std::string boot_id;
@@ -106,6 +115,7 @@ class RunDirectory {
   std::string TouchPath() const { return Path("witness/touch.json"); }
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
+  std::string ClocksPath() const { return Path("witness/clocks.json"); }
   std::string ArrivalsPath() const { return Path("witness/arrivals.jsonl"); }
   std::string StoppingPath() const { return Path("witness/stopping"); }
   std::string ReadyPath() const { return Path("witness/ready"); }
@@ -133,6 +143,8 @@ class RunDirectory {
   absl::Status WriteTouch(const Touch& touch) const;
   absl::StatusOr<std::vector<Pause>> ReadPauses() const;
   absl::Status WritePauses(const std::vector<Pause>& pauses) const;
+  absl::StatusOr<std::vector<ClockFault>> ReadClockFaults() const;
+  absl::Status WriteClockFaults(const std::vector<ClockFault>& faults) const;
   absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;
   absl::Status WriteProcesses(const std::string& path,
                               const std::vector<ProcessId>& processes) const;

@@ -93,6 +93,7 @@ absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   RETURN_IF_ERROR(ReadLog(is_final));
   RETURN_IF_ERROR(ReadProgress(is_final));
   ReadPauses(is_final);
+  ReadClockFaults();
   CheckTouch(is_final, &attributed_);
   CheckTouch(is_final, &observed_);
   if (is_final) {
@@ -186,6 +187,19 @@ void RunRecorder::ReadPauses(bool is_final) {
     }
     AddFindings({rules::StoppedRank(std::move(found))}, 0);
   }
+}
+
+void RunRecorder::ReadClockFaults() {
+  if (!FileExists(directory_.ClocksPath())) return;
+  const absl::StatusOr<std::vector<ClockFault>> faults = directory_.ReadClockFaults();
+  if (!faults.ok()) {
+    LOG(ERROR) << faults.status();
+    return;
+  }
+  for (const ClockFault& fault : *faults)
+    AddFindings({rules::MovedClock(fault.rule,
+                                   absl::StrCat("node ", spec_.node_rank(), ": ", fault.found))},
+                0);
 }
 
 void RunRecorder::CheckTouch(bool is_final, WitnessedTouch* witnessed) {

@@ -51,11 +51,13 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
     RETURN_IF_ERROR(parts_.group->Observe());
     NoteExits();
     RETURN_IF_ERROR(RecordPauses());
+    RETURN_IF_ERROR(RecordClocks(/*is_final=*/false));
     RETURN_IF_ERROR(LetIn());
     RETURN_IF_ERROR(EnforceDeadlines());
   }
   RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
   RecordArrivals(/*is_final=*/true);
+  RETURN_IF_ERROR(RecordClocks(/*is_final=*/true));
   return Outcome();
 }
 
@@ -111,6 +113,11 @@ absl::Status Supervisor::RecordPauses() {
     is_changed = true;
   }
   return is_changed ? parts_.directory->WritePauses(pauses_) : absl::OkStatus();
+}
+
+absl::Status Supervisor::RecordClocks(bool is_final) {
+  if (!clock_watch_.Look(is_final)) return absl::OkStatus();
+  return parts_.directory->WriteClockFaults(clock_watch_.faults());
 }
 
 absl::Status Supervisor::RecordTouch() {

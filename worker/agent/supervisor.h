@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/exit_code.h"
+#include "worker/agent/clock_watch.h"
 #include "worker/agent/entrants.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/run_directory.h"
@@ -61,6 +62,7 @@ class Supervisor {
   std::optional<MonoTime> InitDeadline() const;
   void WaitForSomething() const;
   absl::Status RecordPauses();
+  absl::Status RecordClocks(bool is_final);
   absl::Status RecordTouch();
   void RecordArrivals(bool is_final);
   absl::Status LetIn();
@@ -78,6 +80,7 @@ class Supervisor {
   std::optional<MonoTime> kill_at_;
   std::optional<StepExit> cause_;
   std::vector<Pause> pauses_;
+  ClockWatch clock_watch_;
 };
 
 // True if the signalfd, which is read, has a signal other than SIGCHLD.

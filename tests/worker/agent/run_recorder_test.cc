@@ -242,6 +242,23 @@ TEST_F(RunRecorderTest, APauseOfARankIsAWarningOnceItsEndIsKnown) {
   EXPECT_EQ((*events)[1].finding().found(), "rank 2 stopped at 6000 ms and not continued");
 }
 
+TEST_F(RunRecorderTest, WhatWasDoneToTheNodesClocksIsAWarning) {
+  Open();
+  ASSERT_THAT(directory_.WriteClockFaults({{"R-CLK-002", "the monotonic clock ran at 0.9000"}}),
+              IsOk());
+
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+
+  const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+  ASSERT_THAT(events, IsOk());
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ((*events)[0].finding().rule(), "R-CLK-002");
+  EXPECT_EQ((*events)[0].finding().severity(), v1::Finding::WARNING);
+  EXPECT_EQ((*events)[0].finding().found(), "node 0: the monotonic clock ran at 0.9000");
+}
+
 TEST_F(RunRecorderTest, RanksThatDivergedOrWereAttackedAreFindings) {
   Open();
   ASSERT_THAT(

@@ -245,14 +245,14 @@ TEST_F(StepTest, WitnessesTheFirstTouchOfTheDataset) {
 // resets the caches of the same dataset, which opens every file. The first touch that is seen is
 // never that.
 TEST_F(StepTest, TheOtherAgentsCacheResetsTouchNothing) {
-  constexpr int kRuns = 25;
+  constexpr int kRepeats = 25;
   setenv("STEP_FANOTIFY", "0", 1);
   const absl::Cleanup restore = [] { unsetenv("STEP_FANOTIFY"); };
   RunFixture other;
   other.spec.mutable_dataset()->set_path(run_.dir.Path("dataset"));
   const RunDirectory others = *RunDirectory::ForRun(other.worker.data_directory(), other.key);
   run_.Trainer("date +%s%6N > " + run_.dir.Path("begun") + "; " + Reading("$DATA/train/a.bin"));
-  for (int i = 0; i < kRuns; ++i) {
+  for (int i = 0; i < kRepeats; ++i) {
     for (const RunDirectory* directory : {&directory_, &others})
       ASSERT_THAT(RemoveTree(directory->path()), IsOk());
     const ProcessId own = Start();
