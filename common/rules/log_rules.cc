@@ -18,7 +18,8 @@ constexpr TextRule kRules[] = {
      "find out what set it: a time service that steps (chronyc tracking), or an operator"},
     {"R-CLK-002", "", "a node whose monotonic clock keeps to the hardware's within 600 ppm",
      kTimingSection,
-     "see what adjtimex says (adjtimex --print: tick 10000, frequency), and repeat the run"},
+     "let the time service settle first (chronyc tracking), see what adjtimex --print says, and "
+     "repeat the run"},
     {"R-LOG-001", "", "a JSON object behind the token", kLogSection,
      "write records with one write per line, and remove damaged lines' cause"},
     {"R-LOG-002", "", "records that begin with \":::MLLOG \"", kLogSection,

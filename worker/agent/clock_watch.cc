@@ -17,7 +17,8 @@ constexpr int kTries = 5;
 constexpr int64_t kWindowNs = 10'000'000'000;    // between comparisons, so that each tells much
 constexpr int64_t kWindowMinNs = 1'000'000'000;  // below it reading the clocks says too little
 constexpr int64_t kStepMinNs = 1'000'000;
-// Time services slew by 500 ppm at most, and the hardware itself is off by less than 100.
+// ntpd and the kernel slew by 500 ppm at most. chrony may do more for a large offset, and then the
+// time of a run is as wrong as if somebody had wished it.
 constexpr double kRateErrorMax = 600e-6;
 constexpr size_t kFaultsMax = 100;
 
