@@ -114,6 +114,13 @@ absl::StatusOr<ExitStatus> RunScore(Context* context, const Arguments& arguments
   return ScoreEntry(context, what, /*is_pruning=*/false);
 }
 
+// The verdict knows how far the nodes' clocks may be apart.
+bool IsTouchEarly(const v1::Run& run) {
+  return std::any_of(run.findings().begin(), run.findings().end(), [](const v1::Finding& finding) {
+    return finding.rule() == "R-TIM-001" || finding.rule() == "R-TIM-002";
+  });
+}
+
 }  // namespace
 
 Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
@@ -191,9 +198,14 @@ std::string RunSummaryLine(const Printer& printer, const v1::Run& run) {
   if (run.has_epoch_count()) absl::StrAppend(&line, "  ", run.epoch_count(), " epochs");
   const std::string touch = TouchText(run);
   if (!touch.empty()) {
+    absl::StrAppend(&line, "  first touch ", touch, " after run_start");
     const bool is_after = !absl::StartsWith(touch, "-");
-    absl::StrAppend(&line, "  first touch ", touch, " after run_start ",
-                    style.Mark(is_after ? Tone::kGood : Tone::kBad));
+    if (is_after || IsTouchEarly(run)) {
+      absl::StrAppend(&line, " ", style.Mark(is_after ? Tone::kGood : Tone::kBad));
+    } else {
+      absl::StrAppend(&line, ", which is as near as the nodes' clocks tell ",
+                      style.Mark(Tone::kWarn));
+    }
   }
   if (run.has_is_compliant() && !run.is_compliant())
     absl::StrAppend(&line, "  ", style.Mark(Tone::kBad), " breaks a rule");

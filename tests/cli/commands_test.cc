@@ -268,6 +268,20 @@ TEST_F(CommandsTest, WaitEndsWithTheEntry) {
   EXPECT_EQ(run_.Run("wait e-2"), ExitStatus::kFailed);
 }
 
+// Touches of several nodes are compared as well as their clocks are known.
+TEST_F(CommandsTest, ATouchBeforeRunStartIsBadOnlyIfTheVerdictSaysSo) {
+  coordinator_.runs[0].set_first_touch_us(coordinator_.runs[0].run_start_ms() * 1000 - 5400);
+  coordinator_.runs[1].set_first_touch_us(coordinator_.runs[1].run_start_ms() * 1000 - 54000);
+  coordinator_.runs[1].add_findings()->set_rule("R-TIM-001");
+
+  run_.Run("wait e-1 -o table");
+
+  EXPECT_THAT(run_.err, HasSubstr("-5.4 ms after run_start, which is as near as the nodes' clocks "
+                                  "tell"));
+  EXPECT_THAT(run_.err, HasSubstr("-54.0 ms after run_start "));
+  EXPECT_THAT(run_.err, HasSubstr("+2.5 ms after run_start "));
+}
+
 TEST_F(CommandsTest, WaitTimesOutAndLetsTheRunsGoOn) {
   EXPECT_EQ(run_.Run("wait e-2 --timeout 1"), ExitStatus::kTimedOut);
   EXPECT_THAT(run_.err, HasSubstr("e-2 goes on"));
