@@ -41,6 +41,8 @@ std::string SeenPath(const std::string& folder) {
   return JoinPath(folder, "seen");
 }
 
+constexpr char kBubblewrapSays[] = "bwrap: ";
+
 // Opens what `user` may read: with his rights, not with those of an agent that is root, so that
 // nobody learns of a file by naming it. Groups of his do not count.
 absl::StatusOr<UniqueFd> OpenAs(const std::optional<Account>& user, const std::string& path) {
@@ -165,14 +167,22 @@ std::string LastLineOf(const std::string& path) {
   return std::string(lines.substr(lines.rfind('\n') + 1));
 }
 
+// `said`: the last that was said. What bubblewrap itself says is of the node, not of the image.
+absl::Status UnpackingError(const std::string& said) {
+  if (!absl::StartsWith(said, kBubblewrapSays))
+    return absl::ResourceExhaustedError(absl::StrCat("cannot be unpacked: ", said));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "cannot be unpacked on this node: ", said,
+      ": install the packages squashfs-tools and tar, and let the agent make namespaces (a systemd "
+      "unit: assay-worker.service.d/namespaces.conf)"));
+}
+
 absl::Status AwaitUnpacking(const ProcessId& child, const std::string& said_path,
                             const std::function<bool()>& is_stopped) {
   for (;;) {
     const absl::StatusOr<int> code = WaitForExit(child, kLook);
     if (code.ok() && *code == 0) return absl::OkStatus();
-    if (code.ok())
-      return absl::ResourceExhaustedError(
-          absl::StrCat("cannot be unpacked: ", LastLineOf(said_path)));
+    if (code.ok()) return UnpackingError(LastLineOf(said_path));
     if (!absl::IsDeadlineExceeded(code.status())) return code.status();
     if (!is_stopped()) continue;
     RETURN_IF_ERROR(StopGroup(child, absl::ZeroDuration()).status());
@@ -258,7 +268,12 @@ absl::StatusOr<UnpackedImage> ImageStore::Open(const v1::ImageFile& image,
   RETURN_IF_ERROR(MakeDirectories(directory_, kPrivateDirectory));
   RETURN_IF_ERROR(GrantPassage(directory_, user_));
   ASSIGN_OR_RETURN(const UniqueFd lock, Lock(JoinPath(directory_, "lock"), LOCK_EX));
-  ASSIGN_OR_RETURN(const UniqueFd file, OpenAs(user_, image.path()));
+  absl::StatusOr<UniqueFd> opened = OpenAs(user_, image.path());
+  if (!opened.ok())
+    return Annotate(opened.status(),
+                    absl::StrCat("the image has to be on every node, for ",
+                                 user_.has_value() ? user_->name : "the agent", " to read"));
+  const UniqueFd file = *std::move(opened);
   ASSIGN_OR_RETURN(const std::string identity, IdentityOf(file));
   const std::string folder = Folder(image.sha256());
   const std::string seen = SeenPath(folder);

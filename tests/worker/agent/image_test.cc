@@ -168,6 +168,21 @@ TEST_F(ImageStoreTest, WhatIsNoImageIsToldWithItsRemedy) {
   EXPECT_THAT(Kept(), SizeIs(0));
 }
 
+TEST_F(ImageStoreTest, WhatTheNodeLacksIsTheNodesFault) {
+  const v1::ImageFile image = Make("node");
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", dir_.Path("nowhere").c_str(), 1);
+  const absl::Status status = store_.Open(image, Never).status();
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(image.path()), HasSubstr("unsquashfs"),
+                                                   HasSubstr("install the packages")));
+
+  std::filesystem::remove(image.path());
+  EXPECT_THAT(std::string(store_.Open(image, Never).status().message()),
+              AllOf(HasSubstr(image.path()), HasSubstr("on every node")));
+}
+
 TEST_F(ImageStoreTest, MayBeStopped) {
   EXPECT_EQ(store_.Open(Make("long"), [] { return true; }).status().code(),
             absl::StatusCode::kCancelled);
