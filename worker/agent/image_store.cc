@@ -174,7 +174,7 @@ absl::Status UnpackingError(const std::string& said) {
   return absl::FailedPreconditionError(absl::StrCat(
       "cannot be unpacked on this node: ", said,
       ": install the packages squashfs-tools and tar, and let the agent make namespaces (a systemd "
-      "unit: assay-worker.service.d/namespaces.conf)"));
+      "unit: assay-worker-namespaces.conf of docs/operator.md)"));
 }
 
 absl::Status AwaitUnpacking(const ProcessId& child, const std::string& said_path,
