@@ -16,6 +16,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/other_runs.h"
 #include "worker/privileged/fanotify_group.h"
 #include "worker/privileged/helper.h"
 
@@ -49,12 +50,7 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
       LOG(INFO) << "no fanotify of its own, asking the helper: " << fd.status();
       fd = privileged::AskToWatch(options.helper_socket, options.directories, options.is_read_only);
     }
-    if (fd.ok()) {
-      TouchMonitor monitor(*std::move(fd), /*is_fanotify=*/true, clock);
-      monitor.step_program_ =
-          options.step_program.empty() ? TargetOf("/proc/self/exe") : options.step_program;
-      return monitor;
-    }
+    if (fd.ok()) return TouchMonitor(*std::move(fd), /*is_fanotify=*/true, clock);
     LOG(INFO) << "no fanotify, trying inotify: " << fd.status();
   }
   return ArmInotify(directories, clock);
@@ -102,8 +98,7 @@ void TouchMonitor::Take(Touch touch) {
 // Every step leads a session of its own, which its ranks stay in unless they leave it.
 bool TouchMonitor::IsOtherRun(pid_t pid) const {
   const pid_t session = getsid(pid);
-  if (session <= 0 || session == getsid(0)) return false;
-  return TargetOf(absl::StrCat("/proc/", session, "/exe")) == step_program_;
+  return session > 0 && session != getsid(0) && IsStepOfRun(session, agent_);
 }
 
 // Whoever descends from this process is of the run, whatever programs it starts. A process that has

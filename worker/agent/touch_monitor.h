@@ -12,6 +12,9 @@
 #ifndef WORKER_AGENT_TOUCH_MONITOR_H_
 #define WORKER_AGENT_TOUCH_MONITOR_H_
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -32,13 +35,11 @@ struct TouchMonitorOptions {
   bool is_fanotify_allowed = true;       // false: inotify at once
   // Of a privileged helper that opens fanotify where this process may not; empty: none is asked.
   std::string helper_socket{};
-  // Path, without links, of what leads the session of another run's step; empty: this program.
-  std::string step_program;
 };
 
 // Not thread-safe. Where the mechanism names the process (fanotify), events caused by this process,
-// or by another run on the same node, are ignored. Where it does not, opens are: an agent that
-// resets the caches for another run opens every file and reads none.
+// or by another run on the same node (other_runs.h), are ignored. Where it does not, opens are: an
+// agent that resets the caches for another run opens every file and reads none.
 class TouchMonitor {
  public:
   // Starts to watch. NOT_FOUND if a directory is missing; UNAVAILABLE if the kernel refuses both
@@ -67,7 +68,7 @@ class TouchMonitor {
   UniqueFd fd_;
   bool is_fanotify_;
   const Clock* clock_;
-  std::string step_program_;                // fanotify: leads the sessions of other runs
+  uid_t agent_ = geteuid();  // whose account this process has while it arms: the agent's
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
   bool has_observed_ = false;
   std::vector<Touch> waiting_;  // seen, and not yet returned; at most one of each strength

@@ -1,6 +1,8 @@
 #include "worker/agent/touch_monitor.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -16,6 +18,8 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "tests/worker/agent/run_fixture.h"
+#include "worker/agent/step_process.h"
 
 namespace assay::agent {
 namespace {
@@ -26,8 +30,6 @@ using testing::IsOk;
 using testing::IsOkAndHolds;
 using testing::StatusIs;
 using testing::TempDir;
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
 
 // Both mechanisms must see the same things; the parameter allows fanotify or not.
 class TouchMonitorTest : public ::testing::TestWithParam<bool> {
@@ -205,54 +207,70 @@ INSTANTIATE_TEST_SUITE_P(Mechanisms, TouchMonitorTest, ::testing::Bool(),
                            return test.param ? "Fanotify" : "Inotify";
                          });
 
-// Two runs of one node may read the same dataset: each witnesses its own touch only. The other
-// run's step is played by a shell that leads a session of its own, does not descend from this
-// process and lives until its touch was judged.
+// Two runs of one node may read the same dataset: each witnesses its own touch only. The other run
+// does not descend from this process and lives until its touch was judged.
 TEST_P(TouchMonitorTest, AnotherRunOnTheNodeIsNotThisRun) {
   if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
-  const std::string shell = std::filesystem::canonical("/bin/sh").string();
-  absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
-      {.directories = {dir_.Path("train"), dir_.Path("validation")}, .step_program = shell},
-      &clock_);
-  ASSERT_THAT(monitor, IsOk());
-  if (Skips(*monitor)) GTEST_SKIP() << "this process may not use fanotify";
-  const std::string done = dir_.Path("other_done");
-  const std::string judged = dir_.Path("other_judged");
-  ASSERT_EQ(mkfifo(done.c_str(), 0600), 0);
-  ASSERT_EQ(mkfifo(judged.c_str(), 0600), 0);
-  Run("setsid " + shell + " -c 'read x < " + dir_.Path("train/a.bin") + "; echo > " + done +
-      "; read y < " + judged + "' &");
-  testing::AwaitWriter(done);
+  ARM_OR_SKIP(monitor, false);
+  MakePipes();
+  RunFixture other;
+  other.spec.mutable_dataset()->set_path(dir_.path());
+  other.Trainer(Held("read x < " + dir_.Path("train/a.bin")));
+  const RunDirectory directory = *RunDirectory::ForRun(other.worker.data_directory(), other.key);
+  ASSERT_THAT(PrepareRun(directory, other.spec, other.worker, "{}"), IsOk());
+  Run("setsid " STEP_RUNNER " step " + directory.path() + " &");
+  testing::AwaitWriter(done_);
 
   EXPECT_EQ(Take(&*monitor), std::nullopt);
-  Hold("read x < " + dir_.Path("train/a.bin"));
-  EXPECT_TRUE(Take(&*monitor)->is_attributed);
 
-  Run("echo > " + judged);
-  Release();
+  Run("echo > " + judged_);
+  while (!FileExists(directory.ExitPath())) {
+  }
+}
+
+// Whoever says that he is the step of a run, and is none, is somebody like all others: with a
+// directory of his own making, or with that of a run whose lock another process holds.
+TEST_P(TouchMonitorTest, AProgramThatSaysItIsAStepIsSomebody) {
+  if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
+  RunFixture other;
+  const RunDirectory directory = *RunDirectory::ForRun(other.worker.data_directory(), other.key);
+  ASSERT_THAT(MakeDirectories(directory.path()), IsOk());
+  const UniqueFd lock(open(directory.LockPath().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(flock(lock.get(), LOCK_EX), 0);
+  ARM_OR_SKIP(monitor, false);
+  MakePipes();
+  Run("setsid " + std::filesystem::canonical("/bin/sh").string() + " -c '" +
+      Held("read x < " + dir_.Path("train/a.bin")) + "' step " + directory.path() + " &");
+  testing::AwaitWriter(done_);
+
+  const std::optional<Touch> touch = Take(&*monitor);
+
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_FALSE(touch->is_attributed);
+  EXPECT_EQ(touch->path, dir_.Path("train/a.bin"));
+  Run("echo > " + judged_);
 }
 
 // A trainer that starts the step's own program is not another run by that.
 TEST_P(TouchMonitorTest, AStepThatTheRunItselfStartedIsOfTheRun) {
   if (!GetParam()) GTEST_SKIP() << "inotify does not name the process";
-  const std::string shell = std::filesystem::canonical("/bin/sh").string();
-  absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
-      {.directories = {dir_.Path("train"), dir_.Path("validation")}, .step_program = shell},
-      &clock_);
-  ASSERT_THAT(monitor, IsOk());
-  if (Skips(*monitor)) GTEST_SKIP() << "this process may not use fanotify";
-  const std::string read = dir_.Path("fake_read");
-  const std::string judged = dir_.Path("fake_judged");
-
-  Hold("mkfifo " + read + " " + judged + "; setsid " + shell + " -c 'read x < " +
-       dir_.Path("train/a.bin") + "; echo > " + read + "; read y < " + judged + "' & read z < " +
-       read);
+  ARM_OR_SKIP(monitor, false);
+  MakePipes();
+  RunFixture fake;
+  fake.spec.mutable_dataset()->set_path(dir_.path());
+  fake.Trainer(Held("read x < " + dir_.Path("train/a.bin")));
+  const RunDirectory directory = *RunDirectory::ForRun(fake.worker.data_directory(), fake.key);
+  ASSERT_THAT(PrepareRun(directory, fake.spec, fake.worker, "{}"), IsOk());
+  const absl::StatusOr<ProcessId> step = StartStepProcess(directory, STEP_RUNNER);
+  ASSERT_THAT(step, IsOk());
+  testing::AwaitWriter(done_);
 
   const std::optional<Touch> touch = Take(&*monitor);
+
   ASSERT_TRUE(touch.has_value());
   EXPECT_TRUE(touch->is_attributed);
-  Run("echo > " + judged);
-  Release();
+  Run("echo > " + judged_);
+  EXPECT_THAT(WaitForExit(*step, kPatience), IsOk());
 }
 
 TEST(TouchMonitorArmTest, AMissingFolderIsNamed) {
