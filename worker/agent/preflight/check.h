@@ -42,6 +42,8 @@ struct CheckOptions {
   absl::Duration compute_time = absl::Seconds(5);
   absl::Duration quiet_time = absl::Seconds(5);
   absl::Duration patience = absl::Seconds(10);
+  std::string gpu_program;                // empty: nvidia-smi in PATH
+  std::string device_directory = "/dev";  // where the driver's files of GPUs lie: nvidia0
 };
 
 // a[i] = b[i] + 3 c[i] by all threads over arrays of which no cache holds much; GB/s read and
@@ -70,6 +72,11 @@ CheckResult CheckClock();
 // How many cores work for others than this process and its children, which do nothing meanwhile. A
 // problem if it is over a twentieth of the node's and over 0.1, or if pages are swapped.
 CheckResult CheckQuiet(const CheckOptions& options);
+
+// How many of the GPUs that the trainer may use are well, as nvidia-smi says. A problem: memory
+// that has lost data or waits for a reset to be mended, clocks held down by heat or power, fewer
+// PCIe lanes than GPU and slot have, memory that others use, and a driver that does not answer.
+CheckResult CheckGpu(const CheckOptions& options);
 
 }  // namespace assay::agent
 

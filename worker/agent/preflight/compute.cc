@@ -1,13 +1,12 @@
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -15,7 +14,7 @@
 #include "absl/strings/str_split.h"
 
 #include "common/file.h"
-#include "common/process.h"
+#include "worker/agent/preflight/ask.h"
 #include "worker/agent/preflight/check.h"
 
 namespace assay::agent {
@@ -83,41 +82,32 @@ std::string Describe(const CoreState& before, const CoreState& after) {
 
 CheckResult CheckCompute(const CheckOptions& options) {
   const std::string name = "compute";
-  std::string path = (std::filesystem::temp_directory_path() / "assay_preflight_XXXXXX").string();
-  const UniqueFd file(mkstemp(path.data()));
-  if (!file.is_open()) return NotMeasured(name, absl::StrCat("cannot make ", path));
-  const auto remove = absl::MakeCleanup([&path] { unlink(path.c_str()); });
-  SpawnOptions spawn{
-      .argv = {options.trainer_program,
-               absl::StrCat("--matrix_product=", absl::ToDoubleSeconds(options.compute_time))},
-      .environment = options.trainer_environment,
-      .output_path = path,
-      .process_group = getpgrp()};  // ends with this process
-  spawn.environment.push_back(absl::StrCat("OMP_NUM_THREADS=", std::max(options.thread_count, 1)));
+  const int thread_count = std::max(options.thread_count, 1);
+  const absl::Duration patience = options.compute_time + options.patience;
+  std::vector<std::string> environment = options.trainer_environment;
+  environment.push_back(absl::StrCat("OMP_NUM_THREADS=", thread_count));
   const CoreState before = ReadCores();
-  const absl::StatusOr<ProcessId> child = Spawn(spawn);
-  if (!child.ok()) return NotMeasured(name, std::string(child.status().message()));
-  const absl::StatusOr<int> code = WaitForExit(*child, options.compute_time + options.patience);
+  const absl::StatusOr<Answer> answer =
+      Ask({options.trainer_program,
+           absl::StrCat("--matrix_product=", absl::ToDoubleSeconds(options.compute_time))},
+          environment, patience);
   const CoreState after = ReadCores();
-  if (!code.ok()) {
-    kill(child->pid, SIGKILL);
-    WaitForExit(*child, absl::Seconds(5)).IgnoreError();
+  if (absl::IsDeadlineExceeded(answer.status()))
     return {.check = name,
             .detail = Describe(before, after),
             .problem = absl::StrCat("the matrix product has not ended within ",
-                                    absl::FormatDuration(options.compute_time + options.patience))};
-  }
-  const std::string answer(absl::StripAsciiWhitespace(ReadFile(path).value_or("")));
+                                    absl::FormatDuration(patience))};
+  if (!answer.ok()) return NotMeasured(name, std::string(answer.status().message()));
   double rate = 0;
-  if (*code != 0 || !absl::SimpleAtod(answer, &rate))
-    return NotMeasured(name, absl::StrCat(options.trainer_program, " ended with ", *code, ": ",
-                                          answer.substr(0, 200)));
+  if (answer->exit_code != 0 || !absl::SimpleAtod(answer->text, &rate))
+    return NotMeasured(name, absl::StrCat(options.trainer_program, " ended with ",
+                                          answer->exit_code, ": ", answer->text.substr(0, 200)));
   return {.check = name,
           .is_measured = true,
           .value = rate,
           .unit = "GFLOP/s",
-          .detail = absl::StrCat("fp32 matrix product on ", std::max(options.thread_count, 1),
-                                 " threads; ", Describe(before, after))};
+          .detail = absl::StrCat("fp32 matrix product on ", thread_count, " threads; ",
+                                 Describe(before, after))};
 }
 
 }  // namespace assay::agent

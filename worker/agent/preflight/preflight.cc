@@ -28,6 +28,7 @@ struct Check {
 constexpr Check kChecks[] = {
     {"quiet", CheckQuiet},
     {"clock", [](const CheckOptions&) { return CheckClock(); }},
+    {"gpu", CheckGpu},
     {"memory", CheckMemory},
     {"compute", CheckCompute},
     {"dataset-disk", CheckDatasetDisk},
@@ -127,6 +128,7 @@ has found a problem. What is slow for a node of its type only the coordinator ca
 
   quiet         what works for others than Assay, over 5 s
   clock         what the kernel says of its clock
+  gpu           errors, throttling, PCIe lanes and foreign memory of NVIDIA GPUs (how many are well)
   memory        triad over 4 x the last-level cache, all threads (GB/s)
   compute       5 s of fp32 matrix product through oneDNN (GFLOP/s), and the cores' frequency
   dataset-disk  2 GiB of direct reads of the files below --dataset (MB/s)
