@@ -12,6 +12,7 @@
 
 #include "common/exit_code.h"
 #include "common/json_reader.h"
+#include "common/log.h"
 #include "common/mllog.h"
 #include "common/rules/config_run.h"
 #include "common/rules/fact_collector.h"
@@ -22,6 +23,15 @@ namespace {
 
 constexpr int kParseErrorsShown = 20;  // further ones are only counted
 constexpr int kPendingMax = 100;       // of a config; further ones come with Finish
+
+struct NodeRule {
+  absl::string_view id;
+  const char* error_class;
+};
+constexpr NodeRule kNodeRules[] = {{"R-CLK-001", "clock:node"},
+                                   {"R-CLK-002", "clock:node"},
+                                   {"R-TIM-004", "memory:node"},
+                                   {"R-TIM-005", "caches:node"}};
 
 // How the reference fails to open a config that does not exist.
 absl::string_view OpenException(absl::string_view file_name) {
@@ -365,10 +375,17 @@ Finding StoppedRank(std::string found) {
   return finding;
 }
 
-Finding MovedClock(absl::string_view rule_id, std::string found) {
-  const bool is_set = rule_id == "R-CLK-001";
-  Finding finding =
-      LogFinding(is_set ? "R-CLK-001" : "R-CLK-002", "clock:node", 0, std::move(found));
+bool IsOfNode(absl::string_view rule_id) {
+  return std::any_of(std::begin(kNodeRules), std::end(kNodeRules),
+                     [rule_id](const auto& rule) { return rule.id == rule_id; });
+}
+
+Finding NodeFinding(absl::string_view rule_id, std::string found) {
+  const auto* const rule =
+      std::find_if(std::begin(kNodeRules), std::end(kNodeRules),
+                   [rule_id](const auto& candidate) { return candidate.id == rule_id; });
+  CHECK(rule != std::end(kNodeRules)) << rule_id;
+  Finding finding = LogFinding(rule->id, rule->error_class, 0, std::move(found));
   finding.severity = Severity::kWarning;
   return finding;
 }

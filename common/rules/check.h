@@ -127,9 +127,12 @@ std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const F
 // R-PAU-001, a warning: a rank was stopped by a signal; `found` says which, when and for how long.
 Finding StoppedRank(std::string found);
 
-// R-CLK-001, a warning: a node's wall clock was set during a run; R-CLK-002, a warning: its clocks
-// did not keep to the hardware's. `found` says which node, when and by how much.
-Finding MovedClock(absl::string_view rule_id, std::string found);
+// A warning of what a node saw, in `found` with the node, when and how much. R-CLK-001: its wall
+// clock was set during a run. R-CLK-002: its clocks did not keep to the hardware's. R-TIM-004: data
+// was in memory when the clock started. R-TIM-005: caches were not cold after they were reset.
+Finding NodeFinding(absl::string_view rule_id, std::string found);
+// Whether there is such a finding.
+bool IsOfNode(absl::string_view rule_id);
 
 // R-PAR-001, R-NET-001: what a rank ended of, its parameters or an intruder; none for other codes
 // (common/exit_code.h). `found` is what it said.

@@ -51,6 +51,11 @@ constexpr TextRule kRules[] = {
     {"R-TIM-003", "run_start", "a first touch of the dataset, witnessed by the node",
      kTimingSection,
      "let the agent use fanotify (as root) or inotify; its step log says what failed"},
+    {"R-TIM-004", "", "staged data on storage, not in memory, when the clock starts",
+     kTimingSection,
+     "fsync each copy and give it up with posix_fadvise(POSIX_FADV_DONTNEED) before staging_stop"},
+    {"R-TIM-005", "", "no data in memory after the caches were reset", kTimingSection,
+     "end what maps or reads the dataset on the node; caches_N.json of the run says what does"},
     {"R-TIM-006", "run_start", "run_start at or before any touch of the data that was observed",
      kTimingSection,
      "run the agent as root, so that a touch is attributed to a process; keep others off the "

@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/program_contract.h"
+#include "common/rules/check.h"
 #include "common/rules/set_nodes.h"
 #include "server/store/reader.h"
 
@@ -114,9 +115,7 @@ void EffectHandler::AddEvidence(core::RunId run, core::RunFacts* facts) {
     return;
   }
   for (core::Finding finding : *found) {
-    if (!absl::StartsWith(finding.rule_id, "R-PAU-") &&
-        !absl::StartsWith(finding.rule_id, "R-CLK-"))
-      continue;
+    if (!absl::StartsWith(finding.rule_id, "R-PAU-") && !rules::IsOfNode(finding.rule_id)) continue;
     finding.severity = core::Severity::kWarning;
     facts->findings.push_back(std::move(finding));
   }

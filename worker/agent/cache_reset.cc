@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/file_system.h"
 
 namespace assay::agent {
 namespace {
@@ -38,6 +39,8 @@ absl::StatusOr<CacheReset> ResetCaches(const std::string& dataset_directory,
                                        const std::string& helper_socket) {
   if (!FileExists(dataset_directory))
     return absl::NotFoundError(absl::StrCat("no dataset at ", dataset_directory));
+  const absl::Status synced = SyncFileSystem(dataset_directory);  // only clean pages go
+  if (!synced.ok()) LOG(WARNING) << synced;
   if (DropCaches(drop_caches_path, helper_socket)) return CacheReset{"drop_caches", 0};
   CacheReset reset{"fadvise", 0};
   std::error_code error;

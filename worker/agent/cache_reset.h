@@ -18,10 +18,11 @@ struct CacheReset {
   int64_t file_count = 0;  // fadvise: files given up
 };
 
-// Writes 3 to `drop_caches_path` where this process may, or lets the privileged helper at
-// `helper_socket` do so (empty: none is asked); else asks the kernel to give up the pages
-// of every file below `dataset_directory` (clean pages only; a page in use elsewhere stays).
-// NOT_FOUND if the directory is missing; another code if a file cannot be opened. Blocks.
+// Has what is changed on the dataset's file system written back, and writes 3 to `drop_caches_path`
+// where this process may, or lets the privileged helper at `helper_socket` do so (empty: none is
+// asked); else asks the kernel to give up the pages of every file below `dataset_directory` (clean
+// pages only; a page in use elsewhere stays). NOT_FOUND if the directory is missing; another code
+// if a file cannot be opened. Blocks.
 absl::StatusOr<CacheReset> ResetCaches(
     const std::string& dataset_directory,
     const std::string& drop_caches_path = privileged::kDropCachesPath,

@@ -33,14 +33,14 @@ class ClockWatch {
   bool Look(bool is_final);
 
   // At most a hundred.
-  const std::vector<ClockFault>& faults() const { return faults_; }
+  const std::vector<NodeFault>& faults() const { return faults_; }
 
  private:
   void Compare(const ClockReading& now);
 
   const std::function<ClockReading()> read_;
   ClockReading last_;
-  std::vector<ClockFault> faults_;
+  std::vector<NodeFault> faults_;
 };
 
 }  // namespace assay::agent

@@ -171,22 +171,23 @@ absl::Status RunDirectory::WritePauses(const std::vector<Pause>& pauses) const {
   return WriteJson(PausesPath(), Json{{"pauses", std::move(list)}});
 }
 
-absl::StatusOr<std::vector<ClockFault>> RunDirectory::ReadClockFaults() const {
-  ASSIGN_OR_RETURN(const Json json, ReadJson(ClocksPath()));
+absl::StatusOr<std::vector<NodeFault>> RunDirectory::ReadFaults(const std::string& path) const {
+  ASSIGN_OR_RETURN(const Json json, ReadJson(path));
   const auto list = json.find("faults");
   if (list == json.end() || !list->is_array())
-    return absl::DataLossError(absl::StrCat(ClocksPath(), " lists no faults"));
-  std::vector<ClockFault> faults;
+    return absl::DataLossError(absl::StrCat(path, " lists no faults"));
+  std::vector<NodeFault> faults;
   for (const Json& entry : *list)
     faults.push_back({Text(entry, "rule"), Text(entry, "found")});
   return faults;
 }
 
-absl::Status RunDirectory::WriteClockFaults(const std::vector<ClockFault>& faults) const {
+absl::Status RunDirectory::WriteFaults(const std::string& path,
+                                       const std::vector<NodeFault>& faults) const {
   Json list = Json::array();
-  for (const ClockFault& fault : faults)
+  for (const NodeFault& fault : faults)
     list.push_back({{"rule", fault.rule}, {"found", fault.found}});
-  return WriteJson(ClocksPath(), Json{{"faults", std::move(list)}});
+  return WriteJson(path, Json{{"faults", std::move(list)}});
 }
 
 absl::StatusOr<ProcessRecord> RunDirectory::ReadProcesses(const std::string& path) const {

@@ -14,6 +14,8 @@
 //     observed.json    the first touch by nobody knows whom          step
 //     pauses.json      when ranks were stopped by a signal           step
 //     clocks.json      what was done to the node's clocks            step
+//     caches.json      how the caches were reset, and what proves it step
+//     memory.json      what of the data was in memory                step
 //     arrivals.jsonl   when records of a program's log came          step
 //     stopping         exists once the step ends its ranks           step
 //     ready            exists once the step waits for leave          step
@@ -78,12 +80,12 @@ struct Pause {
   bool operator==(const Pause&) const = default;
 };
 
-// What somebody has done to the node's clocks: a rule (MovedClock of common/rules/check.h) and a
+// What the node saw that a reviewer has to know: a rule (NodeFinding of common/rules/check.h) and a
 // sentence.
-struct ClockFault {
+struct NodeFault {
   std::string rule;
   std::string found;
-  bool operator==(const ClockFault&) const = default;
+  bool operator==(const NodeFault&) const = default;
 };
 
 // Processes of one boot of this node.
@@ -116,6 +118,8 @@ class RunDirectory {
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
   std::string ClocksPath() const { return Path("witness/clocks.json"); }
+  std::string CachesPath() const { return Path("witness/caches.json"); }
+  std::string MemoryPath() const { return Path("witness/memory.json"); }
   std::string ArrivalsPath() const { return Path("witness/arrivals.jsonl"); }
   std::string StoppingPath() const { return Path("witness/stopping"); }
   std::string ReadyPath() const { return Path("witness/ready"); }
@@ -143,8 +147,9 @@ class RunDirectory {
   absl::Status WriteTouch(const Touch& touch) const;
   absl::StatusOr<std::vector<Pause>> ReadPauses() const;
   absl::Status WritePauses(const std::vector<Pause>& pauses) const;
-  absl::StatusOr<std::vector<ClockFault>> ReadClockFaults() const;
-  absl::Status WriteClockFaults(const std::vector<ClockFault>& faults) const;
+  // `path` is ClocksPath or MemoryPath.
+  absl::StatusOr<std::vector<NodeFault>> ReadFaults(const std::string& path) const;
+  absl::Status WriteFaults(const std::string& path, const std::vector<NodeFault>& faults) const;
   absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;
   absl::Status WriteProcesses(const std::string& path,
                               const std::vector<ProcessId>& processes) const;

@@ -93,7 +93,8 @@ absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   RETURN_IF_ERROR(ReadLog(is_final));
   RETURN_IF_ERROR(ReadProgress(is_final));
   ReadPauses(is_final);
-  ReadClockFaults();
+  ReadFaults(directory_.ClocksPath());
+  ReadFaults(directory_.MemoryPath());
   CheckTouch(is_final, &attributed_);
   CheckTouch(is_final, &observed_);
   if (is_final) {
@@ -189,17 +190,18 @@ void RunRecorder::ReadPauses(bool is_final) {
   }
 }
 
-void RunRecorder::ReadClockFaults() {
-  if (!FileExists(directory_.ClocksPath())) return;
-  const absl::StatusOr<std::vector<ClockFault>> faults = directory_.ReadClockFaults();
+void RunRecorder::ReadFaults(const std::string& path) {
+  if (!FileExists(path)) return;
+  const absl::StatusOr<std::vector<NodeFault>> faults = directory_.ReadFaults(path);
   if (!faults.ok()) {
     LOG(ERROR) << faults.status();
     return;
   }
-  for (const ClockFault& fault : *faults)
-    AddFindings({rules::MovedClock(fault.rule,
-                                   absl::StrCat("node ", spec_.node_rank(), ": ", fault.found))},
-                0);
+  for (const NodeFault& fault : *faults)
+    if (rules::IsOfNode(fault.rule))
+      AddFindings({rules::NodeFinding(fault.rule,
+                                      absl::StrCat("node ", spec_.node_rank(), ": ", fault.found))},
+                  0);
 }
 
 void RunRecorder::CheckTouch(bool is_final, WitnessedTouch* witnessed) {
@@ -282,6 +284,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
     add(std::move(file.name), std::move(file.path));
   add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());
   add(absl::StrCat("observed_", node, ".json"), directory_.ObservedTouchPath());
+  add(absl::StrCat("caches_", node, ".json"), directory_.CachesPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
   add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
   add(absl::StrCat(kMaterialsPrefix, node, ".json"), directory_.MaterialsPath());

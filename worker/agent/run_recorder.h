@@ -80,7 +80,7 @@ class RunRecorder {
   void AddLine(const TailLine& line);
   void CheckTouch(bool is_final, WitnessedTouch* witnessed);
   void ReadPauses(bool is_final);
-  void ReadClockFaults();
+  void ReadFaults(const std::string& path);
   void AddFindings(const std::vector<rules::Finding>& findings, int64_t line);
   void Append(v1::RunEvent event);
 

@@ -31,6 +31,7 @@
 #include "common/mllog.h"
 #include "common/status.h"
 #include "worker/agent/account.h"
+#include "worker/agent/cold_start.h"
 #include "worker/agent/control_group.h"
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/entrants.h"
@@ -97,11 +98,8 @@ class Step {
     if (!unpacked.ok()) return ExitFor(CodeOfImage(unpacked), unpacked);
     const absl::Status staged = MakeStageDirectory();
     if (!staged.ok()) return ExitFor(ExitCode::kDisk, staged);
-    const absl::StatusOr<CacheReset> reset =
-        ResetCaches(spec_.dataset().path(), options_->drop_caches_path, HelperSocket());
-    if (!reset.ok()) return ExitFor(ExitCode::kBadData, reset.status());
-    const absl::Status logged = LogCacheClear(*reset);
-    if (!logged.ok()) return ExitFor(ExitCode::kDisk, logged);
+    const std::optional<StepExit> refused = ClearCaches();
+    if (refused.has_value()) return *refused;
     const absl::Status armed = ArmMonitor();
     if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
     const std::optional<StepExit> unstarted = AwaitLeave(signal_fd);
@@ -189,8 +187,24 @@ class Step {
     return socket.empty() ? privileged::kSocketPath : socket;
   }
 
-  absl::Status LogCacheClear(const CacheReset& reset) const {
-    LOG(INFO) << "caches cleared method=" << reset.method << " files=" << reset.file_count;
+  // Returns how the run ends if it may not start.
+  std::optional<StepExit> ClearCaches() const {
+    const absl::StatusOr<ColdStart> cold =
+        MakeCold({.dataset_directory = spec_.dataset().path(),
+                  .sample_folders = SampleFoldersOf(spec_.dataset().path()),
+                  .drop_caches_path = options_->drop_caches_path,
+                  .helper_socket = HelperSocket(),
+                  .residency = {.seed = RandomSeed()}},
+                 *clock_);
+    if (!cold.ok()) return ExitFor(ExitCode::kBadData, cold.status());
+    absl::Status written = RecordColdStart(*cold, *directory_, StampNow(*clock_));
+    std::optional<StepExit> refused = RefusalOf(*cold, spec_.division());
+    if (written.ok() && !refused.has_value()) written = LogCacheClear(*cold);
+    if (!written.ok()) return ExitFor(ExitCode::kDisk, written);
+    return refused;
+  }
+
+  absl::Status LogCacheClear(const ColdStart& cold) const {
     if (spec_.node_rank() != 0) return absl::OkStatus();
     const std::string path = directory_->ResultPath(spec_.run_number());
     const UniqueFd file(
@@ -200,9 +214,7 @@ class Step {
     absl::Status status;
     MllogWriter writer([this] { return absl::ToUnixMillis(clock_->Wall()); },
                        [&](absl::string_view line) { status = WriteAll(file.get(), line); });
-    JsonObject metadata{{"method", JsonValue(reset.method)}};
-    if (reset.file_count > 0) metadata.emplace_back("file_count", JsonValue(reset.file_count));
-    writer.Event("cache_clear", JsonValue(true), std::move(metadata));
+    writer.Event("cache_clear", JsonValue(true), CacheClearMetadata(cold));
     return Annotate(status, path);
   }
 

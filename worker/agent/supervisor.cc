@@ -117,7 +117,7 @@ absl::Status Supervisor::RecordPauses() {
 
 absl::Status Supervisor::RecordClocks(bool is_final) {
   if (!clock_watch_.Look(is_final)) return absl::OkStatus();
-  return parts_.directory->WriteClockFaults(clock_watch_.faults());
+  return parts_.directory->WriteFaults(parts_.directory->ClocksPath(), clock_watch_.faults());
 }
 
 absl::Status Supervisor::RecordTouch() {

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
 #include "common/log.h"
@@ -154,11 +155,10 @@ std::string PeerOf(int connection) {
 
 }  // namespace
 
-absl::Status DropCaches(const std::string& drop_caches_path) {
+absl::Status DropCaches(const std::string& drop_caches_path, absl::string_view what) {
   const UniqueFd fd(open(drop_caches_path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, drop_caches_path);
-  sync();  // only clean pages are dropped
-  return WriteAll(fd.get(), "3");
+  return WriteAll(fd.get(), what);
 }
 
 absl::Status AskToDropCaches(const std::string& socket_path) {

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "common/file.h"
 
@@ -24,8 +25,13 @@ namespace assay::privileged {
 inline constexpr char kSocketPath[] = "/run/assay/privileged.sock";
 inline constexpr char kDropCachesPath[] = "/proc/sys/vm/drop_caches";
 
-// Writes dirty pages back, then 3 to `drop_caches_path`. PERMISSION_DENIED, NOT_FOUND: errno's.
-absl::Status DropCaches(const std::string& drop_caches_path);
+inline constexpr char kPagesAndInodes[] = "3";
+inline constexpr char kInodes[] = "2";
+
+// Writes `what` to `drop_caches_path`. Only clean pages go: whoever wants all of a file system's
+// gone has them written back before (syncfs). PERMISSION_DENIED, NOT_FOUND: errno's.
+absl::Status DropCaches(const std::string& drop_caches_path,
+                        absl::string_view what = kPagesAndInodes);
 
 // -------------------------------------------------------------------------------- asking a helper
 

@@ -49,10 +49,10 @@ TEST_F(ClockWatchTest, AWallClockThatIsSetIsTold) {
   EXPECT_TRUE(watch_.Look(true));
 
   EXPECT_THAT(watch_.faults(),
-              ElementsAre(AllOf(Field(&ClockFault::rule, "R-CLK-001"),
-                                Field(&ClockFault::found, HasSubstr("set by +30.000 s between "
-                                                                    "00:00:00.000Z"))),
-                          Field(&ClockFault::found, HasSubstr("-0.002 s"))));
+              ElementsAre(AllOf(Field(&NodeFault::rule, "R-CLK-001"),
+                                Field(&NodeFault::found, HasSubstr("set by +30.000 s between "
+                                                                   "00:00:00.000Z"))),
+                          Field(&NodeFault::found, HasSubstr("-0.002 s"))));
 }
 
 // adjtimex with a tick of 9000 makes a run look a tenth shorter than it is.
@@ -61,8 +61,8 @@ TEST_F(ClockWatchTest, AClockThatIsSlowedIsTold) {
   EXPECT_TRUE(watch_.Look(false));
 
   EXPECT_THAT(watch_.faults(),
-              ElementsAre(AllOf(Field(&ClockFault::rule, "R-CLK-002"),
-                                Field(&ClockFault::found, HasSubstr("ran at 0.9000 of")))));
+              ElementsAre(AllOf(Field(&NodeFault::rule, "R-CLK-002"),
+                                Field(&NodeFault::found, HasSubstr("ran at 0.9000 of")))));
 }
 
 TEST_F(ClockWatchTest, TooLittleTimeSaysNothingUntilThereIsMore) {

@@ -244,7 +244,8 @@ TEST_F(RunRecorderTest, APauseOfARankIsAWarningOnceItsEndIsKnown) {
 
 TEST_F(RunRecorderTest, WhatWasDoneToTheNodesClocksIsAWarning) {
   Open();
-  ASSERT_THAT(directory_.WriteClockFaults({{"R-CLK-002", "the monotonic clock ran at 0.9000"}}),
+  ASSERT_THAT(directory_.WriteFaults(directory_.ClocksPath(),
+                                     {{"R-CLK-002", "the monotonic clock ran at 0.9000"}}),
               IsOk());
 
   ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
@@ -257,6 +258,23 @@ TEST_F(RunRecorderTest, WhatWasDoneToTheNodesClocksIsAWarning) {
   EXPECT_EQ((*events)[0].finding().rule(), "R-CLK-002");
   EXPECT_EQ((*events)[0].finding().severity(), v1::Finding::WARNING);
   EXPECT_EQ((*events)[0].finding().found(), "node 0: the monotonic clock ran at 0.9000");
+}
+
+TEST_F(RunRecorderTest, DataInMemoryIsAWarning) {
+  Open();
+  ASSERT_THAT(
+      directory_.WriteFaults(directory_.MemoryPath(), {{"R-TIM-005", "9 pages"}, {"R-X", ""}}),
+      IsOk());
+
+  ASSERT_THAT(recorder_->Observe(kRuns), IsOk());
+  Sync();
+
+  const absl::StatusOr<std::vector<v1::RunEvent>> events = recorder_->spool()->Read(1, {});
+  ASSERT_THAT(events, IsOk());
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ((*events)[0].finding().rule(), "R-TIM-005");
+  EXPECT_EQ((*events)[0].finding().severity(), v1::Finding::WARNING);
+  EXPECT_EQ((*events)[0].finding().found(), "node 0: 9 pages");
 }
 
 TEST_F(RunRecorderTest, RanksThatDivergedOrWereAttackedAreFindings) {

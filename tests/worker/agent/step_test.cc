@@ -106,7 +106,8 @@ TEST_F(StepTest, LogsTheClearedCachesFirstAndOnceOnNodeZero) {
   EXPECT_THAT(Read(directory_.ResultPath(3)),
               AllOf(::testing::StartsWith(":::MLLOG {\"namespace\": \"\", \"time_ms\": "),
                     HasSubstr("\"key\": \"cache_clear\", \"value\": true"),
-                    HasSubstr("\"method\": \"fadvise\", \"file_count\": 2"),
+                    HasSubstr("\"method\": \"fadvise\", \"file_count\": 2, \"resident_pages\": 0, "
+                              "\"checked_files\": 2, \"bound_bytes\": "),
                     ::testing::EndsWith("}\n:::MLLOG {}\n")));
 }
 

@@ -1,0 +1,164 @@
+#include "worker/agent/residency.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "common/file.h"
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr long kCachestatCall = 451;                 // the same on all architectures
+constexpr int64_t kMincoreBytes = int64_t{1} << 30;  // looked at in one go
+
+// As the kernel defines them (linux/mman.h since 6.5).
+struct CachestatRange {
+  uint64_t offset = 0;
+  uint64_t length = 0;  // 0: to the end
+};
+struct Cachestat {
+  uint64_t cached = 0;
+  uint64_t dirty = 0;
+  uint64_t writeback = 0;
+  uint64_t evicted = 0;
+  uint64_t recently_evicted = 0;
+};
+
+absl::Status NotTold() {
+  return absl::PermissionDeniedError(
+      "the kernel tells what of a file is in memory only to who owns it or may write it");
+}
+
+// As the kernel judges for mincore and cachestat; whom it does not trust mincore deceives.
+bool MayKnow(int fd, const struct stat& info) {
+  return info.st_uid == geteuid() || geteuid() == 0 ||
+         faccessat(AT_FDCWD, absl::StrCat("/proc/self/fd/", fd).c_str(), W_OK, AT_EACCESS) == 0;
+}
+
+absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string>& roots) {
+  std::vector<std::string> files;
+  for (const std::string& root : roots) {
+    std::error_code error;
+    std::filesystem::recursive_directory_iterator entry(root, error);
+    const std::filesystem::recursive_directory_iterator end;
+    while (!error && entry != end) {
+      std::error_code vanished;
+      if (entry->is_regular_file(vanished)) files.push_back(entry->path().string());
+      entry.increment(error);
+    }
+    if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", root));
+  }
+  return files;
+}
+
+// False if the file is not there any more.
+absl::StatusOr<bool> Look(const std::string& path, const ResidencyOptions& options,
+                          Residency* residency) {
+  const absl::StatusOr<UniqueFd> file = OpenRegularFile(path);
+  if (absl::IsNotFound(file.status())) return false;
+  absl::StatusOr<PageCounts> pages = file.ok() ? options.count(file->get()) : file.status();
+  struct stat info {};
+  if (pages.ok() && fstat(file->get(), &info) != 0)
+    pages = absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
+  if (!pages.ok()) {
+    if (residency->untold_files++ == 0) residency->untold = std::string(pages.status().message());
+    return true;
+  }
+  ++residency->checked_files;
+  residency->checked_bytes += info.st_size;
+  residency->pages.resident += pages->resident;
+  residency->pages.unwritten += pages->unwritten;
+  if (pages->resident > 0 && residency->resident.size() < kResidentFilesMax)
+    residency->resident.push_back({path, pages->resident, info.st_dev, info.st_ino});
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<PageCounts> CountPagesByMincore(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "fstat");
+  if (!MayKnow(fd, info)) return NotTold();
+  const int64_t page_bytes = sysconf(_SC_PAGESIZE);
+  PageCounts counts;
+  for (int64_t offset = 0; offset < info.st_size; offset += kMincoreBytes) {
+    const auto length = static_cast<size_t>(std::min(kMincoreBytes, info.st_size - offset));
+    void* const map = mmap(nullptr, length, PROT_READ, MAP_SHARED, fd, offset);
+    if (map == MAP_FAILED) return absl::ErrnoToStatus(errno, "mmap");
+    std::vector<unsigned char> pages((length + static_cast<size_t>(page_bytes) - 1) /
+                                     static_cast<size_t>(page_bytes));
+    const int result = mincore(map, length, pages.data());
+    const int error = errno;
+    munmap(map, length);
+    if (result != 0) return absl::ErrnoToStatus(error, "mincore");
+    counts.resident += std::count_if(pages.begin(), pages.end(),
+                                     [](unsigned char flags) { return (flags & 1) != 0; });
+  }
+  return counts;
+}
+
+absl::StatusOr<PageCounts> CountPages(int fd) {
+  const CachestatRange range;
+  Cachestat found;
+  if (syscall(kCachestatCall, fd, &range, &found, 0) == 0)
+    return PageCounts{static_cast<int64_t>(found.cached),
+                      static_cast<int64_t>(found.dirty + found.writeback)};
+  if (errno == ENOSYS) return CountPagesByMincore(fd);
+  if (errno == EPERM) return NotTold();
+  return absl::ErrnoToStatus(errno, "cachestat");
+}
+
+int64_t Residency::EstimatedBytes() const {
+  if (checked_files == 0) return 0;
+  return static_cast<int64_t>(static_cast<double>(checked_bytes) /
+                              static_cast<double>(checked_files) * static_cast<double>(file_count));
+}
+
+absl::StatusOr<Residency> MeasureResidency(const std::vector<std::string>& roots,
+                                           const ResidencyOptions& options, const Clock& clock) {
+  ASSIGN_OR_RETURN(std::vector<std::string> files, ListFiles(roots));
+  Residency residency{.seed = options.seed, .file_count = static_cast<int64_t>(files.size())};
+  std::mt19937_64 random(options.seed);
+  const size_t goal = residency.file_count <= options.all_max
+                          ? files.size()
+                          : static_cast<size_t>(options.sample_count);
+  const MonoTime deadline = clock.Mono() + options.budget;
+  for (size_t i = 0; i < goal && clock.Mono() < deadline; ++i) {
+    std::swap(files[i], files[i + random() % (files.size() - i)]);
+    ASSIGN_OR_RETURN(const bool is_there, Look(files[i], options, &residency));
+    if (!is_there) --residency.file_count;
+  }
+  std::sort(residency.resident.begin(), residency.resident.end(),
+            [](const ResidentFile& a, const ResidentFile& b) {
+              return std::pair(-a.pages, a.path) < std::pair(-b.pages, b.path);
+            });
+  return residency;
+}
+
+std::string Confidence(const Residency& residency) {
+  if (!residency.is_sample()) return "";
+  constexpr double kShare = 0.001;
+  return absl::StrFormat(
+      "%d of %d files, drawn at random with seed %d: if 0.1 %% of the files were in memory, all "
+      "of them would be missed with a probability of %.3g %%",
+      residency.checked_files, residency.file_count, residency.seed,
+      100 * std::pow(1 - kShare, static_cast<double>(residency.checked_files)));
+}
+
+}  // namespace assay::agent
