@@ -17,10 +17,16 @@ struct Usual {
   core::CheckPolicy policy;
 };
 constexpr Usual kUsual[] = {
-    {"quiet", core::CheckPolicy::kWarn},      {"clock", core::CheckPolicy::kGate},
-    {"gpu", core::CheckPolicy::kGate},        {"memory", core::CheckPolicy::kGate},
-    {"compute", core::CheckPolicy::kGate},    {"dataset-disk", core::CheckPolicy::kWarn},
-    {"stage-disk", core::CheckPolicy::kWarn}, {"stage-space", core::CheckPolicy::kGate},
+    {"quiet", core::CheckPolicy::kWarn},
+    {"clock", core::CheckPolicy::kGate},
+    {"gpu", core::CheckPolicy::kGate},
+    {"memory", core::CheckPolicy::kGate},
+    {"compute", core::CheckPolicy::kGate},
+    {"dataset-disk", core::CheckPolicy::kWarn},
+    {"stage-disk", core::CheckPolicy::kWarn},
+    {"stage-space", core::CheckPolicy::kGate},
+    {core::kFabricLinkRate, core::CheckPolicy::kGate},
+    {core::kFabricLatency, core::CheckPolicy::kWarn},
 };
 
 // nullopt: the check is off.

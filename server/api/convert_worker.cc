@@ -20,6 +20,17 @@ constexpr int64_t kPollMaxUs = 20'000'000;
 // models keep a rank silent for minutes.
 constexpr int64_t kCollectiveTimeoutMs = 10LL * 60 * 1000;
 
+core::FabricReport ReadFabric(const v1::FabricReport& message) {
+  core::FabricReport fabric{
+      .all_reduce_us = message.all_reduce_us(),
+      .all_reduce_gb_per_s = message.all_reduce_gb_per_s(),
+      .absent_ranks = {message.absent_ranks().begin(), message.absent_ranks().end()},
+      .error = message.error()};
+  for (const v1::FabricLink& link : message.links())
+    fabric.links.push_back({.latency_us = link.latency_us(), .gb_per_s = link.gb_per_s()});
+  return fabric;
+}
+
 core::PreflightReport ReadPreflight(const v1::PreflightReport& message) {
   core::PreflightReport report{.number = message.number(), .is_done = message.is_done()};
   for (const v1::NodeCheck& check : message.checks())
@@ -29,6 +40,7 @@ core::PreflightReport ReadPreflight(const v1::PreflightReport& message) {
                              .unit = check.unit(),
                              .detail = check.detail(),
                              .problem = check.problem()});
+  if (message.has_fabric()) report.fabric = ReadFabric(message.fabric());
   return report;
 }
 
@@ -38,6 +50,14 @@ v1::PreflightSpec SpecOf(const core::PreflightOrder& order) {
   message.set_dataset_path(order.dataset_path);
   message.set_is_staged(order.is_staged);
   message.mutable_time_limit()->set_seconds(order.time_limit_us / 1'000'000);
+  if (!order.fabric.has_value()) return message;
+  v1::FabricSpec& fabric = *message.mutable_fabric();
+  fabric.set_name(order.fabric->name);
+  fabric.set_rank(order.fabric->rank);
+  fabric.set_node_count(order.fabric->node_count);
+  fabric.set_rendezvous_address(order.fabric->rendezvous_address);
+  fabric.set_token(order.fabric->token);
+  *fabric.mutable_time_limit() = message.time_limit();
   return message;
 }
 

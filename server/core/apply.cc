@@ -384,13 +384,7 @@ void Applier::operator()(const WorkerReleased& e) {
 }
 
 void Applier::operator()(const PreflightStarted& e) {
-  GetWorker(e.worker).preflight = Preflight{.number = record_.seq,
-                                            .submission = e.submission,
-                                            .checks = e.checks,
-                                            .percent_of_median = e.percent_of_median,
-                                            .time_limit_us = e.time_limit_us,
-                                            .started_at_us = record_.at_us,
-                                            .deadline_us = e.deadline_us};
+  ApplyPreflightStart(record_, e, &GetWorker(e.worker));
 }
 
 void Applier::operator()(const PreflightFinished& e) {

@@ -243,6 +243,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("pruned_runs", v.pruned_runs);
   a.Added("checked_nodes", v.checked_nodes);
   a.Added("preflight_error", v.preflight_error);
+  a.Added("checked_gang", v.checked_gang, kNotShown);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -334,6 +335,14 @@ constexpr void Fields(A& a, T& v) {
   a("problem", v.problem);
 }
 
+template <class A, Is<GangPlace> T>
+constexpr void Fields(A& a, T& v) {
+  a("gang", v.gang);
+  a("rank", v.rank);
+  a("node_count", v.node_count);
+  a("root", v.root);
+}
+
 template <class A, Is<Preflight> T>
 constexpr void Fields(A& a, T& v) {
   a("number", v.number);
@@ -346,6 +355,8 @@ constexpr void Fields(A& a, T& v) {
   a("started_at_us", v.started_at_us, ShownAs("start_time"));
   a("deadline_us", v.deadline_us, ShownAs("deadline_time"));
   a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
+  a.Added("place", v.place, kNotShown);
+  a.Added("node_checks", v.node_checks, kNotShown);
 }
 
 template <class A, Is<Rates> T>

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/sha256.h"
+#include "server/core/fabric.h"
 #include "server/core/node_checks.h"
 
 namespace assay::core {
@@ -90,7 +91,7 @@ Desired DesiredFor(const State& state, const std::string& worker_name, const Pre
     if (const Preflight* preflight = FindRunning(it->second); preflight != nullptr)
       return Desired{.action = DesiredAction::kCheck,
                      .generation = preflight->number,
-                     .checks = OrderOf(state, *preflight)};
+                     .checks = OrderOf(state, *preflight, secret)};
   if (!is_known || it->second.run.is_none()) return Desired{};
 
   const Worker& worker = it->second;
@@ -112,7 +113,8 @@ bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
              report.generation == desired.generation &&
              (report.has_leave_to_start || !desired.may_start);
     case DesiredAction::kCheck:
-      return report.preflight.number == desired.generation && !report.preflight.is_done;
+      return report.preflight.number == desired.generation &&
+             (!report.preflight.is_done || IsToldByAnother(*desired.checks));
     case DesiredAction::kStop:
     case DesiredAction::kForget:
       return false;

@@ -270,6 +270,7 @@ struct PreflightStarted {
   int32_t percent_of_median = 0;
   int64_t time_limit_us = 0;
   int64_t deadline_us = 0;
+  GangPlace place;
   bool operator==(const PreflightStarted&) const = default;
 };
 

@@ -9,18 +9,22 @@
 #include "absl/strings/str_join.h"
 
 #include "server/core/decide.h"
+#include "server/core/fabric.h"
 
 namespace assay::core {
 namespace {
 
 constexpr char kClock[] = "clock";
-// Checks whose rates are compared: the higher, the better.
-constexpr absl::string_view kRates[] = {"memory", "compute", "dataset-disk", "stage-disk"};
+// Checks whose values are compared.
+struct Compared {
+  absl::string_view check;
+  bool is_less_better = false;
+};
+constexpr Compared kCompared[] = {{"memory"},     {"compute"},       {"dataset-disk"},
+                                  {"stage-disk"}, {kFabricLinkRate}, {kFabricLatency, true}};
 // Of fewer rates than this a median says little of a type.
 constexpr size_t kRateCountMin = 3;
 constexpr double kClockOffsetMaxMs = 50;
-// For the last check, which begins within the time limit, to end, and for the answer to come.
-constexpr int64_t kAnswerTimeUs = 30LL * 1'000'000;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
 double MedianOf(std::vector<double> values) {
@@ -44,14 +48,11 @@ void JudgeClock(const Synchronize& call, NodeCheck* check) {
                                      offset_ms, kClockOffsetMaxMs);
 }
 
-void JudgeRate(const State& state, const RateKey& key, int32_t percent, NodeCheck* check) {
-  const auto it = state.rates.find(key);
-  if (it == state.rates.end() || it->second.values.size() < kRateCountMin) return;
-  check->median = MedianOf(it->second.values);
-  if (check->value >= *check->median * percent / 100 || !check->problem.empty()) return;
-  check->problem =
-      absl::StrFormat("%.1f %s, below %d %% of the median %.1f of the last %d of its type",
-                      check->value, check->unit, percent, *check->median, it->second.values.size());
+const Compared* FindCompared(absl::string_view check) {
+  const auto* const found =
+      std::find_if(std::begin(kCompared), std::end(kCompared),
+                   [check](const Compared& compared) { return compared.check == check; });
+  return found == std::end(kCompared) ? nullptr : found;
 }
 
 // What was asked, with what came of it.
@@ -64,38 +65,11 @@ NodeCheck Judge(const State& state, const Worker& worker, const NodeCheck& asked
   check.median.reset();
   if (check.check == kClock) {
     JudgeClock(call, &check);
-  } else if (check.is_measured && IsRate(check)) {
-    JudgeRate(state, {NodeType(worker.description.capabilities), check.check},
-              worker.preflight->percent_of_median, &check);
+  } else {
+    Compare(state, {NodeType(worker.description.capabilities), check.check},
+            worker.preflight->percent_of_median, &check);
   }
   return check;
-}
-
-std::string ProblemsOf(const std::vector<NodeCheck>& checks, CheckPolicy policy) {
-  std::vector<std::string> problems;
-  for (const NodeCheck& check : checks)
-    if (check.policy == policy && !check.problem.empty())
-      problems.push_back(absl::StrCat(check.check, " ", check.problem));
-  return absl::StrJoin(problems, "; ").substr(0, kTextBytesMax);
-}
-
-// The end, and the drain of a node that has failed. `is_there`: it has just called.
-void Finish(const Worker& worker, PreflightState end, const std::string& reason,
-            std::vector<NodeCheck> checks, bool is_there, std::vector<Event>* events) {
-  const Preflight& preflight = *worker.preflight;
-  events->push_back(PreflightFinished{.worker = worker.name,
-                                      .submission = preflight.submission,
-                                      .state = end,
-                                      .reason = reason,
-                                      .node_type = NodeType(worker.description.capabilities),
-                                      .checks = std::move(checks)});
-  if (end != PreflightState::kFailed) return;
-  const bool is_away = !is_there && worker.state == WorkerState::kLost;
-  events->push_back(
-      WorkerStateChanged{.worker = worker.name,
-                         .state = is_away ? worker.state : WorkerState::kDraining,
-                         .reason = absl::StrCat("pre-flight: ", reason).substr(0, kTextBytesMax),
-                         .is_drain_requested = true});
 }
 
 bool HasGate(const Preflight& preflight) {
@@ -159,8 +133,51 @@ std::string NodeType(const Capabilities& capabilities) {
   return type;
 }
 
-bool IsRate(const NodeCheck& check) {
-  return std::find(std::begin(kRates), std::end(kRates), check.check) != std::end(kRates);
+bool IsCompared(const NodeCheck& check) {
+  return FindCompared(check.check) != nullptr;
+}
+
+void Compare(const State& state, const RateKey& key, int32_t percent, NodeCheck* check) {
+  const Compared* const compared = FindCompared(check->check);
+  const auto it = state.rates.find(key);
+  if (compared == nullptr || !check->is_measured || it == state.rates.end() ||
+      it->second.values.size() < kRateCountMin)
+    return;
+  check->median = MedianOf(it->second.values);
+  const double rate_of_median =
+      compared->is_less_better ? *check->median / check->value : check->value / *check->median;
+  if (!(rate_of_median < static_cast<double>(percent) / 100) || !check->problem.empty()) return;
+  check->problem = absl::StrFormat(
+      "%.1f %s, %s the median %.1f of the last %d of its type", check->value, check->unit,
+      compared->is_less_better ? absl::StrFormat("more than %.2f times", 100.0 / percent)
+                               : absl::StrFormat("below %d %% of", percent),
+      *check->median, it->second.values.size());
+}
+
+std::string ProblemsOf(const std::vector<NodeCheck>& checks, CheckPolicy policy) {
+  std::vector<std::string> problems;
+  for (const NodeCheck& check : checks)
+    if (check.policy == policy && !check.problem.empty())
+      problems.push_back(absl::StrCat(check.check, " ", check.problem));
+  return absl::StrJoin(problems, "; ").substr(0, kTextBytesMax);
+}
+
+void Finish(const Worker& worker, PreflightState end, const std::string& reason,
+            std::vector<NodeCheck> checks, bool is_there, std::vector<Event>* events) {
+  const Preflight& preflight = *worker.preflight;
+  events->push_back(PreflightFinished{.worker = worker.name,
+                                      .submission = preflight.submission,
+                                      .state = end,
+                                      .reason = reason,
+                                      .node_type = NodeType(worker.description.capabilities),
+                                      .checks = std::move(checks)});
+  if (end != PreflightState::kFailed) return;
+  const bool is_away = !is_there && worker.state == WorkerState::kLost;
+  events->push_back(
+      WorkerStateChanged{.worker = worker.name,
+                         .state = is_away ? worker.state : WorkerState::kDraining,
+                         .reason = absl::StrCat("pre-flight: ", reason).substr(0, kTextBytesMax),
+                         .is_drain_requested = true});
 }
 
 Event StartPreflight(const State& state, SubmissionId submission, const std::string& worker,
@@ -168,16 +185,17 @@ Event StartPreflight(const State& state, SubmissionId submission, const std::str
   const PreflightPolicy& wanted = *FindPreflight(policy, state.submissions.at(submission).spec);
   return PreflightStarted{.worker = worker,
                           .submission = submission,
-                          .checks = wanted.checks,
+                          .checks = ChecksOf(wanted, /*is_fabric=*/false),
                           .percent_of_median = wanted.percent_of_median,
                           .time_limit_us = wanted.time_limit_us,
-                          .deadline_us = now_us + wanted.time_limit_us + kAnswerTimeUs};
+                          .deadline_us = now_us + wanted.time_limit_us + kPreflightAnswerTimeUs};
 }
 
-PreflightOrder OrderOf(const State& state, const Preflight& preflight) {
+PreflightOrder OrderOf(const State& state, const Preflight& preflight, const std::string& secret) {
   PreflightOrder order{.time_limit_us = preflight.time_limit_us};
   for (const NodeCheck& check : preflight.checks)
     order.checks.push_back(check.check);
+  if (IsOfGang(preflight)) order.fabric = FabricOrderOf(state, preflight, secret);
   const auto it = state.submissions.find(preflight.submission);
   if (it == state.submissions.end()) return order;
   const SubmissionSpec& spec = it->second.spec;
@@ -194,6 +212,7 @@ void HearPreflight(const State& state, const Worker& worker, const Synchronize& 
   if (preflight == nullptr || command.is_leaving || !report.is_done ||
       report.number != preflight->number)
     return;
+  if (IsOfGang(*preflight)) return HearFabric(state, worker, command, events);
   std::vector<NodeCheck> checks;
   for (const NodeCheck& asked : preflight->checks)
     checks.push_back(Judge(state, worker, asked, command));
@@ -216,8 +235,13 @@ std::vector<Event> AdvancePreflights(const State& state, int64_t now_us) {
       end(PreflightState::kDropped, absl::StrCat(preflight->submission.ToString(), " has ended"));
     } else if (worker.state == WorkerState::kGone) {
       end(PreflightState::kDropped, "the node has left");
+    } else if (!IsGangThere(state, *preflight)) {
+      end(PreflightState::kDropped, "the check of its gang has ended");
     } else if (now_us >= preflight->deadline_us) {
-      end(HasGate(*preflight) ? PreflightState::kFailed : PreflightState::kPassed,
+      // Of a gang rank 0 tells for all, so that nothing speaks against the others.
+      const PreflightState silent =
+          IsToldByAnother(*preflight) ? PreflightState::kDropped : PreflightState::kFailed;
+      end(HasGate(*preflight) ? silent : PreflightState::kPassed,
           absl::StrCat("no answer within ",
                        (preflight->deadline_us - preflight->started_at_us) / 1'000'000, " s"));
     }
@@ -225,15 +249,32 @@ std::vector<Event> AdvancePreflights(const State& state, int64_t now_us) {
   return events;
 }
 
+void ApplyPreflightStart(const RecordedEvent& record, const PreflightStarted& event,
+                         Worker* worker) {
+  Preflight preflight{.number = record.seq,
+                      .submission = event.submission,
+                      .checks = event.checks,
+                      .percent_of_median = event.percent_of_median,
+                      .time_limit_us = event.time_limit_us,
+                      .started_at_us = record.at_us,
+                      .deadline_us = event.deadline_us,
+                      .place = event.place};
+  if (IsOfGang(preflight) && worker->preflight.has_value())
+    for (const NodeCheck& check : worker->preflight->checks)
+      if (!IsFabric(check.check)) preflight.node_checks.push_back(check);
+  worker->preflight = std::move(preflight);
+}
+
 void ApplyPreflight(const RecordedEvent& record, const PreflightFinished& event, Worker* worker,
                     State* state) {
   Preflight& preflight = *worker->preflight;
   preflight.state = event.state;
   preflight.reason = event.reason;
-  preflight.checks = event.checks;
+  preflight.checks = std::exchange(preflight.node_checks, {});
+  preflight.checks.insert(preflight.checks.end(), event.checks.begin(), event.checks.end());
   preflight.ended_at_us = record.at_us;
   for (const NodeCheck& check : event.checks) {
-    if (!check.is_measured || !IsRate(check)) continue;
+    if (!check.is_measured || !IsCompared(check)) continue;
     const RateKey key{event.node_type, check.check};
     if (!state->rates.contains(key) && state->rates.size() >= kRateKeyCountMax) continue;
     std::vector<double>& values = state->rates[key].values;
@@ -242,8 +283,11 @@ void ApplyPreflight(const RecordedEvent& record, const PreflightFinished& event,
   }
   const auto set = state->submissions.find(event.submission);
   if (set == state->submissions.end()) return;
-  if (event.state == PreflightState::kPassed)
+  if (IsOfGang(preflight)) {
+    ApplyFabric(preflight, &set->second);
+  } else if (event.state == PreflightState::kPassed) {
     set->second.checked_nodes.push_back(NodeName(*worker));
+  }
   if (event.state != PreflightState::kFailed) return;
   set->second.preflight_error =
       absl::StrCat("pre-flight of node ", NodeName(*worker), ": ", event.reason);
@@ -260,6 +304,7 @@ absl::Status CheckReport(const PreflightReport& report) {
     if (!std::isfinite(check.value) || check.value < 0)
       return absl::InvalidArgumentError(
           absl::StrCat("preflight: the value of ", check.check, " is no number of 0 or more"));
+  if (report.fabric.has_value()) return CheckFabricReport(*report.fabric);
   return absl::OkStatus();
 }
 

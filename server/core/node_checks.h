@@ -29,15 +29,27 @@ bool IsChecked(const Submission& submission, const Worker& worker);
 // What a node is, as far as its rates depend on it: "Intel Xeon, 2 cores, 23 GiB".
 std::string NodeType(const Capabilities& capabilities);
 
-// True for checks whose values are rates, which are compared with those of other nodes.
-bool IsRate(const NodeCheck& check);
+// True for checks whose values are compared with those of other nodes.
+bool IsCompared(const NodeCheck& check);
+
+// Compares the check, of a node of the key's type, with the median of those before it.
+//   percent: what a rate must reach of it.
+void Compare(const State& state, const RateKey& key, int32_t percent, NodeCheck* check);
+
+// The problems found by the checks with that policy: "memory 3.1 GB/s, below ...; quiet ...".
+std::string ProblemsOf(const std::vector<NodeCheck>& checks, CheckPolicy policy);
+
+// The end of the worker's pre-flight, and the drain of a node that has failed. `is_there`: it has
+// just called.
+void Finish(const Worker& worker, PreflightState end, const std::string& reason,
+            std::vector<NodeCheck> checks, bool is_there, std::vector<Event>* events);
 
 // The beginning of a check of the worker for the set, for which there is a policy.
 Event StartPreflight(const State& state, SubmissionId submission, const std::string& worker,
                      const Policy& policy, int64_t now_us);
 
-// What the worker is asked to do.
-PreflightOrder OrderOf(const State& state, const Preflight& preflight);
+// What the worker is asked to do. `secret`: Policy::secret.
+PreflightOrder OrderOf(const State& state, const Preflight& preflight, const std::string& secret);
 
 // What the call says of the pre-flight that goes on on its worker: if it is done, how it ended.
 void HearPreflight(const State& state, const Worker& worker, const Synchronize& command,
@@ -45,6 +57,10 @@ void HearPreflight(const State& state, const Worker& worker, const Synchronize& 
 
 // Those that have had their time fail; those for which nobody waits any more are dropped.
 std::vector<Event> AdvancePreflights(const State& state, int64_t now_us);
+
+// The event applied: the worker is at it.
+void ApplyPreflightStart(const RecordedEvent& record, const PreflightStarted& event,
+                         Worker* worker);
 
 // The event applied: the worker's numbers, the rates of its type, and what its set knows of it.
 void ApplyPreflight(const RecordedEvent& record, const PreflightFinished& event, Worker* worker,

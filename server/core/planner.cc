@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "server/core/fabric.h"
 #include "server/core/node_checks.h"
 
 namespace assay::core {
@@ -159,7 +160,8 @@ Placement Planner::Next(const Run& run) {
     if (std::all_of(gang.begin(), gang.end(),
                     [&](const Slot* slot) { return slot != nullptr && is_usable(slot); })) {
       placement = Check(run, gang);
-      if (placement.unchecked.empty()) placement = Take(run, candidate.allocation, gang);
+      if (placement.unchecked.empty() && placement.gang.empty())
+        placement = Take(run, candidate.allocation, gang);
       break;
     }
     std::copy_if(candidate.gang.begin(), candidate.gang.end(), std::back_inserter(wanted),
@@ -187,14 +189,22 @@ Planner::Slots Planner::CheckedFor(const Submission& submission, bool* is_any_ru
   return checked;
 }
 
-// Keeps the gang if any of it is to be checked first.
+// Keeps the gang if any of it is to be checked first, or its fabric.
 Placement Planner::Check(const Run& run, const Slots& gang) {
   const Submission& submission = state_.submissions.at(run.submission);
   Placement placement{.verdict = Placement::Verdict::kChecked};
-  if (FindPreflight(policy_, submission.spec) == nullptr) return placement;
-  for (const Slot* const slot : gang)
-    if (!IsChecked(submission, *slot->worker)) placement.unchecked.push_back(slot->worker->name);
-  if (!placement.unchecked.empty()) Keep(run, gang);
+  const PreflightPolicy* const wanted = FindPreflight(policy_, submission.spec);
+  if (wanted == nullptr) return placement;
+  std::vector<std::string> nodes;
+  for (const Slot* const slot : gang) {
+    nodes.push_back(NodeName(*slot->worker));
+    if (!ChecksOf(*wanted, /*is_fabric=*/false).empty() && !IsChecked(submission, *slot->worker))
+      placement.unchecked.push_back(slot->worker->name);
+  }
+  if (placement.unchecked.empty() && NeedsFabricCheck(*wanted, submission, nodes))
+    for (const Slot* const slot : gang)
+      placement.gang.push_back(slot->worker->name);
+  if (!placement.unchecked.empty() || !placement.gang.empty()) Keep(run, gang);
   return placement;
 }
 
@@ -253,6 +263,8 @@ std::vector<Event> Place(const State& state, const PresenceMap& presence, const 
     Placement placement = planner.Next(run);
     for (const std::string& worker : placement.unchecked)
       events.push_back(StartPreflight(state, run.submission, worker, policy, now_us));
+    if (!placement.gang.empty())
+      StartFabricCheck(state, run.submission, placement.gang, policy, now_us, &events);
     if (placement.verdict != Placement::Verdict::kPlaced) continue;
     events.push_back(RunAssigned{.run = id,
                                  .generation = run.generation + 1,

@@ -7,8 +7,8 @@
 // run overtakes it on a worker that it wants, so it is placed at the latest when the runs before it
 // have ended. A run that no allocation can hold with all workers that are there, or whose
 // organisation is at its limit, keeps nothing. Where the operator wants nodes checked, a run starts
-// on nodes that have passed for its set; those of its gang that have not are checked first, and
-// while any is, the set waits and keeps the others.
+// on nodes that have passed for its set; those of its gang that have not are checked first, then
+// the fabric between them all, and while any is, the set waits and keeps the others.
 
 #ifndef SERVER_CORE_PLANNER_H_
 #define SERVER_CORE_PLANNER_H_
@@ -32,13 +32,14 @@ struct Placement {
     kTooFew,   // no allocation has enough workers that match and are there
     kBehind,   // a run before it keeps workers that it could use
     kBusy,     // the workers that it could use are busy; it is next in line for them
-    kChecked,  // its nodes are being checked, or are to be (unchecked)
+    kChecked,  // its nodes are being checked, or are to be (unchecked, gang)
   };
   Verdict verdict = Verdict::kTooFew;
   RunId ahead;                         // kBehind: the first such run
   AllocationId allocation;             // kPlaced
   std::vector<std::string> workers;    // kPlaced: in rank order
   std::vector<std::string> unchecked;  // kChecked: workers whose check is to begin now
+  std::vector<std::string> gang;       // kChecked: in rank order, whose fabric's check is to begin
   std::vector<std::string> set_nodes;  // of its set so far, in rank order; empty: none was placed
 };
 
@@ -89,8 +90,8 @@ class Planner {
   std::map<SubmissionId, Placement> instances_;
 };
 
-// RunAssigned for each run that can start now, PreflightStarted for each node that is to be checked
-// before one can.
+// RunAssigned for each run that can start now, PreflightStarted for each node that is to be
+// checked, alone or with its gang, before one can.
 std::vector<Event> Place(const State& state, const PresenceMap& presence, const Policy& policy,
                          int64_t now_us);
 

@@ -194,6 +194,7 @@ struct Submission {
   std::vector<std::string> absent_hosts;
   std::vector<std::string> checked_nodes;  // that have passed a pre-flight for it
   std::string preflight_error;             // what the last pre-flight that failed has found
+  std::string checked_gang;                // whose fabric has passed: GangKey (fabric.h)
   bool operator==(const Submission&) const = default;
 };
 

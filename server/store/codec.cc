@@ -217,6 +217,7 @@ constexpr void Fields(A& a, T& v) {
   a("percent_of_median", v.percent_of_median);
   a("time_limit_us", v.time_limit_us);
   a("deadline_us", v.deadline_us);
+  a.Added("place", v.place);
 }
 
 template <class A, Is<PreflightFinished> T>

@@ -1,5 +1,5 @@
 // Nodes are checked before the runs of a set: one that is slow is excluded, and the set starts on
-// others.
+// others, once these have measured the fabric between them.
 
 #include <deque>
 #include <optional>
@@ -112,6 +112,12 @@ TEST(PreflightTest, ASlowNodeIsExcludedAndTheSetStartsOnOthers) {
   EXPECT_THAT(entry["preflight_error"].get<std::string>(), HasSubstr("pre-flight of node n0: "));
   for (const Json& run : entry["run_details"])
     EXPECT_THAT(site.AssayJson({"run", "show", run["id"]})["nodes"], ElementsAre("n1", "n2"));
+  // Then they have measured how fast they reach each other.
+  const Json fabric = CheckOf(site.AssayJson({"node", "show", "n1"}), "fabric");
+  EXPECT_EQ(fabric["unit"], "GB/s") << site.Assay({"node", "show", "n1"}).out;
+  EXPECT_GT(fabric["value"].get<double>(), 0);
+  EXPECT_THAT(fabric["detail"].get<std::string>(), HasSubstr("all-reduce of all 2: 8 bytes in "));
+  EXPECT_THAT(fabric["detail"].get<std::string>(), HasSubstr("; with n2: "));
   const Outcome audit = site.Assay({"admin", "audit"});
   EXPECT_THAT(audit.out, HasSubstr("PreflightFinished")) << audit.Text();
 }

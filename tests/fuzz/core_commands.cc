@@ -180,7 +180,18 @@ class Decoder {
     check.value = static_cast<double>(bytes_.Near<int64_t>(10));
     if (bytes_.Rarely(8)) check.problem = bytes_.TextLike("slow");
     report.checks = {check, {.check = "quiet"}};
+    if (bytes_.Rarely(2)) report.fabric = Fabric();
     return report;
+  }
+
+  core::FabricReport Fabric() {
+    core::FabricReport fabric{.all_reduce_us = static_cast<double>(bytes_.Near<int64_t>(10))};
+    for (uint32_t k = bytes_.Below(4); k > 0; --k)
+      fabric.links.push_back({.latency_us = static_cast<double>(bytes_.Near<int64_t>(2)),
+                              .gb_per_s = static_cast<double>(bytes_.Near<int64_t>(10))});
+    if (bytes_.Rarely(4)) fabric.absent_ranks.push_back(bytes_.Near<int32_t>(1));
+    if (bytes_.Rarely(4)) fabric.error = bytes_.TextLike("rank 1 went away");
+    return fabric;
   }
 
   // A worker that says anything.

@@ -26,8 +26,15 @@ std::vector<std::string> NamesOf(const core::PreflightPolicy& policy) {
   return names;
 }
 
+// What a node can check alone, and what its gang can.
+std::vector<std::string> AllChecks() {
+  std::vector<std::string> names = agent::PreflightChecks();
+  names.insert(names.end(), {core::kFabricLinkRate, core::kFabricLatency});
+  return names;
+}
+
 TEST(PreflightConfigTest, AnEmptySectionMeansAllThatAgentsCanCheck) {
-  EXPECT_THAT(NamesOf(PreflightPolicyOf({})), UnorderedElementsAreArray(agent::PreflightChecks()));
+  EXPECT_THAT(NamesOf(PreflightPolicyOf({})), UnorderedElementsAreArray(AllChecks()));
   EXPECT_EQ(PreflightPolicyOf({}).percent_of_median, 80);
   EXPECT_EQ(PreflightPolicyOf({}).time_limit_us, 60'000'000);
 }
@@ -36,7 +43,7 @@ TEST(PreflightConfigTest, WithoutTheSectionNothingIsChecked) {
   v1::ServerConfig config;
   EXPECT_THAT(PolicyOf(config).preflight.checks, IsEmpty());
   config.mutable_preflight();
-  EXPECT_THAT(PolicyOf(config).preflight.checks, SizeIs(agent::PreflightChecks().size()));
+  EXPECT_THAT(PolicyOf(config).preflight.checks, SizeIs(AllChecks().size()));
   EXPECT_THAT(PolicyOf(config).profile_preflights, IsEmpty());
   v1::SlurmProfile* const profile = config.mutable_launcher()->mutable_slurm()->add_profiles();
   profile->set_name("gpu");
@@ -57,7 +64,7 @@ TEST(PreflightConfigTest, NamedChecksDifferFromTheTable) {
   set("quiet", v1::PreflightCheck::GATE);
   EXPECT_THAT(PreflightProblems(config, "preflight"), IsEmpty());
   const core::PreflightPolicy policy = PreflightPolicyOf(config);
-  EXPECT_THAT(policy.checks, SizeIs(agent::PreflightChecks().size() - 1));
+  EXPECT_THAT(policy.checks, SizeIs(AllChecks().size() - 1));
   for (const core::NodeCheck& check : policy.checks) {
     EXPECT_NE(check.check, "compute");
     if (check.check == "memory") {

@@ -18,6 +18,7 @@
 
 #include "server/core/apply.h"
 #include "server/core/core.h"
+#include "server/core/fabric.h"
 #include "server/core/node_checks.h"
 
 namespace assay::sim {
@@ -85,9 +86,17 @@ class History {
     const core::Run& run = state_.runs.at(e.run);
     EXPECT_EQ(run.state, core::RunState::kQueued) << e.run;
     EXPECT_GT(e.generation, run.generation) << e.run;
+    const core::Submission& submission = state_.submissions.at(run.submission);
+    if (e.workers.size() > 1 && !core::IsThroughput(submission.spec)) {
+      std::vector<std::string> nodes;
+      for (const std::string& name : e.workers)
+        nodes.push_back(core::NodeName(state_.workers.at(name)));
+      EXPECT_EQ(submission.checked_gang, core::GangKey(nodes))
+          << e.run << " gets nodes whose fabric has not been checked";
+    }
     for (const std::string& name : e.workers) {
       const core::Worker& worker = state_.workers.at(name);
-      EXPECT_TRUE(core::IsChecked(state_.submissions.at(run.submission), worker))
+      EXPECT_TRUE(core::IsChecked(submission, worker))
           << name << " gets " << e.run << " without a pre-flight";
       EXPECT_EQ(worker.state, core::WorkerState::kAlive) << name << " gets " << e.run;
       EXPECT_FALSE(worker.is_drain_requested) << name << " gets " << e.run;

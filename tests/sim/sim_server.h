@@ -96,8 +96,10 @@ class SimServer {
   static core::Policy Policy() {
     core::Policy policy;
     policy.secret = "secret";
-    policy.preflight.checks = {{.check = "memory", .policy = core::CheckPolicy::kGate},
-                               {.check = "quiet", .policy = core::CheckPolicy::kWarn}};
+    policy.preflight.checks = {
+        {.check = "memory", .policy = core::CheckPolicy::kGate},
+        {.check = "quiet", .policy = core::CheckPolicy::kWarn},
+        {.check = core::kFabricLinkRate, .policy = core::CheckPolicy::kGate}};
     return policy;
   }
 

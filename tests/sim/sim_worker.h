@@ -213,15 +213,23 @@ class SimWorker {
 
   void Do(const agent::StopCheck&) {}
 
-  static core::PreflightReport ReportOf(const agent::Status& status) {
+  core::PreflightReport ReportOf(const agent::Status& status) {
     core::PreflightReport report{.number = status.check,
                                  .is_done = status.check_result.has_value()};
     if (!report.is_done) return report;
+    const bool is_bad = *status.check_result == "bad";
+    if (const auto& part = checks_[status.check].fabric; part.has_value()) {
+      if (part->rank > 0) return report;
+      report.fabric.emplace();
+      if (is_bad) report.fabric->absent_ranks = {1};
+      if (!is_bad) report.fabric->links.assign(static_cast<size_t>(part->node_count), {2, 10});
+      return report;
+    }
     report.checks = {{.check = "memory",
                       .is_measured = true,
                       .value = 10,
                       .unit = "GB/s",
-                      .problem = *status.check_result == "bad" ? "it burns" : ""}};
+                      .problem = is_bad ? "it burns" : ""}};
     return report;
   }
 
@@ -262,6 +270,7 @@ class SimWorker {
     agent::Desired wanted{static_cast<agent::Order>(desired.action), {}, ""};
     if (desired.action == core::DesiredAction::kCheck) {
       wanted.key.generation = desired.generation;
+      checks_[desired.generation] = *desired.checks;
     } else if (desired.action != core::DesiredAction::kIdle)
       wanted.key = {desired.run.ToString(), desired.generation};
     wanted.may_start = desired.may_start;
@@ -329,6 +338,7 @@ class SimWorker {
   int64_t call_ = 0;
   agent::MachineState state_;
   std::map<agent::RunKey, core::Desired> orders_;
+  std::map<int64_t, core::PreflightOrder> checks_;  // by number
 
   // For the checks.
   std::set<agent::RunKey> started_;

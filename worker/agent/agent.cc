@@ -337,7 +337,7 @@ void Agent::Do(const GiveLeave& action) {
 void Agent::Do(const StartCheck& action) {
   v1::PreflightSpec spec;
   if (!spec.ParseFromString(action.spec)) LOG(ERROR) << "the pre-flight's spec does not parse";
-  check_.Start(action.number, spec);
+  check_.Start(action.number, spec, options_.rendezvous_listener_fd);
 }
 
 void Agent::Do(const StopCheck&) {

@@ -50,22 +50,47 @@ std::string CheckProcess::OutputPath() const {
   return JoinPath(config_.data_directory(), "preflight.json");
 }
 
-void CheckProcess::Start(int64_t number, const v1::PreflightSpec& spec) {
+std::string CheckProcess::FabricSpecPath() const {
+  return JoinPath(config_.data_directory(), "fabric.spec");
+}
+
+void CheckProcess::Start(int64_t number, const v1::PreflightSpec& spec, int listener_fd) {
   Stop();
   number_ = number;
   spec_ = spec;
-  const absl::Status status = Spawn(spec);
+  const absl::Status status = Spawn(listener_fd);
   if (status.ok()) return;
   LOG(ERROR) << "pre-flight " << number << " cannot start: " << status;
   failed_start_ = EndWith(absl::StrCat("the pre-flight could not start: ", status.message()));
 }
 
-absl::Status CheckProcess::Spawn(const v1::PreflightSpec& spec) {
+absl::StatusOr<SpawnOptions> CheckProcess::NodeCommand() const {
+  SpawnOptions command{.argv = {program_, kPreflightMode}};
+  for (std::string& argument : ArgumentsOf(FlagsOf(spec_, config_, OutputPath())))
+    command.argv.push_back(std::move(argument));
+  return command;
+}
+
+// The token is nobody else's to see, so that it stands in a file and not in the arguments.
+absl::StatusOr<SpawnOptions> CheckProcess::FabricCommand(int listener_fd) const {
+  v1::FabricSpec fabric = spec_.fabric();
+  const bool has_listener = fabric.rank() == 0 && listener_fd >= 0;
+  if (has_listener) fabric.set_rendezvous_listener(kInheritedFd);
+  fabric.set_is_rank_network_trusted(config_.is_rank_network_trusted());
+  RETURN_IF_ERROR(WriteFileAtomic(FabricSpecPath(), fabric.SerializeAsString(), kPrivateFile));
+  SpawnOptions command{
+      .argv = {config_.trainer_program(), "--fabric", FabricSpecPath(), OutputPath()},
+      .inherited_fd = has_listener ? listener_fd : -1};
+  for (const auto& [name, value] : config_.trainer_environment())
+    command.environment.push_back(absl::StrCat(name, "=", value));
+  return command;
+}
+
+absl::Status CheckProcess::Spawn(int listener_fd) {
   RETURN_IF_ERROR(RemoveTree(OutputPath()));
-  std::vector<std::string> argv{program_, kPreflightMode};
-  for (std::string& argument : ArgumentsOf(FlagsOf(spec, config_, OutputPath())))
-    argv.push_back(std::move(argument));
-  ASSIGN_OR_RETURN(process_, assay::Spawn({.argv = argv}));
+  ASSIGN_OR_RETURN(const SpawnOptions command,
+                   spec_.has_fabric() ? FabricCommand(listener_fd) : NodeCommand());
+  ASSIGN_OR_RETURN(process_, assay::Spawn(command));
   exit_fd_ = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, process_.pid, 0)));
   LOG(INFO) << "pre-flight " << number_ << " begins";
   if (exit_fd_.is_open()) return absl::OkStatus();
@@ -91,13 +116,24 @@ std::optional<CheckEnded> CheckProcess::TakeEnd() {
   exit_fd_.Reset();
   const absl::StatusOr<int> code = WaitForExit(process_, absl::Seconds(10));
   SignalGroup(process_, SIGKILL).IgnoreError();  // what it has left behind
-  const absl::StatusOr<std::vector<CheckResult>> results =
-      ParsePreflightJson(ReadFile(OutputPath()).value_or(""));
-  if (!results.ok())
+  const absl::StatusOr<v1::PreflightReport> report = ReadReport();
+  if (!report.ok())
     return EndWith(
         absl::StrCat("the pre-flight has ended with ", code.value_or(-1), " and left no numbers"));
+  LOG(INFO) << "pre-flight " << number_ << " is done";
+  return CheckEnded{std::exchange(number_, 0), report->SerializeAsString()};
+}
+
+absl::StatusOr<v1::PreflightReport> CheckProcess::ReadReport() const {
+  ASSIGN_OR_RETURN(const std::string output, ReadFile(OutputPath()));
   v1::PreflightReport report;
-  for (const CheckResult& result : *results) {
+  if (spec_.has_fabric()) {
+    if (!report.mutable_fabric()->ParseFromString(output))
+      return absl::InvalidArgumentError("what the fabric's check has left is not its report");
+    return report;
+  }
+  ASSIGN_OR_RETURN(const std::vector<CheckResult> results, ParsePreflightJson(output));
+  for (const CheckResult& result : results) {
     v1::NodeCheck* const check = report.add_checks();
     check->set_check(result.check);
     check->set_is_measured(result.is_measured);
@@ -106,8 +142,7 @@ std::optional<CheckEnded> CheckProcess::TakeEnd() {
     check->set_detail(result.detail);
     check->set_problem(result.problem);
   }
-  LOG(INFO) << "pre-flight " << number_ << " is done";
-  return CheckEnded{std::exchange(number_, 0), report.SerializeAsString()};
+  return report;
 }
 
 CheckEnded CheckProcess::EndWith(const std::string& problem) {

@@ -1,4 +1,5 @@
-// The pre-flight of this node as a process of the agent's (worker/agent/preflight).
+// The pre-flight of this node as a process of the agent's: its checks alone
+// (worker/agent/preflight) or its part in that of its gang's fabric (worker/trainer/fabric.h).
 
 #ifndef WORKER_AGENT_CHECK_PROCESS_H_
 #define WORKER_AGENT_CHECK_PROCESS_H_
@@ -30,7 +31,8 @@ class CheckProcess {
 
   // Begins the pre-flight of that number; one that goes on is ended. If it cannot begin, TakeEnd
   // says so.
-  void Start(int64_t number, const v1::PreflightSpec& spec);
+  //   listener_fd: of this node's rank 0, which a fabric's check inherits; -1: it makes its own.
+  void Start(int64_t number, const v1::PreflightSpec& spec, int listener_fd);
 
   // Ends what goes on, with all its processes; nothing comes of it.
   void Stop();
@@ -44,7 +46,11 @@ class CheckProcess {
 
  private:
   std::string OutputPath() const;
-  absl::Status Spawn(const v1::PreflightSpec& spec);
+  std::string FabricSpecPath() const;
+  absl::StatusOr<SpawnOptions> NodeCommand() const;
+  absl::StatusOr<SpawnOptions> FabricCommand(int listener_fd) const;
+  absl::Status Spawn(int listener_fd);
+  absl::StatusOr<v1::PreflightReport> ReadReport() const;
   CheckEnded EndWith(const std::string& problem);
 
   const v1::WorkerConfig config_;

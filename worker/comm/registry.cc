@@ -16,7 +16,6 @@
 #include "common/file.h"
 #include "common/status.h"
 #include "worker/comm/collective.h"
-#include "worker/comm/rendezvous.h"
 #include "worker/comm/rendezvous_server.h"
 #include "worker/comm/single.h"
 #include "worker/comm/tcp_rendezvous.h"
@@ -34,6 +33,22 @@ Result OpenSingleRank(const CollectiveOptions& options, const Clock* /*clock*/,
   return absl::InvalidArgumentError(absl::StrFormat(
       "the collective \"single\" has one rank, not %d; use \"ucx\"", options.world_size));
 }
+
+Result OpenUcxRank(const CollectiveOptions& options, const Clock* clock, MonoTime deadline) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Rendezvous> rendezvous, Meet(options, clock, deadline));
+  return OpenUcx(std::move(rendezvous),
+                 UcxOptions{.sealing = options.sealing, .secret = options.token}, clock, deadline);
+}
+
+struct Entry {
+  const char* name;
+  Factory open;
+};
+
+// Sorted by name.
+constexpr Entry kEntries[] = {{"single", &OpenSingleRank}, {"ucx", &OpenUcxRank}};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Rendezvous>> Meet(const CollectiveOptions& options,
                                                  const Clock* clock, MonoTime deadline) {
@@ -58,22 +73,6 @@ absl::StatusOr<std::unique_ptr<Rendezvous>> Meet(const CollectiveOptions& option
   }
   return JoinRendezvous(join, std::move(server), clock, deadline);
 }
-
-Result OpenUcxRank(const CollectiveOptions& options, const Clock* clock, MonoTime deadline) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Rendezvous> rendezvous, Meet(options, clock, deadline));
-  return OpenUcx(std::move(rendezvous),
-                 UcxOptions{.sealing = options.sealing, .secret = options.token}, clock, deadline);
-}
-
-struct Entry {
-  const char* name;
-  Factory open;
-};
-
-// Sorted by name.
-constexpr Entry kEntries[] = {{"single", &OpenSingleRank}, {"ucx", &OpenUcxRank}};
-
-}  // namespace
 
 std::vector<std::string> CollectiveNames() {
   std::vector<std::string> names;

@@ -13,6 +13,7 @@
 #include "common/clock.h"
 #include "worker/comm/collective.h"
 #include "worker/comm/protection.h"
+#include "worker/comm/rendezvous.h"
 
 namespace assay::comm {
 
@@ -28,6 +29,11 @@ struct CollectiveOptions {
 
 // The names OpenCollective knows, sorted: "single", "ucx".
 std::vector<std::string> CollectiveNames();
+
+// Meets the other ranks: rank 0 serves the rendezvous, at its listener if it has one. Errors as
+// JoinRendezvous's and RendezvousServer::Start's.
+absl::StatusOr<std::unique_ptr<Rendezvous>> Meet(const CollectiveOptions& options,
+                                                 const Clock* clock, MonoTime deadline);
 
 // Opens the named collective; rank 0 serves the rendezvous itself. Blocks until all ranks are
 // connected. NOT_FOUND: unknown name, the message lists the known ones. INVALID_ARGUMENT: options

@@ -18,10 +18,12 @@
 
 #include "common/clock.h"
 #include "common/exit_code.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/matrix_rate.h"
+#include "worker/trainer/fabric.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/loop.h"
 #include "worker/trainer/spec.h"
@@ -37,6 +39,9 @@ constexpr char kUsage[] =
        assay-train --backends   print the compute backends that work here, best first
        assay-train --matrix_product=SECONDS
                                 multiply matrices for so long, print GFLOP/s (fp32)
+       assay-train --fabric SPEC OUTPUT
+                                measure, with the other nodes of a gang, how fast they reach each
+                                other; SPEC and OUTPUT are an assay.v1.FabricSpec and FabricReport
        assay-train --version    print the version
        assay-train --help       print this
 
@@ -79,6 +84,22 @@ int PrintMatrixRate(absl::string_view seconds) {
   return 0;
 }
 
+// As above, of all nodes of a gang. What goes wrong with the others stands in the report.
+int WriteFabricReport(const std::string& spec_path, const std::string& output_path) {
+  v1::FabricSpec spec;
+  const absl::StatusOr<std::string> text = ReadFile(spec_path);
+  if (!text.ok() || !spec.ParseFromString(*text)) {
+    std::cerr << "--fabric: " << spec_path << " is no assay.v1.FabricSpec\n";
+    return static_cast<int>(ExitCode::kBadSpec);
+  }
+  const RealClock clock;
+  const v1::FabricReport report = MeasureFabric(spec, {}, &clock);
+  const absl::Status status = WriteFileAtomic(output_path, report.SerializeAsString());
+  if (status.ok()) return 0;
+  std::cerr << "--fabric: " << status.message() << "\n";
+  return static_cast<int>(ExitCode::kDisk);
+}
+
 absl::StatusOr<TrainerSpec> LoadSpec(const std::string& path, bool is_resumed) {
   ASSIGN_OR_RETURN(TrainerSpec spec, LoadTrainerSpec(path));
   if (is_resumed) RETURN_IF_ERROR(Resume(&spec));
@@ -88,6 +109,9 @@ absl::StatusOr<TrainerSpec> LoadSpec(const std::string& path, bool is_resumed) {
 int Main(std::vector<std::string> arguments) {
   const bool is_resumed = arguments.size() == 2 && arguments[0] == "--resume";
   if (is_resumed) arguments.erase(arguments.begin());
+  std::signal(SIGPIPE, SIG_IGN);
+  if (arguments.size() == 3 && arguments[0] == "--fabric")
+    return WriteFabricReport(arguments[1], arguments[2]);
   if (arguments.size() != 1 || arguments[0] == "--help") {
     const bool is_asked = arguments.size() == 1;
     PrintUsage(is_asked ? std::cout : std::cerr);
@@ -106,7 +130,6 @@ int Main(std::vector<std::string> arguments) {
     return PrintMatrixRate(seconds);
   std::signal(SIGTERM, OnStopSignal);
   std::signal(SIGINT, OnStopSignal);
-  std::signal(SIGPIPE, SIG_IGN);
   const absl::StatusOr<TrainerSpec> spec =
       WithExitCode(LoadSpec(arguments[0], is_resumed), ExitCode::kBadSpec);
   if (!spec.ok()) Leave(spec.status());
