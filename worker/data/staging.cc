@@ -19,7 +19,9 @@
 namespace assay::data {
 namespace {
 
-constexpr size_t kCopyBytes = size_t{4} << 20;
+// From tmpfs to ext4 with four threads 2.5 times as fast as 4 MiB, which leave the caches between
+// reading and writing.
+constexpr size_t kCopyBytes = size_t{256} << 10;
 
 absl::Status Fail(absl::string_view what, const std::string& path) {
   const bool is_full = errno == ENOSPC || errno == EDQUOT;
