@@ -133,6 +133,53 @@ train.main()
   EXPECT_THAT(RulesOf(run), Contains("R-TIM-001")) << run;
 }
 
+// hpc-3.0.0 leaves staging off the clock, and wants the copies on durable storage, memory excluded.
+TEST_F(CommandTest, StagedCopiesThatAreLeftInMemoryAreTold) {
+  constexpr char kStages[] = R"(
+import os, pathlib, shutil, train
+identity = train.Log.identity
+def stage(self, hyperparameters):
+    identity(self, hyperparameters)
+    self.start("staging_start")
+    source, target = (pathlib.Path(train.variable(name)) for name in ("DATASET", "STAGE"))
+    for path in [path for path in source.rglob("*") if path.is_file()]:
+        copy = target / path.relative_to(source)
+        shutil.copyfile(path, copy)
+        with open(copy) as file:
+            give_up(file.fileno())
+    self.end("staging_stop")
+    os.environ["ASSAY_DATASET"] = str(target)
+train.Log.identity = stage
+def give_up(fd):
+    )";
+  const auto run_of = [this, &kStages](const std::string& name, const std::string& give_up) {
+    const std::string file =
+        WriteExample(site_, python_, name,
+                     {.round = kRound,
+                      .nodes = 1,
+                      .program = absl::StrCat(kStages, give_up, "\ntrain.main()\n")});
+    const std::string text = ReadFile(file).value_or("");
+    WriteFile(file, absl::StrReplaceAll(text, {{"staging      = \"none\"", "staging = \"node\""}}));
+    const Outcome submitted = site_.Assay({"submit", file});
+    EXPECT_EQ(submitted.exit_code, 0) << submitted.Text();
+    const std::string run = site_.AssayJson({"entry", "show", "@last"})["runs"][0];
+    site_.Assay({"logs", run, "--follow", "--timeout", "3m"});
+    site_.Assay({"cancel", "@last", "--reason", "one run is enough"});
+    return site_.AssayJson({"run", "show", run});
+  };
+
+  const Json warm = run_of("warm", "pass");
+  EXPECT_EQ(warm["state"], "succeeded") << warm;
+  EXPECT_THAT(RulesOf(warm), Contains("R-TIM-004")) << warm;
+
+  const Json cold =
+      run_of("cold", "os.fsync(fd); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)");
+  EXPECT_EQ(cold["state"], "succeeded") << cold;
+  EXPECT_THAT(RulesOf(cold), Not(Contains("R-TIM-004"))) << cold;
+  EXPECT_THAT(site_.Assay({"run", "files", cold["id"], "caches_0.json"}).out,
+              HasSubstr(R"("coldness": "cold")"));
+}
+
 TEST_F(CommandTest, ARunStopThatIsBackDatedIsFoundWithBothNumbers) {
   const Json run = FirstRun("backdated", {.round = kRound, .nodes = 1, .program = R"(
 import time, train

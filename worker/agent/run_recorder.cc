@@ -11,6 +11,7 @@
 #include "common/rules/facility_round.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
+#include "worker/agent/stage_check.h"
 #include "worker/agent/text_proto.h"
 
 namespace assay::agent {
@@ -130,7 +131,32 @@ void RunRecorder::AddLine(const TailLine& line) {
   event.set_text(line.text);
   event.set_line(line.line);
   Append(std::move(event));
-  if (checker_.has_value()) AddFindings(checker_->AddLine(line.text), line.line);
+  if (!checker_.has_value()) return;
+  AddFindings(checker_->AddLine(line.text), line.line);
+  if (is_stage_checked_) return;
+  const std::optional<double> run_start_ms = checker_->facts().run_start_ms;
+  if (run_start_ms.has_value()) LookAtStage(absl::UnixEpoch() + absl::Milliseconds(*run_start_ms));
+}
+
+// Once, as soon as the clock is known to run: by the log, or on a node that has none by the first
+// touch.
+void RunRecorder::LookAtStage(absl::Time start) {
+  is_stage_checked_ = true;
+  v1::WorkerConfig worker;
+  if (!spec_.dataset().is_staged() || spec_.is_staging_timed()) return;
+  if (!LoadTextProto(directory_.WorkerPath(), &worker).ok()) return;
+  std::vector<std::string> folders = workload_->SampleFolders();
+  for (std::string& folder : folders)
+    folder = JoinPath(directory_.StagePath(worker.stage_directory()), folder);
+  const std::optional<NodeFault> fault = CheckStage(folders, start, *clock_);
+  if (fault.has_value()) AddNodeFinding(*fault);
+}
+
+void RunRecorder::AddNodeFinding(const NodeFault& fault) {
+  if (!rules::IsOfNode(fault.rule)) return;
+  AddFindings(
+      {rules::NodeFinding(fault.rule, absl::StrCat("node ", spec_.node_rank(), ": ", fault.found))},
+      0);
 }
 
 absl::Status RunRecorder::ReadProgress(bool is_final) {
@@ -166,6 +192,8 @@ void RunRecorder::ReadTouch(const std::string& path, WitnessedTouch* witnessed) 
   event.set_mono_ns(witnessed->touch->stamp.mono_ns);
   event.set_is_attributed(witnessed->touch->is_attributed);
   Append(std::move(event));
+  if (spec_.node_rank() != 0 && !is_stage_checked_)
+    LookAtStage(absl::FromUnixMicros(witnessed->touch->stamp.wall_us));
 }
 
 // A finding is spooled once, so the file is simply read again.
@@ -198,10 +226,7 @@ void RunRecorder::ReadFaults(const std::string& path) {
     return;
   }
   for (const NodeFault& fault : *faults)
-    if (rules::IsOfNode(fault.rule))
-      AddFindings({rules::NodeFinding(fault.rule,
-                                      absl::StrCat("node ", spec_.node_rank(), ": ", fault.found))},
-                  0);
+    AddNodeFinding(fault);
 }
 
 void RunRecorder::CheckTouch(bool is_final, WitnessedTouch* witnessed) {

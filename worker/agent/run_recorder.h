@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 #include "assay/v1/resources.pb.h"
 #include "assay/v1/run_spec.pb.h"
@@ -81,6 +82,8 @@ class RunRecorder {
   void CheckTouch(bool is_final, WitnessedTouch* witnessed);
   void ReadPauses(bool is_final);
   void ReadFaults(const std::string& path);
+  void AddNodeFinding(const NodeFault& fault);
+  void LookAtStage(absl::Time start);
   void AddFindings(const std::vector<rules::Finding>& findings, int64_t line);
   void Append(v1::RunEvent event);
 
@@ -97,6 +100,7 @@ class RunRecorder {
   SourcePosition position_;
   WitnessedTouch attributed_;
   WitnessedTouch observed_;
+  bool is_stage_checked_ = false;
   bool is_complete_ = false;
   std::set<std::string> known_findings_;  // serialized: never spooled twice
   std::optional<MonoTime> sync_due_;
