@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "cli/command/context.h"
 #include "cli/run/log_line.h"
+#include "cli/run/run_caches.h"
 #include "cli/run/run_files.h"
 #include "cli/run/run_profile.h"
 #include "cli/terminal/resource_columns.h"
@@ -60,6 +62,16 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
       context->Note(absl::StrCat(client::ShortId(run.name()),
                                  " has no profile yet: it has trained no ",
                                  "epoch to its end, or another program than ours trained it"));
+    }
+  }
+  if (arguments.Has("caches")) {
+    ASSIGN_OR_RETURN(Json caches, CachesOf(*client, run));
+    if (!caches.empty()) {
+      AddCaches(std::move(caches), &view);
+    } else {
+      context->Note(absl::StrCat(client::ShortId(run.name()),
+                                 " has no record of its caches: it has not ended, or an agent ",
+                                 "of before ran it"));
     }
   }
   RETURN_IF_ERROR(context->printer().Show(view));
@@ -281,7 +293,10 @@ std::vector<Command> RunCommands() {
       {.path = "run show",
        .summary = "show a run with its verdict and files",
        .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
-       .options = {{.name = "profile",
+       .options = {{.name = "caches",
+                    .help = "how each node's caches were reset, and what proves that data was "
+                            "out of memory"},
+                   {.name = "profile",
                     .help = "what it did with the machine so far: arithmetic, reading, "
                             "collectives, memory"}},
        .examples = {{"assay run show r-901", ""},

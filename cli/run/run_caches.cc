@@ -1,0 +1,69 @@
+#include "cli/run/run_caches.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+#include "common/client/artifacts.h"
+#include "common/json_document.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+// What a reader has to know besides the numbers: a line for each sentence.
+Json NotesOf(const Json& caches) {
+  Json notes = Json::array();
+  for (const Json& record : caches) {
+    const auto add = [&notes, &record](const Json& sentence) {
+      if (sentence.is_string() && !sentence.get_ref<const std::string&>().empty())
+        notes.push_back({{"node", record["node"]}, {"note", sentence}});
+    };
+    add(record.value("reason", Json()));
+    for (const Json& sentence : record.value("not_known", Json::array()))
+      add(sentence);
+  }
+  return notes;
+}
+
+}  // namespace
+
+absl::StatusOr<Json> CachesOf(const client::Client& client, const v1::Run& run) {
+  Json caches = Json::array();
+  for (const v1::ArtifactRef& file : run.artifacts()) {
+    absl::string_view name = file.file_name();
+    int node = 0;
+    if (!absl::ConsumePrefix(&name, "caches_") || !absl::ConsumeSuffix(&name, ".json") ||
+        !absl::SimpleAtoi(name, &node))
+      continue;
+    ASSIGN_OR_RETURN(const std::string text, client::DownloadArtifact(client, file));
+    Json record = ParseJsonDocument<Json>(text);
+    if (!record.is_object()) continue;
+    record["node"] = node;
+    caches.push_back(std::move(record));
+  }
+  return caches;
+}
+
+void AddCaches(Json caches, ShowView* view) {
+  view->value["cache_notes"] = NotesOf(caches);
+  view->value["caches"] = std::move(caches);
+  view->sections.push_back({"Caches when the run began",
+                            "caches",
+                            {{"NODE", "node"},
+                             {"COLDNESS", "coldness"},
+                             {"METHOD", "method"},
+                             {"PAGES", "resident_pages"},
+                             {"CHECKED", "checked_files"},
+                             {"OF FILES", "file_count"},
+                             {"BOUND", "bound_bytes", Format::kBytes},
+                             {"FILE SYSTEM", "file_system"}}});
+  view->sections.push_back(
+      {"Notes on caches", "cache_notes", {{"NODE", "node"}, {"NOTE", "note"}}});
+}
+
+}  // namespace assay::cli
