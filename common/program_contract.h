@@ -19,6 +19,8 @@ inline constexpr int kProgramContract = 1;  // rises when the meaning of a varia
 
 // Bills of materials among the files of a run: this, the rank of the node, ".json".
 inline constexpr char kMaterialsPrefix[] = "materials_";
+// In the same way, what a node has passed in the pre-flight for the run's set.
+inline constexpr char kPreflightPrefix[] = "preflight_";
 
 struct ContractVariable {
   const char* name;

@@ -70,6 +70,13 @@ CREATE TABLE node_rates (
   PRIMARY KEY (node_type, check_name)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE passed_preflights (
+  submission_id INTEGER NOT NULL REFERENCES submissions (id) DEFERRABLE INITIALLY DEFERRED,
+  node TEXT NOT NULL,
+  body TEXT NOT NULL,
+  PRIMARY KEY (submission_id, node)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE "requests" (
   role TEXT NOT NULL,
   organization TEXT NOT NULL,

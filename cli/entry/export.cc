@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "cli/command/context.h"
@@ -13,6 +14,7 @@
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/file.h"
+#include "common/program_contract.h"
 #include "common/source/source_archive.h"
 #include "common/status.h"
 
@@ -44,6 +46,7 @@ class Exporter {
     for (const client::PackageFile& file :
          client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
       RETURN_IF_ERROR(Put(file));
+    RETURN_IF_ERROR(WritePreflights());
     return WriteSource();
   }
 
@@ -65,6 +68,23 @@ class Exporter {
         JoinPath(JoinPath(root_, client::BenchmarkPath(entry_)), client::kPackagedSource);
     RETURN_IF_ERROR(RemoveTree(folder));  // of another entry of the same program and system
     return FetchSource(*client_, entry_, folder);
+  }
+
+  // What the nodes of each run had passed: PREFLIGHT/result_1/preflight_0.json.
+  absl::Status WritePreflights() {
+    const std::string folder = JoinPath(client::BenchmarkPath(entry_), client::kPackagedPreflights);
+    RETURN_IF_ERROR(RemoveTree(JoinPath(root_, folder)));  // of another entry
+    for (const v1::Run& run : runs_) {
+      const std::string& log = client::ResultFile(run)->file_name();
+      const std::string of_run = JoinPath(folder, client::PathPart(log.substr(0, log.find('.'))));
+      for (const v1::ArtifactRef& artifact : run.artifacts()) {
+        if (!absl::StartsWith(artifact.file_name(), kPreflightPrefix)) continue;
+        ASSIGN_OR_RETURN(std::string json, client::DownloadArtifact(*client_, artifact));
+        RETURN_IF_ERROR(Put(
+            {JoinPath(of_run, client::PathPart(artifact.file_name())), std::move(json), false}));
+      }
+    }
+    return absl::OkStatus();
   }
 
   absl::Status WriteResults(const std::vector<v1::Run>& runs, const std::string& directory) {

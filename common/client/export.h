@@ -60,6 +60,9 @@ Json SystemJson(const v1::Submission& entry, const Json& node_description);
 // In a package, the folder beside the submission file with the source of the entry's program.
 inline constexpr char kPackagedSource[] = "source";
 
+// The folder beside it with what the nodes of each run had passed in their pre-flight.
+inline constexpr char kPackagedPreflights[] = "preflight";
+
 // benchmarks/BENCHMARK/SYSTEM, below the organisation's folder.
 std::string BenchmarkPath(const v1::Submission& entry);
 

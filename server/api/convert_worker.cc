@@ -236,6 +236,7 @@ v1::RunSpec ToProto(const core::RunOrder& order, core::RunId run, int64_t genera
   message.set_run_timeout_ms(order.spec.run_timeout_ms);
   message.set_is_start_awaited(core::IsThroughput(order.spec));
   message.set_rule_set_toml(order.rules.rule_set_toml);
+  if (order.preflight) *message.mutable_preflight() = Described<v1::Preflight>(*order.preflight);
   return message;
 }
 

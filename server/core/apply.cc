@@ -98,6 +98,9 @@ void Applier::Move(Submission* submission, SubmissionState target) {
   submission->state = target;
   if (!IsTerminal(target)) return;
   submission->ended_at_us = record_.at_us;
+  std::erase_if(state_.passed, [submission](const auto& entry) {
+    return entry.first.submission == submission->id;
+  });
   state_.closed.insert(submission->id);
 }
 
@@ -384,7 +387,7 @@ void Applier::operator()(const WorkerReleased& e) {
 }
 
 void Applier::operator()(const PreflightStarted& e) {
-  ApplyPreflightStart(record_, e, &GetWorker(e.worker));
+  ApplyPreflightStart(record_, e, state_, &GetWorker(e.worker));
 }
 
 void Applier::operator()(const PreflightFinished& e) {

@@ -392,6 +392,7 @@ struct RunOrder {
   std::vector<std::string> hosts;
   std::vector<std::string> node_names;  // the nodes' labels kNodeLabel; empty unless all have one
   int32_t program_port = 0;
+  std::optional<Preflight> preflight;  // that the node has passed for the set; none: there was none
   bool operator==(const RunOrder&) const = default;
 };
 

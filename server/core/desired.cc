@@ -42,6 +42,9 @@ RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
   order.rendezvous_address =
       state.workers.at(run.nodes.front().worker).description.capabilities.rendezvous_address;
   order.rendezvous_token = RendezvousToken(secret, run.id, run.generation);
+  if (const auto passed = state.passed.find({submission.id, NodeName(worker)});
+      passed != state.passed.end())
+    order.preflight = passed->second;
   if (std::holds_alternative<CommandWorkload>(order.spec.workload)) AddHosts(state, run, &order);
   return order;
 }

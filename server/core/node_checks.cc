@@ -250,7 +250,7 @@ std::vector<Event> AdvancePreflights(const State& state, int64_t now_us) {
 }
 
 void ApplyPreflightStart(const RecordedEvent& record, const PreflightStarted& event,
-                         Worker* worker) {
+                         const State& state, Worker* worker) {
   Preflight preflight{.number = record.seq,
                       .submission = event.submission,
                       .checks = event.checks,
@@ -259,8 +259,10 @@ void ApplyPreflightStart(const RecordedEvent& record, const PreflightStarted& ev
                       .started_at_us = record.at_us,
                       .deadline_us = event.deadline_us,
                       .place = event.place};
-  if (IsOfGang(preflight) && worker->preflight.has_value())
-    for (const NodeCheck& check : worker->preflight->checks)
+  // What it has passed alone for this set, which is not the node's last if sets take turns on it.
+  const auto passed = state.passed.find({event.submission, NodeName(*worker)});
+  if (IsOfGang(preflight) && passed != state.passed.end())
+    for (const NodeCheck& check : passed->second.checks)
       if (!IsFabric(check.check)) preflight.node_checks.push_back(check);
   worker->preflight = std::move(preflight);
 }
@@ -283,6 +285,8 @@ void ApplyPreflight(const RecordedEvent& record, const PreflightFinished& event,
   }
   const auto set = state->submissions.find(event.submission);
   if (set == state->submissions.end()) return;
+  if (event.state == PreflightState::kPassed && !IsTerminal(set->second.state))
+    state->passed.insert_or_assign(PassedKey{event.submission, NodeName(*worker)}, preflight);
   if (IsOfGang(preflight)) {
     ApplyFabric(preflight, &set->second);
   } else if (event.state == PreflightState::kPassed) {

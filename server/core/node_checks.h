@@ -60,7 +60,7 @@ std::vector<Event> AdvancePreflights(const State& state, int64_t now_us);
 
 // The event applied: the worker is at it.
 void ApplyPreflightStart(const RecordedEvent& record, const PreflightStarted& event,
-                         Worker* worker);
+                         const State& state, Worker* worker);
 
 // The event applied: the worker's numbers, the rates of its type, and what its set knows of it.
 void ApplyPreflight(const RecordedEvent& record, const PreflightFinished& event, Worker* worker,

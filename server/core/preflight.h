@@ -123,6 +123,13 @@ struct PreflightPolicy {
   int32_t percent_of_median = 80;
 };
 
+// Which node has passed for which set.
+struct PassedKey {
+  SubmissionId submission;
+  std::string node;  // NodeName
+  auto operator<=>(const PassedKey&) const = default;
+};
+
 // Of a check that gives a rate, on nodes of one type.
 struct RateKey {
   std::string node_type;

@@ -427,7 +427,8 @@ struct State {
   // In the place of an entry, which entry borrows: of all times, but for what was cancelled. An
   // entry is replaced once.
   std::map<SubmissionId, SubmissionId> borrowings;
-  std::map<RateKey, Rates> rates;  // of pre-flights
+  std::map<RateKey, Rates> rates;         // of pre-flights
+  std::map<PassedKey, Preflight> passed;  // last, of sets that have not ended
   // Derived from the above, for speed.
   std::set<RunId> queued;         // QUEUED
   std::set<RunId> active;         // ASSIGNED, RUNNING, UPLOADING

@@ -402,6 +402,9 @@ std::string Encode(const core::Finding& finding) {
 std::string Encode(const core::Rates& rates) {
   return EncodeRecord(rates);
 }
+std::string Encode(const core::Preflight& preflight) {
+  return EncodeRecord(preflight);
+}
 absl::StatusOr<core::Submission> DecodeSubmission(absl::string_view body) {
   return DecodeRecord<core::Submission>(body);
 }
@@ -425,6 +428,9 @@ absl::StatusOr<core::Finding> DecodeFinding(absl::string_view body) {
 }
 absl::StatusOr<core::Rates> DecodeRates(absl::string_view body) {
   return DecodeRecord<core::Rates>(body);
+}
+absl::StatusOr<core::Preflight> DecodePreflight(absl::string_view body) {
+  return DecodeRecord<core::Preflight>(body);
 }
 
 }  // namespace assay::store

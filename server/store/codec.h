@@ -33,6 +33,7 @@ std::string Encode(const core::Token& token);
 std::string Encode(const core::Allocation& allocation);
 std::string Encode(const core::Finding& finding);
 std::string Encode(const core::Rates& rates);
+std::string Encode(const core::Preflight& preflight);
 
 absl::StatusOr<core::Submission> DecodeSubmission(absl::string_view body);
 absl::StatusOr<core::Run> DecodeRun(absl::string_view body);
@@ -42,6 +43,7 @@ absl::StatusOr<core::Token> DecodeToken(absl::string_view body);
 absl::StatusOr<core::Allocation> DecodeAllocation(absl::string_view body);
 absl::StatusOr<core::Finding> DecodeFinding(absl::string_view body);
 absl::StatusOr<core::Rates> DecodeRates(absl::string_view body);
+absl::StatusOr<core::Preflight> DecodePreflight(absl::string_view body);
 
 }  // namespace assay::store
 

@@ -32,6 +32,7 @@ constexpr char kSelectRequests[] =
     "SELECT role, organization, principal, request_id, made, at_us FROM requests";
 constexpr char kSelectImports[] = "SELECT round, source_path, submission_id FROM imports";
 constexpr char kSelectBorrowings[] = "SELECT own_id, submission_id FROM borrowings";
+constexpr char kSelectPassed[] = "SELECT submission_id, node, body FROM passed_preflights";
 constexpr char kSelectRates[] = "SELECT node_type, check_name, body FROM node_rates";
 constexpr char kSelectPacks[] = "SELECT digest, pack FROM rule_packs";
 constexpr char kInsertPack[] = "INSERT OR IGNORE INTO rule_packs (digest, pack) VALUES (?1, ?2)";
@@ -140,6 +141,11 @@ absl::StatusOr<core::State> Store::Load() {
   RETURN_IF_ERROR(ForEachRow(db, kSelectRates, [&](const Stmt& stmt) {
     const core::RateKey key{std::string(stmt.Text(0)), std::string(stmt.Text(1))};
     ASSIGN_OR_RETURN(state.rates[key], DecodeRates(stmt.Text(2)));
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectPassed, [&](const Stmt& stmt) {
+    const core::PassedKey key{{stmt.Int(0)}, std::string(stmt.Text(1))};
+    ASSIGN_OR_RETURN(state.passed[key], DecodePreflight(stmt.Text(2)));
     return absl::OkStatus();
   }));
   for (const auto& [id, submission] : state.submissions) {

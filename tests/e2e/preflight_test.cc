@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 
+#include "common/file.h"
 #include "tests/e2e/site.h"
 #include "tests/support/await.h"
 #include "tests/support/cpu_quota.h"
@@ -46,6 +47,28 @@ Json CheckOf(const Json& node, const std::string& name) {
   for (const Json& check : node["preflight"]["checks"])
     if (check["check"] == name) return check;
   return {};
+}
+
+// The run was on n1 and n2, and its record has what they have passed for its entry.
+void ExpectRecorded(const Site& site, const Json& entry, const std::string& run) {
+  EXPECT_THAT(site.AssayJson({"run", "show", run})["nodes"], ElementsAre("n1", "n2"));
+  for (const char* node : {"n1", "n2"}) {
+    const Outcome file = site.Assay(
+        {"run", "files", run, absl::StrCat("preflight_", node[1] == '1' ? 0 : 1, ".json")});
+    const Json record = Json::parse(file.out, nullptr, false);
+    ASSERT_TRUE(record.is_object()) << file.Text();
+    EXPECT_EQ(record["node"], node);
+    EXPECT_EQ(record["state"], "PASSED");
+    EXPECT_THAT(record["submission"].get<std::string>(), HasSubstr(entry["id"].get<std::string>()));
+    bool has_compute = false;
+    bool has_fabric = false;
+    for (const Json& check : record["checks"]) {
+      has_fabric = has_fabric || (check["check"] == "fabric" && check["value"] > 0);
+      has_compute = has_compute || (check["check"] == "compute" && check["value"] > 0.5 &&
+                                    check["unit"] == "GFLOP/s" && check["policy"] == "GATE");
+    }
+    EXPECT_TRUE(has_compute && has_fabric) << record;
+  }
 }
 
 TEST(PreflightTest, ASlowNodeIsExcludedAndTheSetStartsOnOthers) {
@@ -111,13 +134,18 @@ TEST(PreflightTest, ASlowNodeIsExcludedAndTheSetStartsOnOthers) {
   EXPECT_THAT(entry["checked_nodes"], ElementsAre("n1", "n2"));
   EXPECT_THAT(entry["preflight_error"].get<std::string>(), HasSubstr("pre-flight of node n0: "));
   for (const Json& run : entry["run_details"])
-    EXPECT_THAT(site.AssayJson({"run", "show", run["id"]})["nodes"], ElementsAre("n1", "n2"));
+    ExpectRecorded(site, entry, run["id"]);
   // Then they have measured how fast they reach each other.
   const Json fabric = CheckOf(site.AssayJson({"node", "show", "n1"}), "fabric");
   EXPECT_EQ(fabric["unit"], "GB/s") << site.Assay({"node", "show", "n1"}).out;
   EXPECT_GT(fabric["value"].get<double>(), 0);
   EXPECT_THAT(fabric["detail"].get<std::string>(), HasSubstr("all-reduce of all 2: 8 bytes in "));
   EXPECT_THAT(fabric["detail"].get<std::string>(), HasSubstr("; with n2: "));
+  ASSERT_EQ(site.Assay({"entry", "export", "@last", "package"}).exit_code, 0);
+  const std::string packaged =
+      site.Path("package/Example/benchmarks/cosmoflow/this-host/preflight/result_1");
+  for (const char* file : {"preflight_0.json", "preflight_1.json"})
+    EXPECT_TRUE(FileExists(JoinPath(packaged, file))) << packaged;
   const Outcome audit = site.Assay({"admin", "audit"});
   EXPECT_THAT(audit.out, HasSubstr("PreflightFinished")) << audit.Text();
 }

@@ -3,6 +3,7 @@
 //
 //   spec.textproto     what to do, as the coordinator sent it        written by the agent
 //   worker.textproto   the part of the configuration the step needs  agent
+//   preflight.json     what the node has passed for the run's set    agent
 //   stop               exists once the run is to be stopped          agent
 //   leave              exists once the ranks may start, if the spec  agent
 //                      says that they wait for that
@@ -126,6 +127,7 @@ class RunDirectory {
   std::string ExitPath() const { return Path("witness/exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
+  std::string PreflightPath() const { return Path("preflight.json"); }
   std::string ProgressPath() const { return Path("progress.jsonl"); }
   std::string SourcePath() const { return Path("source.tar"); }
   std::string SourceErrorPath() const { return Path("source.error"); }

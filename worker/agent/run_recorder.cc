@@ -312,6 +312,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
   add(absl::StrCat("caches_", node, ".json"), directory_.CachesPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
   add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
+  add(absl::StrCat(kPreflightPrefix, node, ".json"), directory_.PreflightPath());
   add(absl::StrCat(kMaterialsPrefix, node, ".json"), directory_.MaterialsPath());
   return files;
 }

@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/agent/control_group.h"
+#include "worker/agent/preflight_record.h"
 #include "worker/agent/text_proto.h"
 
 namespace assay::agent {
@@ -79,6 +80,9 @@ absl::Status PrepareRun(const RunDirectory& directory, const v1::RunSpec& spec,
   shown.clear_enrolment_token();
   RETURN_IF_ERROR(StoreTextProto(directory.WorkerPath(), shown));
   RETURN_IF_ERROR(WriteFileAtomic(directory.SystemPath(), system_description_json));
+  if (spec.has_preflight())
+    RETURN_IF_ERROR(WriteFileAtomic(directory.PreflightPath(),
+                                    PreflightRecord(worker.name(), spec.preflight())));
   return StoreTextProto(directory.SpecPath(), spec, 0600);  // holds the rendezvous token
 }
 

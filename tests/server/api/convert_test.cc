@@ -205,26 +205,30 @@ TEST(ConvertTest, APollIsCappedAndAPhaseIsNeeded) {
 }
 
 TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
-  core::RunOrder order = {.submission = core::SubmissionId{3},
-                          .spec = FullSpec(),
-                          .rules = {.quality_target = 0.124,
-                                    .quality_key = "eval_error",
-                                    .is_staging_timed = true,
-                                    .init_limit_ms = 1000,
-                                    .fixed = {{"kernel_size", "2"}},
-                                    .rule_set_toml = "[round]"},
-                          .dataset = {.id = "cosmo32",
-                                      .path = "/data",
-                                      .digest = "d",
-                                      .train_sample_count = 5,
-                                      .eval_sample_count = 6,
-                                      .compression = "gzip",
-                                      .parameters = {{"cube_edge", "32"}}},
-                          .run_number = 4,
-                          .seed = 17,
-                          .node_rank = 1,
-                          .rendezvous_address = "n0:1",
-                          .rendezvous_token = "t"};
+  core::RunOrder order = {
+      .submission = core::SubmissionId{3},
+      .spec = FullSpec(),
+      .rules = {.quality_target = 0.124,
+                .quality_key = "eval_error",
+                .is_staging_timed = true,
+                .init_limit_ms = 1000,
+                .fixed = {{"kernel_size", "2"}},
+                .rule_set_toml = "[round]"},
+      .dataset = {.id = "cosmo32",
+                  .path = "/data",
+                  .digest = "d",
+                  .train_sample_count = 5,
+                  .eval_sample_count = 6,
+                  .compression = "gzip",
+                  .parameters = {{"cube_edge", "32"}}},
+      .run_number = 4,
+      .seed = 17,
+      .node_rank = 1,
+      .rendezvous_address = "n0:1",
+      .rendezvous_token = "t",
+      .preflight = core::Preflight{.submission = core::SubmissionId{3},
+                                   .state = core::PreflightState::kPassed,
+                                   .checks = {{.check = "memory", .value = 12.5, .median = 12.0}}}};
   order.spec.metric = std::string(core::kThroughput);  // so that its start is awaited
   v1::RunSpec spec = ToProto(order, core::RunId{8}, 2);
   // A program has another workload, and is told where its peers are.
@@ -238,6 +242,8 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
   *spec.mutable_hosts() = of_program.hosts();
   *spec.mutable_node_names() = of_program.node_names();
   spec.set_program_port(of_program.program_port());
+  EXPECT_EQ(spec.preflight().submission(), spec.submission());
+  EXPECT_EQ(spec.preflight().checks(0).median(), 12.0);
   // What is the agent's to fill in stays empty; all else is set.
   const google::protobuf::Descriptor* const type = spec.GetDescriptor();
   std::vector<std::string> unset;

@@ -5,12 +5,14 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/exit_code.h"
 #include "server/core/core.h"
 #include "server/core/node_checks.h"
 #include "tests/server/core/world.h"
@@ -112,6 +114,60 @@ TEST_F(PreflightTest, NodesAreCheckedBeforeTheFirstRunOfASetAndNotAgain) {
   world_.Succeed(RunId{1});
   EXPECT_THAT(GangOf(RunId{2}), ElementsAre("w0", "w1")) << "without another check";
   EXPECT_EQ(world_.Fold(), world_.state());
+}
+
+TEST_F(PreflightTest, EachRunIsToldWhatItsNodeHasPassedForItsSet) {
+  Come(1);
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = 1;
+  spec.run_count = 1;
+  spec.replacement_count_max = 1;
+  const SubmissionId first = world_.Submit(spec);
+  Answer("w0", 12.5);
+  const Desired desired = *world_.Sync("w0");
+  ASSERT_TRUE(desired.order.has_value() && desired.order->preflight.has_value());
+  EXPECT_EQ(desired.order->preflight->submission, first);
+  EXPECT_EQ(desired.order->preflight->checks.back().value, 12.5);
+
+  // Another set has its turn on the node before the first one has its replacement.
+  const SubmissionId second = Submit(1);
+  world_.Executing("w0", RunId{1});
+  world_.Finished("w0", RunId{1}, static_cast<int>(ExitCode::kNodeFailed));
+  world_.Sync("w0").IgnoreError();
+  Answer("w0", 11.0);
+  EXPECT_EQ(world_.Sync("w0")->order->preflight->submission, second);
+  world_.Succeed(RunId{2});
+  ASSERT_THAT(GangOf(RunId{3}), ElementsAre("w0"));
+  EXPECT_EQ(preflight("w0").submission, second) << "the node's last";
+  EXPECT_EQ(world_.Sync("w0")->order->preflight, desired.order->preflight);
+
+  world_.Succeed(RunId{3});
+  for (const SubmissionId id : {first, second})
+    ASSERT_THAT(world_.Do(SetScored{id, 12.5, {}, "good"}), IsOk());
+  EXPECT_TRUE(world_.state().passed.empty()) << "no run needs it any more";
+  EXPECT_EQ(world_.Fold(), world_.state());
+}
+
+TEST_F(PreflightTest, NothingIsKeptForASetThatEndsAtTheSameTime) {
+  Come(1);
+  const SubmissionId id = Submit(1);
+  std::vector<Command> commands;
+  commands.push_back({"alice", CancelSubmission{id, ""}});
+  commands.push_back({"w0", Synchronize{.worker = "w0",
+                                        .description = world_.Describe("w0"),
+                                        .report = Report(preflight("w0").number, 12.0)}});
+  world_.Handle(std::move(commands));
+  EXPECT_TRUE(world_.state().passed.empty());
+  EXPECT_EQ(world_.Fold(), world_.state());
+}
+
+TEST_F(PreflightTest, ARunOfASetThatNeverHadOneIsToldNone) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit();
+  const Desired desired = *world.Sync("w0");
+  ASSERT_TRUE(desired.order.has_value());
+  EXPECT_FALSE(desired.order->preflight.has_value());
 }
 
 TEST_F(PreflightTest, ANodeBelowItsTypesMedianIsDrainedAndTheSetStartsOnOthers) {

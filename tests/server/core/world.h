@@ -72,8 +72,8 @@ class World {
     CHECK(Do(AddDataset{SomeDataset()}).ok());
   }
   // A world whose outcomes are seen from the first on.
-  explicit World(std::function<void(const Outcome&, const State&)> observer)
-      : on_outcome(std::move(observer)), core_(WithSecret({}), State{}, kStart) {
+  explicit World(std::function<void(const Outcome&, const State&)> observer, Policy policy = {})
+      : on_outcome(std::move(observer)), core_(WithSecret(std::move(policy)), State{}, kStart) {
     CHECK(Do(AddDataset{SomeDataset()}).ok());
   }
 

@@ -68,6 +68,7 @@ TEST_F(FirstSchemaTest, IsReadAsIfNothingHadBeenAdded) {
             "ALTER TABLE workers DROP COLUMN is_forgotten; "
             "ALTER TABLE tokens DROP COLUMN is_forgotten; DROP TABLE allocations; "
             "DROP TABLE imports; DROP TABLE borrowings; DROP TABLE node_rates; "
+            "DROP TABLE passed_preflights; "
             "DELETE FROM counters WHERE name = 'last_allocation'; "
             "UPDATE workers SET body = json_remove(body, '$.allocation', '$.is_forgotten'); "
             "UPDATE runs SET body = json_remove(body, '$.allocation'); "

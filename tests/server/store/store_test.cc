@@ -108,6 +108,33 @@ TEST_F(StoreTest, LoadsWhatWasCommittedAndWhatTheLogFoldsTo) {
   EXPECT_EQ(OpenReader()->GetSubmission(first)->state_reason, "cancelled by alice: enough");
 }
 
+TEST_F(StoreTest, KeepsWhatNodesHavePassedUntilTheirSetEnds) {
+  const TempDir directory;
+  const std::string path = directory.Path("assay.db");
+  std::unique_ptr<Store> store = *Store::Open(path);
+  core::Policy policy;
+  policy.preflight.checks = {{.check = "memory", .policy = core::CheckPolicy::kGate}};
+  World world([&store](const core::Outcome& outcome,
+                       const core::State& state) { CHECK_OK(store->Commit(outcome, state)); },
+              policy);
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  const SubmissionId set = world.Submit();
+  const core::PreflightReport report{
+      .number = world.worker("w0").preflight->number,
+      .is_done = true,
+      .checks = {{.check = "memory", .is_measured = true, .value = 12.5, .unit = "GB/s"}}};
+  ASSERT_THAT(world.Sync("w0", {.preflight = report}), IsOk());
+  store.reset();
+  store = *Store::Open(path);
+  const core::State before = *store->Load();
+  EXPECT_EQ(before, world.state());
+  ASSERT_TRUE(before.passed.contains({set, "w0"}));
+  EXPECT_EQ(before.passed.at({set, "w0"}).checks.front().value, 12.5);
+
+  ASSERT_THAT(world.Do(core::CancelSubmission{set, ""}), IsOk());
+  EXPECT_TRUE(store->Load()->passed.empty());
+}
+
 TEST_F(StoreTest, RemembersWhoseCertificatesWereRevoked) {
   ASSERT_THAT(world_.Sync("w0"), IsOk());
   world_.Submit();

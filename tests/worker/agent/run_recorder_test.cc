@@ -10,8 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 #include "common/exit_code.h"
+#include "common/file.h"
 #include "common/rules/check.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_matchers.h"
@@ -140,6 +142,39 @@ TEST_F(RunRecorderTest, IsCompleteOnlyWhenTheEndIsDurable) {
   EXPECT_TRUE(seen.is_spool_complete);
   EXPECT_EQ(seen.spooled_seq, 1);
   EXPECT_THAT(seen.artifacts, ElementsAre("result_3.txt", "system_0.json"));
+}
+
+TEST_F(RunRecorderTest, TheRecordHoldsWhatTheNodeHasPassed) {
+  v1::Preflight* const preflight = run_.spec.mutable_preflight();
+  preflight->set_submission("submissions/e-1");
+  preflight->set_state(v1::Preflight::PASSED);
+  preflight->mutable_end_time()->set_seconds(1'700'000'000);
+  v1::NodeCheck* const check = preflight->add_checks();
+  check->set_check("memory");
+  check->set_policy(v1::NodeCheck::GATE);
+  check->set_is_measured(true);
+  check->set_value(12.5);
+  check->set_unit("GB/s");
+  check->set_median(12);
+  preflight->add_checks()->set_check("gpu");
+  Prepare();
+  Open();
+  Log("one\n");
+  ASSERT_THAT(recorder_->Observe(kEnded), IsOk());
+  ASSERT_THAT(recorder_->SyncIfDue(), IsOk());
+  EXPECT_THAT(recorder_->Observation(true, kEnded).artifacts,
+              ElementsAre("result_3.txt", "system_0.json", "preflight_0.json"));
+  const auto record = nlohmann::json::parse(ReadFile(directory_.PreflightPath()).value_or(""));
+  EXPECT_EQ(record["node"], run_.worker.name());
+  EXPECT_EQ(record["submission"], "submissions/e-1");
+  EXPECT_EQ(record["state"], "PASSED");
+  EXPECT_EQ(record["end_time"], "2023-11-14T22:13:20.000Z");
+  const auto memory = record["checks"][0];
+  EXPECT_EQ(memory["value"], 12.5);
+  EXPECT_EQ(memory["unit"], "GB/s");
+  EXPECT_EQ(memory["median"], 12);
+  EXPECT_EQ(memory["policy"], "GATE");
+  EXPECT_FALSE(record["checks"][1].contains("value")) << "nothing was measured";
 }
 
 TEST_F(RunRecorderTest, ProgressAndTouchAreInTheSameSequence) {
