@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/exit_code.h"
 #include "server/core/core.h"
 #include "server/core/desired.h"
 #include "tests/server/core/world.h"
@@ -338,6 +339,43 @@ TEST_F(OnlyFabricTest, NobodyIsCheckedAloneForNothing) {
   EXPECT_THAT(GangOf(RunId{1}), ElementsAre("w0", "w1"));
   Submit(1);
   EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued) << "both are busy";
+}
+
+TEST_F(FabricTest, BesideTheFabricAreWhatTheNodesHavePassedAloneForTheSet) {
+  Come(2);
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = 2;
+  spec.run_count = 1;
+  spec.replacement_count_max = 1;
+  const SubmissionId first = world_.Submit(spec);
+  PassAll(2);
+  ASSERT_THAT(Tell("w0", Links(1, 10)), IsOk());
+  for (const char* worker : {"w0", "w1"})
+    world_.Executing(worker, RunId{1});
+  // Another set has its turn on w0, which is slower by then.
+  const SubmissionId second = Submit(1);
+  for (const char* worker : {"w0", "w1"})
+    world_.Finished(worker, RunId{1}, static_cast<int>(ExitCode::kNodeFailed));
+  Come(2);
+  ASSERT_EQ(preflight("w0").submission, second);
+  const PreflightReport slower{
+      .number = preflight("w0").number,
+      .is_done = true,
+      .checks = {{.check = "memory", .is_measured = true, .value = 9, .unit = "GB/s"}}};
+  ASSERT_THAT(world_.Sync("w0", {.preflight = slower}), IsOk());
+  ASSERT_THAT(world_.Do(DrainWorker{"w1", "disk"}), IsOk());
+  world_.Succeed(RunId{2});
+  Come(3);
+  Pass("w2");
+  ASSERT_EQ(Asked("w0").node_count, 2) << "the first set's gang is another";
+  ASSERT_THAT(Tell("w0", Links(1, 10)), IsOk());
+
+  const Desired desired = *world_.Sync("w0");
+  ASSERT_TRUE(desired.order.has_value() && desired.order->preflight.has_value());
+  EXPECT_EQ(desired.order->submission, first);
+  EXPECT_EQ(desired.order->preflight->checks.front().value, 10);
+  EXPECT_EQ(desired.order->preflight->checks.back().check, "fabric-latency");
+  EXPECT_EQ(world_.Fold(), world_.state());
 }
 
 }  // namespace
