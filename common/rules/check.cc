@@ -30,6 +30,7 @@ struct NodeRule {
 };
 constexpr NodeRule kNodeRules[] = {{"R-CLK-001", "clock:node"},
                                    {"R-CLK-002", "clock:node"},
+                                   {"R-PAU-002", "paused:node"},
                                    {"R-TIM-004", "memory:node"},
                                    {"R-TIM-005", "caches:node"}};
 

@@ -128,8 +128,9 @@ std::vector<Finding> CheckFirstTouch(std::optional<double> run_start_ms, const F
 Finding StoppedRank(std::string found);
 
 // A warning of what a node saw, in `found` with the node, when and how much. R-CLK-001: its wall
-// clock was set during a run. R-CLK-002: its clocks did not keep to the hardware's. R-TIM-004: data
-// was in memory when the clock started. R-TIM-005: caches were not cold after they were reset.
+// clock was set during a run. R-CLK-002: its clocks did not keep to the hardware's. R-PAU-002: the
+// step that watches the run stood still. R-TIM-004: data was in memory when the clock started.
+// R-TIM-005: caches were not cold after they were reset.
 Finding NodeFinding(absl::string_view rule_id, std::string found);
 // Whether there is such a finding.
 bool IsOfNode(absl::string_view rule_id);

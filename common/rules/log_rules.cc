@@ -37,6 +37,8 @@ constexpr TextRule kRules[] = {
      "look for a defect of memory, processor or network on the nodes; repeat the run on others"},
     {"R-PAU-001", "", "ranks that nobody stops while the run goes on", kTimingSection,
      "find out who sent SIGSTOP: a debugger, a job scheduler or another user"},
+    {"R-PAU-002", "", "a node that stands still for no second while a run goes on", kTimingSection,
+     "repeat the run on a node that nobody suspends, freezes or overloads"},
     {"R-SET-001", "", "runs of a set on the same nodes in the same order", "Assay, sets of runs",
      "compare the times of the runs before and after the change ('assay set spread'); submit again "
      "where they differ"},

@@ -20,13 +20,6 @@ constexpr int64_t kStepMinNs = 1'000'000;
 // ntpd and the kernel slew by 500 ppm at most. chrony may do more for a large offset, and then the
 // time of a run is as wrong as if somebody had wished it.
 constexpr double kRateErrorMax = 600e-6;
-constexpr size_t kFaultsMax = 100;
-
-int64_t Read(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return absl::ToUnixNanos(absl::TimeFromTimespec(time));
-}
 
 std::string TimeText(int64_t wall_ns) {
   return absl::FormatTime("%H:%M:%E3SZ", absl::FromUnixNanos(wall_ns), absl::UTCTimeZone());
@@ -34,13 +27,20 @@ std::string TimeText(int64_t wall_ns) {
 
 }  // namespace
 
+int64_t ReadClockNs(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return absl::ToUnixNanos(absl::TimeFromTimespec(time));
+}
+
 ClockReading ReadClocks() {
   ClockReading best;
   int64_t best_width_ns = std::numeric_limits<int64_t>::max();
   for (int i = 0; i < kTries; ++i) {
-    const int64_t before_ns = Read(CLOCK_MONOTONIC_RAW);
-    const ClockReading reading{.wall_ns = Read(CLOCK_REALTIME), .mono_ns = Read(CLOCK_MONOTONIC)};
-    const int64_t width_ns = Read(CLOCK_MONOTONIC_RAW) - before_ns;
+    const int64_t before_ns = ReadClockNs(CLOCK_MONOTONIC_RAW);
+    const ClockReading reading{.wall_ns = ReadClockNs(CLOCK_REALTIME),
+                               .mono_ns = ReadClockNs(CLOCK_MONOTONIC)};
+    const int64_t width_ns = ReadClockNs(CLOCK_MONOTONIC_RAW) - before_ns;
     if (width_ns >= best_width_ns) continue;
     best_width_ns = width_ns;
     best = reading;
@@ -73,7 +73,7 @@ bool ClockWatch::Look(bool is_final) {
   const int64_t passed_ns = now.raw_ns - last_.raw_ns;
   if (passed_ns < (is_final ? kWindowMinNs : kWindowNs)) return false;
   const size_t count = faults_.size();
-  if (count < kFaultsMax) Compare(now);
+  if (count < kNodeFaultsMax) Compare(now);
   last_ = now;
   return faults_.size() > count;
 }

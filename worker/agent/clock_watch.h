@@ -5,6 +5,8 @@
 #ifndef WORKER_AGENT_CLOCK_WATCH_H_
 #define WORKER_AGENT_CLOCK_WATCH_H_
 
+#include <time.h>
+
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -19,6 +21,9 @@ struct ClockReading {
   int64_t mono_ns = 0;  // which adjtimex speeds up and slows down
   int64_t raw_ns = 0;   // the hardware's, which nobody can touch
 };
+
+// What the clock shows, in nanoseconds since its zero.
+int64_t ReadClockNs(clockid_t clock);
 
 // CLOCK_REALTIME, CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW, the tightest of a few readings.
 ClockReading ReadClocks();

@@ -89,6 +89,9 @@ struct NodeFault {
   bool operator==(const NodeFault&) const = default;
 };
 
+// Of one kind, more are not kept.
+inline constexpr size_t kNodeFaultsMax = 100;
+
 // Processes of one boot of this node.
 struct ProcessRecord {
   std::string boot_id;
@@ -118,6 +121,7 @@ class RunDirectory {
   std::string TouchPath() const { return Path("witness/touch.json"); }
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
+  std::string StallsPath() const { return Path("witness/stalls.json"); }
   std::string ClocksPath() const { return Path("witness/clocks.json"); }
   std::string CachesPath() const { return Path("witness/caches.json"); }
   std::string MemoryPath() const { return Path("witness/memory.json"); }
@@ -149,7 +153,7 @@ class RunDirectory {
   absl::Status WriteTouch(const Touch& touch) const;
   absl::StatusOr<std::vector<Pause>> ReadPauses() const;
   absl::Status WritePauses(const std::vector<Pause>& pauses) const;
-  // `path` is ClocksPath or MemoryPath.
+  // `path` is ClocksPath, MemoryPath or StallsPath.
   absl::StatusOr<std::vector<NodeFault>> ReadFaults(const std::string& path) const;
   absl::Status WriteFaults(const std::string& path, const std::vector<NodeFault>& faults) const;
   absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;

@@ -95,6 +95,7 @@ absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   RETURN_IF_ERROR(ReadProgress(is_final));
   ReadPauses(is_final);
   ReadFaults(directory_.ClocksPath());
+  ReadFaults(directory_.StallsPath());
   ReadFaults(directory_.MemoryPath());
   CheckTouch(is_final, &attributed_);
   CheckTouch(is_final, &observed_);

@@ -294,6 +294,7 @@ class Step {
   }
 
   StepExit Train(int signal_fd) {
+    const Heartbeat heartbeat;
     TrainerGroup group;
     std::optional<Entrants> entrants;
     absl::Status status = Start(&group, &entrants);
@@ -307,6 +308,7 @@ class Step {
                              .entrants = &entrants,
                              .signal_fd = signal_fd,
                              .directory = directory_,
+                             .heartbeat = &heartbeat,
                              .clock = clock_});
       absl::StatusOr<StepExit> outcome =
           supervisor.Run({.run_timeout = RunTimeout(),

@@ -52,12 +52,14 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
     NoteExits();
     RETURN_IF_ERROR(RecordPauses());
     RETURN_IF_ERROR(RecordClocks(/*is_final=*/false));
+    RETURN_IF_ERROR(RecordStalls());
     RETURN_IF_ERROR(LetIn());
     RETURN_IF_ERROR(EnforceDeadlines());
   }
   RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
   RecordArrivals(/*is_final=*/true);
   RETURN_IF_ERROR(RecordClocks(/*is_final=*/true));
+  RETURN_IF_ERROR(RecordStalls());
   return Outcome();
 }
 
@@ -118,6 +120,13 @@ absl::Status Supervisor::RecordPauses() {
 absl::Status Supervisor::RecordClocks(bool is_final) {
   if (!clock_watch_.Look(is_final)) return absl::OkStatus();
   return parts_.directory->WriteFaults(parts_.directory->ClocksPath(), clock_watch_.faults());
+}
+
+absl::Status Supervisor::RecordStalls() {
+  const std::vector<NodeFault> faults = parts_.heartbeat->faults();
+  if (faults.size() == stall_count_) return absl::OkStatus();
+  stall_count_ = faults.size();
+  return parts_.directory->WriteFaults(parts_.directory->StallsPath(), faults);
 }
 
 absl::Status Supervisor::RecordTouch() {

@@ -19,6 +19,7 @@
 #include "worker/agent/clock_watch.h"
 #include "worker/agent/entrants.h"
 #include "worker/agent/log_witness.h"
+#include "worker/agent/pause_watch.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -39,6 +40,7 @@ struct Supervised {
   std::optional<Entrants>* entrants;
   int signal_fd;  // HasStopSignal
   const RunDirectory* directory;
+  const Heartbeat* heartbeat;
   const Clock* clock;
 };
 
@@ -63,6 +65,7 @@ class Supervisor {
   void WaitForSomething() const;
   absl::Status RecordPauses();
   absl::Status RecordClocks(bool is_final);
+  absl::Status RecordStalls();
   absl::Status RecordTouch();
   void RecordArrivals(bool is_final);
   absl::Status LetIn();
@@ -81,6 +84,7 @@ class Supervisor {
   std::optional<StepExit> cause_;
   std::vector<Pause> pauses_;
   ClockWatch clock_watch_;
+  size_t stall_count_ = 0;  // written down
 };
 
 // True if the signalfd, which is read, has a signal other than SIGCHLD.
