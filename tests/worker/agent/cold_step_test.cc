@@ -1,5 +1,6 @@
-// What a step does when its dataset is still in memory after the reset. Other runs at work on the
-// machine would excuse it, so these tests run alone.
+// What a step does when its dataset is still in memory after the reset.
+
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -10,16 +11,24 @@
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/sidecar.h"
 #include "tests/worker/agent/step_fixture.h"
+#include "worker/agent/other_runs.h"
 
 namespace assay::agent {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::IsOk;
 using testing::IsOkAndHolds;
 
-class ColdStepTest : public StepFixture {};
+class ColdStepTest : public StepFixture {
+ protected:
+  void SetUp() override {
+    ASSERT_THAT(OtherSteps(geteuid()), IsEmpty())
+        << "they excuse data in memory: end the other runs on this machine first";
+  }
+};
 
 TEST_F(ColdStepTest, AClosedRunWithDataInMemoryDoesNotStart) {
   run_.spec.set_division("closed");
