@@ -105,6 +105,13 @@ absl::StatusOr<Json> LatestProfile(const client::Client& client, client::Cancell
 void AddProfile(const Json& profile, ShowView* view) {
   view->value["profile"] = profile;
   view->fields.insert(view->fields.end(), ProfileFields().begin(), ProfileFields().end());
+  view->sections.push_back({"Staging, slowest nodes first",
+                            "profile.staging",
+                            {{"NODE", "node"},
+                             {"BYTES", "bytes", Format::kBytes},
+                             {"A SECOND", "bytes_per_s", Format::kBytes},
+                             {"P99 OF FILES, S", "file_p99_s", Format::kNumber},
+                             {"RETRIES", "retries"}}});
   view->sections.push_back({"Collectives by size",
                             "profile.collectives",
                             {{"SIZE", "size"},

@@ -43,7 +43,9 @@ class RunProfileTest : public ::testing::Test {
     AddProgress(absl::StrCat(
         R"({"profile": {"epoch": )", epoch, R"(, "ranks": 2, "train_samples": )", 128 * epoch,
         R"(, "train_gflop_per_s": 152.31, "peak_gflop_per_s": 549.2, "peak_share": 0.27733, )",
-        R"("read_bytes": 33554432, "memory_peak_bytes": 812000000, "collectives": [)",
+        R"("read_bytes": 33554432, "memory_peak_bytes": 812000000, "staging": [{"node": 1, )",
+        R"("bytes": 2000000000, "bytes_per_s": 450000000, "file_p99_s": 0.31, "retries": 2}], )",
+        R"("collectives": [)",
         R"({"size": "above 16 MiB", "operations": 32, "bytes": 1223369728, "exposed_s": 0.82}]}})"));
   }
 
@@ -63,6 +65,7 @@ TEST_F(RunProfileTest, TheLastProfileIsShownBesideTheRun) {
       run_.out,
       AllOf(ContainsRegex("samples trained +256\n"), ContainsRegex("training GFLOP/s +152.3\n"),
             ContainsRegex("share of the peak +0.2773\n"), ContainsRegex("read +34 MB\n"),
+            ContainsRegex("\n *1 +2.0 GB +450 MB +0.31 +2\n"),
             ContainsRegex("above 16 MiB +32 +1.2 GB +0.82\n")));
 }
 

@@ -2,139 +2,241 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 
 #include "common/file.h"
+#include "common/mutex.h"
+#include "common/sha256.h"
 #include "common/status.h"
+#include "worker/data/copy_window.h"
+#include "worker/data/file_copy.h"
 
 namespace assay::data {
 namespace {
 
-// From tmpfs to ext4 with four threads 2.5 times as fast as 4 MiB, which leave the caches between
-// reading and writing.
-constexpr size_t kCopyBytes = size_t{256} << 10;
+// Files in flight on a node.
+constexpr int kWindowFirst = 8;
+constexpr int kWindowMax = 128;
+// What opening and naming a file is worth in bytes when rates of different windows are compared.
+constexpr int64_t kFileWork = int64_t{64} << 10;
+// Of cold copies that one syncfs brings to the device: what they hold open is two such windows.
+constexpr size_t kBatchFiles = 128;
+constexpr double kGB = 1e9;
 
-absl::Status Fail(absl::string_view what, const std::string& path) {
-  const bool is_full = errno == ENOSPC || errno == EDQUOT;
-  absl::Status status = absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
-  if (!is_full) return status;
-  return absl::ResourceExhaustedError(absl::StrCat(
-      status.message(), ": free space there, stage to a larger disk, or use more nodes"));
-}
-
-// Whether copy_file_range said that it cannot serve this pair of files, rather than that copying
-// failed.
-bool IsUnsupported(int error) {
-  return error == EXDEV || error == EINVAL || error == ENOSYS || error == EOPNOTSUPP;
-}
-
-struct Copy {
-  std::string source_path;
-  std::string target_path;
-  UniqueFd source;
-  UniqueFd target;
-  int64_t copied = 0;
+// A copy under its temporary name.
+struct WholeCopy {
+  CopiedFile copy;
+  std::string temporary_path;
+  std::string final_path;
 };
-
-// Copies inside the kernel, which shares the blocks where the file system can. Returns whether the
-// copy came to the end; false if it has to be done by reading and writing from copy->copied on.
-absl::StatusOr<bool> CopyInKernel(Copy* copy) {
-  for (;;) {
-    const ssize_t n = copy_file_range(copy->source.get(), nullptr, copy->target.get(), nullptr,
-                                      size_t{1} << 30, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && IsUnsupported(errno)) return false;
-    if (n < 0) return Fail("cannot copy to", copy->target_path);
-    // Some file systems report the end at once for files that are not empty.
-    if (n == 0) return copy->copied > 0;
-    copy->copied += n;
-  }
-}
-
-absl::Status CopyByHand(Copy* copy) {
-  std::vector<char> buffer(kCopyBytes);
-  for (;;) {
-    const ssize_t n = read(copy->source.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Fail("cannot read", copy->source_path);
-    if (n == 0) return absl::OkStatus();
-    if (!WriteAll(copy->target.get(), {buffer.data(), static_cast<size_t>(n)}).ok())
-      return Fail("cannot write", copy->target_path);
-    copy->copied += n;
-  }
-}
-
-// Pages that are not written yet cannot be given up.
-absl::Status GiveUpPages(const Copy& copy) {
-  if (fsync(copy.target.get()) != 0) return Fail("cannot sync", copy.target_path);
-  errno = posix_fadvise(copy.target.get(), 0, 0, POSIX_FADV_DONTNEED);
-  return errno == 0 ? absl::OkStatus() : Fail("cannot give up the pages of", copy.target_path);
-}
-
-absl::Status CopyContent(Copy* copy, bool is_cold) {
-  struct stat info {};
-  if (fstat(copy->source.get(), &info) != 0) return Fail("cannot stat", copy->source_path);
-  ASSIGN_OR_RETURN(const bool is_done, CopyInKernel(copy));
-  if (!is_done) RETURN_IF_ERROR(CopyByHand(copy));
-  if (copy->copied != info.st_size)
-    return absl::DataLossError(absl::StrCat(copy->source_path, " had ", info.st_size,
-                                            " bytes, but ", copy->copied,
-                                            " could be read: verify the dataset"));
-  return is_cold ? GiveUpPages(*copy) : absl::OkStatus();
-}
-
-// Copies one file through a temporary name and returns its size.
-absl::StatusOr<int64_t> StageFile(const StagingJob& job, const std::string& name) {
-  const std::string final_path = JoinPath(job.target_dir, name);
-  Copy copy{.source_path = JoinPath(job.source_dir, name),
-            .target_path = absl::StrCat(final_path, ".staging")};
-  ASSIGN_OR_RETURN(copy.source, OpenRegularFile(copy.source_path));
-  copy.target =
-      UniqueFd(open(copy.target_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!copy.target.is_open()) return Fail("cannot create", copy.target_path);
-  absl::Status status = CopyContent(&copy, job.is_cold);
-  if (status.ok() && rename(copy.target_path.c_str(), final_path.c_str()) != 0)
-    status = Fail("cannot rename to", final_path);
-  if (status.ok()) return copy.copied;
-  unlink(copy.target_path.c_str());  // gives the space back
-  return status;
-}
 
 absl::Status MakeFolders(const StagingJob& job) {
   std::set<std::string> folders;
-  for (const std::string& name : job.files)
-    folders.insert(std::filesystem::path(name).parent_path().string());
+  for (const FileToStage& file : job.files)
+    folders.insert(std::filesystem::path(file.name).parent_path().string());
   for (const std::string& folder : folders)
     RETURN_IF_ERROR(MakeDirectories(JoinPath(job.target_dir, folder)));
   return absl::OkStatus();
 }
 
+// One at a time, to the device and out of memory if `is_cold`. Those behind an error are removed.
+absl::Status PutInPlace(std::vector<WholeCopy> copies, bool is_cold) {
+  absl::Status status;
+  if (is_cold && !copies.empty() && syncfs(copies.front().copy.target.get()) != 0)
+    status = CopyError("cannot sync the file system of", copies.front().temporary_path);
+  for (const WholeCopy& copy : copies) {
+    // Only now: pages that are not written yet cannot be given up.
+    if (status.ok() && is_cold) {
+      errno = posix_fadvise(copy.copy.target.get(), 0, 0, POSIX_FADV_DONTNEED);
+      if (errno != 0) status = CopyError("cannot give up the pages of", copy.temporary_path);
+    }
+    if (status.ok() && rename(copy.temporary_path.c_str(), copy.final_path.c_str()) != 0)
+      status = CopyError("cannot rename to", copy.final_path);
+    if (!status.ok()) unlink(copy.temporary_path.c_str());  // gives the space back
+  }
+  return status;
+}
+
+// How long files took. Thread-safe.
+class FileTimes {
+ public:
+  void Add(absl::Duration time) {
+    MutexLock lock(&mutex_);
+    seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(time)));
+  }
+
+  // What 99 of 100 do not exceed; zero if there are none.
+  absl::Duration P99() {
+    MutexLock lock(&mutex_);
+    if (seconds_.empty()) return absl::ZeroDuration();
+    const auto place = seconds_.begin() + std::ssize(seconds_) * 99 / 100;
+    std::nth_element(seconds_.begin(), place, seconds_.end());
+    return absl::Seconds(static_cast<double>(*place));
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<float> seconds_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One job under way.
+class Stager {
+ public:
+  Stager(const StagingJob& job, const Clock* clock, dataset::ProgressCallback progress)
+      : job_(job),
+        clock_(clock),
+        window_max_(std::max(kWindowMax / job.ranks_on_node, 1)),
+        window_(std::max(kWindowFirst / job.ranks_on_node, 1), window_max_, clock),
+        buffers_(static_cast<size_t>(window_max_)),
+        meter_(std::ssize(job.files), std::move(progress)) {}
+
+  absl::StatusOr<Staged> Run() {
+    const MonoTime begin = clock_->Mono();
+    // Those that have no place in the window wait for one.
+    absl::Status status =
+        dataset::ForEachIndex(std::ssize(job_.files), window_max_,
+                              [this](int, int64_t i) { return InWindow(static_cast<size_t>(i)); });
+    if (status.ok()) status = PutInPlace(TakeBatch(0), job_.is_cold);
+    for (const WholeCopy& copy : TakeBatch(0))
+      unlink(copy.temporary_path.c_str());
+    const dataset::Progress total = meter_.total();
+    if (!status.ok())
+      return Annotate(status, absl::StrCat("staging stopped after ", total.files, " of ",
+                                           job_.files.size(), " files"));
+    return Staged{.files = total.files,
+                  .bytes = total.bytes,
+                  .elapsed = clock_->Mono() - begin,
+                  .file_p99 = times_.P99(),
+                  .retries = retries_,
+                  .window = window_.size()};
+  }
+
+ private:
+  absl::Status InWindow(size_t index) {
+    const std::optional<int> place = window_.Enter();
+    if (!place.has_value()) return absl::OkStatus();  // another file has failed
+    absl::Status status = Stage(job_.files[index], &buffers_[static_cast<size_t>(*place)]);
+    window_.Leave(*place);
+    if (!status.ok()) window_.Close();
+    return status;
+  }
+
+  absl::Status Stage(const FileToStage& file, CopyBuffer* buffer) {
+    const MonoTime begin = clock_->Mono();
+    const std::string final_path = JoinPath(job_.target_dir, file.name);
+    const std::string temporary_path = absl::StrCat(final_path, ".staging");
+    absl::StatusOr<CopiedFile> copy = Copy(file, temporary_path, buffer);
+    if (!copy.ok()) {
+      unlink(temporary_path.c_str());
+      return copy.status();
+    }
+    times_.Add(clock_->Mono() - begin);
+    meter_.AddFile(copy->bytes);
+    window_.Advance(kFileWork);
+    WholeCopy whole = {*std::move(copy), temporary_path, final_path};
+    {
+      MutexLock lock(&mutex_);
+      batch_.push_back(std::move(whole));
+    }
+    return PutInPlace(TakeBatch(job_.is_cold ? kBatchFiles : 1), job_.is_cold);
+  }
+
+  // The copies that wait to be put in place; none unless there are `least`.
+  std::vector<WholeCopy> TakeBatch(size_t least) {
+    MutexLock lock(&mutex_);
+    if (batch_.size() < least) return {};
+    return std::exchange(batch_, {});
+  }
+
+  // Content that is not what the manifest says is read once more: then it is the storage's.
+  absl::StatusOr<CopiedFile> Copy(const FileToStage& file, const std::string& target,
+                                  CopyBuffer* buffer) {
+    const std::string source = JoinPath(job_.source_dir, file.name);
+    for (bool is_retry = false;; is_retry = true) {
+      Sha256 digest;
+      const FileCopy copy = {.source_path = source,
+                             .target_path = target,
+                             .is_direct_write = job_.is_cold,
+                             .digest = file.sha256.empty() ? nullptr : &digest};
+      ASSIGN_OR_RETURN(CopiedFile copied,
+                       CopyFile(copy, buffer, [this](int64_t bytes) { window_.Advance(bytes); }));
+      if (file.bytes >= 0 && copied.bytes != file.bytes)
+        return absl::DataLossError(absl::StrCat(source, " has ", copied.bytes,
+                                                " bytes, but the manifest says ", file.bytes,
+                                                ": verify the dataset"));
+      const std::string found = file.sha256.empty() ? "" : digest.HexDigest();
+      if (found == file.sha256) return copied;
+      if (is_retry)
+        return absl::DataLossError(absl::StrCat(source, " has the SHA-256 ", found,
+                                                ", but the manifest says ", file.sha256,
+                                                "; it was read twice: verify the dataset"));
+      ++retries_;
+    }
+  }
+
+  const StagingJob& job_;
+  const Clock* const clock_;
+  const int window_max_;
+  CopyWindow window_;
+  std::vector<CopyBuffer> buffers_;  // of the window's places
+  dataset::ProgressMeter meter_;
+  FileTimes times_;
+  std::atomic<int64_t> retries_ = 0;
+  Mutex mutex_;
+  std::vector<WholeCopy> batch_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<int64_t> SizeOf(const StagingJob& job, const FileToStage& file) {
+  if (file.bytes >= 0) return file.bytes;
+  return FileSize(JoinPath(job.source_dir, file.name));
+}
+
 }  // namespace
 
-absl::StatusOr<dataset::Progress> StageFiles(const StagingJob& job,
-                                             dataset::ProgressCallback progress) {
+absl::Status CheckStagingSpace(const StagingJob& job) {
   RETURN_IF_ERROR(MakeFolders(job));
-  const int64_t total = static_cast<int64_t>(job.files.size());
-  dataset::ProgressMeter meter(total, std::move(progress));
-  const absl::Status status =
-      dataset::ForEachIndex(total, job.threads, [&](int, int64_t i) -> absl::Status {
-        ASSIGN_OR_RETURN(const int64_t bytes, StageFile(job, job.files[static_cast<size_t>(i)]));
-        meter.AddFile(bytes);
+  struct statvfs info {};
+  if (statvfs(job.target_dir.c_str(), &info) != 0)
+    return job.files.empty() ? absl::OkStatus()
+                             : CopyError("cannot ask for the space of", job.target_dir);
+  const auto block = static_cast<int64_t>(info.f_frsize);
+  std::atomic<int64_t> blocks = 0;
+  RETURN_IF_ERROR(dataset::ForEachIndex(
+      std::ssize(job.files), std::max(kWindowMax / job.ranks_on_node, 1),
+      [&](int, int64_t i) -> absl::Status {
+        ASSIGN_OR_RETURN(const int64_t bytes, SizeOf(job, job.files[static_cast<size_t>(i)]));
+        blocks += (bytes + block - 1) / block;
         return absl::OkStatus();
-      });
-  const dataset::Progress total_progress = meter.total();
-  if (status.ok()) return total_progress;
-  return Annotate(status, absl::StrCat("staging stopped after ", total_progress.files, " of ",
-                                       total, " files"));
+      }));
+  const int64_t needed = blocks * job.ranks_on_node;
+  if (needed <= static_cast<int64_t>(info.f_bavail)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "staging takes %.3f GB of %s, where %.3f GB are free: free space there, stage to a larger "
+      "disk, or use more nodes",
+      static_cast<double>(needed * block) / kGB, job.target_dir,
+      static_cast<double>(info.f_bavail) * static_cast<double>(block) / kGB));
+}
+
+absl::StatusOr<Staged> StageFiles(const StagingJob& job, const Clock* clock,
+                                  dataset::ProgressCallback progress) {
+  RETURN_IF_ERROR(MakeFolders(job));
+  return Stager(job, clock, std::move(progress)).Run();
 }
 
 }  // namespace assay::data

@@ -13,12 +13,12 @@
 #include "common/status.h"
 #include "worker/comm/registry.h"
 #include "worker/comm/ring.h"
-#include "worker/data/staging.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/thread_pinning.h"
 #include "worker/models/registry.h"
 #include "worker/trainer/device_ranks.h"
 #include "worker/trainer/failure.h"
+#include "worker/trainer/stage_plan.h"
 
 namespace assay {
 namespace {
@@ -28,8 +28,6 @@ namespace {
 constexpr absl::Duration kMeetTimeout = absl::Minutes(10);
 // Longer than any step: a rank that is silent for so long is gone or stuck.
 constexpr absl::Duration kCollectiveTimeout = absl::Minutes(5);
-
-constexpr int kStagingThreads = 4;
 
 std::unique_ptr<const Workload> WorkloadOf(const TrainerSpec& spec) {
   absl::StatusOr<std::unique_ptr<const Workload>> workload = MakeWorkload(spec);
@@ -177,6 +175,8 @@ absl::Status TrainingLoop::OpenSplits() {
   const DataPlan plan = workload_->data();
   ASSIGN_OR_RETURN(train_, OpenSplit(spec_, plan, dataset::Split::kTrain));
   ASSIGN_OR_RETURN(validation_, OpenSplit(spec_, plan, dataset::Split::kValidation));
+  if (!spec_.run.dataset().is_staged()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(stage_, PlanStaging(spec_, train_, validation_, plan.shared_files));
   return absl::OkStatus();
 }
 
@@ -241,39 +241,31 @@ absl::Status TrainingLoop::StartClock() {
 
 absl::Status TrainingLoop::Stage() {
   log_->StagingStart();
-  if (spec_.run.dataset().is_staged()) {
-    data::StagingJob job = {.source_dir = spec_.run.dataset().path(),
-                            .target_dir = spec_.run.stage_directory(),
-                            .threads = kStagingThreads,
-                            // Else the clock would start with the data in memory.
-                            .is_cold = !spec_.run.is_staging_timed()};
-    // The ranks of a group that share a node share the copying too.
-    const size_t sharers = static_cast<size_t>(spec_.group_ranks_per_node());
-    for (const DataSplit* split : {&train_, &validation_}) {
-      const std::vector<uint32_t> samples = split->sampler->SamplesToStage();
-      for (size_t i = static_cast<size_t>(spec_.rank) % sharers; i < samples.size(); i += sharers)
-        job.files.push_back(split->files[samples[i]]);
-    }
-    if (spec_.run.local_rank() == 0) {
-      for (const std::string& file : workload_->data().shared_files)
-        job.files.push_back(file);
-    }
-    ASSIGN_OR_RETURN(
-        const dataset::Progress staged,
-        WithExitCode(
-            data::StageFiles(job,
-                             [this](const dataset::Progress& p) {
-                               progress_.Report(
-                                   {.phase = "staging", .done = p.files, .total = p.files_total},
-                                   {{"bytes", JsonValue(p.bytes)}});
-                             }),
-            ExitCode::kDisk));
-    profile_.counts().staged_bytes += staged.bytes;
-    LOG(INFO) << "staged files=" << staged.files << " bytes=" << staged.bytes;
-  }
+  if (spec_.run.dataset().is_staged()) RETURN_IF_ERROR(CopyToNode());
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
   log_->StagingStop();
   return CheckStop();
+}
+
+absl::Status TrainingLoop::CopyToNode() {
+  const auto fail = [](const absl::Status& status) {
+    return WithExitCode(status, absl::IsDataLoss(status) ? ExitCode::kBadData : ExitCode::kDisk);
+  };
+  RETURN_IF_ERROR(fail(data::CheckStagingSpace(stage_)));
+  // No rank of a node writes before the others have looked.
+  if (spec_.run.ranks_per_node() > 1)
+    RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
+  const absl::StatusOr<data::Staged> staged =
+      data::StageFiles(stage_, clock_, [this](const dataset::Progress& p) {
+        progress_.Report({.phase = "staging", .done = p.files, .total = p.files_total},
+                         {{"bytes", JsonValue(p.bytes)}});
+      });
+  RETURN_IF_ERROR(fail(staged.status()));
+  profile_.Staged(*staged);
+  LOG(INFO) << "staged files=" << staged->files << " bytes=" << staged->bytes
+            << " in=" << staged->elapsed << " file_p99=" << staged->file_p99
+            << " retries=" << staged->retries << " window=" << staged->window;
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::RunEpochs() {
@@ -343,7 +335,8 @@ absl::Status TrainingLoop::ReportProfile(bool is_final) {
   progress_.ReportProfile(ProfileRecord({.epoch = epochs_done_,
                                          .is_final = is_final,
                                          .backend = spec_.run.trainer().backend(),
-                                         .ranks_per_sample = spec_.grid.size()},
+                                         .ranks_per_sample = spec_.grid.size(),
+                                         .ranks_per_node = spec_.run.ranks_per_node()},
                                         ranks));
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "worker/comm/collective.h"
 #include "worker/data/batch_source.h"
+#include "worker/data/staging.h"
 #include "worker/engine/trainable.h"
 #include "worker/trainer/checkpoints.h"
 #include "worker/trainer/data_split.h"
@@ -51,6 +52,7 @@ class TrainingLoop {
   void LogProtection();
   absl::Status StartClock();
   absl::Status Stage();
+  absl::Status CopyToNode();
   absl::Status RunEpochs();
   absl::Status TrainEpoch(int64_t first_step, EpochResult* result);
   absl::Status SaveIfDue(const TrainingPosition& position);
@@ -82,6 +84,7 @@ class TrainingLoop {
   Profile profile_;
   DataSplit train_;
   DataSplit validation_;
+  data::StagingJob stage_;  // if the dataset is staged
   int epochs_done_ = 0;     // the one at hand included
   int64_t steps_done_ = 0;  // batches trained on, of this rank
 };

@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kGiga = 1e9;
 constexpr double kNano = 1e-9;
+constexpr size_t kStagingNodesMax = 16;  // of which a record has figures
 
 static_assert(std::is_trivially_copyable_v<ProfileCounts>);
 
@@ -114,6 +115,40 @@ void AddInput(std::span<const ProfileCounts> ranks, JsonObject* record) {
   record->emplace_back("memory_peak_sum_bytes", all.Sum(&ProfileCounts::memory_peak_bytes));
 }
 
+// The ranks of a node stage side by side: its rate is that of their bytes by the time of the last.
+JsonObject StagingOfNode(int64_t node, std::span<const ProfileCounts> ranks) {
+  const OverRanks all(ranks);
+  const int64_t bytes = all.Sum(&ProfileCounts::staged_bytes);
+  const double seconds = all.Largest(&ProfileCounts::staged_s);
+  return {{"node", node},
+          {"bytes", bytes},
+          {"bytes_per_s", seconds > 0 ? static_cast<double>(bytes) / seconds : 0},
+          {"file_p99_s", all.Largest(&ProfileCounts::staged_file_p99_s)},
+          {"retries", all.Sum(&ProfileCounts::staged_retries)}};
+}
+
+// The slowest nodes, slowest first: what the run has waited for.
+void AddStaging(const ProfileHead& head, std::span<const ProfileCounts> ranks, JsonObject* record) {
+  if (OverRanks(ranks).Sum(&ProfileCounts::staged_bytes) == 0) return;
+  const size_t ranks_per_node = static_cast<size_t>(std::max(head.ranks_per_node, 1));
+  std::vector<std::pair<double, size_t>> nodes;  // the time, and the first rank
+  for (size_t first = 0; first < ranks.size(); first += ranks_per_node) {
+    const size_t count = std::min(ranks_per_node, ranks.size() - first);
+    nodes.emplace_back(OverRanks(ranks.subspan(first, count)).Largest(&ProfileCounts::staged_s),
+                       first);
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  JsonList list;
+  for (const auto& [seconds, first] : nodes) {
+    if (list.size() == kStagingNodesMax) break;
+    list.emplace_back(
+        StagingOfNode(static_cast<int64_t>(first / ranks_per_node),
+                      ranks.subspan(first, std::min(ranks_per_node, ranks.size() - first))));
+  }
+  record->emplace_back("staging", std::move(list));
+}
+
 // Operations are the same on all ranks but for exchanges between neighbours; the largest count
 // stands for all.
 comm::OperationCounts OverAll(std::span<const ProfileCounts> ranks, size_t size_class) {
@@ -185,6 +220,7 @@ JsonObject ProfileRecord(const ProfileHead& head, std::span<const ProfileCounts>
                        {"backend", head.backend}};
   AddArithmetic(head, ranks, &record);
   AddInput(ranks, &record);
+  AddStaging(head, ranks, &record);
   AddCollectives(ranks, &record);
   return record;
 }
@@ -219,6 +255,13 @@ std::unique_ptr<comm::Collective> Profile::Watch(std::unique_ptr<comm::Collectiv
   auto counting = std::make_unique<comm::CountingCollective>(std::move(comm), clock_);
   comm_ = counting.get();
   return counting;
+}
+
+void Profile::Staged(const data::Staged& staged) {
+  counts_.staged_bytes += staged.bytes;
+  counts_.staged_s += absl::ToDoubleSeconds(staged.elapsed);
+  counts_.staged_file_p99_s = absl::ToDoubleSeconds(staged.file_p99);
+  counts_.staged_retries += staged.retries;
 }
 
 void Profile::Trained(int64_t samples) {

@@ -20,6 +20,7 @@
 #include "common/json_value.h"
 #include "worker/comm/collective.h"
 #include "worker/comm/counting.h"
+#include "worker/data/staging.h"
 #include "worker/engine/gradient_buckets.h"
 #include "worker/engine/rank_average.h"
 #include "worker/engine/trainable.h"
@@ -37,6 +38,9 @@ struct ProfileCounts {
   int64_t cached_samples = 0;              // of both kinds, that the device had kept
   int64_t read_bytes = 0;                  // of sample files, by the trainer's readers
   int64_t staged_bytes = 0;                // copied to the node before
+  double staged_s = 0;                     // what that took
+  double staged_file_p99_s = 0;            // 99 of 100 files took no longer
+  int64_t staged_retries = 0;              // files that were read twice
   int64_t memory_peak_bytes = 0;           // resident, of the process, since ProbePeak
   double peak_flops_per_s = 0;             // of its share of the node, fp32; 0: not known
   double peak_bytes_per_s = 0;             // the same, of memory
@@ -52,6 +56,7 @@ struct ProfileHead {
   bool is_final = false;  // after run_stop
   std::string backend;
   int ranks_per_sample = 1;  // that share each sample, and so count it once each
+  int ranks_per_node = 1;    // consecutive ones
 };
 
 // The record of a run from the counts of all its ranks: sums of work and bytes, means of times (the
@@ -94,6 +99,7 @@ class Profile {
   // `comm`, counted from now on. The result must outlive this profile's last Gather.
   std::unique_ptr<comm::Collective> Watch(std::unique_ptr<comm::Collective> comm);
 
+  void Staged(const data::Staged& staged);
   void Trained(int64_t samples);
   void Evaluated(int64_t samples);
 

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/clock.h"
 #include "common/dataset/cosmo_dataset.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -57,8 +58,9 @@ void ExpectEveryEpochIsWhole(bool staged) {
     StagingJob job = {.source_dir = source.path(),
                       .target_dir = nodes[rank / kRanksPerNode].path()};
     for (const uint32_t sample : samplers.back().SamplesToStage())
-      job.files.push_back(names[sample]);
-    ASSERT_THAT(StageFiles(job), IsOk());
+      job.files.push_back({.name = names[sample]});
+    const RealClock clock;
+    ASSERT_THAT(StageFiles(job, &clock), IsOk());
   }
 
   std::multiset<Targets> seen[kEpochs];

@@ -3,10 +3,12 @@
 #include "worker/trainer/loop.h"
 
 #include <atomic>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,6 +16,7 @@
 #include "common/dataset/cosmo_dataset.h"
 #include "common/exit_code.h"
 #include "common/file.h"
+#include "common/sha256.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/trainer/loop_fixture.h"
@@ -230,6 +233,43 @@ TEST_F(TrainingLoopTest, TheRoundDecidesWhetherStagingIsTimed) {
     const std::string log = ReadFile(run.log_path()).value_or("");
     EXPECT_EQ(log.find("run_start") < log.find("staging_start"), is_timed);
   }
+}
+
+// On the clock the digest is not computed, and the trainer's own checks have to find the damage.
+TEST_F(TrainingLoopTest, WhatIsStagedOffTheClockIsWhatTheManifestSays) {
+  const std::string copy = dir_.Path("damaged");
+  v1::RunSpec run = Run();
+  std::filesystem::copy(run.dataset().path(), copy, std::filesystem::copy_options::recursive);
+  const std::string victim =
+      JoinPath(JoinPath(copy, "train"), ListDirectory(JoinPath(copy, "train")).value().front());
+  std::string bytes = ReadFile(victim, 1 << 30).value_or("");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  ASSERT_THAT(WriteFileAtomic(victim, bytes), IsOk());
+  run.mutable_dataset()->set_path(copy);
+  run.mutable_dataset()->set_is_staged(true);
+  for (const bool is_timed : {false, true}) {
+    run.set_is_staging_timed(is_timed);
+    run.set_log_path(dir_.Path(absl::StrCat("timed_", is_timed)));
+    run.set_stage_directory(dir_.Path(absl::StrCat("stage_", is_timed)));
+
+    const absl::Status status = Train(run);
+
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadData) << status;
+    EXPECT_EQ(absl::StrContains(status.message(), Sha256Hex(bytes)), !is_timed) << status;
+  }
+}
+
+TEST_F(TrainingLoopTest, AnotherManifestThanTheRegisteredOneIsRefused) {
+  v1::RunSpec run = Run();
+  run.mutable_dataset()->set_digest(std::string(64, '0'));
+  run.mutable_dataset()->set_is_staged(true);
+  run.set_stage_directory(dir_.Path("stage"));
+
+  const absl::Status status = Train(run);
+
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadData);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("registered with 0000"));
+  EXPECT_THAT(Log(), ::testing::Not(HasSubstr("run_start")));
 }
 
 TEST_F(TrainingLoopTest, ADamagedSampleEndsTheRunNamingTheFile) {

@@ -110,6 +110,30 @@ TEST(ProfileTest, WorkIsSummedAndTimesAreMeans) {
   EXPECT_EQ(Number(classes[0], "sent_bytes"), 192);
 }
 
+// Two ranks on each of three nodes: a node is done when its last rank is.
+TEST(ProfileTest, StagingIsToldOfEachNodeTheSlowestFirst) {
+  std::vector<ProfileCounts> ranks(6);
+  EXPECT_EQ(JsonValue(ProfileRecord({.ranks_per_node = 2}, ranks)).Find("staging"), nullptr);
+  for (ProfileCounts& rank : ranks)
+    rank = {.staged_bytes = 1000, .staged_s = 2, .staged_file_p99_s = 0.1};
+  ranks[3].staged_s = 8;
+  ranks[2].staged_file_p99_s = 0.5;
+  ranks[2].staged_retries = 1;
+
+  const JsonValue record(ProfileRecord({.ranks_per_node = 2}, ranks));
+
+  EXPECT_EQ(Number(record, "staged_bytes"), 6000);
+  const JsonList& nodes = *record.Find("staging")->AsList();
+  ASSERT_EQ(nodes.size(), 3U);
+  EXPECT_EQ(Number(nodes[0], "node"), 1);
+  EXPECT_EQ(Number(nodes[0], "bytes"), 2000);
+  EXPECT_DOUBLE_EQ(Number(nodes[0], "bytes_per_s"), 250);
+  EXPECT_DOUBLE_EQ(Number(nodes[0], "file_p99_s"), 0.5);
+  EXPECT_EQ(Number(nodes[0], "retries"), 1);
+  EXPECT_EQ(Number(nodes[1], "node"), 0);
+  EXPECT_DOUBLE_EQ(Number(nodes[1], "bytes_per_s"), 1000);
+}
+
 TEST(ProfileTest, WhatDevicesSayToEachOtherIsCountedIfTheyDo) {
   std::vector<ProfileCounts> ranks(2);
   EXPECT_EQ(JsonValue(ProfileRecord({}, ranks)).Find("device_averages"), nullptr);

@@ -1,0 +1,61 @@
+// One file, copied past the page cache where its file systems allow that.
+
+#ifndef WORKER_DATA_FILE_COPY_H_
+#define WORKER_DATA_FILE_COPY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "common/file.h"
+#include "common/sha256.h"
+
+namespace assay::data {
+
+// Memory that direct transfers take, 2 MiB. Movable, not copyable.
+class CopyBuffer {
+ public:
+  CopyBuffer() = default;
+  CopyBuffer(CopyBuffer&& other) noexcept;
+  CopyBuffer& operator=(CopyBuffer&& other) noexcept;
+  ~CopyBuffer();
+
+  // Allocated at the first call.
+  std::span<char> bytes();
+
+ private:
+  char* memory_ = nullptr;
+};
+
+struct FileCopy {
+  std::string source_path;
+  std::string target_path;      // created, or emptied
+  bool is_direct_write = true;  // false: the copy stays in memory until the kernel writes it
+  Sha256* digest = nullptr;     // gets what is read; null: nobody asks
+};
+
+struct CopiedFile {
+  UniqueFd target;  // open for writing
+  int64_t bytes = 0;
+};
+
+// `advance` is called with the bytes of each piece. Reads with O_DIRECT; where that is refused, at
+// once or at any read, through the page cache, told that the file is read in order. Direct writes
+// go to blocks that are allocated before, all but what follows the last whole page of the file.
+// NOT_FOUND: no source. RESOURCE_EXHAUSTED: the target's disk is full. DATA_LOSS: the source
+// changed its size meanwhile. INVALID_ARGUMENT: it is not a regular file. Else errno's code. What
+// is left of the target after an error is the caller's to remove.
+absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
+                                    absl::FunctionRef<void(int64_t bytes)> advance);
+
+// errno as a status, "<what> <path>: ...", with the remedy if a disk is full.
+absl::Status CopyError(absl::string_view what, const std::string& path);
+
+}  // namespace assay::data
+
+#endif  // WORKER_DATA_FILE_COPY_H_
