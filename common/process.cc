@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -127,6 +128,11 @@ absl::Status EndDescendants(absl::Duration patience) {
 bool IsRunning(const ProcessId& process) {
   const absl::StatusOr<ProcessId> now = IdentifyProcess(process.pid);
   return now.ok() && *now == process;
+}
+
+std::string BootId() {
+  const absl::StatusOr<std::string> id = ReadFile("/proc/sys/kernel/random/boot_id");
+  return id.ok() ? std::string(absl::StripAsciiWhitespace(*id)) : std::string();
 }
 
 absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options) {

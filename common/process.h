@@ -38,6 +38,9 @@ struct ProcessId {
   bool operator==(const ProcessId&) const = default;
 };
 
+// Tells one boot of this machine from the next. Empty if the kernel does not say.
+std::string BootId();
+
 // Starts a child; every descriptor above 2 but an inherited one is closed in it. NOT_FOUND if the
 // program is missing.
 absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options);

@@ -135,8 +135,9 @@ Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     Json run = client::RunJson(runs[i]);
     Json row = {{"id", run["id"]}};
-    for (const char* field : {"number", "state", "seconds", "arrival_seconds", "converged",
-                              "quality", "epochs", "touch_after_run_start_ms"})
+    for (const char* field :
+         {"number", "state", "seconds", "error_seconds", "arrival_seconds", "coordinator_seconds",
+          "converged", "quality", "epochs", "touch_after_run_start_ms"})
       if (run.contains(field)) row[field] = run[field];
     if (run.contains("seconds")) row["minutes"] = run["seconds"].get<double>() / 60.0;
     if (run.contains("compliant")) row["verdict"] = run["compliant"].get<bool>() ? "ok" : "fail";

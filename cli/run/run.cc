@@ -14,6 +14,7 @@
 #include "cli/run/run_caches.h"
 #include "cli/run/run_files.h"
 #include "cli/run/run_profile.h"
+#include "cli/run/run_telemetry.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
@@ -72,6 +73,16 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
       context->Note(absl::StrCat(client::ShortId(run.name()),
                                  " has no record of its caches: it has not ended, or an agent ",
                                  "of before ran it"));
+    }
+  }
+  if (arguments.Has("telemetry")) {
+    ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, TelemetryOf(*client, run));
+    if (!nodes.empty()) {
+      AddTelemetry(run, nodes, &view);
+    } else {
+      context->Note(absl::StrCat(client::ShortId(run.name()),
+                                 " has no telemetry: it has not ended, or an agent of before ran "
+                                 "it"));
     }
   }
   RETURN_IF_ERROR(context->printer().Show(view));
@@ -298,11 +309,15 @@ std::vector<Command> RunCommands() {
                             "out of memory"},
                    {.name = "profile",
                     .help = "what it did with the machine so far: arithmetic, reading, "
-                            "collectives, memory"}},
+                            "collectives, memory"},
+                   {.name = "telemetry",
+                    .help = "what its nodes did meanwhile: processors, memory, disks, networks, "
+                            "energy, and who else used them"}},
        .examples = {{"assay run show r-901", ""},
                     {"assay run show @last --profile", "share of the peak, waits, memory"}},
        .run = RunRunShow},
       RunFilesCommand(),
+      RunTelemetryCommand(),
       LogsCommand("run logs"),
       {.path = "run events",
        .summary = "print all events of a run with their stamps",

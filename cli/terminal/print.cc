@@ -185,6 +185,8 @@ std::string Printer::FormatField(const Json& value, Format format) const {
       return is_number ? absl::StrFormat("%.2f min", value.get<double>()) : client::RawText(value);
     case Format::kSeconds:
       return is_number ? absl::StrFormat("%.1f s", value.get<double>()) : client::RawText(value);
+    case Format::kMillis:
+      return is_number ? absl::StrFormat("%.3f s", value.get<double>()) : client::RawText(value);
     case Format::kBytes:
       return is_number ? FormatBytes(value.get<double>()) : client::RawText(value);
     case Format::kNumber:

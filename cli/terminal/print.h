@@ -29,6 +29,7 @@ enum class Format {
   kTime,     // RFC 3339 in, local time out
   kMinutes,  // 7.21 min
   kSeconds,  // 21.8 s
+  kMillis,   // 21.813 s
   kBytes,
   kNumber,  // four significant digits
   kYesNo,

@@ -104,6 +104,17 @@ std::string PartWithoutScore(const v1::Submission& entry, const v1::Run& run) {
                                                                              : "left out";
 }
 
+// A mean is off by no more than what it is of.
+std::optional<double> LargestError(std::span<const v1::Run> runs) {
+  constexpr double kMinuteUs = 60e6;
+  double largest = 0;
+  for (const v1::Run& run : runs) {
+    if (!run.has_time_error_us()) return std::nullopt;
+    largest = std::max(largest, static_cast<double>(run.time_error_us()) / kMinuteUs);
+  }
+  return largest;
+}
+
 // By the better clock, where all offsets are known.
 std::string ClockText(const v1::Throughput& throughput) {
   if (!throughput.has_corrected_minutes()) return "";
@@ -183,6 +194,9 @@ EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>&
     const auto counted = std::span(scores).subspan(static_cast<size_t>(score.window.first),
                                                    static_cast<size_t>(score.window.size));
     score.interval = rules::BootstrapInterval(scoring, counted, {});
+    score.error_minutes = LargestError(std::span(judged_runs)
+                                           .subspan(static_cast<size_t>(score.window.first),
+                                                    static_cast<size_t>(score.window.size)));
   }
   return score;
 }
@@ -226,6 +240,7 @@ void AddScore(const EntryScore& score, Json* json) {
                          {"cancelled", score.cancelled},
                          {"remaining", score.remaining}};
   if (score.interval) (*json)["interval"] = IntervalJson(*score.interval);
+  if (score.error_minutes) (*json)["score_error_minutes"] = *score.error_minutes;
   if (score.preview) {
     const rules::ScorePreview& preview = *score.preview;
     (*json)["preview"] = {
@@ -248,6 +263,9 @@ void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) 
     (*json)["score_text"] =
         minutes < 2 ? absl::StrFormat("%.2f s (%.4f min), olympic mean", minutes * 60, minutes)
                     : absl::StrFormat("%.2f min, olympic mean", minutes);
+    if (score.error_minutes)
+      (*json)["clock_text"] = absl::StrFormat("the nodes' clocks agree with the logs within %.3f s",
+                                              *score.error_minutes * 60);
   } else if (entry.has_throughput()) {
     const v1::Throughput& t = entry.throughput();
     (*json)["score_text"] = absl::StrFormat(

@@ -29,6 +29,9 @@ struct EntryScore {
 
   rules::WindowScore window;  // of the set; its positions count the set's runs only
   std::optional<rules::ScoreInterval> interval;
+  // By how much the score may be off for the clocks that its runs were stamped with, at most; none
+  // where a run that counts was not watched.
+  std::optional<double> error_minutes;
   std::optional<rules::ScorePreview> preview;  // while runs are still to end
   // As the coordinator found it, or of the runs so far while it has found nothing.
   std::optional<v1::ReferenceConvergence> convergence;
@@ -50,7 +53,7 @@ std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vecto
 std::vector<rules::Pruning> PruningsOf(const v1::Submission& entry,
                                        const std::vector<v1::Run>& runs);
 
-// Members attempts, interval, preview, window, convergence.
+// Members attempts, interval, score_error_minutes, preview, window, convergence.
 void AddScore(const EntryScore& score, Json* json);
 
 // The same in sentences for people: score_text, attempts_text, interval_text, ...

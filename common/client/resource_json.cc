@@ -130,8 +130,23 @@ Json TouchStrength(const v1::Run& run) {
 }
 
 Json ArrivalSeconds(const v1::Run& run) {
-  return run.has_arrival_run_ms() ? Json(static_cast<double>(run.arrival_run_ms()) / 1000.0)
+  return run.has_arrival_run_ms() ? Json(static_cast<double>(run.arrival_run_ms()) / 1e3)
                                   : Absent();
+}
+
+Json TimeErrorSeconds(const v1::Run& run) {
+  return run.has_time_error_us() ? Json(static_cast<double>(run.time_error_us()) / 1e6) : Absent();
+}
+
+Json CoordinatorSeconds(const v1::Run& run) {
+  return run.has_coordinator_run_ms() ? Json(static_cast<double>(run.coordinator_run_ms()) / 1e3)
+                                      : Absent();
+}
+
+Json CoordinatorErrorSeconds(const v1::Run& run) {
+  return run.has_coordinator_error_us()
+             ? Json(static_cast<double>(run.coordinator_error_us()) / 1e6)
+             : Absent();
 }
 
 Json NodesOf(const v1::Run& run) {
@@ -145,7 +160,10 @@ std::vector<JsonRow> RunRows() {
           {"state", "", kAlways},
           {"state_reason"},
           Derived("", "seconds", Seconds),
+          Derived("time_error_us", "error_seconds", TimeErrorSeconds),
           Derived("arrival_run_ms", "arrival_seconds", ArrivalSeconds),
+          Derived("coordinator_run_ms", "coordinator_seconds", CoordinatorSeconds),
+          Derived("coordinator_error_us", "coordinator_error_seconds", CoordinatorErrorSeconds),
           {"is_converged", "converged"},
           {"is_compliant", "compliant"},
           {"quality"},

@@ -20,6 +20,11 @@ constexpr TextRule kRules[] = {
      kTimingSection,
      "let the time service settle first (chronyc tracking), see what adjtimex --print says, and "
      "repeat the run"},
+    {"R-CLK-003", "run_stop", "a time by the log that is the time by the node's clock",
+     kTimingSection,
+     "stamp records with a clock that nobody sets in mid-run, and write them at once"},
+    {"R-CLK-004", "", "a node whose clocks keep to the coordinator's", kTimingSection,
+     "repeat the run on a machine that its host does not pause or slow down"},
     {"R-LOG-001", "", "a JSON object behind the token", kLogSection,
      "write records with one write per line, and remove damaged lines' cause"},
     {"R-LOG-002", "", "records that begin with \":::MLLOG \"", kLogSection,

@@ -176,8 +176,9 @@ std::vector<Finding> CheckArrivals(const std::vector<Arrival>& arrivals,
     findings.push_back(
         FindingOf("R-TIM-034", lost.key, 0, "", "a record that arrived and is not in the log"));
   }
-  for (const auto& [record, wall_us, mono_ns] : arrivals) {
-    const double late_ms = static_cast<double>(wall_us) / 1000 - record.time_ms;
+  for (const Arrival& arrival : arrivals) {
+    const TimedRecord& record = arrival.record;
+    const double late_ms = static_cast<double>(arrival.wall_us) / 1000 - record.time_ms;
     // Not "<": a stamp that is no number is wrong, too.
     const bool is_right = late_ms >= -kFutureToleranceMs && late_ms <= kLateToleranceMs;
     if (is_right && late_ms <= kLateWarningMs) continue;
@@ -204,16 +205,6 @@ Finding LoggedElsewhere(absl::string_view file, int64_t size_bytes) {
   return finding;
 }
 
-std::optional<int64_t> RunMsByArrival(const std::vector<Arrival>& arrivals) {
-  std::optional<int64_t> start_ns;
-  for (const Arrival& arrival : arrivals) {
-    if (arrival.record.key == "run_start") start_ns = arrival.mono_ns;
-    if (arrival.record.key == "run_stop" && start_ns)
-      return (arrival.mono_ns - *start_ns) / 1'000'000;
-  }
-  return std::nullopt;
-}
-
 std::string ArrivalsText(const std::vector<Arrival>& arrivals) {
   std::string text;
   for (const Arrival& arrival : arrivals) {
@@ -221,7 +212,10 @@ std::string ArrivalsText(const std::vector<Arrival>& arrivals) {
                                     {"line", arrival.record.line},
                                     {"time_ms", arrival.record.time_ms},
                                     {"wall_us", arrival.wall_us},
-                                    {"mono_ns", arrival.mono_ns}}),
+                                    {"mono_ns", arrival.mono_ns},
+                                    {"raw_ns", arrival.raw_ns},
+                                    {"boot_ns", arrival.boot_ns},
+                                    {"late_ns", arrival.late_ns}}),
                &text);
     text += "\n";
   }
@@ -240,8 +234,12 @@ std::vector<Arrival> ReadArrivals(absl::string_view text) {
     const JsonValue* const key = parsed.value.Find("key");
     const std::optional<double> time_ms = NumberOf(parsed.value, "time_ms");
     if (key == nullptr || key->AsString() == nullptr || !time_ms) continue;
-    arrivals.push_back(
-        {{*key->AsString(), integer("line"), *time_ms}, integer("wall_us"), integer("mono_ns")});
+    arrivals.push_back({{*key->AsString(), integer("line"), *time_ms},
+                        integer("wall_us"),
+                        integer("mono_ns"),
+                        integer("raw_ns"),
+                        integer("boot_ns"),
+                        integer("late_ns")});
   }
   return arrivals;
 }

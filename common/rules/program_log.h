@@ -45,6 +45,12 @@ struct Arrival {
   TimedRecord record;
   int64_t wall_us = 0;  // by the node's clock, which stamps the log too
   int64_t mono_ns = 0;  // by one that nobody sets
+  int64_t raw_ns = 0;   // by the hardware's, which nobody can slow down either; 0: not known
+  int64_t boot_ns = 0;  // by one that counts while the node is suspended; 0: not known
+  int64_t late_ns = 0;  // it may have been written so much earlier, at most
+
+  // By the hardware's clock, with the time that the node was suspended.
+  int64_t NodeNs() const { return raw_ns == 0 ? mono_ns : raw_ns + (boot_ns - mono_ns); }
 };
 
 // A sane log has a handful; of one that repeats itself the first show enough.
@@ -98,9 +104,6 @@ Finding NoArrivals();
 
 // R-WRK-027, a warning: this file of a run's was logged beside the log that counts.
 Finding LoggedElsewhere(absl::string_view file, int64_t size_bytes);
-
-// From the arrival of the last run_start before the first run_stop to that; nullopt without both.
-std::optional<int64_t> RunMsByArrival(const std::vector<Arrival>& arrivals);
 
 // One line of JSON for each, and back. Lines that are none are left out.
 std::string ArrivalsText(const std::vector<Arrival>& arrivals);

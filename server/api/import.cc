@@ -27,6 +27,9 @@ core::RunFacts FactsOf(const v1::Run& run) {
   if (run.has_epoch_count()) facts.epoch_count = run.epoch_count();
   if (run.has_staging_ms()) facts.staging_ms = run.staging_ms();
   if (run.has_arrival_run_ms()) facts.arrival_run_ms = run.arrival_run_ms();
+  if (run.has_time_error_us()) facts.time_error_us = run.time_error_us();
+  if (run.has_coordinator_run_ms()) facts.coordinator_run_ms = run.coordinator_run_ms();
+  if (run.has_coordinator_error_us()) facts.coordinator_error_us = run.coordinator_error_us();
   facts.global_batch_size = run.global_batch_size();
   facts.instance_scale = run.instance_scale();
   for (const v1::Finding& finding : run.findings())

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/process.h"
 #include "common/status.h"
 #include "server/api/convert.h"
 #include "server/api/convert_worker.h"
@@ -34,12 +35,24 @@ absl::StatusOr<core::Command> ReadSynchronize(const auth::Identity& identity,
   return CommandOf(identity, std::move(command));
 }
 
+// When a call came, or its reply left.
+struct Moment {
+  explicit Moment(const Clock& clock)
+      : wall_us(absl::ToUnixMicros(clock.Wall())), mono_us(clock.Mono().ns / 1000) {}
+  int64_t wall_us;
+  int64_t mono_us;
+};
+
 v1::SynchronizeResponse ToResponse(const core::SynchronizeReply& reply, bool is_polling,
-                                   int64_t receive_us, int64_t send_us) {
+                                   const Moment& receive, const Moment& send) {
+  static const auto* const kBootId = new std::string(BootId());
   v1::SynchronizeResponse response;
   *response.mutable_desired() = ToProto(reply.desired);
-  response.set_receive_wall_us(receive_us);
-  response.set_send_wall_us(send_us);
+  response.set_receive_wall_us(receive.wall_us);
+  response.set_send_wall_us(send.wall_us);
+  response.set_receive_mono_us(receive.mono_us);
+  response.set_send_mono_us(send.mono_us);
+  response.set_boot_id(*kBootId);
   const absl::Duration delay = !reply.is_satisfied ? kUnsatisfiedDelay
                                : is_polling        ? absl::ZeroDuration()
                                                    : kHeartbeatDelay;
@@ -55,7 +68,7 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(grpc::CallbackServerContext
                                                      const v1::SynchronizeRequest* request,
                                                      v1::SynchronizeResponse* response) {
   const auto call = StartUnary(context, response);
-  const int64_t receive_us = absl::ToUnixMicros(backend_->clock->Wall());
+  const Moment receive(*backend_->clock);
   const absl::StatusOr<auth::Identity> identity =
       Admit(*backend_, *context, kSynchronize, *request);
   absl::StatusOr<core::Command> command =
@@ -67,10 +80,10 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(grpc::CallbackServerContext
   const bool is_polling = std::get<core::Synchronize>(command->body).poll_timeout_us > 0;
   backend_->core->Post(
       *std::move(command),
-      [this, call, is_polling, receive_us](absl::StatusOr<core::Reply> reply) {
+      [this, call, is_polling, receive](absl::StatusOr<core::Reply> reply) {
         if (!reply.ok()) return call.Finish(reply.status());
         call.Finish(ToResponse(Expect<core::SynchronizeReply>(*std::move(reply)), is_polling,
-                               receive_us, absl::ToUnixMicros(backend_->clock->Wall())));
+                               receive, Moment(*backend_->clock)));
       },
       [context] { return !context->IsCancelled(); });  // until Finish it lives
   return call.reactor;

@@ -266,6 +266,9 @@ constexpr void Fields(A& a, T& v) {
   a.Added("instance_scale", v.instance_scale);
   a("findings", v.findings);
   a.Added("arrival_run_ms", v.arrival_run_ms);
+  a.Added("time_error_us", v.time_error_us);
+  a.Added("coordinator_run_ms", v.coordinator_run_ms);
+  a.Added("coordinator_error_us", v.coordinator_error_us);
 }
 
 template <class A, Is<GangTouch> T>

@@ -250,8 +250,11 @@ struct RunFacts {
   std::optional<int64_t> staging_ms;
   int64_t global_batch_size = 0;
   int64_t instance_scale = 0;  // nodes times accelerators, as logged; 0: unknown
-  // Of somebody else's program: from run_start to run_stop as they arrived on its node.
+  // From run_start to run_stop as they arrived on rank 0's node, by its hardware's clock.
   std::optional<int64_t> arrival_run_ms;
+  std::optional<int64_t> time_error_us;       // the time by the log differs from it by no more
+  std::optional<int64_t> coordinator_run_ms;  // the same by the coordinator's clock
+  std::optional<int64_t> coordinator_error_us;
   std::vector<Finding> findings;
   bool operator==(const RunFacts&) const = default;
 };

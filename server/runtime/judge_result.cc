@@ -9,6 +9,7 @@
 #include "common/mllog.h"
 #include "common/status.h"
 #include "server/runtime/program_judge.h"
+#include "server/runtime/time_judge.h"
 
 namespace assay::runtime {
 namespace {
@@ -38,7 +39,9 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
     if (program != nullptr) program->Add(piece);
   }));
   core::RunFacts facts = judge->Finish(run);
-  if (program != nullptr) JudgeProgram(run, artifacts, program.get(), &facts);
+  const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts);
+  if (program != nullptr) JudgeProgram(run, arrivals, program.get(), &facts);
+  if (arrivals.has_value()) JudgeTime(run, *arrivals, artifacts, &facts);
   return facts;
 }
 

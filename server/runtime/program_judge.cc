@@ -13,28 +13,6 @@
 #include "common/log.h"
 
 namespace assay::runtime {
-namespace {
-
-constexpr char kArrivalsFile[] = "arrivals.jsonl";
-constexpr int64_t kArrivalsBytesMax = 4 << 20;
-
-// nullopt: the node has left none, or what cannot be read.
-std::optional<std::vector<rules::Arrival>> ArrivalsOf(const core::Run& run,
-                                                      const store::ArtifactStore& artifacts) {
-  const auto found =
-      std::find_if(run.artifacts.begin(), run.artifacts.end(),
-                   [](const core::ArtifactRef& file) { return file.file_name == kArrivalsFile; });
-  if (found == run.artifacts.end() || found->size_bytes > kArrivalsBytesMax) return std::nullopt;
-  std::string text;
-  const absl::Status read = artifacts.ReadVerified(
-      found->sha256, [&text](absl::string_view piece) { absl::StrAppend(&text, piece); });
-  if (read.ok()) return rules::ReadArrivals(text);
-  LOG(ERROR) << "run=" << run.id << " is judged without its arrivals: " << read;
-  return std::nullopt;
-}
-
-}  // namespace
-
 std::unique_ptr<rules::ProgramLogCheck> CheckOfProgram(
     const core::Run& run, const core::Submission& submission,
     const std::optional<core::Dataset>& dataset) {
@@ -59,13 +37,12 @@ std::unique_ptr<rules::ProgramLogCheck> CheckOfProgram(
   return std::make_unique<rules::ProgramLogCheck>(facts);
 }
 
-void JudgeProgram(const core::Run& run, const store::ArtifactStore& artifacts,
+void JudgeProgram(const core::Run& run, const std::optional<std::vector<rules::Arrival>>& arrivals,
                   rules::ProgramLogCheck* check, core::RunFacts* facts) {
   std::vector<core::Finding> findings = check->Finish();
-  if (const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts)) {
+  if (arrivals.has_value()) {
     for (core::Finding& finding : rules::CheckArrivals(*arrivals, check->timed()))
       findings.push_back(std::move(finding));
-    facts->arrival_run_ms = rules::RunMsByArrival(*arrivals);
   } else {
     findings.push_back(rules::NoArrivals());
   }

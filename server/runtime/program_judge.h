@@ -6,10 +6,10 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/rules/program_log.h"
 #include "server/core/types.h"
-#include "server/store/artifacts.h"
 
 namespace assay::runtime {
 
@@ -20,7 +20,8 @@ std::unique_ptr<rules::ProgramLogCheck> CheckOfProgram(const core::Run& run,
                                                        const std::optional<core::Dataset>& dataset);
 
 // Adds what `check` has found, and what the node witnessed of arrivals, to the verdict on the run.
-void JudgeProgram(const core::Run& run, const store::ArtifactStore& artifacts,
+//   arrivals: as ArrivalsOf
+void JudgeProgram(const core::Run& run, const std::optional<std::vector<rules::Arrival>>& arrivals,
                   rules::ProgramLogCheck* check, core::RunFacts* facts);
 
 }  // namespace assay::runtime

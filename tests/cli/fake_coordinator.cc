@@ -151,6 +151,17 @@ void FakeCoordinator::Start() {
   CHECK(server_ != nullptr);
 }
 
+void FakeCoordinator::AddArtifact(const std::string& name, const std::string& bytes) {
+  const std::string digest = Sha256Hex(bytes);
+  artifacts[digest] = bytes;
+  for (v1::Run& run : runs) {
+    v1::ArtifactRef* const file = run.add_artifacts();
+    file->set_file_name(name);
+    file->set_sha256(digest);
+    file->set_size_bytes(static_cast<int64_t>(bytes.size()));
+  }
+}
+
 void FakeCoordinator::Stop() {
   if (server_ == nullptr) return;
   {

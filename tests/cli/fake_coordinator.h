@@ -31,6 +31,8 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   const std::string& socket_path() const { return socket_path_; }
   void Start();
   void Stop();
+  // Gives every run a file.
+  void AddArtifact(const std::string& name, const std::string& bytes);
 
   std::vector<v1::Submission> entries;  // newest first
   std::vector<v1::Run> runs;

@@ -8,7 +8,6 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-#include "common/sha256.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
 
@@ -32,26 +31,17 @@ class RunCachesTest : public ::testing::Test {
     coordinator_.Start();
     run_.env.variables["ASSAY_SOCKET"] = coordinator_.socket_path();
   }
-  // To the files of every run.
-  void Add(const std::string& name, const std::string& text) {
-    coordinator_.artifacts[Sha256Hex(text)] = text;
-    for (v1::Run& run : coordinator_.runs) {
-      v1::ArtifactRef* const file = run.add_artifacts();
-      file->set_file_name(name);
-      file->set_sha256(Sha256Hex(text));
-      file->set_size_bytes(static_cast<int64_t>(text.size()));
-    }
-  }
 
   testing::FakeCoordinator coordinator_;
   testing::Invocation run_;
 };
 
 TEST_F(RunCachesTest, EachNodeSaysWhatItKnowsAndWhatNot) {
-  Add("caches_0.json", kCold);
-  Add("caches_1.json", R"({"coldness": "warm", "reason": "9 pages", "not_known": []})");
-  Add("caches_x.json", "{}");
-  Add("caches_2.json", "not JSON");
+  coordinator_.AddArtifact("caches_0.json", kCold);
+  coordinator_.AddArtifact("caches_1.json",
+                           R"({"coldness": "warm", "reason": "9 pages", "not_known": []})");
+  coordinator_.AddArtifact("caches_x.json", "{}");
+  coordinator_.AddArtifact("caches_2.json", "not JSON");
 
   EXPECT_EQ(run_.Run("run show r-1 --caches -o table"), ExitStatus::kDone) << run_.err;
 

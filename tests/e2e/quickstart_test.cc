@@ -120,6 +120,40 @@ TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
   }
 }
 
+TEST_F(QuickstartTest, BoundsEachTimeByOtherClocks) {
+  double largest_s = 0;
+  for (const Json& run : Runs()) {
+    ASSERT_TRUE(run.contains("error_seconds")) << run;
+    const double error_s = run["error_seconds"];
+    EXPECT_GT(error_s, 0.008) << "two milliseconds of the stamps, six of the follower";
+    // What a busy host needs from a stamp to its writing is on no clock.
+    EXPECT_NEAR(run["seconds"], run["arrival_seconds"].get<double>(), error_s + 0.1) << run;
+    if (run.contains("coordinator_seconds")) {
+      EXPECT_NEAR(run["coordinator_seconds"], run["arrival_seconds"].get<double>(),
+                  run["coordinator_error_seconds"].get<double>() + 0.01)
+          << run;
+    }
+    largest_s = std::max(largest_s, error_s);
+  }
+  const Json score = site_->AssayJson({"score", "@last"});
+  EXPECT_NEAR(score["score_error_minutes"], largest_s / 60, 1e-9);
+}
+
+TEST_F(QuickstartTest, MeasuresEachNodeMeanwhile) {
+  for (const Json& run : Runs()) {
+    const Json shown = site_->AssayJson({"run", "show", run["id"], "--telemetry"});
+    ASSERT_TRUE(shown.contains("telemetry")) << shown;
+    std::map<std::string, double> totals[2];
+    for (const Json& row : shown["telemetry"])
+      if (row.contains("total")) totals[row["node"].get<int>()][row["measure"]] = row["total"];
+    for (const std::map<std::string, double>& total : totals) {
+      EXPECT_GT(total.at("run.cpu"), 100) << shown;
+      EXPECT_LE(total.at("run.cpu"), total.at("cpu.user") + total.at("cpu.system") + 1000) << shown;
+      EXPECT_TRUE(total.contains("sampler.cpu")) << shown;
+    }
+  }
+}
+
 TEST_F(QuickstartTest, PrintsTheLogByteForByte) {
   for (const Json& run : Runs()) {
     const Json artifact = ResultArtifact(run);

@@ -8,6 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/rules/witnessed_time.h"
+
 namespace assay::rules {
 namespace {
 
@@ -153,7 +155,7 @@ TEST(ProgramLogTest, AStopThatIsBackDatedShowsBothNumbers) {
   EXPECT_EQ(findings[0].severity, Severity::kError);
   EXPECT_EQ(findings[0].key, "run_stop");
   EXPECT_EQ(findings[0].found, "run_stop stamped 10.000 s before it arrived on the node");
-  EXPECT_EQ(RunMsByArrival(arrivals), 1000);
+  EXPECT_EQ(TimeOf(arrivals, {})->node_ms, 1000);
 }
 
 TEST(ProgramLogTest, ALogThatIsChangedAfterwardsIsFound) {

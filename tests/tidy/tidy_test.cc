@@ -47,7 +47,7 @@ const std::vector<std::string> kNoStore = {"sqlite3", "oneapi"};
 Row CliNoun(const std::string& folder, const std::vector<std::string>& nouns = {}) {
   Row row = {folder,
              {"common", "common/rules", "common/analysis", "common/package", "common/rpc",
-              "common/dataset", "common/client", "cli/terminal", "cli/command"},
+              "common/dataset", "common/telemetry", "common/client", "cli/terminal", "cli/command"},
              kNoStore};
   row.may_include.insert(row.may_include.end(), nouns.begin(), nouns.end());
   return row;
@@ -70,6 +70,7 @@ const std::vector<Row>& Table() {
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
       {"common/source", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common/munge", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
+      {"common/telemetry", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
       {"server/core", {"common", "common/rules"}, kPure},
       {"server/store", {"common", "common/rules", "server/core"}, kGrpcProto},
@@ -94,11 +95,14 @@ const std::vector<Row>& Table() {
        kGrpc},
       {"worker/agent",
        {"common", "common/munge", "common/rules", "common/rpc", "worker/agent/preflight",
-        "worker/agent/workload", "worker/privileged"},
+        "worker/agent/telemetry", "worker/agent/workload", "worker/privileged"},
        {"sqlite3", "oneapi", "dnnl", "cuda"}},
       {"worker/privileged", {"common"}, kGrpcProto},
       {"worker/agent/preflight",
        {"common"},
+       {"grpc", "assay/v1/", "sqlite3", "oneapi", "dnnl", "cuda"}},
+      {"worker/agent/telemetry",
+       {"common", "common/telemetry"},
        {"grpc", "assay/v1/", "sqlite3", "oneapi", "dnnl", "cuda"}},
       {"worker/agent/workload",
        {"common", "common/dataset", "common/source", "worker/agent"},

@@ -26,6 +26,11 @@
 #include "worker/agent/wire.h"
 
 namespace assay::agent {
+namespace {
+
+constexpr absl::Duration kClockInterval = absl::Seconds(10);
+
+}  // namespace
 
 Agent::Agent(AgentOptions options, Endpoint endpoint, v1::WorkerService::StubInterface* stub,
              const Clock* clock)
@@ -132,6 +137,7 @@ void Agent::Loop(int stop_fd) {
     ObserveChanges();
     for (Input& input : inbox_.TakeAll())
       Feed(std::move(input));
+    KeepClockSamples();
     if (std::optional<CheckEnded> end = check_.TakeEnd(); end.has_value()) Feed(*std::move(end));
     SettleIfDue();
     SalvageEnded();
@@ -139,6 +145,12 @@ void Agent::Loop(int stop_fd) {
     next_tick_ = clock_->Mono() + options_.tick;
     Feed(Tick{});
   }
+}
+
+void Agent::KeepClockSamples() {
+  for (const rules::ClockSample& sample : sync_->TakeClockSamples())
+    for (auto& [key, run] : runs_)
+      run.Keep(sample);
 }
 
 bool Agent::IsOver() const {
@@ -354,8 +366,9 @@ void Agent::Do(const Synchronize& action) {
   request.set_system_description_json(options_.system_description_json);
   request.set_is_leaving(action.status.is_leaving);
   request.set_version(options_.version);
-  const absl::Duration wait =
-      action.status.is_leaving ? absl::ZeroDuration() : options_.poll_timeout;
+  absl::Duration wait = action.status.is_leaving ? absl::ZeroDuration() : options_.poll_timeout;
+  // While a run goes on each reply tells how its node's clock stands.
+  if (action.status.phase == Phase::kExecuting) wait = std::min(wait, kClockInterval);
   request.mutable_poll_timeout()->set_seconds(absl::ToInt64Seconds(wait));
   const int64_t call = sync_->Call(std::move(request));
   if (told_call_ != 0 && action.status == told_) return;

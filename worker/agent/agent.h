@@ -106,6 +106,7 @@ class Agent {
   void Attach(const RunDirectory& directory, const RunKey& key);
   void Observe(const RunKey& key);
   void ObserveAll();
+  void KeepClockSamples();
   void ObserveChanges();
   void Drain();
   AttachedRun* FindRun(const RunKey& key);

@@ -1,14 +1,17 @@
 #include "worker/agent/attached_run.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/match.h"
 
 #include "common/exit_code.h"
+#include "common/file.h"
 #include "common/log.h"
 #include "worker/agent/step_process.h"
 
@@ -141,6 +144,16 @@ RunObserved AttachedRun::Observe() {
   seen.is_stopping = is_stopping_;
   seen.is_ready = is_ready;
   return seen;
+}
+
+void AttachedRun::Keep(const rules::ClockSample& sample) {
+  if (exit_.has_value() || recorder_ == nullptr || recorder_->node_rank() != 0) return;
+  const UniqueFd file(open(directory_.ClockSamplesPath().c_str(),
+                           O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
+  const absl::Status written =
+      file.is_open() ? WriteAll(file.get(), rules::ClockSampleText(sample))
+                     : absl::ErrnoToStatus(errno, "open " + directory_.ClockSamplesPath());
+  if (!written.ok()) LOG(WARNING) << "run=" << key_.run << " keeps no clock: " << written;
 }
 
 std::optional<MonoTime> AttachedRun::due() const {

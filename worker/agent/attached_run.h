@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/process.h"
+#include "common/rules/witnessed_time.h"
 #include "worker/agent/machine.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/run_recorder.h"
@@ -44,6 +45,9 @@ class AttachedRun {
   void LookForStop();
   // Looks at the directory and the process, and returns what the machine is to be told.
   RunObserved Observe();
+
+  // Writes down how the clocks of rank 0's node stand, until the run has ended.
+  void Keep(const rules::ClockSample& sample);
 
   // Readable when the step has ended; -1 while no step is known.
   int exit_fd() const { return exit_fd_.get(); }

@@ -39,7 +39,8 @@ ClockReading ReadClocks() {
   for (int i = 0; i < kTries; ++i) {
     const int64_t before_ns = ReadClockNs(CLOCK_MONOTONIC_RAW);
     const ClockReading reading{.wall_ns = ReadClockNs(CLOCK_REALTIME),
-                               .mono_ns = ReadClockNs(CLOCK_MONOTONIC)};
+                               .mono_ns = ReadClockNs(CLOCK_MONOTONIC),
+                               .boot_ns = ReadClockNs(CLOCK_BOOTTIME)};
     const int64_t width_ns = ReadClockNs(CLOCK_MONOTONIC_RAW) - before_ns;
     if (width_ns >= best_width_ns) continue;
     best_width_ns = width_ns;

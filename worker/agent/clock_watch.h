@@ -20,12 +20,17 @@ struct ClockReading {
   int64_t wall_ns = 0;
   int64_t mono_ns = 0;  // which adjtimex speeds up and slows down
   int64_t raw_ns = 0;   // the hardware's, which nobody can touch
+  int64_t boot_ns = 0;  // as mono_ns, and counts while the node is suspended
+
+  // The hardware's, with the time that the node was suspended.
+  int64_t NodeNs() const { return raw_ns + (boot_ns - mono_ns); }
 };
 
 // What the clock shows, in nanoseconds since its zero.
 int64_t ReadClockNs(clockid_t clock);
 
-// CLOCK_REALTIME, CLOCK_MONOTONIC and CLOCK_MONOTONIC_RAW, the tightest of a few readings.
+// CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME, the tightest of a few
+// readings.
 ClockReading ReadClocks();
 
 // Not thread-safe.

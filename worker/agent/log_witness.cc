@@ -4,6 +4,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -16,6 +17,8 @@
 #include "common/mllog.h"
 #include "common/rules/program_log.h"
 #include "common/status.h"
+#include "worker/agent/clock_watch.h"
+#include "worker/agent/pause_watch.h"
 #include "worker/agent/run_directory.h"
 
 namespace assay::agent {
@@ -39,6 +42,7 @@ absl::StatusOr<LogWitness> LogWitness::Arm(const std::string& log_path,
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot watch ", watched));
   LogWitness witness(LogTail(log_path, 0, 0), std::move(watch), std::move(record), clock);
   RETURN_IF_ERROR(witness.log_.Read(/*is_final=*/false).status());
+  witness.looked_ns_ = ReadClockNs(CLOCK_MONOTONIC);
   if (!is_printed) return witness;
   witness.printed_.emplace(printed_path, 0, 0);
   RETURN_IF_ERROR(witness.printed_->Read(/*is_final=*/false).status());
@@ -60,7 +64,27 @@ absl::Status LogWitness::CopyPrinted(bool is_final) {
   return absl::OkStatus();
 }
 
-absl::Status LogWitness::Observe(bool is_final) {
+void LogWitness::Wait() {
+  delay_ns_ = ThreadWaitNs();
+  wait_ns_ = ReadClockNs(CLOCK_MONOTONIC);
+}
+
+// What was written before the wait began was not seen until now, which is at once then: the wait
+// ends as it begins.
+int64_t LogWitness::LateNs(int64_t now_ns, int64_t stall_ns) const {
+  const int64_t busy_ns = (wait_ns_ == 0 ? now_ns : wait_ns_) - looked_ns_;
+  const int64_t delay_ns = wait_ns_ == 0 ? 0 : ThreadWaitNs() - delay_ns_;
+  return busy_ns + delay_ns + std::max<int64_t>(stall_ns, 0);
+}
+
+absl::Status LogWitness::Observe(bool is_final, int64_t stall_ns) {
+  absl::Status status = Look(is_final, stall_ns);
+  looked_ns_ = ReadClockNs(CLOCK_MONOTONIC);
+  wait_ns_ = 0;
+  return status;
+}
+
+absl::Status LogWitness::Look(bool is_final, int64_t stall_ns) {
   std::array<char, 4096> events;
   while (read(watch_.get(), events.data(), events.size()) > 0) {
   }
@@ -69,15 +93,20 @@ absl::Status LogWitness::Observe(bool is_final) {
     ASSIGN_OR_RETURN(const std::vector<TailLine> lines, log_.Read(is_final));
     if (lines.empty()) return absl::OkStatus();
     const Stamp stamp = StampNow(*clock_);  // afterwards: what is stamped has come by then
+    const ClockReading clocks = ReadClocks();
     for (const TailLine& line : lines) {
       std::optional<rules::TimedRecord> record = rules::ReadTimedRecord(line.text, line.line);
       if (!record.has_value()) continue;
       init_.Take(record->key, stamp);
       if (record_count_ >= rules::kArrivalsMax) continue;
       ++record_count_;
-      RETURN_IF_ERROR(
-          WriteAll(record_.get(),
-                   rules::ArrivalsText({{*std::move(record), stamp.wall_us, stamp.mono_ns}})));
+      const rules::Arrival arrival{.record = *std::move(record),
+                                   .wall_us = stamp.wall_us,
+                                   .mono_ns = clocks.mono_ns,
+                                   .raw_ns = clocks.raw_ns,
+                                   .boot_ns = clocks.boot_ns,
+                                   .late_ns = LateNs(clocks.mono_ns, stall_ns)};
+      RETURN_IF_ERROR(WriteAll(record_.get(), rules::ArrivalsText({arrival})));
     }
   }
 }

@@ -4,6 +4,8 @@
 #ifndef WORKER_AGENT_LOG_WITNESS_H_
 #define WORKER_AGENT_LOG_WITNESS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -33,9 +35,14 @@ class LogWitness {
   // Readable when the log may have grown.
   int fd() const { return watch_.get(); }
 
-  // Stamps what has come. With `is_final` nothing will follow: a line without an end counts.
-  // DATA_LOSS if the log has become shorter.
-  absl::Status Observe(bool is_final);
+  // The watching thread is about to wait for fd(). What comes from now on it is late for only by
+  // what keeps it from waking up.
+  void Wait();
+
+  // Stamps what has come, with how late it may be seen. With `is_final` nothing will follow: a line
+  // without an end counts. DATA_LOSS if the log has become shorter.
+  //   stall_ns: for how long nothing on this node was watched a moment ago
+  absl::Status Observe(bool is_final, int64_t stall_ns = 0);
 
   // By what has been observed.
   const InitTime& init() const { return init_; }
@@ -44,7 +51,9 @@ class LogWitness {
   LogWitness(LogTail log, UniqueFd watch, UniqueFd record, const Clock* clock)
       : log_(std::move(log)), watch_(std::move(watch)), record_(std::move(record)), clock_(clock) {}
 
+  absl::Status Look(bool is_final, int64_t stall_ns);
   absl::Status CopyPrinted(bool is_final);
+  int64_t LateNs(int64_t now_ns, int64_t stall_ns) const;
 
   LogTail log_;
   std::optional<LogTail> printed_;
@@ -54,6 +63,9 @@ class LogWitness {
   const Clock* clock_;
   InitTime init_;
   size_t record_count_ = 0;
+  int64_t looked_ns_ = 0;  // when the log was looked at last, by CLOCK_MONOTONIC
+  int64_t wait_ns_ = 0;    // when the thread began to wait since; 0: it has not
+  int64_t delay_ns_ = 0;   // how long it had waited for a processor by then
 };
 
 }  // namespace assay::agent

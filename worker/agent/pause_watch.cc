@@ -29,6 +29,7 @@ namespace {
 
 constexpr int64_t kIntervalNs = 100'000'000;
 constexpr int64_t kLateNs = 250'000'000;
+constexpr int64_t kRecentNs = 1'000'000'000;
 // On a busy virtual machine no beat of an hour came later than 0.2 s.
 constexpr int64_t kPauseNs = 1'000'000'000;
 // So that what is read at a pause is of that pause.
@@ -45,16 +46,18 @@ double NumberAt(const std::vector<std::string>& fields, size_t index) {
   return index < fields.size() && absl::SimpleAtod(fields[index], &number) ? number : 0;
 }
 
-// "cpu user nice system idle iowait irq softirq steal ..." in ticks, and "ran waited slices" in ns.
+// Those of its first line.
+std::vector<std::string> FieldsOf(const char* path) {
+  const std::string text = ReadFile(path).value_or("");
+  return absl::StrSplit(text.substr(0, text.find('\n')), ' ', absl::SkipEmpty());
+}
+
+// "cpu user nice system idle iowait irq softirq steal ..." in ticks.
 Hindrance ReadHindrance() {
-  const auto fields = [](const char* path) -> std::vector<std::string> {
-    const std::string text = ReadFile(path).value_or("");
-    return absl::StrSplit(text.substr(0, text.find('\n')), ' ', absl::SkipEmpty());
-  };
   const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK)) *
                        static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-  return {.stolen_s = NumberAt(fields("/proc/stat"), 8) / ticks,
-          .waited_s = NumberAt(fields("/proc/thread-self/schedstat"), 1) * 1e-9};
+  return {.stolen_s = NumberAt(FieldsOf("/proc/stat"), 8) / ticks,
+          .waited_s = static_cast<double>(ThreadWaitNs()) * 1e-9};
 }
 
 double Seconds(int64_t ns) {
@@ -62,6 +65,11 @@ double Seconds(int64_t ns) {
 }
 
 }  // namespace
+
+// "ran waited slices" in nanoseconds.
+int64_t ThreadWaitNs() {
+  return static_cast<int64_t>(NumberAt(FieldsOf("/proc/thread-self/schedstat"), 1));
+}
 
 PauseWatch::PauseWatch(const Beat& first, int64_t interval_ns,
                        std::function<Hindrance()> read_hindrance)
@@ -78,6 +86,9 @@ void PauseWatch::Take(const Beat& beat) {
   const int64_t late_ns = passed_ns - interval_ns_ + std::max<int64_t>(suspended_ns, 0);
   latest_ns_ = std::max(latest_ns_, late_ns);
   if (late_ns > kLateNs) ++late_count_;
+  recent_.emplace_back(beat.mono_ns, late_ns);
+  while (recent_.front().first < beat.mono_ns - kRecentNs)
+    recent_.pop_front();
   const bool is_pause = late_ns > kPauseNs;
   if (is_pause || beat.mono_ns - known_at_ns_ > kKnownForNs) {
     const Hindrance now = read_hindrance_();
@@ -86,6 +97,13 @@ void PauseWatch::Take(const Beat& beat) {
     known_at_ns_ = beat.mono_ns;
   }
   last_ = beat;
+}
+
+int64_t PauseWatch::RecentLateNs() const {
+  int64_t latest_ns = 0;
+  for (const auto& [_, late_ns] : recent_)
+    latest_ns = std::max(latest_ns, late_ns);
+  return latest_ns;
 }
 
 void PauseWatch::Note(const Beat& beat, int64_t late_ns, int64_t suspended_ns,
@@ -150,6 +168,13 @@ std::vector<NodeFault> Heartbeat::faults() const {
   if (!shared_->watch.has_value()) return {};  // the thread has not begun
   shared_->watch->Take(ReadBeat());
   return shared_->watch->faults();
+}
+
+int64_t Heartbeat::RecentLateNs() const {
+  MutexLock lock(&shared_->mutex);
+  if (!shared_->watch.has_value()) return 0;
+  shared_->watch->Take(ReadBeat());
+  return shared_->watch->RecentLateNs();
 }
 
 }  // namespace assay::agent

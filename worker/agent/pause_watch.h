@@ -6,8 +6,10 @@
 #define WORKER_AGENT_PAUSE_WATCH_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "worker/agent/run_directory.h"
@@ -27,6 +29,10 @@ struct Hindrance {
   double waited_s = 0;  // the beating thread, for a processor
 };
 
+// How long the calling thread has waited for a processor since it began, in nanoseconds; 0 where
+// the kernel does not count.
+int64_t ThreadWaitNs();
+
 // Judges beats that should come at an interval. Not thread-safe.
 class PauseWatch {
  public:
@@ -42,6 +48,8 @@ class PauseWatch {
   int64_t beat_count() const { return beat_count_; }
   int64_t late_count() const { return late_count_; }
   int64_t latest_ns() const { return latest_ns_; }
+  // The latest of those of the last second.
+  int64_t RecentLateNs() const;
 
  private:
   void Note(const Beat& beat, int64_t late_ns, int64_t suspended_ns, const Hindrance& now);
@@ -54,6 +62,7 @@ class PauseWatch {
   int64_t beat_count_ = 0;
   int64_t late_count_ = 0;
   int64_t latest_ns_ = 0;
+  std::deque<std::pair<int64_t, int64_t>> recent_;  // when, and how late
   std::vector<NodeFault> faults_;
 };
 
@@ -68,6 +77,8 @@ class Heartbeat {
 
   // All so far; a beat of its own.
   std::vector<NodeFault> faults() const;
+  // For how long at most nothing was watched in the last second, in nanoseconds; a beat of its own.
+  int64_t RecentLateNs() const;
 
  private:
   struct Shared;

@@ -73,11 +73,6 @@ std::string TouchJson(const Touch& touch) {
   return ToJson(touch).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string BootId() {
-  const absl::StatusOr<std::string> id = ReadFile("/proc/sys/kernel/random/boot_id");
-  return id.ok() ? std::string(absl::StripAsciiWhitespace(*id)) : std::string();
-}
-
 absl::StatusOr<RunDirectory> RunDirectory::ForRun(absl::string_view data_directory,
                                                   const RunKey& key) {
   absl::string_view id = key.run;

@@ -4,6 +4,7 @@
 //   spec.textproto     what to do, as the coordinator sent it        written by the agent
 //   worker.textproto   the part of the configuration the step needs  agent
 //   preflight.json     what the node has passed for the run's set    agent
+//   offsets.jsonl      node 0: its clock beside the coordinator's    agent
 //   stop               exists once the run is to be stopped          agent
 //   leave              exists once the ranks may start, if the spec  agent
 //                      says that they wait for that
@@ -17,6 +18,7 @@
 //     clocks.json      what was done to the node's clocks            step
 //     caches.json      how the caches were reset, and what proves it step
 //     memory.json      what of the data was in memory                step
+//     telemetry.bin    what the node did meanwhile                   step
 //     arrivals.jsonl   when records of a program's log came          step
 //     stopping         exists once the step ends its ranks           step
 //     ready            exists once the step waits for leave          step
@@ -121,6 +123,7 @@ class RunDirectory {
   std::string TouchPath() const { return Path("witness/touch.json"); }
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
+  std::string TelemetryPath() const { return Path("witness/telemetry.bin"); }
   std::string StallsPath() const { return Path("witness/stalls.json"); }
   std::string ClocksPath() const { return Path("witness/clocks.json"); }
   std::string CachesPath() const { return Path("witness/caches.json"); }
@@ -131,6 +134,7 @@ class RunDirectory {
   std::string ExitPath() const { return Path("witness/exit.json"); }
   std::string StepLogPath() const { return Path("step.log"); }
   std::string SystemPath() const { return Path("system_description.json"); }
+  std::string ClockSamplesPath() const { return Path("offsets.jsonl"); }
   std::string PreflightPath() const { return Path("preflight.json"); }
   std::string ProgressPath() const { return Path("progress.jsonl"); }
   std::string SourcePath() const { return Path("source.tar"); }
@@ -166,9 +170,6 @@ class RunDirectory {
 
 // What a touch event and touch.json hold, as JSON text.
 std::string TouchJson(const Touch& touch);
-
-// Tells one boot of this node from the next. Empty if the kernel does not say.
-std::string BootId();
 
 }  // namespace assay::agent
 

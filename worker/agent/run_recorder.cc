@@ -306,11 +306,13 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
     add(absl::StrCat("result_", spec_.run_number(), ".txt"),
         directory_.ResultPath(spec_.run_number()));
   if (node == 0) add("arrivals.jsonl", directory_.ArrivalsPath());
+  if (node == 0) add("offsets.jsonl", directory_.ClockSamplesPath());
   for (ArtifactFile& file : workload_->Collected())
     add(std::move(file.name), std::move(file.path));
   add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());
   add(absl::StrCat("observed_", node, ".json"), directory_.ObservedTouchPath());
   add(absl::StrCat("caches_", node, ".json"), directory_.CachesPath());
+  add(absl::StrCat("telemetry_", node, ".bin"), directory_.TelemetryPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
   add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
   add(absl::StrCat(kPreflightPrefix, node, ".json"), directory_.PreflightPath());

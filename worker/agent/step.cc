@@ -40,6 +40,7 @@
 #include "worker/agent/log_witness.h"
 #include "worker/agent/materials.h"
 #include "worker/agent/supervisor.h"
+#include "worker/agent/telemetry/sampler.h"
 #include "worker/agent/text_proto.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -265,10 +266,9 @@ class Step {
     return std::nullopt;
   }
 
-  // The native trainer stamps its records itself as they come. Without a witness there are
-  // findings; without who copies what is printed there would be no log.
+  // Without a witness there are findings; without who copies what is printed there would be no log.
   absl::Status ArmLogWitness() {
-    if (!spec_.has_command() || spec_.node_rank() != 0) return absl::OkStatus();
+    if (spec_.node_rank() != 0) return absl::OkStatus();
     const std::string printed_path = workload_->LoggingOutputPath();
     absl::StatusOr<LogWitness> witness =
         LogWitness::Arm(directory_->ResultPath(spec_.run_number()), printed_path,
@@ -295,6 +295,8 @@ class Step {
 
   StepExit Train(int signal_fd) {
     const Heartbeat heartbeat;
+    const Telemetry telemetry(directory_->TelemetryPath(), BootId(),
+                              [] { return ReadClocks().NodeNs(); });
     TrainerGroup group;
     std::optional<Entrants> entrants;
     absl::Status status = Start(&group, &entrants);
@@ -444,7 +446,7 @@ class Step {
   std::optional<Account> user_;       // of the ranks; none: ours
   std::optional<Account> step_user_;  // of this process once they have started; none: as before
   std::optional<TouchMonitor> monitor_;
-  std::optional<LogWitness> log_;  // of somebody else's program
+  std::optional<LogWitness> log_;  // on node 0
   bool is_isolated_ = false;
   std::optional<UnpackedImage> image_;
   std::optional<Sandbox> sandbox_;             // of somebody else's program, where there is one

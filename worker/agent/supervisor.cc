@@ -95,6 +95,7 @@ void Supervisor::WaitForSomething() const {
   const absl::Duration left =
       std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(), kPollMax) +
       absl::Milliseconds(1);
+  if (parts_.log->has_value()) (*parts_.log)->Wait();
   poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
 }
 
@@ -141,7 +142,7 @@ absl::Status Supervisor::RecordTouch() {
 // A log that shrinks is the coordinator's to judge: no record of it matches any more.
 void Supervisor::RecordArrivals(bool is_final) {
   if (!parts_.log->has_value()) return;
-  const absl::Status status = (*parts_.log)->Observe(is_final);
+  const absl::Status status = (*parts_.log)->Observe(is_final, parts_.heartbeat->RecentLateNs());
   if (status.ok()) return;
   LOG(ERROR) << "the log is not watched any more: " << status;
   parts_.log->reset();

@@ -14,6 +14,7 @@ namespace {
 // What the coordinator may take beyond the time that it may hold the call.
 constexpr absl::Duration kCallTimeout = absl::Seconds(10);
 constexpr absl::Duration kNextDelayMax = absl::Minutes(1);
+constexpr size_t kSamplesMax = 100;
 // Between two calls that say the same, whatever the coordinator asks for: an order that is answered
 // at once, such as STOP while artifacts are on their way, must not become a busy loop.
 constexpr absl::Duration kNextDelayMin = absl::Milliseconds(100);
@@ -109,10 +110,13 @@ absl::Status SyncClient::Perform(v1::SynchronizeRequest request,
   if (IsOvertaken()) context.TryCancel();  // by a Call that came just before Enter
   const int64_t send_us = absl::ToUnixMicros(clock_->Wall());
   request.set_send_wall_us(send_us);
+  const int64_t send_ns = ReadClocks().NodeNs();
   const grpc::Status status = stub_->Synchronize(&context, request, response);
+  const ClockReading now = ReadClocks();
   const MonoTime end = clock_->Mono();
   slot_.Leave();
   if (!status.ok()) return FromGrpc(status);
+  Sample(send_ns, now, *response);
   // The reply's moment by the monotonic clock: the wall clock may have been set meanwhile.
   const std::optional<OffsetEstimate> estimate =
       EstimateOffset({.send_us = send_us,
@@ -121,6 +125,28 @@ absl::Status SyncClient::Perform(v1::SynchronizeRequest request,
                       .receive_us = send_us + absl::ToInt64Microseconds(end - start)});
   if (estimate.has_value()) offset_.Add(*estimate, end);
   return absl::OkStatus();
+}
+
+// A coordinator that is older than this tells no such clock.
+void SyncClient::Sample(int64_t send_ns, const ClockReading& now,
+                        const v1::SynchronizeResponse& response) {
+  const std::optional<OffsetEstimate> estimate =
+      EstimateOffset({.send_us = send_ns / 1000,
+                      .server_receive_us = response.receive_mono_us(),
+                      .server_send_us = response.send_mono_us(),
+                      .receive_us = now.NodeNs() / 1000});
+  MutexLock lock(&mutex_);
+  if (!estimate.has_value() || response.boot_id().empty() || samples_.size() >= kSamplesMax) return;
+  samples_.push_back({.boot_id = response.boot_id(),
+                      .wall_us = now.wall_ns / 1000,
+                      .node_ns = now.NodeNs(),
+                      .offset_us = estimate->offset_us,
+                      .uncertainty_us = estimate->uncertainty_us});
+}
+
+std::vector<rules::ClockSample> SyncClient::TakeClockSamples() {
+  MutexLock lock(&mutex_);
+  return std::exchange(samples_, {});
 }
 
 void SyncClient::Finish(const Request& request, const absl::Status& status,

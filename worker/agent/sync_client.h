@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -19,8 +20,10 @@
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "common/rpc/channel.h"
+#include "common/rules/witnessed_time.h"
 #include "worker/agent/call_slot.h"
 #include "worker/agent/clock_offset.h"
+#include "worker/agent/clock_watch.h"
 
 namespace assay::agent {
 
@@ -44,6 +47,10 @@ class SyncClient {
   // status is news to it. Returns the call's number: 1, 2, 3...
   int64_t Call(v1::SynchronizeRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How far this node's clock was from the coordinator's at the replies since the last time that
+  // somebody asked, the first hundred.
+  std::vector<rules::ClockSample> TakeClockSamples() ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   struct Request {
     int64_t call = 0;
@@ -52,6 +59,8 @@ class SyncClient {
   void Loop();
   bool TakeRequest(Request* request) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Perform(v1::SynchronizeRequest request, v1::SynchronizeResponse* response);
+  void Sample(int64_t send_ns, const ClockReading& now, const v1::SynchronizeResponse& response)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(const Request& request, const absl::Status& status,
               const v1::SynchronizeResponse& response);
   bool IsOvertaken() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -74,6 +83,7 @@ class SyncClient {
   std::optional<Request> next_ ABSL_GUARDED_BY(mutex_);
   std::string current_status_ ABSL_GUARDED_BY(mutex_);  // serialized; of the last call
   MonoTime not_before_ ABSL_GUARDED_BY(mutex_);
+  std::vector<rules::ClockSample> samples_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/rules/witnessed_time.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/fake_coordinator.h"
 #include "tests/worker/agent/run_fixture.h"
@@ -380,6 +382,34 @@ TEST_F(AgentTest, ABadSpecIsReportedAndStartsNothing) {
   ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
   EXPECT_EQ(LastStatus().exit_code(), 2);
   EXPECT_THAT(LastStatus().reason(), HasSubstr("ranks_per_node"));
+}
+
+// Only that tells whether all clocks of this machine have stood still.
+TEST_F(AgentTest, KeepsItsClockBesideTheCoordinatorsWhileARunGoesOn) {
+  run_.Trainer("until [ -e " + run_.dir.Path("go") + " ]; do sleep 0.01; done");
+  StartAgent();
+  OrderTheRun();
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::EXECUTING));
+  ASSERT_TRUE(coordinator_.Await([](const State& s) {
+    return std::count_if(s.requests.begin(), s.requests.end(), [](const auto& request) {
+             return request.status().phase() == v1::WorkerStatus::EXECUTING;
+           }) >= 3;
+  }));
+  EXPECT_EQ(coordinator_.With([](State* s) { return s->requests.back(); }).poll_timeout().seconds(),
+            10);
+  ASSERT_THAT(WriteFileAtomic(run_.dir.Path("go"), ""), IsOk());
+  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+
+  const std::vector<rules::ClockSample> samples = rules::ReadClockSamples(
+      coordinator_.With([](State* s) { return s->files["offsets.jsonl"]; }));
+  ASSERT_GE(samples.size(), 2U);
+  const int64_t offset_us = samples[0].offset_us;
+  for (const rules::ClockSample& sample : samples) {
+    EXPECT_EQ(sample.boot_id, "of the coordinator");
+    // The coordinator is on this machine: its clock gains 600 ppm at most.
+    EXPECT_LE(std::abs(sample.offset_us - offset_us),
+              samples[0].uncertainty_us + sample.uncertainty_us + 100'000);
+  }
 }
 
 TEST_F(AgentTest, TellsWhoItIsAndItsClockOffset) {

@@ -17,6 +17,7 @@
 
 #include "assay/v1/worker_service.grpc.pb.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/sha256.h"
@@ -91,6 +92,8 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     if (!state_.refuse_calls.ok()) return state_.refuse_calls;
     const v1::DesiredState before = Decide(*request);
     response->set_receive_wall_us(request->send_wall_us());
+    response->set_receive_mono_us(RealClock().Mono().ns / 1000);
+    response->set_boot_id("of the coordinator");
     // A long poll, short enough for a test to end.
     for (int waits = 0; waits < 20 && request->poll_timeout().seconds() > 0; ++waits) {
       if (is_stopping_ || context->IsCancelled()) return grpc::Status::CANCELLED;
@@ -101,6 +104,7 @@ class FakeCoordinator final : public v1::WorkerService::Service {
     }
     *response->mutable_desired() = Decide(*request);
     response->set_send_wall_us(request->send_wall_us());
+    response->set_send_mono_us(RealClock().Mono().ns / 1000);
     return grpc::Status::OK;
   }
 

@@ -4,13 +4,16 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/rules/program_log.h"
 #include "tests/support/await.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/step_fixture.h"
@@ -90,6 +93,15 @@ TEST_F(PauseWatchTest, WhatIsReadIsOfThePauseAndSeldom) {
   EXPECT_EQ(read_count_, 10) << "at the start and every ten seconds";
 }
 
+TEST_F(PauseWatchTest, WhatWasLateInTheLastSecondIsKnown) {
+  BeatAfter(0.4);
+  BeatAfter(0.1);
+  EXPECT_EQ(watch_.RecentLateNs(), 300'000'000);
+  for (int beat = 0; beat < 11; ++beat)
+    BeatAfter(0.1);
+  EXPECT_EQ(watch_.RecentLateNs(), 0);
+}
+
 TEST_F(PauseWatchTest, AHundredAreKept) {
   for (int k = 0; k < 150; ++k)
     BeatAfter(2);
@@ -106,6 +118,10 @@ TEST_F(PausedStepTest, WritesDownWhenItStoodStillItself) {
   const ProcessId step = Start();
   ASSERT_TRUE(testing::Await([&] { return FileExists(begun); }));
   ASSERT_EQ(kill(step.pid, SIGSTOP), 0);
+  std::ofstream(directory_.ResultPath(run_.spec.run_number()), std::ios::app)
+      << R"(:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "INTERVAL_START", )"
+      << R"("key": "run_start", "value": null, "metadata": {}})"
+      << "\n";
   const RealClock clock;
   const MonoTime end = clock.Mono() + absl::Milliseconds(1500);  // is what is to be seen
   while (clock.Mono() < end)
@@ -119,6 +135,12 @@ TEST_F(PausedStepTest, WritesDownWhenItStoodStillItself) {
   ASSERT_EQ(stalls->size(), 1U);
   EXPECT_EQ((*stalls)[0].rule, "R-PAU-002");
   EXPECT_THAT((*stalls)[0].found, HasSubstr("nothing was watched for 1."));
+
+  const std::vector<rules::Arrival> arrivals =
+      rules::ReadArrivals(ReadFile(directory_.ArrivalsPath()).value_or(""));
+  ASSERT_EQ(arrivals.size(), 1U);
+  EXPECT_GE(arrivals[0].late_ns, 1'300'000'000) << "it may have come at any time of the pause";
+  EXPECT_GT(arrivals[0].raw_ns, 0);
 }
 
 TEST(HeartbeatTest, AQuietMomentHasNoFault) {

@@ -1,0 +1,165 @@
+#include "cli/run/run_telemetry.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+#include "cli/command/context.h"
+#include "common/client/artifacts.h"
+#include "common/client/ids.h"
+#include "common/client/pages.h"
+#include "common/status.h"
+#include "common/telemetry/summary.h"
+
+namespace assay::cli {
+namespace {
+
+// From the run's start on, by the wall clock that the node had when its telemetry began. 0 where
+// nothing is known of the start.
+double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t at_ns) {
+  const double begun_s =
+      run.has_run_start_ms()
+          ? static_cast<double>(header.wall_us - run.run_start_ms() * 1000) * 1e-6
+          : 0;
+  return begun_s + static_cast<double>(at_ns - header.node_ns) * 1e-9;
+}
+
+int64_t NodeNsAt(int64_t wall_ms, const telemetry::Header& header) {
+  return header.node_ns + (wall_ms * 1000 - header.wall_us) * 1000;
+}
+
+std::vector<telemetry::Figure> FiguresOf(const v1::Run& run, const telemetry::Series& series) {
+  const bool has_ends = run.has_run_start_ms() && run.has_run_stop_ms();
+  return telemetry::Summarize(series, has_ends ? NodeNsAt(run.run_start_ms(), series.header) : 0,
+                              has_ends ? NodeNsAt(run.run_stop_ms(), series.header) : 0);
+}
+
+std::string ShareText(double share) {
+  return absl::StrFormat("%.1f %%", share * 100);
+}
+
+absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
+                                                         const v1::Run& run) {
+  ASSIGN_OR_RETURN(std::vector<NodeTelemetry> nodes, TelemetryOf(client, run));
+  if (!nodes.empty()) return nodes;
+  return absl::NotFoundError(
+      absl::StrCat(client::ShortId(run.name()),
+                   " has no telemetry: it has not ended, or an agent of before ran it"));
+}
+
+absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, FindTelemetry(*client, run));
+  const std::string measure = arguments.Get("measure");
+  ListView view{.schema = "assay.telemetry/v1",
+                .columns = {{"NODE", "node"},
+                            {"SECONDS", "seconds", Format::kMillis},
+                            {"MEASURE", "measure"},
+                            {"VALUE", "value"},
+                            {"UNIT", "unit"}},
+                .empty_text = absl::StrCat("no measure begins with ", measure)};
+  for (const auto& [node, series] : nodes) {
+    if (!series.damage.empty())
+      context->Note(absl::StrCat("node ", node, ": the file is not whole: ", series.damage));
+    for (size_t c = 0; c < series.columns.size(); ++c) {
+      const telemetry::Column& column = series.header.columns[c];
+      if (!absl::StartsWith(column.name, measure)) continue;
+      for (size_t i = 0; i < series.at_ns.size(); ++i) {
+        if (series.columns[c][i] == telemetry::kMissing) continue;
+        view.items.push_back({{"node", node},
+                              {"seconds", SecondsOfRun(run, series.header, series.at_ns[i])},
+                              {"measure", column.name},
+                              {"value", series.columns[c][i]},
+                              {"unit", column.unit}});
+      }
+    }
+  }
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
+                                                       const v1::Run& run) {
+  std::vector<NodeTelemetry> nodes;
+  for (const v1::ArtifactRef& file : run.artifacts()) {
+    absl::string_view name = file.file_name();
+    NodeTelemetry node;
+    if (!absl::ConsumePrefix(&name, "telemetry_") || !absl::ConsumeSuffix(&name, ".bin") ||
+        !absl::SimpleAtoi(name, &node.node))
+      continue;
+    ASSIGN_OR_RETURN(const std::string bytes, client::DownloadArtifact(client, file));
+    absl::StatusOr<telemetry::Series> series = telemetry::ReadSeries(bytes);
+    if (!series.ok())
+      return absl::DataLossError(absl::StrCat(file.file_name(), " of ", client::ShortId(run.name()),
+                                              ": ", series.status().message()));
+    node.series = *std::move(series);
+    nodes.push_back(std::move(node));
+  }
+  std::sort(nodes.begin(), nodes.end(),
+            [](const NodeTelemetry& a, const NodeTelemetry& b) { return a.node < b.node; });
+  return nodes;
+}
+
+void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, ShowView* view) {
+  Json rows = Json::array();
+  Json quiet = Json::array();
+  for (const auto& [node, series] : nodes) {
+    const std::vector<telemetry::Figure> figures = FiguresOf(run, series);
+    for (const telemetry::Figure& figure : figures) {
+      Json row{{"node", node},
+               {"measure", figure.name},
+               {"mean", figure.mean},
+               {"highest", figure.highest},
+               {"unit", figure.is_counter ? absl::StrCat(figure.unit, "/s") : figure.unit}};
+      if (figure.total.has_value()) row["total"] = *figure.total;
+      rows.push_back(std::move(row));
+    }
+    const telemetry::Quiet shares = telemetry::QuietOf(figures);
+    Json row{{"node", node}};
+    if (shares.others.has_value()) row["others"] = ShareText(*shares.others);
+    if (shares.stolen.has_value()) row["stolen"] = ShareText(*shares.stolen);
+    quiet.push_back(std::move(row));
+  }
+  view->value["telemetry"] = std::move(rows);
+  view->value["quiet"] = std::move(quiet);
+  view->sections.push_back({"Who else used the processors",
+                            "quiet",
+                            {{"NODE", "node"}, {"OTHERS", "others"}, {"A HOST", "stolen"}}});
+  view->sections.push_back({"From run_start to run_stop",
+                            "telemetry",
+                            {{"NODE", "node"},
+                             {"MEASURE", "measure"},
+                             {"MEAN", "mean", Format::kNumber},
+                             {"HIGHEST", "highest", Format::kNumber},
+                             {"UNIT", "unit"},
+                             {"TOTAL", "total", Format::kNumber}}});
+}
+
+Command RunTelemetryCommand() {
+  return {.path = "run telemetry",
+          .summary = "print what the nodes of a run were measured to do, sample by sample",
+          .description =
+              "Each node of a run is measured once a second: processors, memory, disks, networks, "
+              "what the run's own processes use, and meters of energy where it has some. Seconds "
+              "count from run_start, by the node's wall clock; those before it are negative. "
+              "Counters stand as they were read: what matters is by how much they grow.",
+          .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+          .options = {{.name = "measure",
+                       .kind = Option::Kind::kText,
+                       .value = "NAME",
+                       .help = "only those that begin so"}},
+          .examples = {{"assay run telemetry r-901 -o csv > telemetry.csv", "for a plot"},
+                       {"assay run telemetry @last --measure disk.", "what disks have moved"}},
+          .run = RunRunTelemetry};
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,36 @@
+// What the nodes of a run did while it went on.
+
+#ifndef CLI_RUN_RUN_TELEMETRY_H_
+#define CLI_RUN_RUN_TELEMETRY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "cli/command/command.h"
+#include "cli/terminal/print.h"
+#include "common/client/client.h"
+#include "common/client/json.h"
+#include "common/telemetry/series.h"
+
+namespace assay::cli {
+
+struct NodeTelemetry {
+  int node = 0;  // of the gang
+  telemetry::Series series;
+};
+
+// Of each node of the run that has left any, by node. DATA_LOSS if one's cannot be read.
+absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
+                                                       const v1::Run& run);
+
+// Adds members telemetry and quiet to the view of `run`, from its start to its stop.
+void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, ShowView* view);
+
+// `assay run telemetry`: every sample.
+Command RunTelemetryCommand();
+
+}  // namespace assay::cli
+
+#endif  // CLI_RUN_RUN_TELEMETRY_H_

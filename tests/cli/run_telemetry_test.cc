@@ -1,0 +1,107 @@
+// `assay run show --telemetry` and `assay run telemetry`: what nodes were measured to do.
+
+#include "cli/run/run_telemetry.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "tests/cli/fake_coordinator.h"
+#include "tests/cli/invocation.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay {
+namespace {
+
+using cli::ExitStatus;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using testing::IsOk;
+using ::testing::Not;
+
+class RunTelemetryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    coordinator_.Start();
+    run_.env.variables["ASSAY_SOCKET"] = coordinator_.socket_path();
+  }
+  // A node with two processors, measured each second from five seconds before the run to its end:
+  // it is idle before, and then one processor is busy, a tenth of that by others.
+  std::string NodeOf(const v1::Run& run) {
+    constexpr int64_t kSecond = 1'000'000'000;
+    constexpr int64_t kNodeNs = 9 * kSecond;
+    const telemetry::Header header{
+        .boot_id = "boot",
+        .wall_us = (run.run_start_ms() - 5000) * 1000,
+        .node_ns = kNodeNs,
+        .columns = {{"cpu.user", "ms", true}, {"cpu.idle", "ms", true}, {"run.cpu", "ms", true}}};
+    const std::string path = dir_.Path("telemetry.bin");
+    absl::StatusOr<telemetry::SeriesWriter> writer = telemetry::SeriesWriter::Create(path, header);
+    EXPECT_THAT(writer, IsOk());
+    for (int64_t second = 0; second <= 10; ++second) {
+      const int64_t busy_ms = second <= 5 ? 0 : (second - 5) * 1000;
+      const std::vector<int64_t> values = {busy_ms, second * 2000 - busy_ms, busy_ms * 9 / 10};
+      EXPECT_THAT(writer->Append(kNodeNs + second * kSecond, values), IsOk());
+    }
+    EXPECT_THAT(writer->Flush(), IsOk());
+    return *ReadFile(path);
+  }
+
+  const v1::Run& FirstRun() const {
+    return *std::find_if(coordinator_.runs.begin(), coordinator_.runs.end(),
+                         [](const v1::Run& run) { return run.name() == "runs/r-1"; });
+  }
+
+  testing::TempDir dir_;
+  testing::FakeCoordinator coordinator_;
+  testing::Invocation run_;
+};
+
+TEST_F(RunTelemetryTest, OnlyTheTimeOfTheRunCounts) {
+  coordinator_.AddArtifact("telemetry_0.bin", NodeOf(FirstRun()));
+
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry -o table"), ExitStatus::kDone) << run_.err;
+
+  EXPECT_THAT(run_.out, AllOf(ContainsRegex("0 +cpu.user +1000 +1000 +ms/s +5000"),
+                              ContainsRegex("0 +cpu.idle +1000 +1000 +ms/s +5000"),
+                              ContainsRegex("\n +0 +5.0 %"), HasSubstr("Who else used")));
+}
+
+TEST_F(RunTelemetryTest, EverySampleStandsAtItsSecondOfTheRun) {
+  coordinator_.AddArtifact("telemetry_1.bin", NodeOf(FirstRun()));
+
+  EXPECT_EQ(run_.Run("run telemetry r-1 --measure cpu.user -o csv"), ExitStatus::kDone) << run_.err;
+
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("\n1,-5.0,cpu.user,0,ms\n"),
+                              HasSubstr("\n1,1.0,cpu.user,1000,ms\n"), Not(HasSubstr("cpu.idle"))));
+}
+
+TEST_F(RunTelemetryTest, AFileThatIsCutSaysSoAndShowsWhatThereIs) {
+  const std::string whole = NodeOf(FirstRun());
+  coordinator_.AddArtifact("telemetry_0.bin", whole + "more");
+  EXPECT_EQ(run_.Run("run telemetry r-1"), ExitStatus::kDone);
+  EXPECT_THAT(run_.err, HasSubstr("node 0: the file is not whole: it ends within a frame"));
+  EXPECT_THAT(run_.out, HasSubstr("cpu.idle"));
+}
+
+TEST_F(RunTelemetryTest, AFileOfSomethingElseIsAnError) {
+  coordinator_.AddArtifact("telemetry_0.bin", "no telemetry");
+  EXPECT_NE(run_.Run("run telemetry r-1"), ExitStatus::kDone);
+  EXPECT_THAT(run_.err, HasSubstr("telemetry_0.bin of r-"));
+}
+
+TEST_F(RunTelemetryTest, ARunOfBeforeSaysSo) {
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry -o table"), ExitStatus::kDone);
+  EXPECT_THAT(run_.err, HasSubstr("has no telemetry"));
+  EXPECT_EQ(run_.Run("run telemetry r-1"), ExitStatus::kNotFound);
+}
+
+}  // namespace
+}  // namespace assay

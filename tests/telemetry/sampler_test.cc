@@ -1,0 +1,112 @@
+#include "worker/agent/telemetry/sampler.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "common/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace assay::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::IsOk;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Tells how often it was asked, and can every second time.
+class CountingSource final : public TelemetrySource {
+ public:
+  const std::vector<telemetry::Column>& columns() const override { return columns_; }
+  void Sample(std::span<int64_t> values) override {
+    values[0] = ++count_;
+    if (count_ % 2 == 0) values[1] = -count_;
+  }
+
+ private:
+  const std::vector<telemetry::Column> columns_ = {{"asked", "times", true}, {"even", "times"}};
+  int64_t count_ = 0;
+};
+
+class SamplerTest : public ::testing::Test {
+ protected:
+  SamplerTest() {
+    std::vector<std::unique_ptr<TelemetrySource>> sources;
+    sources.push_back(std::make_unique<CountingSource>());
+    sources.push_back(std::make_unique<CountingSource>());
+    absl::StatusOr<std::unique_ptr<Sampler>> sampler = Sampler::Create(
+        path_, std::move(sources), {.boot_id = "boot"},
+        {.node_ns = [this] { return node_ns_; }, .cpu_ns = [this] { return cpu_ns_; }});
+    CHECK_OK(sampler.status());
+    sampler_ = *std::move(sampler);
+  }
+  // Samples that come when they should, at a price.
+  void SampleFor(int64_t seconds, int64_t cost_ns) {
+    for (const int64_t end_ns = node_ns_ + seconds * kSecond; node_ns_ < end_ns;) {
+      ASSERT_THAT(sampler_->Sample(), IsOk());
+      cpu_ns_ += cost_ns;
+      node_ns_ += absl::ToInt64Nanoseconds(sampler_->interval());
+    }
+  }
+
+  testing::TempDir dir_;
+  const std::string path_ = dir_.Path("telemetry.bin");
+  int64_t node_ns_ = 5 * kSecond;
+  int64_t cpu_ns_ = 3 * kSecond;  // of the thread, before it sampled anything
+  std::unique_ptr<Sampler> sampler_;
+};
+
+TEST_F(SamplerTest, WritesWhatItsSourcesSayAndWhatItCosts) {
+  SampleFor(2, 1'000'000);
+  ASSERT_THAT(sampler_->Flush(), IsOk());
+  const absl::StatusOr<telemetry::Series> series = telemetry::ReadSeries(*ReadFile(path_));
+  ASSERT_THAT(series, IsOk());
+  EXPECT_EQ(series->header.columns.size(), 5U);
+  EXPECT_EQ(series->header.columns.back().name, "sampler.cpu");
+  EXPECT_THAT(series->at_ns, ElementsAre(5 * kSecond, 6 * kSecond));
+  EXPECT_THAT(series->columns[2], ElementsAre(1, 2));
+  EXPECT_THAT(series->columns[3], ElementsAre(telemetry::kMissing, -2));
+  EXPECT_THAT(series->columns[4], ElementsAre(3'000'000, 3'001'000));
+}
+
+TEST_F(SamplerTest, GoesOnEachSecondWithinItsBudget) {
+  SampleFor(600, 900'000);
+  EXPECT_EQ(sampler_->interval(), absl::Seconds(1));
+}
+
+TEST_F(SamplerTest, HalvesItsRateUntilItKeepsToItsBudget) {
+  SampleFor(600, 3'500'000);
+  EXPECT_EQ(sampler_->interval(), absl::Seconds(4));
+}
+
+TEST_F(SamplerTest, WhatIsDearIsTakenOnceAMinuteAtLeast) {
+  SampleFor(3600, 10 * kSecond);
+  EXPECT_EQ(sampler_->interval(), absl::Minutes(1));
+}
+
+TEST(TelemetryTest, ARunLiesBetweenTwoSamples) {
+  const testing::TempDir dir;
+  int64_t now_ns = 0;
+  {
+    const Telemetry telemetry(dir.Path("telemetry.bin"), "boot", [&now_ns] { return ++now_ns; });
+  }
+  const absl::StatusOr<telemetry::Series> series =
+      telemetry::ReadSeries(*ReadFile(dir.Path("telemetry.bin")));
+  ASSERT_THAT(series, IsOk());
+  EXPECT_GE(series->at_ns.size(), 2U);
+}
+
+TEST(TelemetryTest, AFolderThatIsNotThereHarmsNoRun) {
+  const Telemetry telemetry("/nowhere/telemetry.bin", "boot", [] { return int64_t{1}; });
+}
+
+}  // namespace
+}  // namespace assay::agent

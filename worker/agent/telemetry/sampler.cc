@@ -1,0 +1,134 @@
+#include "worker/agent/telemetry/sampler.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
+
+#include "common/file.h"
+#include "common/log.h"
+#include "common/process.h"
+#include "common/status.h"
+
+namespace assay::agent {
+namespace {
+
+constexpr double kBudget = 0.001;  // of one core
+constexpr int64_t kWindowNs = 60'000'000'000;
+constexpr absl::Duration kIntervalMax = absl::Minutes(1);
+
+int64_t ThreadCpuNs() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::ToUnixNanos(absl::TimeFromTimespec(time));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Create(
+    const std::string& path, std::vector<std::unique_ptr<TelemetrySource>> sources,
+    telemetry::Header header, Clocks clocks) {
+  for (const auto& source : sources)
+    header.columns.insert(header.columns.end(), source->columns().begin(), source->columns().end());
+  header.columns.push_back({"sampler.cpu", "us", true});
+  ASSIGN_OR_RETURN(telemetry::SeriesWriter writer, telemetry::SeriesWriter::Create(path, header));
+  std::unique_ptr<Sampler> sampler(
+      new Sampler(std::move(writer), std::move(sources), std::move(clocks)));
+  sampler->values_.resize(header.columns.size());
+  return sampler;
+}
+
+Sampler::Sampler(telemetry::SeriesWriter writer,
+                 std::vector<std::unique_ptr<TelemetrySource>> sources, Clocks clocks)
+    : writer_(std::move(writer)), sources_(std::move(sources)), clocks_(std::move(clocks)) {}
+
+absl::Status Sampler::Sample() {
+  const int64_t node_ns = clocks_.node_ns();
+  if (!has_begun_) {
+    has_begun_ = true;
+    window_node_ns_ = node_ns;
+    window_cpu_ns_ = clocks_.cpu_ns();
+  }
+  std::fill(values_.begin(), values_.end(), telemetry::kMissing);
+  size_t at = 0;
+  for (const auto& source : sources_) {
+    source->Sample(std::span(values_).subspan(at, source->columns().size()));
+    at += source->columns().size();
+  }
+  const int64_t cpu_ns = clocks_.cpu_ns();
+  values_[at] = cpu_ns / 1000;
+  KeepToBudget(node_ns, cpu_ns);
+  return writer_.Append(node_ns, values_);
+}
+
+void Sampler::KeepToBudget(int64_t node_ns, int64_t cpu_ns) {
+  const int64_t passed_ns = node_ns - window_node_ns_;
+  if (passed_ns < kWindowNs) return;
+  const double share =
+      static_cast<double>(cpu_ns - window_cpu_ns_) / static_cast<double>(passed_ns);
+  window_node_ns_ = node_ns;
+  window_cpu_ns_ = cpu_ns;
+  if (share <= kBudget || interval_ >= kIntervalMax) return;
+  interval_ = std::min(2 * interval_, kIntervalMax);
+  LOG(WARNING) << "telemetry cost " << share * 100 << " % of a core: it is taken every "
+               << interval_ << " from now on";
+}
+
+struct Telemetry::Shared {
+  const UniqueFd stop{eventfd(0, EFD_CLOEXEC)};
+  std::unique_ptr<Sampler> sampler;
+  std::thread thread;
+
+  void Run() {
+    absl::Status status = sampler->Sample();
+    pollfd entry{stop.get(), POLLIN, 0};
+    while (status.ok() &&
+           poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(sampler->interval()))) <= 0)
+      status = sampler->Sample();
+    if (status.ok()) status = sampler->Sample();  // so that the run lies between two
+    if (status.ok()) status = sampler->Flush();
+    if (!status.ok()) LOG(WARNING) << "no more telemetry: " << status;
+  }
+};
+
+Telemetry::Telemetry(const std::string& path, const std::string& boot_id,
+                     std::function<int64_t()> node_ns) {
+  const SourceOptions options{.ticks_per_second = sysconf(_SC_CLK_TCK),
+                              .processes =
+                                  [] {
+                                    std::vector<pid_t> processes = DescendantsOf(getpid());
+                                    processes.push_back(getpid());
+                                    return processes;
+                                  },
+                              .steering = adjtimex};
+  const telemetry::Header header{.boot_id = boot_id,
+                                 .wall_us = absl::ToUnixMicros(absl::Now()),
+                                 .node_ns = node_ns(),
+                                 .columns = {}};
+  absl::StatusOr<std::unique_ptr<Sampler>> sampler = Sampler::Create(
+      path, MakeSources(options), header, {.node_ns = std::move(node_ns), .cpu_ns = ThreadCpuNs});
+  auto shared = std::make_unique<Shared>();
+  if (!sampler.ok() || !shared->stop.is_open()) {
+    LOG(WARNING) << "no telemetry is kept: " << sampler.status();
+    return;
+  }
+  shared->sampler = *std::move(sampler);
+  shared_ = std::move(shared);
+  shared_->thread = std::thread([this] { shared_->Run(); });
+}
+
+Telemetry::~Telemetry() {
+  if (shared_ == nullptr) return;
+  const uint64_t one = 1;
+  CHECK(write(shared_->stop.get(), &one, sizeof(one)) == sizeof(one));
+  shared_->thread.join();
+}
+
+}  // namespace assay::agent
