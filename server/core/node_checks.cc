@@ -17,7 +17,7 @@ namespace {
 constexpr char kClock[] = "clock";
 // Checks whose values are compared.
 struct Compared {
-  absl::string_view check;
+  const char* check;
   bool is_less_better = false;
 };
 constexpr Compared kCompared[] = {{"memory"},     {"compute"},       {"dataset-disk"},
