@@ -228,10 +228,12 @@ class Step {
         TouchMonitor::Arm(TouchMonitorOptions{.directories = SampleFoldersOf(root),
                                               .is_read_only = is_copy_watched,
                                               .is_fanotify_allowed = options_->is_fanotify_allowed,
-                                              .helper_socket = HelperSocket()},
+                                              .helper_socket = HelperSocket(),
+                                              .drop_caches_path = options_->drop_caches_path},
                           clock_);
     if (monitor.ok()) {
-      LOG(INFO) << "touch monitor armed mechanism=" << monitor->mechanism() << " root=" << root;
+      LOG(INFO) << "touch monitor armed mechanism=" << monitor->mechanism()
+                << " watched=" << Quoted(monitor->watched()) << " root=" << root;
       monitor_ = *std::move(monitor);
       return absl::OkStatus();
     }
@@ -242,7 +244,7 @@ class Step {
 
   // Instances of a throughput set start together (HPC rules, "Throughput"): says that this one is
   // ready, and waits until all are. Returns how the run ends if that does not come.
-  std::optional<StepExit> AwaitLeave(int signal_fd) const {
+  std::optional<StepExit> AwaitLeave(int signal_fd) {
     if (!spec_.is_start_awaited()) return std::nullopt;
     absl::StatusOr<DirectoryWatch> watch = DirectoryWatch::Make(
         [](absl::string_view file) { return file == "leave" || file == "stop"; });
@@ -256,7 +258,9 @@ class Step {
         return ExitFor(ExitCode::kTerminated,
                        absl::StrCat("the other instances of the set were not ready within ",
                                     absl::FormatDuration(kLeavePatience)));
-      pollfd entries[] = {{signal_fd, POLLIN, 0}, {watch->fd(), POLLIN, 0}};
+      if (monitor_.has_value()) monitor_->Look().IgnoreError();
+      const int seen_fd = monitor_.has_value() ? monitor_->fd() : -1;  // -1: none to wait for
+      pollfd entries[] = {{signal_fd, POLLIN, 0}, {watch->fd(), POLLIN, 0}, {seen_fd, POLLIN, 0}};
       poll(entries, std::size(entries),
            static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kPollMax))) + 1);
       watch->Changed();

@@ -18,6 +18,9 @@ namespace assay::agent {
 namespace {
 
 constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
+// What happens to other files of the dataset's file system wakes the supervisor, too: on a busy
+// host no more than so often to look at everything.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
 // A program that aborts itself has its launcher end what it started, and then ends with its code.
 constexpr absl::Duration kAbortPatience = absl::Milliseconds(250);
 
@@ -44,7 +47,12 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
   deadline_ = parts_.clock->Mono() + limits.run_timeout;
   entry_deadline_ = parts_.clock->Mono() + limits.entry_patience;
   while (IsGoingOn()) {
-    WaitForSomething();
+    const bool is_monitor_alone = WaitForSomething();
+    if (is_monitor_alone && parts_.clock->Mono() < look_at_) {
+      RETURN_IF_ERROR(RecordTouch());
+      continue;
+    }
+    look_at_ = parts_.clock->Mono() + kLookInterval;
     RecordArrivals(/*is_final=*/false);
     RETURN_IF_ERROR(RecordTouch());
     if (HasStopSignal(parts_.signal_fd)) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
@@ -77,7 +85,7 @@ bool Supervisor::IsGoingOn() const {
   return parts_.group->running_count() > 0 || (AreEntrantsAwaited() && !cause_.has_value());
 }
 
-void Supervisor::WaitForSomething() const {
+bool Supervisor::WaitForSomething() const {
   std::vector<pollfd> entries{{parts_.signal_fd, POLLIN, 0}};
   const auto add = [&entries](int fd) { entries.push_back({fd, POLLIN, 0}); };
   if (parts_.monitor->has_value() && (*parts_.monitor)->fd() >= 0) add((*parts_.monitor)->fd());
@@ -96,7 +104,10 @@ void Supervisor::WaitForSomething() const {
       std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(), kPollMax) +
       absl::Milliseconds(1);
   if (parts_.log->has_value()) (*parts_.log)->Wait();
-  poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
+  const int ready =
+      poll(entries.data(), entries.size(), static_cast<int>(absl::ToInt64Milliseconds(left)));
+  const bool has_monitor = parts_.monitor->has_value() && (*parts_.monitor)->fd() >= 0;
+  return ready == 1 && has_monitor && entries[1].revents != 0;
 }
 
 // The clock of a run goes on while a rank stands still; what looks like a slow epoch was one.

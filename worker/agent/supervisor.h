@@ -62,7 +62,7 @@ class Supervisor {
   bool IsGoingOn() const;
   bool AreEntrantsAwaited() const;
   std::optional<MonoTime> InitDeadline() const;
-  void WaitForSomething() const;
+  bool WaitForSomething() const;  // true: nothing but the monitor has something
   absl::Status RecordPauses();
   absl::Status RecordClocks(bool is_final);
   absl::Status RecordStalls();
@@ -78,6 +78,7 @@ class Supervisor {
   const Supervised parts_;
   Limits limits_;
   MonoTime deadline_;
+  MonoTime look_at_;  // at everything, whatever happens to files
   MonoTime entry_deadline_;
   std::optional<MonoTime> lost_at_;  // when the launcher had ended one of its processes
   std::optional<MonoTime> kill_at_;

@@ -44,6 +44,17 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
   ASSIGN_OR_RETURN(const std::vector<std::string> directories,
                    privileged::WithChildren(options.directories));
   if (options.is_fanotify_allowed) {
+    absl::StatusOr<FileSystemWatch> files =
+        FileSystemWatch::Open(directories, options.is_read_only, *clock);
+    if (files.ok()) {
+      // Identifying files has loaded their inodes, which the run is to read from storage.
+      if (files->file_count() > 0 && !options.drop_caches_path.empty())
+        privileged::DropCaches(options.drop_caches_path, privileged::kInodes).IgnoreError();
+      TouchMonitor monitor(files->TakeFd(), /*is_fanotify=*/true, clock);
+      monitor.files_ = *std::move(files);
+      return monitor;
+    }
+    LOG(INFO) << "no fanotify on file systems, trying folders: " << files.status();
     absl::StatusOr<UniqueFd> fd = privileged::OpenFanotify(
         directories, options.is_read_only, [](const std::string&) { return absl::OkStatus(); });
     if (!fd.ok() && !options.helper_socket.empty()) {
@@ -69,17 +80,22 @@ absl::StatusOr<TouchMonitor> TouchMonitor::ArmInotify(const std::vector<std::str
   return monitor;
 }
 
-absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
+absl::Status TouchMonitor::Look() {
   std::string buffer(kReadBytes, '\0');
-  while (waiting_.empty() && fd_.is_open()) {
+  while (fd_.is_open()) {
     const ssize_t n = read(fd_.get(), buffer.data(), buffer.size());
     const Stamp stamp = StampNow(*clock_);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return std::optional<Touch>();
+    if (n < 0 && errno == EAGAIN) return absl::OkStatus();
     if (n < 0) return absl::ErrnoToStatus(errno, "cannot read dataset events");
     const absl::string_view bytes(buffer.data(), static_cast<size_t>(n));
     is_fanotify_ ? TakeFanotify(bytes, stamp) : TakeInotify(bytes, stamp);
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
+  RETURN_IF_ERROR(Look());
   if (waiting_.empty()) return std::optional<Touch>();
   Touch touch = std::move(waiting_.front());
   waiting_.erase(waiting_.begin());
@@ -101,19 +117,30 @@ bool TouchMonitor::IsOtherRun(pid_t pid) const {
   return session > 0 && session != getsid(0) && IsStepOfRun(session, agent_);
 }
 
+// What the event is about: nullopt if that is none of the dataset's files.
+std::optional<std::string> TouchMonitor::PathOf(absl::string_view event, int file) const {
+  if (files_.has_value()) return files_->PathOf(event);
+  if (file < 0) return std::nullopt;
+  return TargetOf(absl::StrCat("/proc/self/fd/", file));
+}
+
 // Whoever descends from this process is of the run, whatever programs it starts. A process that has
-// ended by now can be anybody's.
+// ended by now can be anybody's. Of a whole file system most events are about other files: nothing
+// is looked up for those.
 void TouchMonitor::TakeFanotify(absl::string_view bytes, const Stamp& stamp) {
   while (bytes.size() >= sizeof(fanotify_event_metadata)) {
     fanotify_event_metadata event{};
     std::memcpy(&event, bytes.data(), sizeof(event));
     if (event.event_len < sizeof(event) || event.event_len > bytes.size()) return;
+    const absl::string_view whole = bytes.substr(0, event.event_len);
     bytes.remove_prefix(event.event_len);
-    const UniqueFd file(event.fd);  // every event carries one, and each must be closed
-    if (!fd_.is_open() || !file.is_open() || event.pid == getpid()) continue;
+    const UniqueFd file(event.fd);  // of folders every event carries one: each must be closed
+    if (!fd_.is_open() || event.pid == getpid()) continue;
+    std::optional<std::string> path = PathOf(whole, file.get());
+    if (!path.has_value()) continue;
     const bool is_of_run = IsDescendant(event.pid, getpid());
     if (!is_of_run && (has_observed_ || IsOtherRun(event.pid))) continue;
-    Take(Touch{.path = TargetOf(absl::StrCat("/proc/self/fd/", file.get())),
+    Take(Touch{.path = *std::move(path),
                .mechanism = "fanotify",
                .access = (event.mask & FAN_OPEN) != 0 ? "open" : "read",
                .is_attributed = is_of_run,

@@ -1,6 +1,7 @@
 // Sees the first touch of a dataset from outside the program that touches it: by fanotify where the
 // kernel lets us, or a privileged helper does it for us (it names the process), else by inotify (it
-// does not).
+// does not). Our own fanotify watches file systems and sees the dataset's files under any name;
+// that of a helper, of kernels and file systems that allow no more, and inotify watch its folders.
 //
 // A touch is attributed if the process that made it is known to descend from this one: only such a
 // touch can accuse a run. Whatever else is seen is observed: it may confirm what a log says.
@@ -20,11 +21,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "worker/agent/file_system_watch.h"
 #include "worker/agent/run_directory.h"
 
 namespace assay::agent {
@@ -35,6 +38,8 @@ struct TouchMonitorOptions {
   bool is_fanotify_allowed = true;       // false: inotify at once
   // Of a privileged helper that opens fanotify where this process may not; empty: none is asked.
   std::string helper_socket{};
+  // Where inodes are dropped that watching has loaded; empty: they stay.
+  std::string drop_caches_path{};
 };
 
 // Not thread-safe. Where the mechanism names the process (fanotify), events caused by this process,
@@ -49,16 +54,23 @@ class TouchMonitor {
   // Readable when something happened; -1 once there is nothing more to see.
   int fd() const { return fd_.get(); }
 
+  // Takes in what has happened, which else waits in the kernel's memory: of a busy file system that
+  // may be much. Does not block.
+  absl::Status Look();
+
   // The next touch worth keeping, stamped as it is read: the first that is only observed, and the
   // first that is attributed, after which there is none. Does not block.
   absl::StatusOr<std::optional<Touch>> Poll();
 
   absl::string_view mechanism() const { return is_fanotify_ ? "fanotify" : "inotify"; }
+  // What is watched: whole file systems, or the dataset's folders.
+  absl::string_view watched() const { return files_.has_value() ? "file system" : "folders"; }
 
  private:
   TouchMonitor(UniqueFd fd, bool is_fanotify, const Clock* clock)
       : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock) {}
   bool IsOtherRun(pid_t pid) const;
+  std::optional<std::string> PathOf(absl::string_view event, int file) const;
   static absl::StatusOr<TouchMonitor> ArmInotify(const std::vector<std::string>& directories,
                                                  const Clock* clock);
   void TakeFanotify(absl::string_view bytes, const Stamp& stamp);
@@ -70,6 +82,7 @@ class TouchMonitor {
   const Clock* clock_;
   uid_t agent_ = geteuid();  // whose account this process has while it arms: the agent's
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
+  std::optional<FileSystemWatch> files_;    // fanotify of file systems
   bool has_observed_ = false;
   std::vector<Touch> waiting_;  // seen, and not yet returned; at most one of each strength
 };
