@@ -21,6 +21,9 @@ inline constexpr int kProgramContract = 1;  // rises when the meaning of a varia
 inline constexpr char kMaterialsPrefix[] = "materials_";
 // In the same way, what a node has passed in the pre-flight for the run's set.
 inline constexpr char kPreflightPrefix[] = "preflight_";
+// And how it saw the first touch of the data: by the run, and by nobody knows whom.
+inline constexpr char kTouchPrefix[] = "touch_";
+inline constexpr char kObservedPrefix[] = "observed_";
 
 struct ContractVariable {
   const char* name;

@@ -1,11 +1,14 @@
 #include "cli/entry/export.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "cli/command/context.h"
 #include "common/client/artifacts.h"
@@ -46,7 +49,8 @@ class Exporter {
     for (const client::PackageFile& file :
          client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
       RETURN_IF_ERROR(Put(file));
-    RETURN_IF_ERROR(WritePreflights());
+    RETURN_IF_ERROR(WriteRecords(client::kPackagedPreflights, {kPreflightPrefix}));
+    RETURN_IF_ERROR(WriteRecords(client::kPackagedWitness, {kTouchPrefix, kObservedPrefix}));
     return WriteSource();
   }
 
@@ -70,15 +74,20 @@ class Exporter {
     return FetchSource(*client_, entry_, folder);
   }
 
-  // What the nodes of each run had passed: PREFLIGHT/result_1/preflight_0.json.
-  absl::Status WritePreflights() {
-    const std::string folder = JoinPath(client::BenchmarkPath(entry_), client::kPackagedPreflights);
+  // What the nodes of each run wrote down, by the names of its files:
+  // preflight/result_1/preflight_0.json.
+  absl::Status WriteRecords(const char* name, const std::vector<absl::string_view>& prefixes) {
+    const std::string folder = JoinPath(client::BenchmarkPath(entry_), name);
     RETURN_IF_ERROR(RemoveTree(JoinPath(root_, folder)));  // of another entry
     for (const v1::Run& run : runs_) {
       const std::string& log = client::ResultFile(run)->file_name();
       const std::string of_run = JoinPath(folder, client::PathPart(log.substr(0, log.find('.'))));
       for (const v1::ArtifactRef& artifact : run.artifacts()) {
-        if (!absl::StartsWith(artifact.file_name(), kPreflightPrefix)) continue;
+        const bool is_wanted =
+            std::any_of(prefixes.begin(), prefixes.end(), [&artifact](absl::string_view prefix) {
+              return absl::StartsWith(artifact.file_name(), prefix);
+            });
+        if (!is_wanted) continue;
         ASSIGN_OR_RETURN(std::string json, client::DownloadArtifact(*client_, artifact));
         RETURN_IF_ERROR(Put(
             {JoinPath(of_run, client::PathPart(artifact.file_name())), std::move(json), false}));

@@ -15,6 +15,7 @@
 #include "cli/run/run_files.h"
 #include "cli/run/run_profile.h"
 #include "cli/run/run_telemetry.h"
+#include "cli/run/run_touch.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
@@ -83,6 +84,16 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
       context->Note(absl::StrCat(client::ShortId(run.name()),
                                  " has no telemetry: it has not ended, or an agent of before ran "
                                  "it"));
+    }
+  }
+  if (arguments.Has("touch")) {
+    ASSIGN_OR_RETURN(Json touches, TouchesOf(*client, run, context->env().time_zone));
+    if (!touches.empty()) {
+      AddTouches(std::move(touches), &view);
+    } else {
+      context->Note(absl::StrCat(client::ShortId(run.name()),
+                                 " has no record of a first touch: it has not ended, or none of ",
+                                 "its nodes has seen one, and only its log says when it began"));
     }
   }
   RETURN_IF_ERROR(context->printer().Show(view));
@@ -312,7 +323,10 @@ std::vector<Command> RunCommands() {
                             "collectives, memory"},
                    {.name = "telemetry",
                     .help = "what its nodes did meanwhile: processors, memory, disks, networks, "
-                            "energy, and who else used them"}},
+                            "energy, and who else used them"},
+                   {.name = "touch",
+                    .help = "how each node saw the first touch of the data, and what it could "
+                            "not see"}},
        .examples = {{"assay run show r-901", ""},
                     {"assay run show @last --profile", "share of the peak, waits, memory"}},
        .run = RunRunShow},

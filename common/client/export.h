@@ -62,6 +62,8 @@ inline constexpr char kPackagedSource[] = "source";
 
 // The folder beside it with what the nodes of each run had passed in their pre-flight.
 inline constexpr char kPackagedPreflights[] = "preflight";
+// And the one with how the nodes of each run saw its first touch.
+inline constexpr char kPackagedWitness[] = "witness";
 
 // benchmarks/BENCHMARK/SYSTEM, below the organisation's folder.
 std::string BenchmarkPath(const v1::Submission& entry);

@@ -117,6 +117,10 @@ TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
     const Outcome events = site_->Assay({"logs", run["id"], "--events"});
     EXPECT_THAT(events.out, HasSubstr("first dataset touch, "));
     EXPECT_THAT(events.out, HasSubstr("after run_start ✔"));
+    const Json shown = site_->AssayJson({"run", "show", run["id"], "--touch"});
+    EXPECT_EQ(shown["touch_assurance"], "observed") << shown;
+    ASSERT_FALSE(shown["touches"].empty());
+    EXPECT_EQ(shown["touches"][0]["holes"][0]["code"], "W-NO-GATE") << shown;
   }
 }
 
@@ -202,6 +206,10 @@ TEST_F(QuickstartTest, ExportsAPackageThatScoresTheSame) {
                            "benchmarks/cosmoflow/this-host/submission.toml",
                            "benchmarks/cosmoflow/this-host/run_and_time.sh"})
     EXPECT_TRUE(FileExists(site_->Path(absl::StrCat("package/Example/", path)))) << path;
+  const std::string witness =
+      site_->Path("package/Example/benchmarks/cosmoflow/this-host/witness/result_1/");
+  EXPECT_TRUE(FileExists(witness + "touch_0.json") || FileExists(witness + "observed_0.json"))
+      << witness;
 
   const Json folders = site_->AssayJson({"score", "package", "--round", kRound});
   ASSERT_THAT(folders["items"], SizeIs(1));

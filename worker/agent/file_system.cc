@@ -17,7 +17,7 @@
 namespace assay::agent {
 namespace {
 
-enum class Place { kLocal, kMemory, kServer, kElsewhere };
+enum class Place { kLocal, kMemory, kServer, kElsewhere, kElsewhereOrServer };
 
 struct Kind {
   long type;
@@ -46,9 +46,9 @@ constexpr Kind kKinds[] = {
     {0xFF534D42, "cifs", Place::kServer, nullptr},
     {0xFE534D42, "smb2", Place::kServer, nullptr},
     {0x01021997, "9p", Place::kServer, nullptr},
-    {0x47504653, "gpfs", Place::kElsewhere, kPool},
+    {0x47504653, "gpfs", Place::kElsewhereOrServer, kPool},
     {0x2FC12FC1, "zfs", Place::kElsewhere, "zfs: its own cache (ARC) is not the page cache"},
-    {0x65735546, "fuse", Place::kElsewhere, kDaemonsCache},
+    {0x65735546, "fuse", Place::kElsewhereOrServer, kDaemonsCache},
     {0x794C7630, "overlay", Place::kElsewhere,
      "overlay: pages belong to the files below, which are not looked at"},
 };
@@ -67,10 +67,14 @@ FileSystem FileSystemOfType(long type, bool is_virtual) {
   if (kind == std::end(kKinds)) {
     result.unknown_caches.push_back(
         absl::StrCat("file system ", result.type, ": what caches it has is not known"));
+    result.may_be_remote = true;
   } else {
     result.type = kind->name;
     result.is_memory = kind->place == Place::kMemory;
-    result.is_page_cache = kind->place != Place::kElsewhere;
+    result.may_be_remote =
+        kind->place == Place::kServer || kind->place == Place::kElsewhereOrServer;
+    result.is_page_cache =
+        kind->place != Place::kElsewhere && kind->place != Place::kElsewhereOrServer;
     if (kind->unknown_cache != nullptr) result.unknown_caches.emplace_back(kind->unknown_cache);
     if (kind->place == Place::kServer)
       result.unknown_caches.push_back(

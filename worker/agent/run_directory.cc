@@ -52,15 +52,33 @@ std::string Text(const Json& json, const char* key) {
   return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
+// "strength" says who it was, "assurance" how well that was seen.
 Json ToJson(const Touch& touch) {
-  return Json{{"path", touch.path},
-              {"mechanism", touch.mechanism},
-              {"access", touch.access},
-              {"strength", touch.is_attributed ? kAttributed : kObserved},
-              {"pid", touch.pid},
-              {"process", touch.process},
-              {"wall_us", touch.stamp.wall_us},
-              {"mono_ns", touch.stamp.mono_ns}};
+  Json holes = Json::array();
+  for (const WitnessHole& hole : touch.holes)
+    holes.push_back(Json{{"code", hole.code}, {"why", hole.why}});
+  Json json{{"path", touch.path},
+            {"mechanism", touch.mechanism},
+            {"watched", touch.watched},
+            {"access", touch.access},
+            {"strength", touch.is_attributed ? kAttributed : kObserved},
+            {"assurance", kObserved},
+            {"holes", std::move(holes)},
+            {"pid", touch.pid},
+            {"process", touch.process},
+            {"wall_us", touch.stamp.wall_us},
+            {"mono_ns", touch.stamp.mono_ns}};
+  if (touch.rank.has_value()) json["rank"] = *touch.rank;
+  return json;
+}
+
+std::vector<WitnessHole> HolesOf(const Json& json) {
+  std::vector<WitnessHole> holes;
+  const auto list = json.find("holes");
+  if (list == json.end() || !list->is_array()) return holes;
+  for (const Json& entry : *list)
+    if (entry.is_object()) holes.push_back({Text(entry, "code"), Text(entry, "why")});
+  return holes;
 }
 
 }  // namespace
@@ -122,13 +140,17 @@ absl::Status RunDirectory::WriteExit(const StepExit& exit, const Stamp& stamp) c
 
 absl::StatusOr<Touch> RunDirectory::ReadTouch(const std::string& path) const {
   ASSIGN_OR_RETURN(const Json json, ReadJson(path));
-  return Touch{.path = Text(json, "path"),
-               .mechanism = Text(json, "mechanism"),
-               .access = Text(json, "access"),
-               .is_attributed = Text(json, "strength") == kAttributed,
-               .pid = static_cast<pid_t>(Integer(json, "pid")),
-               .process = Text(json, "process"),
-               .stamp = {Integer(json, "wall_us"), Integer(json, "mono_ns")}};
+  Touch touch{.path = Text(json, "path"),
+              .mechanism = Text(json, "mechanism"),
+              .access = Text(json, "access"),
+              .is_attributed = Text(json, "strength") == kAttributed,
+              .pid = static_cast<pid_t>(Integer(json, "pid")),
+              .process = Text(json, "process"),
+              .stamp = {Integer(json, "wall_us"), Integer(json, "mono_ns")},
+              .watched = Text(json, "watched"),
+              .holes = HolesOf(json)};
+  if (json.contains("rank")) touch.rank = static_cast<int>(Integer(json, "rank"));
+  return touch;
 }
 
 absl::Status RunDirectory::WriteTouch(const Touch& touch) const {

@@ -63,6 +63,14 @@ struct Stamp {
 };
 Stamp StampNow(const Clock& clock);
 
+// A way past the witness that was open: a code, of which docs/reviewer.md has a table, and why, as
+// a sentence.
+struct WitnessHole {
+  std::string code;
+  std::string why;
+  bool operator==(const WitnessHole&) const = default;
+};
+
 // A first touch of the dataset.
 struct Touch {
   std::string path;            // the file
@@ -72,6 +80,9 @@ struct Touch {
   pid_t pid = 0;               // 0: the mechanism cannot tell
   std::string process;         // name of that process; empty if not known
   Stamp stamp;
+  std::string watched{};             // file system | folders
+  std::optional<int> rank{};         // whose process it was; none: not known to be a rank's
+  std::vector<WitnessHole> holes{};  // what could have been before it, unseen
   bool operator==(const Touch&) const = default;
 };
 

@@ -309,8 +309,8 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
   if (node == 0) add("offsets.jsonl", directory_.ClockSamplesPath());
   for (ArtifactFile& file : workload_->Collected())
     add(std::move(file.name), std::move(file.path));
-  add(absl::StrCat("touch_", node, ".json"), directory_.TouchPath());
-  add(absl::StrCat("observed_", node, ".json"), directory_.ObservedTouchPath());
+  add(absl::StrCat(kTouchPrefix, node, ".json"), directory_.TouchPath());
+  add(absl::StrCat(kObservedPrefix, node, ".json"), directory_.ObservedTouchPath());
   add(absl::StrCat("caches_", node, ".json"), directory_.CachesPath());
   add(absl::StrCat("telemetry_", node, ".bin"), directory_.TelemetryPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());

@@ -12,6 +12,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "common/process.h"
 #include "common/status.h"
 
 namespace assay::agent {
@@ -19,7 +20,7 @@ namespace {
 
 constexpr size_t kPausesMax = 100;  // that are written down; the rest would say the same
 // What happens to other files of the dataset's file system wakes the supervisor, too: on a busy
-// host no more than so often to look at everything.
+// host no more than so often to look at ranks and deadlines.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
 // A program that aborts itself has its launcher end what it started, and then ends with its code.
 constexpr absl::Duration kAbortPatience = absl::Milliseconds(250);
@@ -48,16 +49,14 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
   entry_deadline_ = parts_.clock->Mono() + limits.entry_patience;
   while (IsGoingOn()) {
     const bool is_monitor_alone = WaitForSomething();
-    if (is_monitor_alone && parts_.clock->Mono() < look_at_) {
-      RETURN_IF_ERROR(RecordTouch());
-      continue;
-    }
-    look_at_ = parts_.clock->Mono() + kLookInterval;
     RecordArrivals(/*is_final=*/false);
     RETURN_IF_ERROR(RecordTouch());
+    if (is_monitor_alone && parts_.clock->Mono() < look_at_) continue;
+    look_at_ = parts_.clock->Mono() + kLookInterval;
     if (HasStopSignal(parts_.signal_fd)) Stop(ExitFor(ExitCode::kTerminated, kStopReason));
     RETURN_IF_ERROR(parts_.group->Observe());
     NoteExits();
+    powers_.Look(parts_.group->Running());
     RETURN_IF_ERROR(RecordPauses());
     RETURN_IF_ERROR(RecordClocks(/*is_final=*/false));
     RETURN_IF_ERROR(RecordStalls());
@@ -146,8 +145,20 @@ absl::Status Supervisor::RecordTouch() {
   for (;;) {
     ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*parts_.monitor)->Poll());
     if (!touch.has_value()) return absl::OkStatus();
-    RETURN_IF_ERROR(parts_.directory->WriteTouch(*touch));
+    RETURN_IF_ERROR(parts_.directory->WriteTouch(Completed(*touch)));
   }
+}
+
+// With what is known of the ranks.
+Touch Supervisor::Completed(Touch touch) {
+  const std::vector<std::pair<int, pid_t>> ranks = parts_.group->Running();
+  if (touch.is_attributed)
+    for (const auto& [rank, pid] : ranks)
+      if (rank >= 0 && IsDescendant(touch.pid, pid)) touch.rank = rank;
+  powers_.Look(ranks);
+  const std::optional<WitnessHole> hole = powers_.Hole();
+  if (hole.has_value()) touch.holes.push_back(*hole);
+  return touch;
 }
 
 // A log that shrinks is the coordinator's to judge: no record of it matches any more.

@@ -20,6 +20,7 @@
 #include "worker/agent/entrants.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/pause_watch.h"
+#include "worker/agent/rank_powers.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -67,6 +68,7 @@ class Supervisor {
   absl::Status RecordClocks(bool is_final);
   absl::Status RecordStalls();
   absl::Status RecordTouch();
+  Touch Completed(Touch touch);
   void RecordArrivals(bool is_final);
   absl::Status LetIn();
   void NoteExits();
@@ -78,7 +80,7 @@ class Supervisor {
   const Supervised parts_;
   Limits limits_;
   MonoTime deadline_;
-  MonoTime look_at_;  // at everything, whatever happens to files
+  MonoTime look_at_;  // at ranks and deadlines, whatever happens to files
   MonoTime entry_deadline_;
   std::optional<MonoTime> lost_at_;  // when the launcher had ended one of its processes
   std::optional<MonoTime> kill_at_;
@@ -86,6 +88,7 @@ class Supervisor {
   std::vector<Pause> pauses_;
   ClockWatch clock_watch_;
   size_t stall_count_ = 0;  // written down
+  RankPowers powers_;
 };
 
 // True if the signalfd, which is read, has a signal other than SIGCHLD.

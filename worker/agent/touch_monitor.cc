@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,7 +18,9 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/file_system.h"
 #include "worker/agent/other_runs.h"
+#include "worker/agent/witness_holes.h"
 #include "worker/privileged/fanotify_group.h"
 #include "worker/privileged/helper.h"
 
@@ -41,6 +45,24 @@ std::string ProcessName(pid_t pid) {
 
 absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& options,
                                                const Clock* clock) {
+  std::string why_folders;
+  ASSIGN_OR_RETURN(TouchMonitor monitor, ArmBest(options, clock, &why_folders));
+  const absl::StatusOr<FileSystem> file_system = options.directories.empty()
+                                                     ? absl::NotFoundError("no directory")
+                                                     : FileSystemOf(options.directories.front());
+  utsname kernel{};
+  uname(&kernel);
+  monitor.holes_ = HolesOf({.is_read_only = options.is_read_only,
+                            .names_processes = monitor.is_fanotify_,
+                            .why_folders = std::move(why_folders),
+                            .file_system = file_system.value_or(FileSystem()),
+                            .kernel = std::string(kernel.release)});
+  return monitor;
+}
+
+// By what sees most of what this process may use. `why_folders`: why it does not see all names.
+absl::StatusOr<TouchMonitor> TouchMonitor::ArmBest(const TouchMonitorOptions& options,
+                                                   const Clock* clock, std::string* why_folders) {
   ASSIGN_OR_RETURN(const std::vector<std::string> directories,
                    privileged::WithChildren(options.directories));
   if (options.is_fanotify_allowed) {
@@ -50,11 +72,15 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
       // Identifying files has loaded their inodes, which the run is to read from storage.
       if (files->file_count() > 0 && !options.drop_caches_path.empty())
         privileged::DropCaches(options.drop_caches_path, privileged::kInodes).IgnoreError();
+      *why_folders = files->incomplete();
+      if (options.is_read_only) *why_folders = "copies that come later are known by their folders";
       TouchMonitor monitor(files->TakeFd(), /*is_fanotify=*/true, clock);
       monitor.files_ = *std::move(files);
       return monitor;
     }
     LOG(INFO) << "no fanotify on file systems, trying folders: " << files.status();
+    *why_folders = absl::StrCat("folders are watched, because whole file systems cannot be (",
+                                files.status().message(), ")");
     absl::StatusOr<UniqueFd> fd = privileged::OpenFanotify(
         directories, options.is_read_only, [](const std::string&) { return absl::OkStatus(); });
     if (!fd.ok() && !options.helper_socket.empty()) {
@@ -64,6 +90,7 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
     if (fd.ok()) return TouchMonitor(*std::move(fd), /*is_fanotify=*/true, clock);
     LOG(INFO) << "no fanotify, trying inotify: " << fd.status();
   }
+  *why_folders = "inotify watches folders";
   return ArmInotify(directories, clock);
 }
 
@@ -106,9 +133,17 @@ absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
 // that attributes none: that takes all watches away.
 void TouchMonitor::Take(Touch touch) {
   if (!fd_.is_open() || (has_observed_ && !touch.is_attributed)) return;
+  touch.watched = std::string(watched());
+  touch.holes = holes_;
   has_observed_ = true;
   if (touch.is_attributed || !is_fanotify_) fd_.Reset();
   waiting_.push_back(std::move(touch));
+}
+
+// Said of what is seen from now on.
+void TouchMonitor::NoteOverflow() {
+  if (std::find(holes_.begin(), holes_.end(), Overflow()) == holes_.end())
+    holes_.push_back(Overflow());
 }
 
 // Every step leads a session of its own, which its ranks stay in unless they leave it.
@@ -135,6 +170,7 @@ void TouchMonitor::TakeFanotify(absl::string_view bytes, const Stamp& stamp) {
     const absl::string_view whole = bytes.substr(0, event.event_len);
     bytes.remove_prefix(event.event_len);
     const UniqueFd file(event.fd);  // of folders every event carries one: each must be closed
+    if ((event.mask & FAN_Q_OVERFLOW) != 0) NoteOverflow();
     if (!fd_.is_open() || event.pid == getpid()) continue;
     std::optional<std::string> path = PathOf(whole, file.get());
     if (!path.has_value()) continue;
@@ -159,6 +195,7 @@ void TouchMonitor::TakeInotify(absl::string_view bytes, const Stamp& stamp) {
     const std::string name(bytes.data() + sizeof(event));  // padded with zero bytes
     const bool is_file =
         (event.mask & (IN_ISDIR | IN_IGNORED | IN_Q_OVERFLOW)) == 0 && event.len > 0;
+    if ((event.mask & IN_Q_OVERFLOW) != 0) NoteOverflow();
     bytes.remove_prefix(length);
     const auto directory = directories_.find(event.wd);
     if (!is_file || directory == directories_.end()) continue;

@@ -71,11 +71,14 @@ class TouchMonitor {
       : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock) {}
   bool IsOtherRun(pid_t pid) const;
   std::optional<std::string> PathOf(absl::string_view event, int file) const;
+  static absl::StatusOr<TouchMonitor> ArmBest(const TouchMonitorOptions& options,
+                                              const Clock* clock, std::string* why_folders);
   static absl::StatusOr<TouchMonitor> ArmInotify(const std::vector<std::string>& directories,
                                                  const Clock* clock);
   void TakeFanotify(absl::string_view bytes, const Stamp& stamp);
   void TakeInotify(absl::string_view bytes, const Stamp& stamp);
   void Take(Touch touch);
+  void NoteOverflow();
 
   UniqueFd fd_;
   bool is_fanotify_;
@@ -83,6 +86,7 @@ class TouchMonitor {
   uid_t agent_ = geteuid();  // whose account this process has while it arms: the agent's
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
   std::optional<FileSystemWatch> files_;    // fanotify of file systems
+  std::vector<WitnessHole> holes_;
   bool has_observed_ = false;
   std::vector<Touch> waiting_;  // seen, and not yet returned; at most one of each strength
 };

@@ -145,6 +145,13 @@ int TrainerGroup::running_count() const {
   return static_cast<int>(ExitFds().size());
 }
 
+std::vector<std::pair<int, pid_t>> TrainerGroup::Running() const {
+  std::vector<std::pair<int, pid_t>> running;
+  for (const Rank& rank : ranks_)
+    if (rank.exit_fd.is_open()) running.emplace_back(rank.rank, rank.process.pid);
+  return running;
+}
+
 std::vector<ProcessId> TrainerGroup::processes() const {
   std::vector<ProcessId> result;
   for (const Rank& rank : ranks_)

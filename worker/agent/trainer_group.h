@@ -54,6 +54,8 @@ class TrainerGroup {
   // The first rank that ended with another code than 0.
   const std::optional<RankExit>& first_failure() const { return first_failure_; }
   std::vector<ProcessId> processes() const;
+  // Those that run, by rank; a launcher is kLauncherRank.
+  std::vector<std::pair<int, pid_t>> Running() const;
 
  private:
   struct Rank {

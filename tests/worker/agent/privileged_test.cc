@@ -1,5 +1,6 @@
 // What agents that are nobody special get from the privileged helper of their node.
 
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -63,6 +65,12 @@ class PrivilegedTest : public ::testing::Test {
     waitpid(helper_, nullptr, 0);
   }
 
+  static std::string CodesOf(const Touch& touch) {
+    std::string codes;
+    for (const WitnessHole& hole : touch.holes)
+      codes += (codes.empty() ? "" : " ") + hole.code;
+    return codes;
+  }
   // Runs `what` in a process of nobody's, in group `group`; what it returns is empty if all is
   // well.
   static std::string AsNobody(const std::function<std::string()>& what, gid_t group = kNobody) {
@@ -121,6 +129,65 @@ TEST_F(PrivilegedTest, NobodysWitnessNamesTheProcessThatTouches) {
         return (*touch)->is_attributed ? (*touch)->path : "nobody is named";
       }),
       std::filesystem::canonical(dir_.Path("data/train/a.bin")));
+}
+
+// Events of a whole file system would tell an ordinary account of everybody's files.
+TEST_F(PrivilegedTest, NobodyGetsToWatchAFileSystemAndSaysWhatThatHides) {
+  ASSERT_EQ(link(dir_.Path("data/train/a.bin").c_str(), dir_.Path("elsewhere/link").c_str()), 0);
+  EXPECT_THAT(AsNobody([this]() -> std::string {
+                const RealClock clock;
+                absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
+                    {.directories = {dir_.Path("data/train")}, .helper_socket = socket_}, &clock);
+                if (!monitor.ok()) return std::string(monitor.status().message());
+                if (monitor->watched() != "folders") return "a whole file system is watched";
+                if (!ReadFile(dir_.Path("elsewhere/link")).ok()) return "the link cannot be read";
+                const auto elsewhere = Spawn({.argv = {"/bin/cat", dir_.Path("elsewhere/link")},
+                                              .output_path = "/dev/null"});
+                if (!elsewhere.ok() || !WaitForExit(*elsewhere, absl::Minutes(1)).ok())
+                  return "no cat";
+                absl::StatusOr<std::optional<Touch>> touch = monitor->Poll();
+                if (!touch.ok() || touch->has_value()) return "a link elsewhere is seen: say so";
+                const auto cat = Spawn({.argv = {"/bin/cat", dir_.Path("data/train/a.bin")},
+                                        .output_path = "/dev/null"});
+                if (!cat.ok() || !WaitForExit(*cat, absl::Minutes(1)).ok()) return "no cat";
+                touch = monitor->Poll();
+                if (!touch.ok() || !touch->has_value()) return "nothing is seen";
+                return CodesOf(**touch);
+              }),
+              ::testing::StartsWith("W-NO-GATE W-NO-FS-MARK"));
+}
+
+// The queue of a helper's descriptor is limited: who floods it is seen, what comes next is not.
+TEST_F(PrivilegedTest, LostEventsAreAHoleOfWhatIsSeenLater) {
+  constexpr int kQueueMax = 16'384;  // fs.fanotify.max_queued_events, as it comes
+  for (int i = 0; i < kQueueMax + 100; ++i) {
+    const UniqueFd file(open(dir_.Path("data/train/f" + std::to_string(i)).c_str(),
+                             O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    ASSERT_TRUE(file.is_open());
+  }
+  EXPECT_THAT(
+      AsNobody([this]() -> std::string {
+        const RealClock clock;
+        absl::StatusOr<TouchMonitor> monitor = TouchMonitor::Arm(
+            {.directories = {dir_.Path("data/train")}, .helper_socket = socket_}, &clock);
+        if (!monitor.ok()) return std::string(monitor.status().message());
+        const auto flood =
+            Spawn({.argv = {"/bin/sh", "-c",
+                            "for f in " + dir_.Path("data/train/f*") + "; do : < $f; done"}});
+        if (!flood.ok() || !WaitForExit(*flood, absl::Minutes(1)).ok()) return "no flood";
+        const absl::StatusOr<std::optional<Touch>> first = monitor->Poll();
+        if (!first.ok() || !first->has_value() || (*first)->is_attributed)
+          return "the flood is not seen";
+        const auto reader = Spawn(
+            {.argv = {"/bin/sh", "-c", "read x <" + dir_.Path("data/train/a.bin") + "; sleep 1"},
+             .output_path = "/dev/null"});
+        pollfd entry{monitor->fd(), POLLIN, 0};
+        if (!reader.ok() || poll(&entry, 1, 20'000) != 1) return "the reader is not seen";
+        const absl::StatusOr<std::optional<Touch>> touch = monitor->Poll();
+        if (!touch.ok() || !touch->has_value()) return "nothing is told";
+        return (*touch)->is_attributed ? CodesOf(**touch) : "nobody is named";
+      }),
+      HasSubstr("W-OVERFLOW"));
 }
 
 TEST_F(PrivilegedTest, NothingElseIsWatched) {

@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 #include "common/file.h"
 #include "tests/support/status_matchers.h"
@@ -47,7 +48,10 @@ TEST(RunDirectoryTest, RecordsReadBackAsWritten) {
                     .is_attributed = true,
                     .pid = 4,
                     .process = "assay-train",
-                    .stamp = {1'700'000'000'123'456, 42}};
+                    .stamp = {1'700'000'000'123'456, 42},
+                    .watched = "file system",
+                    .rank = 3,
+                    .holes = {{"W-NO-GATE", "\"nothing\""}, {"W-OVERFLOW", ""}}};
 
   EXPECT_THAT(directory.ReadExit(), StatusIs(absl::StatusCode::kNotFound));
   ASSERT_THAT(directory.WriteExit(exit, {1, 2}), IsOk());
@@ -62,6 +66,16 @@ TEST(RunDirectoryTest, RecordsReadBackAsWritten) {
   ASSERT_THAT(record, IsOk());
   EXPECT_EQ(record->processes, (std::vector<ProcessId>{{7, 8}, {9, 10}}));
   EXPECT_EQ(record->boot_id, BootId());
+}
+
+TEST(RunDirectoryTest, WhoTouchedAndHowWellThatWasSeenAreTwoThings) {
+  const nlohmann::json json =
+      nlohmann::json::parse(TouchJson({.is_attributed = true, .holes = {{"W-NO-GATE", "why"}}}));
+  EXPECT_EQ(json["strength"], "attributed");
+  EXPECT_EQ(json["assurance"], "observed");
+  EXPECT_EQ(json["holes"][0]["code"], "W-NO-GATE");
+  EXPECT_EQ(json["holes"][0]["why"], "why");
+  EXPECT_FALSE(json.contains("rank")) << "unknown is not rank 0";
 }
 
 TEST(RunDirectoryTest, ADamagedRecordIsNotAnAbsentOne) {

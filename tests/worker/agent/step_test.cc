@@ -34,6 +34,7 @@ namespace assay::agent {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::IsOkAndHolds;
@@ -55,6 +56,12 @@ class StepTest : public StepFixture {
                         directory_.ObservedTouchPath(), " ]; do sleep 0.01; done");
   }
   // The run's touch where this process may use fanotify, else what was observed.
+  static std::vector<std::string> CodesOf(const Touch& touch) {
+    std::vector<std::string> codes;
+    for (const WitnessHole& hole : touch.holes)
+      codes.push_back(hole.code);
+    return codes;
+  }
   absl::StatusOr<Touch> ReadTouch() const {
     return directory_.ReadTouch(FileExists(directory_.TouchPath())
                                     ? directory_.TouchPath()
@@ -240,6 +247,9 @@ TEST_F(StepTest, WitnessesTheFirstTouchOfTheDataset) {
   EXPECT_EQ(touch->path, run_.dir.Path("dataset/train/a.bin"));
   EXPECT_GT(touch->stamp.mono_ns, before.mono_ns);
   EXPECT_LT(touch->stamp.mono_ns, StampNow(clock_).mono_ns);
+  EXPECT_THAT(CodesOf(*touch), AllOf(Contains("W-NO-GATE"), Contains("W-TRAINER-ROOT")))
+      << "its ranks have its account";
+  EXPECT_EQ(touch->rank.has_value(), touch->is_attributed);
 }
 
 // Two agents on one host, without the power over fanotify: while runs of the one begin, the other
@@ -435,6 +445,7 @@ TEST_F(AccountsTest, AStepIsNotRootWhileItsRanksExecute) {
   ASSERT_THAT(touch, IsOk());
   EXPECT_EQ(touch->path, run_.dir.Path("dataset/train/a.bin"));
   EXPECT_EQ(touch->is_attributed, touch->mechanism == "fanotify") << "as a step that is root";
+  EXPECT_THAT(CodesOf(*touch), AllOf(Contains("W-NO-GATE"), Not(Contains("W-TRAINER-ROOT"))));
 }
 
 TEST_F(AccountsTest, AStepThatIsNotRootStillEndsItsRanks) {

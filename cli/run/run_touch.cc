@@ -1,0 +1,147 @@
+#include "cli/run/run_touch.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+#include "common/client/artifacts.h"
+#include "common/json_document.h"
+#include "common/program_contract.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr char kSelfReported[] = "self-reported";
+
+std::string Text(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  return found != record.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+int64_t Integer(const Json& record, const char* name) {
+  const auto found = record.find(name);
+  return found != record.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
+}
+
+Json HolesOf(const Json& record) {
+  const auto found = record.find("holes");
+  return found != record.end() && found->is_array() ? *found : Json::array();
+}
+
+// "rank 3 (python, pid 4711)", "somebody (sh, pid 712)".
+std::string Toucher(const Json& record) {
+  std::string who = Text(record, "strength") == "attributed" ? "the run" : "somebody";
+  if (record.contains("rank")) who = absl::StrCat("rank ", Integer(record, "rank"));
+  if (Integer(record, "pid") == 0) return who;
+  return absl::StrCat(who, " (", Text(record, "process"), ", pid ", Integer(record, "pid"), ")");
+}
+
+Json CodesOf(const Json& record) {
+  Json codes = Json::array();
+  for (const Json& hole : HolesOf(record))
+    if (hole.is_object()) codes.push_back(Text(hole, "code"));
+  return codes;
+}
+
+std::string SentenceOf(const Json& record, absl::TimeZone zone) {
+  const std::vector<std::string> codes = CodesOf(record);
+  const std::string watched = Text(record, "watched");
+  return absl::StrCat(
+      "first touch ",
+      absl::FormatTime("%H:%M:%E6S", absl::FromUnixMicros(Integer(record, "wall_us")), zone),
+      " by ", Toucher(record), ", ", Text(record, "mechanism"), watched.empty() ? "" : " of the ",
+      watched, ": ", Text(record, "assurance"),
+      "; holes: ", record.contains("holes") ? absl::StrJoin(codes, " ") : "not recorded");
+}
+
+// The node in the name of a file of touches.
+bool ParseName(absl::string_view name, int* node) {
+  return (absl::ConsumePrefix(&name, kTouchPrefix) ||
+          absl::ConsumePrefix(&name, kObservedPrefix)) &&
+         absl::ConsumeSuffix(&name, ".json") && absl::SimpleAtoi(name, node);
+}
+
+Json HoleRows(const Json& touches) {
+  Json rows = Json::array();
+  for (const Json& record : touches)
+    for (const Json& hole : HolesOf(record))
+      if (hole.is_object())
+        rows.push_back(
+            {{"node", record["node"]}, {"code", Text(hole, "code")}, {"why", Text(hole, "why")}});
+  return rows;
+}
+
+int RankOf(const Json& record) {
+  const std::string assurance = Text(record, "assurance");
+  return assurance == kSelfReported ? 0 : assurance == "proven" ? 2 : 1;
+}
+
+// A run is as good as its weakest node; of several the first.
+const Json& WeakestOf(const Json& touches) {
+  return *std::min_element(touches.begin(), touches.end(),
+                           [](const Json& a, const Json& b) { return RankOf(a) < RankOf(b); });
+}
+
+}  // namespace
+
+absl::StatusOr<Json> TouchesOf(const client::Client& client, const v1::Run& run,
+                               absl::TimeZone zone) {
+  std::multimap<int, Json> by_node;
+  for (const v1::ArtifactRef& file : run.artifacts()) {
+    int node = 0;
+    if (!ParseName(file.file_name(), &node)) continue;
+    ASSIGN_OR_RETURN(const std::string text, client::DownloadArtifact(client, file));
+    Json record = ParseJsonDocument<Json>(text);
+    if (!record.is_object()) continue;
+    if (!record.contains("assurance")) record["assurance"] = "observed";  // an agent of before
+    record["node"] = node;
+    record["sentence"] = SentenceOf(record, zone);
+    record["by"] = Toucher(record);
+    record["codes"] = CodesOf(record);
+    by_node.emplace(node, std::move(record));
+  }
+  Json touches = Json::array();
+  if (by_node.empty()) return touches;
+  for (int node = 0; node < run.workers_size(); ++node)
+    if (!by_node.contains(node))
+      by_node.emplace(node, Json{{"node", node},
+                                 {"assurance", kSelfReported},
+                                 {"sentence", "no first touch was witnessed: self-reported"}});
+  for (auto& [node, record] : by_node)
+    touches.push_back(std::move(record));
+  return touches;
+}
+
+void AddTouches(Json touches, ShowView* view) {
+  const Json& weakest = WeakestOf(touches);
+  view->value["touch"] =
+      absl::StrCat("node ", Integer(weakest, "node"), ": ", Text(weakest, "sentence"));
+  view->value["touch_assurance"] = weakest["assurance"];
+  view->value["touch_holes"] = HoleRows(touches);
+  view->value["touches"] = std::move(touches);
+  view->fields.push_back({"touch", "touch"});
+  view->sections.push_back({"First touch of the data",
+                            "touches",
+                            {{"NODE", "node"},
+                             {"ASSURANCE", "assurance"},
+                             {"BY", "by"},
+                             {"SEEN BY", "mechanism"},
+                             {"WATCHING", "watched"},
+                             {"FILE", "path", Format::kText, 1},
+                             {"HOLES", "codes", Format::kWords}}});
+  view->sections.push_back({"What could have been before it, unseen",
+                            "touch_holes",
+                            {{"NODE", "node"}, {"CODE", "code"}, {"WHY", "why"}}});
+}
+
+}  // namespace assay::cli

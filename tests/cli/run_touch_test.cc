@@ -1,0 +1,95 @@
+// `assay run show --touch`: how the nodes saw the first touch, for people and programs.
+
+#include "cli/run/run_touch.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+#include "common/sha256.h"
+#include "tests/cli/fake_coordinator.h"
+#include "tests/cli/invocation.h"
+
+namespace assay {
+namespace {
+
+using cli::ExitStatus;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+constexpr char kTouch[] =
+    R"({"path": "/d/train/a", "mechanism": "fanotify", "watched": "file system", "access": "open",)"
+    R"( "strength": "attributed", "assurance": "observed", "rank": 3, "pid": 4711,)"
+    R"( "process": "python3", "wall_us": 1700000000123456, "mono_ns": 1,)"
+    R"( "holes": [{"code": "W-NO-GATE", "why": "nothing held readers back"},)"
+    R"( {"code": "W-TRAINER-ROOT", "why": "rank 3 has CAP_SYS_ADMIN"}]})";
+
+class RunTouchTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    coordinator_.Start();
+    run_.env.variables["ASSAY_SOCKET"] = coordinator_.socket_path();
+  }
+  // To the files of every run.
+  void Add(const std::string& name, const std::string& text) {
+    coordinator_.artifacts[Sha256Hex(text)] = text;
+    for (v1::Run& run : coordinator_.runs) {
+      v1::ArtifactRef* const file = run.add_artifacts();
+      file->set_file_name(name);
+      file->set_sha256(Sha256Hex(text));
+      file->set_size_bytes(static_cast<int64_t>(text.size()));
+    }
+  }
+  nlohmann::json Json() {
+    EXPECT_EQ(run_.Run("run show r-1 --touch --json=touch,touches,touch_assurance,touch_holes"),
+              ExitStatus::kDone)
+        << run_.err;
+    return nlohmann::json::parse(run_.out);
+  }
+
+  testing::FakeCoordinator coordinator_;
+  testing::Invocation run_;
+};
+
+TEST_F(RunTouchTest, OneSentenceSaysWhoHowAndWhatWasNotSeen) {
+  Add("touch_0.json", kTouch);
+  Add("observed_1.json",
+      R"({"path": "/d/train/b", "mechanism": "inotify", "strength": "observed", "pid": 0,)"
+      R"( "wall_us": 1700000000000000})");  // an agent of before
+  Add("touch_x.json", "{}");
+
+  EXPECT_EQ(run_.Run("run show r-1 --touch -o table"), ExitStatus::kDone) << run_.err;
+
+  EXPECT_THAT(run_.out, AllOf(HasSubstr(":13:20.123456 by rank 3 (python3, pid 4711), fanotify of "
+                                        "the file system: observed; holes: W-NO-GATE "
+                                        "W-TRAINER-ROOT"),
+                              ContainsRegex("1 +observed +somebody +inotify"),
+                              ContainsRegex("0 +W-TRAINER-ROOT +rank 3 has CAP_SYS_ADMIN")));
+
+  const nlohmann::json json = Json();
+  ASSERT_EQ(json["touches"].size(), 2U);
+  EXPECT_EQ(json["touches"][0]["strength"], "attributed") << "who, as before";
+  EXPECT_THAT(json["touches"][1]["sentence"].get<std::string>(),
+              HasSubstr("by somebody, inotify: observed; holes: not recorded"));
+  EXPECT_EQ(json["touch_assurance"], "observed");
+  EXPECT_EQ(json["touch_holes"][0]["code"], "W-NO-GATE");
+}
+
+TEST_F(RunTouchTest, ARunIsAsGoodAsItsWeakestNode) {
+  Add("touch_0.json", kTouch);
+  const nlohmann::json json = Json();
+  EXPECT_EQ(json["touches"][1]["assurance"], "self-reported") << json;
+  EXPECT_EQ(json["touch_assurance"], "self-reported");
+  EXPECT_EQ(json["touch"], "node 1: no first touch was witnessed: self-reported");
+}
+
+TEST_F(RunTouchTest, ARunWithoutRecordsSaysSo) {
+  EXPECT_EQ(run_.Run("run show r-1 --touch -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.err, HasSubstr("no record of a first touch"));
+}
+
+}  // namespace
+}  // namespace assay
