@@ -173,8 +173,10 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
                              {"Findings", "findings", FindingColumns()}}};
   if (context->printer().IsStructured()) {
     // Programs get the figures, not the sentences.
-    for (Column& field : view.fields)
+    for (Column& field : view.fields) {
       if (field.field == "score_text") field.field = "score_minutes";
+      if (field.field == "clock_text") field.field = "score_error_minutes";
+    }
   } else {
     client::AddTexts(entry, client::ScoreOfEntry(entry, runs), &view.value);
   }
@@ -194,6 +196,8 @@ std::string RunSummaryLine(const Printer& printer, const v1::Run& run) {
                   is_good ? "converged" : "not converged");
   if (const auto seconds = client::TimeToSolutionSeconds(run); seconds.has_value())
     absl::StrAppend(&line, "  ", printer.FormatField(*seconds, Format::kSeconds));
+  if (run.has_time_error_us())
+    absl::StrAppendFormat(&line, " +-%.3f s", static_cast<double>(run.time_error_us()) * 1e-6);
   if (run.has_quality())
     absl::StrAppend(&line, "  quality ", printer.FormatField(run.quality(), Format::kNumber));
   if (run.has_epoch_count()) absl::StrAppend(&line, "  ", run.epoch_count(), " epochs");

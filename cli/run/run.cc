@@ -79,7 +79,7 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
   if (arguments.Has("telemetry")) {
     ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, TelemetryOf(*client, run));
     if (!nodes.empty()) {
-      AddTelemetry(run, nodes, &view);
+      AddTelemetry(run, nodes, context->printer().IsStructured(), &view);
     } else {
       context->Note(absl::StrCat(client::ShortId(run.name()),
                                  " has no telemetry: it has not ended, or an agent of before ran "

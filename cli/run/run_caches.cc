@@ -1,5 +1,6 @@
 #include "cli/run/run_caches.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,6 +47,8 @@ absl::StatusOr<Json> CachesOf(const client::Client& client, const v1::Run& run) 
     record["node"] = node;
     caches.push_back(std::move(record));
   }
+  std::sort(caches.begin(), caches.end(),
+            [](const Json& a, const Json& b) { return a["node"] < b["node"]; });
   return caches;
 }
 

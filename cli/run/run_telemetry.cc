@@ -109,12 +109,14 @@ absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& cli
   return nodes;
 }
 
-void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, ShowView* view) {
+void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, bool is_whole,
+                  ShowView* view) {
   Json rows = Json::array();
   Json quiet = Json::array();
   for (const auto& [node, series] : nodes) {
     const std::vector<telemetry::Figure> figures = FiguresOf(run, series);
     for (const telemetry::Figure& figure : figures) {
+      if (!is_whole && figure.highest == 0) continue;
       Json row{{"node", node},
                {"measure", figure.name},
                {"mean", figure.mean},

@@ -25,8 +25,10 @@ struct NodeTelemetry {
 absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
                                                        const v1::Run& run);
 
-// Adds members telemetry and quiet to the view of `run`, from its start to its stop.
-void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, ShowView* view);
+// Adds members telemetry and quiet to the view of `run`, from its start to its stop; without what
+// was never more than zero unless `is_whole`.
+void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, bool is_whole,
+                  ShowView* view);
 
 // `assay run telemetry`: every sample.
 Command RunTelemetryCommand();

@@ -37,9 +37,9 @@ class RunCachesTest : public ::testing::Test {
 };
 
 TEST_F(RunCachesTest, EachNodeSaysWhatItKnowsAndWhatNot) {
-  coordinator_.AddArtifact("caches_0.json", kCold);
   coordinator_.AddArtifact("caches_1.json",
                            R"({"coldness": "warm", "reason": "9 pages", "not_known": []})");
+  coordinator_.AddArtifact("caches_0.json", kCold);
   coordinator_.AddArtifact("caches_x.json", "{}");
   coordinator_.AddArtifact("caches_2.json", "not JSON");
 

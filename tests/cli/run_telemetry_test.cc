@@ -37,17 +37,19 @@ class RunTelemetryTest : public ::testing::Test {
   std::string NodeOf(const v1::Run& run) {
     constexpr int64_t kSecond = 1'000'000'000;
     constexpr int64_t kNodeNs = 9 * kSecond;
-    const telemetry::Header header{
-        .boot_id = "boot",
-        .wall_us = (run.run_start_ms() - 5000) * 1000,
-        .node_ns = kNodeNs,
-        .columns = {{"cpu.user", "ms", true}, {"cpu.idle", "ms", true}, {"run.cpu", "ms", true}}};
+    const telemetry::Header header{.boot_id = "boot",
+                                   .wall_us = (run.run_start_ms() - 5000) * 1000,
+                                   .node_ns = kNodeNs,
+                                   .columns = {{"cpu.user", "ms", true},
+                                               {"cpu.idle", "ms", true},
+                                               {"run.cpu", "ms", true},
+                                               {"paging.swapped_in", "pages", true}}};
     const std::string path = dir_.Path("telemetry.bin");
     absl::StatusOr<telemetry::SeriesWriter> writer = telemetry::SeriesWriter::Create(path, header);
     EXPECT_THAT(writer, IsOk());
     for (int64_t second = 0; second <= 10; ++second) {
       const int64_t busy_ms = second <= 5 ? 0 : (second - 5) * 1000;
-      const std::vector<int64_t> values = {busy_ms, second * 2000 - busy_ms, busy_ms * 9 / 10};
+      const std::vector<int64_t> values = {busy_ms, second * 2000 - busy_ms, busy_ms * 9 / 10, 0};
       EXPECT_THAT(writer->Append(kNodeNs + second * kSecond, values), IsOk());
     }
     EXPECT_THAT(writer->Flush(), IsOk());
@@ -71,7 +73,12 @@ TEST_F(RunTelemetryTest, OnlyTheTimeOfTheRunCounts) {
 
   EXPECT_THAT(run_.out, AllOf(ContainsRegex("0 +cpu.user +1000 +1000 +ms/s +5000"),
                               ContainsRegex("0 +cpu.idle +1000 +1000 +ms/s +5000"),
-                              ContainsRegex("\n +0 +5.0 %"), HasSubstr("Who else used")));
+                              ContainsRegex("\n +0 +5.0 %"), HasSubstr("Who else used"),
+                              Not(HasSubstr("swapped"))))
+      << "people need no list of zeros";
+
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry --json=telemetry"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, HasSubstr("swapped"));
 }
 
 TEST_F(RunTelemetryTest, EverySampleStandsAtItsSecondOfTheRun) {
