@@ -1,6 +1,7 @@
 #include "worker/data/staging.h"
 
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -225,6 +227,23 @@ TEST_F(StagingTest, WhatDoesNotFitIsSaidBeforeTheFirstByte) {
   EXPECT_THAT(CheckStagingSpace(job_), IsOk());
   job_.ranks_on_node = 1 << 20;
   EXPECT_THAT(CheckStagingSpace(job_), StatusIs(absl::StatusCode::kResourceExhausted));
+}
+
+// Somebody else may fill the disk after the space was looked at.
+TEST_F(StagingTest, ADiskThatFillsUpIsNamedAndGetsItsSpaceBack) {
+  if (mount("tmpfs", target_.path().c_str(), "tmpfs", 0, "size=8m") != 0)
+    GTEST_SKIP() << "mounting takes root";
+  for (const bool is_cold : {true, false}) {
+    job_.is_cold = is_cold;
+    EXPECT_THAT(Stage(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                  AllOf(HasSubstr(CopyOf(7)), HasSubstr("free space there"))));
+    for (const std::string folder : {"train", "validation"}) {
+      const std::vector<std::string> names = ListDirectory(target_.Path(folder)).value();
+      for (const std::string& name : names)
+        EXPECT_FALSE(absl::EndsWith(name, ".staging")) << name;
+    }
+  }
+  EXPECT_EQ(umount2(target_.path().c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(StagingTest, ASourceThatIsMissingIsFoundBeforeTheFirstByte) {
