@@ -3,10 +3,12 @@
 
 #include "worker/agent/file_system_watch.h"
 
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -147,6 +149,34 @@ TEST_F(FileSystemWatchTest, AnotherFileWithTheNumberOfOneThatIsGoneIsAnother) {
       TouchOf(&*monitor, "echo y > " + other + "; read x < " + other);
 
   EXPECT_EQ(touch, std::nullopt);
+}
+
+// Overlay gives no handles for its events.
+TEST_F(FileSystemWatchTest, WhereAFileSystemRefusesItsFoldersAreWatchedAndThatIsSaid) {
+  constexpr int kNoMount = 77;
+  if (geteuid() != 0) GTEST_SKIP() << "only root may mount";
+  for (const char* folder : {"upper", "work", "merged"})
+    ASSERT_THAT(MakeDirectories(dir_.Path(folder)), IsOk());
+  const std::string mount =
+      "mount --make-rprivate / && mount -t overlay overlay -o lowerdir=" + dir_.Path("train") +
+      ",upperdir=" + dir_.Path("upper") + ",workdir=" + dir_.Path("work") + " " +
+      dir_.Path("merged");
+  const pid_t child = fork();  // a mount of its own
+  if (child == 0) {
+    if (unshare(CLONE_NEWNS) != 0 || system(mount.c_str()) != 0) _exit(kNoMount);
+    absl::StatusOr<TouchMonitor> monitor =
+        TouchMonitor::Arm({.directories = {dir_.Path("merged")}}, &clock_);
+    if (!monitor.ok() || monitor->watched() != "folders") _exit(1);
+    const std::optional<Touch> touch = TouchOf(&*monitor, "read x < " + dir_.Path("merged/a.bin"));
+    const bool is_said = touch.has_value() && touch->is_attributed && touch->holes.size() > 1 &&
+                         touch->holes[1].code == "W-NO-FS-MARK";
+    _exit(is_said ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNoMount) GTEST_SKIP() << "no overlay can be mounted here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(FileSystemWatchTest, HowManyFilesAreIdentifiedInTime) {
