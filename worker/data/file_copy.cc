@@ -1,8 +1,10 @@
 #include "worker/data/file_copy.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +33,12 @@ constexpr size_t kBufferedBytes = size_t{256} << 10;
 bool SetDirect(int fd, bool is_direct) {
   const int flags = fcntl(fd, F_GETFL);
   return fcntl(fd, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+// Where allocating blocks would clear every page before it is written, and nothing is passed.
+bool IsInMemory(int fd) {
+  struct statfs info {};
+  return fstatfs(fd, &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
 }
 
 class Reader {
@@ -79,7 +87,7 @@ class Writer {
     writer.file_ =
         UniqueFd(open(copy.target_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!writer.file_.is_open()) return CopyError("cannot create", copy.target_path);
-    writer.is_direct_ = copy.is_direct_write && SetDirect(writer.file_.get(), true);
+    writer.is_direct_ = !IsInMemory(writer.file_.get()) && SetDirect(writer.file_.get(), true);
     if (writer.is_direct_ && bytes > 0) RETURN_IF_ERROR(writer.Allocate(bytes));
     return writer;
   }

@@ -34,9 +34,8 @@ class CopyBuffer {
 
 struct FileCopy {
   std::string source_path;
-  std::string target_path;      // created, or emptied
-  bool is_direct_write = true;  // false: the copy stays in memory until the kernel writes it
-  Sha256* digest = nullptr;     // gets what is read; null: nobody asks
+  std::string target_path;   // created, or emptied
+  Sha256* digest = nullptr;  // gets what is read; null: nobody asks
 };
 
 struct CopiedFile {
@@ -46,10 +45,10 @@ struct CopiedFile {
 
 // `advance` is called with the bytes of each piece. Reads with O_DIRECT; where that is refused, at
 // once or at any read, through the page cache, told that the file is read in order. Direct writes
-// go to blocks that are allocated before, all but what follows the last whole page of the file.
-// NOT_FOUND: no source. RESOURCE_EXHAUSTED: the target's disk is full. DATA_LOSS: the source
-// changed its size meanwhile. INVALID_ARGUMENT: it is not a regular file. Else errno's code. What
-// is left of the target after an error is the caller's to remove.
+// go to blocks that are allocated before, all but what follows the last whole page of the file, and
+// what goes to a file system in memory. NOT_FOUND: no source. RESOURCE_EXHAUSTED: the target's disk
+// is full. DATA_LOSS: the source changed its size meanwhile. INVALID_ARGUMENT: it is not a regular
+// file. Else errno's code. What is left of the target after an error is the caller's to remove.
 absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
                                     absl::FunctionRef<void(int64_t bytes)> advance);
 

@@ -172,7 +172,6 @@ class Stager {
       Sha256 digest;
       const FileCopy copy = {.source_path = source,
                              .target_path = target,
-                             .is_direct_write = job_.is_cold,
                              .digest = file.sha256.empty() ? nullptr : &digest};
       ASSIGN_OR_RETURN(CopiedFile copied,
                        CopyFile(copy, buffer, [this](int64_t bytes) { window_.Advance(bytes); }));

@@ -30,8 +30,8 @@ struct StagingJob {
   std::string target_dir;
   std::vector<FileToStage> files;
   int ranks_on_node = 1;  // that stage as much each at the same time
-  // The copies are on the device afterwards, and nothing of them in memory. False: they may stay in
-  // memory, where training that begins at once finds them, and reach the device when they do.
+  // The copies are on the device afterwards, and nothing of them in memory. False: nobody waits for
+  // what the device or the kernel holds back.
   bool is_cold = false;
 };
 
