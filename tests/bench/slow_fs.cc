@@ -9,10 +9,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fuse3/fuse.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -85,6 +87,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: slow_fs DIRECTORY MOUNTPOINT MILLISECONDS\n");
     return 2;
   }
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // a bench that is killed leaves no mount
   View view = {.root = argv[1], .latency = absl::Milliseconds(milliseconds)};
   fuse_operations operations = {};
   operations.getattr = GetAttributes;
