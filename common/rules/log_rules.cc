@@ -44,6 +44,11 @@ constexpr TextRule kRules[] = {
      "find out who sent SIGSTOP: a debugger, a job scheduler or another user"},
     {"R-PAU-002", "", "a node that stands still for no second while a run goes on", kTimingSection,
      "repeat the run on a node that nobody suspends, freezes or overloads"},
+    {"R-PAU-003", "", "ranks that nobody traces while the run goes on", kTimingSection,
+     "detach the debugger (gdb, strace) that the finding names"},
+    {"R-PAU-004", "", "ranks whose control group nobody freezes while the run goes on",
+     kTimingSection,
+     "find out who freezes it: a job scheduler that suspends jobs, or a container runtime"},
     {"R-SET-001", "", "runs of a set on the same nodes in the same order", "Assay, sets of runs",
      "compare the times of the runs before and after the change ('assay set spread'); submit again "
      "where they differ"},

@@ -15,6 +15,7 @@
 //     touch.json       its first touch of the dataset                step
 //     observed.json    the first touch by nobody knows whom          step
 //     pauses.json      when ranks were stopped by a signal           step
+//     ranks.json       what was done to ranks                        step
 //     clocks.json      what was done to the node's clocks            step
 //     caches.json      how the caches were reset, and what proves it step
 //     memory.json      what of the data was in memory                step
@@ -136,6 +137,7 @@ class RunDirectory {
   std::string PausesPath() const { return Path("witness/pauses.json"); }
   std::string TelemetryPath() const { return Path("witness/telemetry.bin"); }
   std::string StallsPath() const { return Path("witness/stalls.json"); }
+  std::string RanksWatchedPath() const { return Path("witness/ranks.json"); }
   std::string ClocksPath() const { return Path("witness/clocks.json"); }
   std::string CachesPath() const { return Path("witness/caches.json"); }
   std::string MemoryPath() const { return Path("witness/memory.json"); }
@@ -168,7 +170,7 @@ class RunDirectory {
   absl::Status WriteTouch(const Touch& touch) const;
   absl::StatusOr<std::vector<Pause>> ReadPauses() const;
   absl::Status WritePauses(const std::vector<Pause>& pauses) const;
-  // `path` is ClocksPath, MemoryPath or StallsPath.
+  // `path` is ClocksPath, MemoryPath, RanksWatchedPath or StallsPath.
   absl::StatusOr<std::vector<NodeFault>> ReadFaults(const std::string& path) const;
   absl::Status WriteFaults(const std::string& path, const std::vector<NodeFault>& faults) const;
   absl::StatusOr<ProcessRecord> ReadProcesses(const std::string& path) const;

@@ -96,6 +96,7 @@ absl::Status RunRecorder::Observe(const std::optional<StepExit>& exit) {
   ReadPauses(is_final);
   ReadFaults(directory_.ClocksPath());
   ReadFaults(directory_.StallsPath());
+  ReadFaults(directory_.RanksWatchedPath());
   ReadFaults(directory_.MemoryPath());
   CheckTouch(is_final, &attributed_);
   CheckTouch(is_final, &observed_);

@@ -60,6 +60,7 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
     RETURN_IF_ERROR(RecordPauses());
     RETURN_IF_ERROR(RecordClocks(/*is_final=*/false));
     RETURN_IF_ERROR(RecordStalls());
+    RETURN_IF_ERROR(RecordRanks(parts_.group->Running()));
     RETURN_IF_ERROR(LetIn());
     RETURN_IF_ERROR(EnforceDeadlines());
   }
@@ -67,6 +68,7 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
   RecordArrivals(/*is_final=*/true);
   RETURN_IF_ERROR(RecordClocks(/*is_final=*/true));
   RETURN_IF_ERROR(RecordStalls());
+  RETURN_IF_ERROR(RecordRanks({}));
   return Outcome();
 }
 
@@ -100,7 +102,7 @@ bool Supervisor::WaitForSomething() const {
   if (lost_at_.has_value() && !cause_.has_value())
     next = std::min(next, *lost_at_ + kAbortPatience);
   const absl::Duration left =
-      std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(), kPollMax) +
+      std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(), RankWatch::kInterval) +
       absl::Milliseconds(1);
   if (parts_.log->has_value()) (*parts_.log)->Wait();
   const int ready =
@@ -138,6 +140,11 @@ absl::Status Supervisor::RecordStalls() {
   if (faults.size() == stall_count_) return absl::OkStatus();
   stall_count_ = faults.size();
   return parts_.directory->WriteFaults(parts_.directory->StallsPath(), faults);
+}
+
+absl::Status Supervisor::RecordRanks(const std::vector<std::pair<int, pid_t>>& ranks) {
+  if (!rank_watch_.Look(ranks, StampNow(*parts_.clock))) return absl::OkStatus();
+  return parts_.directory->WriteFaults(parts_.directory->RanksWatchedPath(), rank_watch_.faults());
 }
 
 absl::Status Supervisor::RecordTouch() {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,7 @@
 #include "worker/agent/log_witness.h"
 #include "worker/agent/pause_watch.h"
 #include "worker/agent/rank_powers.h"
+#include "worker/agent/rank_watch.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
@@ -67,6 +69,7 @@ class Supervisor {
   absl::Status RecordPauses();
   absl::Status RecordClocks(bool is_final);
   absl::Status RecordStalls();
+  absl::Status RecordRanks(const std::vector<std::pair<int, pid_t>>& ranks);
   absl::Status RecordTouch();
   Touch Completed(Touch touch);
   void RecordArrivals(bool is_final);
@@ -87,6 +90,7 @@ class Supervisor {
   std::optional<StepExit> cause_;
   std::vector<Pause> pauses_;
   ClockWatch clock_watch_;
+  RankWatch rank_watch_;
   size_t stall_count_ = 0;  // written down
   RankPowers powers_;
 };
