@@ -119,6 +119,10 @@ Coldness ColdnessOf(const ColdStart& start) {
   const bool is_known = start.file_system.is_page_cache && residency.untold_files == 0 &&
                         (residency.checked_files > 0 || residency.file_count == 0);
   if (is_known && residency.pages.resident == 0) return Coldness::kCold;
+  // A page that the kernel works with just then stays, whoever asks.
+  if (is_known && residency.checked_files == residency.file_count &&
+      residency.pages.resident * sysconf(_SC_PAGESIZE) <= residency.EstimatedBytes() / kBoundShare)
+    return Coldness::kBounded;
   if (start.file_system.is_page_cache && start.bound_bytes.has_value() &&
       *start.bound_bytes <= residency.EstimatedBytes() / kBoundShare)
     return Coldness::kBounded;

@@ -37,7 +37,7 @@ struct ColdStart {
 
 enum class Coldness {
   kCold,     // nothing of what was looked at is in memory
-  kBounded,  // at most a thousandth of the dataset can be
+  kBounded,  // at most a thousandth of the dataset is, or can be
   kWarm,     // pages are in memory
   kUnknown,  // the kernel does not tell
 };

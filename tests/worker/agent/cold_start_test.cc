@@ -98,13 +98,23 @@ TEST_F(ColdStartTest, WhoMapsAFileIsNamed) {
 TEST_F(ColdStartTest, ASmallRestOfALargeDatasetIsProofEnough) {
   ColdStart start;
   start.residency = {.file_count = 1000, .checked_files = 1000, .checked_bytes = 1'000'000'000};
-  start.residency.pages.resident = 10;
+  start.residency.pages.resident = 1'000'000 / sysconf(_SC_PAGESIZE) + 1;
   start.bound_bytes = 1'000'001;
   EXPECT_EQ(ColdnessOf(start), Coldness::kWarm);
   start.bound_bytes = 1'000'000;
   EXPECT_EQ(ColdnessOf(start), Coldness::kBounded);
   start.file_system.is_page_cache = false;
   EXPECT_EQ(ColdnessOf(start), Coldness::kWarm) << "what the page cache has bounds no other cache";
+}
+
+TEST_F(ColdStartTest, APageThatTheKernelWorksWithRefusesNoRun) {
+  ColdStart start;
+  start.residency = {.file_count = 1000, .checked_files = 1000, .checked_bytes = 1'000'000'000};
+  start.residency.pages.resident = 1'000'000 / sysconf(_SC_PAGESIZE);
+  EXPECT_EQ(ColdnessOf(start), Coldness::kBounded);
+  EXPECT_EQ(RefusalOf(start, "closed"), std::nullopt);
+  start.residency.file_count = 1001;
+  EXPECT_EQ(ColdnessOf(start), Coldness::kWarm) << "of a sample that is no bound";
 }
 
 TEST_F(ColdStartTest, WhereTheKernelTellsNothingNothingIsClaimed) {
