@@ -49,11 +49,20 @@ TEST_F(RunCachesTest, EachNodeSaysWhatItKnowsAndWhatNot) {
                               ContainsRegex("1 +warm\n"), ContainsRegex("0 +nfs: the server"),
                               ContainsRegex("1 +9 pages\n")));
 
+  coordinator_.AddArtifact("caches_3.json",
+                           R"({"coldness": "cold", "reason": "", "not_known": [], "node_cache":)"
+                           R"( {"files": 9, "bytes": 46000000, "checked_files": 4, "seed": "1",)"
+                           R"( "damaged": ["train/7"]}})");
+  EXPECT_EQ(run_.Run("run show r-1 --caches -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out,
+              AllOf(HasSubstr("9 files (46 MB) came from the node's cache: a sample of 4 verified"),
+                    HasSubstr("damaged in the cache: train/7")));
+
   EXPECT_EQ(run_.Run("run show r-1 --caches --json=caches,cache_notes"), ExitStatus::kDone)
       << run_.err;
   const nlohmann::json json = nlohmann::json::parse(run_.out);
   const nlohmann::json& caches = json["caches"];
-  ASSERT_EQ(caches.size(), 2U);
+  ASSERT_EQ(caches.size(), 3U);
   EXPECT_EQ(caches[0]["not_known"][0], "nfs: the server's cache is not reset and not known");
   EXPECT_EQ(json["cache_notes"][1]["note"], "9 pages");
   EXPECT_EQ(caches[1]["node"], 1);

@@ -99,6 +99,7 @@ std::string TextOf(const ColdStart& start, const Stamp& stamp) {
       {"holders", JsonValue(std::move(holders))},
       {"hidden_processes", JsonValue(start.holders.hidden_count)},
       {"other_runs", JsonValue(static_cast<int64_t>(start.other_step_count))},
+      {"node_cache", start.node_cache},
       {"wall_us", JsonValue(stamp.wall_us)},
       {"mono_ns", JsonValue(stamp.mono_ns)}};
   return absl::StrCat(DumpJson(JsonValue(std::move(json))), "\n");

@@ -32,7 +32,8 @@ struct ColdStart {
   Residency residency;                 // after the last try
   std::optional<int64_t> bound_bytes;  // of pages of any file in this node's memory, at most
   FileHolders holders;                 // of the pages that stayed
-  size_t other_step_count = 0;         // of other runs, which may read the same files meanwhile
+  JsonValue node_cache{};       // what was put into the stage directory before; null: nothing
+  size_t other_step_count = 0;  // of other runs, which may read the same files meanwhile
 };
 
 enum class Coldness {

@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kNameBytesMax = 63;
 constexpr int kPortMax = 65535;
+constexpr int64_t kQuotaGbMax = 1'000'000'000;
 
 bool IsWorkerName(absl::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && name.front() != '-' &&
@@ -87,6 +88,15 @@ class Checker {
     CheckAbsolute("enrolment_token_path", config_.enrolment_token_path(), false);
     CheckAbsolute("stage_directory", config_.stage_directory(), false);
     CheckAbsolute("trainer_program", config_.trainer_program(), false);
+    CheckAbsolute("node_cache.directory", config_.node_cache().directory(), false);
+    // What is there is closed to ranks at each start.
+    if (absl::StartsWith(JoinPath(config_.node_cache().directory(), ""),
+                         JoinPath(config_.data_directory(), "")))
+      Add("node_cache.directory: \"", config_.node_cache().directory(),
+          "\" is in data_directory, which ranks cannot read: name one beside it");
+    const int64_t quota_gb = config_.node_cache().quota_gb();
+    if (!config_.node_cache().directory().empty() && (quota_gb < 1 || quota_gb > kQuotaGbMax))
+      Add("node_cache.quota_gb: ", quota_gb, " is not between 1 and ", kQuotaGbMax);
     for (const std::string& path : config_.software_directories())
       CheckAbsolute("software_directories", path, /*is_required=*/true);
   }

@@ -30,6 +30,7 @@
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/cache_command.h"
 #include "worker/agent/config.h"
 #include "worker/agent/connection_keeper.h"
 #include "worker/agent/control_group.h"
@@ -53,6 +54,7 @@ constexpr char kUsage[] =
        assay-worker fleet - NAME                        the same without a shared directory, told on standard input
        assay-worker salvage DIRECTORY NAME              deliver what that agent left (the coordinator starts this)
        assay-worker preflight [--help] [--json] ...     check this node and print what it can do
+       assay-worker cache [--help] ...                  the datasets that this node keeps between runs
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
        assay-worker enter NAME RANKS_PER_NODE           take part in a run (its srun or mpirun starts this)
@@ -273,6 +275,9 @@ int Main(const std::vector<std::string>& arguments) {
     return ExecAsMember({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kPreflightMode)
     return CheckNode({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == kCacheMode)
+    return RunCacheCommand({arguments.begin() + 1, arguments.end()}, RealClock(), &std::cout,
+                           &std::cerr);
   if (!arguments.empty() && arguments[0] == kEnterMode)
     return RunEnter({arguments.begin() + 1, arguments.end()}, kEnterPatience);
   if (arguments.size() >= 2 && arguments[0] == "step") {

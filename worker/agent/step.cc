@@ -97,8 +97,9 @@ class Step {
     if (!made.ok()) return ExitFor(ExitCode::kNodeFailed, made);
     const absl::Status unpacked = UnpackImage(signal_fd);
     if (!unpacked.ok()) return ExitFor(CodeOfImage(unpacked), unpacked);
-    const absl::Status staged = MakeStageDirectory();
-    if (!staged.ok()) return ExitFor(ExitCode::kDisk, staged);
+    const absl::Status staged = MakeStageArea(signal_fd);
+    if (!staged.ok())
+      return ExitFor(absl::IsCancelled(staged) ? ExitCode::kTerminated : ExitCode::kDisk, staged);
     const std::optional<StepExit> refused = ClearCaches();
     if (refused.has_value()) return *refused;
     const absl::Status armed = ArmMonitor();
@@ -108,7 +109,7 @@ class Step {
     const absl::Status witnessed = ArmLogWitness();
     if (!witnessed.ok()) return ExitFor(ExitCode::kDisk, witnessed);
     const StepExit exit = Train(signal_fd);
-    EmptyStageDirectory();
+    if (stage_.has_value()) stage_->Empty();
     return exit;
   }
 
@@ -116,6 +117,7 @@ class Step {
   absl::Status Load() {
     RETURN_IF_ERROR(LoadTextProto(directory_->SpecPath(), &spec_));
     RETURN_IF_ERROR(LoadTextProto(directory_->WorkerPath(), &worker_));
+    spec_.set_node_cache(CachedFilesOf(spec_, worker_));
     ASSIGN_OR_RETURN(workload_, MakeWorkload(spec_, *directory_));
     return absl::OkStatus();
   }
@@ -141,10 +143,13 @@ class Step {
     const v1::ImageFile* const image = workload_->Image();
     if (image == nullptr) return absl::OkStatus();
     ImageStore store(JoinPath(worker_.data_directory(), kImagesFolder), user_);
-    ASSIGN_OR_RETURN(image_, store.Open(*image, [this, signal_fd] {
-      return FileExists(directory_->StopPath()) || HasStopSignal(signal_fd);
-    }));
+    ASSIGN_OR_RETURN(image_,
+                     store.Open(*image, [this, signal_fd] { return IsStopped(signal_fd); }));
     return absl::OkStatus();
+  }
+
+  bool IsStopped(int signal_fd) const {
+    return FileExists(directory_->StopPath()) || HasStopSignal(signal_fd);
   }
 
   std::string StagePath() const { return directory_->StagePath(worker_.stage_directory()); }
@@ -157,30 +162,17 @@ class Step {
     return folders;
   }
 
-  absl::Status MakeStageDirectory() const {
+  // With what the node's cache has, before the caches are reset and anybody looks.
+  absl::Status MakeStageArea(int signal_fd) {
     if (!spec_.dataset().is_staged()) return absl::OkStatus();
-    if (!FileExists(worker_.stage_directory())) {
-      RETURN_IF_ERROR(MakeDirectories(worker_.stage_directory()));
-      RETURN_IF_ERROR(GrantPassage(worker_.stage_directory(), user_));
-    }
-    const std::string stage = StagePath();
-    RETURN_IF_ERROR(RemoveTree(stage));
-    for (const std::string& folder : SampleFoldersOf(stage)) {
-      RETURN_IF_ERROR(MakeDirectories(folder, kPrivateDirectory));
-      RETURN_IF_ERROR(ShareBetween(step_user_, user_, folder));
-    }
-    return ShareBetween(step_user_, user_, stage);
-  }
-
-  // The next run may need the room before this one is forgotten. What is left by then, such as the
-  // directory itself where that is not the step's to remove, the agent removes.
-  void EmptyStageDirectory() const {
-    if (!spec_.dataset().is_staged()) return;
-    for (const std::string& folder : SampleFoldersOf(StagePath())) {
-      const absl::Status status = RemoveTree(folder);
-      if (!status.ok()) LOG(WARNING) << status;
-    }
-    rmdir(StagePath().c_str());
+    stage_.emplace(StageAreaOptions{.path = StagePath(),
+                                    .parent = worker_.stage_directory(),
+                                    .sample_folders = SampleFoldersOf(StagePath()),
+                                    .user = user_,
+                                    .step_user = step_user_});
+    RETURN_IF_ERROR(stage_->Make());
+    return stage_->FillFromCache(
+        spec_, worker_, [this, signal_fd] { return IsStopped(signal_fd); }, *clock_);
   }
 
   std::string HelperSocket() const {
@@ -190,7 +182,7 @@ class Step {
 
   // Returns how the run ends if it may not start.
   std::optional<StepExit> ClearCaches() const {
-    const absl::StatusOr<ColdStart> cold =
+    absl::StatusOr<ColdStart> cold =
         MakeCold({.dataset_directory = spec_.dataset().path(),
                   .sample_folders = SampleFoldersOf(spec_.dataset().path()),
                   .drop_caches_path = options_->drop_caches_path,
@@ -198,6 +190,7 @@ class Step {
                   .residency = {.seed = RandomSeed()}},
                  *clock_);
     if (!cold.ok()) return ExitFor(ExitCode::kBadData, cold.status());
+    if (stage_.has_value()) cold->node_cache = stage_->FromCache();
     absl::Status written = RecordColdStart(*cold, *directory_, StampNow(*clock_));
     std::optional<StepExit> refused = RefusalOf(*cold, spec_.division());
     if (written.ok() && !refused.has_value()) written = LogCacheClear(*cold);
@@ -264,8 +257,7 @@ class Step {
       poll(entries, std::size(entries),
            static_cast<int>(absl::ToInt64Milliseconds(std::min(left, kPollMax))) + 1);
       watch->Changed();
-      if (FileExists(directory_->StopPath()) || HasStopSignal(signal_fd))
-        return ExitFor(ExitCode::kTerminated, kStopReason);
+      if (IsStopped(signal_fd)) return ExitFor(ExitCode::kTerminated, kStopReason);
     }
     return std::nullopt;
   }
@@ -453,6 +445,7 @@ class Step {
   std::optional<LogWitness> log_;  // on node 0
   bool is_isolated_ = false;
   std::optional<UnpackedImage> image_;
+  std::optional<StageArea> stage_;             // if the dataset is staged
   std::optional<Sandbox> sandbox_;             // of somebody else's program, where there is one
   std::optional<ControlGroup> control_group_;  // of somebody else's program, where there may be one
   int entrant_count_ = 0;                      // of a launcher's processes, so far

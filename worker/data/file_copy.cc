@@ -197,4 +197,22 @@ absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
   return CopiedFile{.target = writer.Release(), .bytes = copied};
 }
 
+absl::StatusOr<std::string> DigestFile(const std::string& path, CopyBuffer* buffer,
+                                       absl::FunctionRef<bool()> is_stopped) {
+  ASSIGN_OR_RETURN(UniqueFd source, OpenRegularFile(path));
+  const int fd = source.get();
+  Reader reader(std::move(source), path);
+  const std::span<char> memory = buffer->bytes();
+  Sha256 digest;
+  for (;;) {
+    if (is_stopped()) return absl::CancelledError(absl::StrCat("stopped while reading ", path));
+    ASSIGN_OR_RETURN(const size_t n, reader.Read(memory.data(), memory.size()));
+    if (n == 0) break;
+    digest.Add(absl::string_view(memory.data(), n));
+  }
+  // Where direct reads are refused.
+  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+  return digest.HexDigest();
+}
+
 }  // namespace assay::data

@@ -52,6 +52,12 @@ struct CopiedFile {
 absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
                                     absl::FunctionRef<void(int64_t bytes)> advance);
 
+// The SHA-256 of a file, in hexadecimal, read as CopyFile reads. Nothing of it stays in memory that
+// was not there before. `is_stopped` is asked before each piece: then CANCELLED. Other errors as
+// CopyFile's.
+absl::StatusOr<std::string> DigestFile(const std::string& path, CopyBuffer* buffer,
+                                       absl::FunctionRef<bool()> is_stopped);
+
 // errno as a status, "<what> <path>: ...", with the remedy if a disk is full.
 absl::Status CopyError(absl::string_view what, const std::string& path);
 

@@ -44,6 +44,7 @@ struct WholeCopy {
   CopiedFile copy;
   std::string temporary_path;
   std::string final_path;
+  FileToStage file;
 };
 
 absl::Status MakeFolders(const StagingJob& job) {
@@ -55,9 +56,12 @@ absl::Status MakeFolders(const StagingJob& job) {
   return absl::OkStatus();
 }
 
-// One at a time, to the device and out of memory if `is_cold`. Those behind an error are removed.
-absl::Status PutInPlace(std::vector<WholeCopy> copies, bool is_cold) {
+// One at a time, to the device and out of memory if the job is cold. Those behind an error are
+// removed.
+absl::Status PutInPlace(std::vector<WholeCopy> copies, const StagingJob& job) {
+  const bool is_cold = job.is_cold;
   absl::Status status;
+  std::vector<FileToStage> placed;
   if (is_cold && !copies.empty() && syncfs(copies.front().copy.target.get()) != 0)
     status = CopyError("cannot sync the file system of", copies.front().temporary_path);
   for (const WholeCopy& copy : copies) {
@@ -69,7 +73,9 @@ absl::Status PutInPlace(std::vector<WholeCopy> copies, bool is_cold) {
     if (status.ok() && rename(copy.temporary_path.c_str(), copy.final_path.c_str()) != 0)
       status = CopyError("cannot rename to", copy.final_path);
     if (!status.ok()) unlink(copy.temporary_path.c_str());  // gives the space back
+    if (status.ok() && job.placed != nullptr) placed.push_back(copy.file);
   }
+  if (!placed.empty()) status.Update(job.placed(placed));
   return status;
 }
 
@@ -112,7 +118,7 @@ class Stager {
     absl::Status status =
         dataset::ForEachIndex(std::ssize(job_.files), window_max_,
                               [this](int, int64_t i) { return InWindow(static_cast<size_t>(i)); });
-    if (status.ok()) status = PutInPlace(TakeBatch(0), job_.is_cold);
+    if (status.ok()) status = PutInPlace(TakeBatch(0), job_);
     for (const WholeCopy& copy : TakeBatch(0))
       unlink(copy.temporary_path.c_str());
     const dataset::Progress total = meter_.total();
@@ -149,12 +155,12 @@ class Stager {
     times_.Add(clock_->Mono() - begin);
     meter_.AddFile(copy->bytes);
     window_.Advance(kFileWork);
-    WholeCopy whole = {*std::move(copy), temporary_path, final_path};
+    WholeCopy whole = {*std::move(copy), temporary_path, final_path, file};
     {
       MutexLock lock(&mutex_);
       batch_.push_back(std::move(whole));
     }
-    return PutInPlace(TakeBatch(job_.is_cold ? kBatchFiles : 1), job_.is_cold);
+    return PutInPlace(TakeBatch(job_.is_cold ? kBatchFiles : 1), job_);
   }
 
   // The copies that wait to be put in place; none unless there are `least`.
@@ -206,7 +212,26 @@ absl::StatusOr<int64_t> SizeOf(const StagingJob& job, const FileToStage& file) {
   return FileSize(JoinPath(job.source_dir, file.name));
 }
 
+bool IsSameFile(const std::string& one, const std::string& other, int64_t bytes) {
+  struct stat a {};
+  struct stat b {};
+  return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino && S_ISREG(a.st_mode) && (bytes < 0 || a.st_size == bytes);
+}
+
 }  // namespace
+
+CachedFiles TakeCached(const std::string& cache_dir, StagingJob* job) {
+  CachedFiles cached;
+  std::erase_if(job->files, [&](const FileToStage& file) {
+    const std::string target = JoinPath(job->target_dir, file.name);
+    if (!IsSameFile(target, JoinPath(cache_dir, file.name), file.bytes)) return false;
+    ++cached.files;
+    cached.bytes += std::max<int64_t>(file.bytes, 0);
+    return true;
+  });
+  return cached;
+}
 
 absl::Status CheckStagingSpace(const StagingJob& job) {
   RETURN_IF_ERROR(MakeFolders(job));

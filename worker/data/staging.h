@@ -7,6 +7,8 @@
 #define WORKER_DATA_STAGING_H_
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,9 @@ struct StagingJob {
   // The copies are on the device afterwards, and nothing of them in memory. False: nobody waits for
   // what the device or the kernel holds back.
   bool is_cold = false;
+  // Called with files whose copies have their names, and are on the device if `is_cold`; from
+  // several threads at once. An error ends the job. Null: nobody asks.
+  std::function<absl::Status(std::span<const FileToStage>)> placed = nullptr;
 };
 
 // What one rank has staged.
@@ -44,6 +49,16 @@ struct Staged {
   int64_t retries = 0;      // files that were read twice, because of their digest
   int window = 0;           // files in flight at the end
 };
+
+// What a node's cache has put into a job's target.
+struct CachedFiles {
+  int64_t files = 0;
+  int64_t bytes = 0;
+};
+
+// Takes out of the job what its target holds already because it is the same file (by another name)
+// as in `cache_dir`, and of the size that the job says. Looks at metadata alone.
+CachedFiles TakeCached(const std::string& cache_dir, StagingJob* job);
 
 // Makes the folders of the copies and compares what the job takes, of all ranks of the node, with
 // what is free there. Only files of unknown size are looked at, none is opened. Before any rank of

@@ -177,6 +177,9 @@ absl::Status TrainingLoop::OpenSplits() {
   ASSIGN_OR_RETURN(validation_, OpenSplit(spec_, plan, dataset::Split::kValidation));
   if (!spec_.run.dataset().is_staged()) return absl::OkStatus();
   ASSIGN_OR_RETURN(stage_, PlanStaging(spec_, train_, validation_, plan.shared_files));
+  // The clock is not for what others have copied before.
+  if (!spec_.run.is_staging_timed() && !spec_.run.node_cache().empty())
+    cached_ = data::TakeCached(spec_.run.node_cache(), &stage_);
   return absl::OkStatus();
 }
 
@@ -240,11 +243,22 @@ absl::Status TrainingLoop::StartClock() {
 }
 
 absl::Status TrainingLoop::Stage() {
-  log_->StagingStart();
+  ASSIGN_OR_RETURN(const int64_t cached_bytes, CachedBytes());
+  log_->StagingStart(cached_bytes);
   if (spec_.run.dataset().is_staged()) RETURN_IF_ERROR(CopyToNode());
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
   log_->StagingStop();
   return CheckStop();
+}
+
+// Of all ranks; no other rank's counts but in rank 0's log.
+absl::StatusOr<int64_t> TrainingLoop::CachedBytes() {
+  if (!spec_.run.dataset().is_staged() || spec_.run.is_staging_timed()) return 0;
+  auto bytes = static_cast<double>(cached_.bytes);
+  RETURN_IF_ERROR(
+      WithExitCode(comm::AllReduceSum(comm_.get(), std::span<double>(&bytes, 1), Deadline()),
+                   ExitCode::kCommLost));
+  return static_cast<int64_t>(bytes);
 }
 
 absl::Status TrainingLoop::CopyToNode() {
@@ -264,7 +278,8 @@ absl::Status TrainingLoop::CopyToNode() {
   profile_.Staged(*staged);
   LOG(INFO) << "staged files=" << staged->files << " bytes=" << staged->bytes
             << " in=" << staged->elapsed << " file_p99=" << staged->file_p99
-            << " retries=" << staged->retries << " window=" << staged->window;
+            << " retries=" << staged->retries << " window=" << staged->window
+            << " cached_files=" << cached_.files << " cached_bytes=" << cached_.bytes;
   return absl::OkStatus();
 }
 

@@ -52,6 +52,7 @@ class TrainingLoop {
   void LogProtection();
   absl::Status StartClock();
   absl::Status Stage();
+  absl::StatusOr<int64_t> CachedBytes();
   absl::Status CopyToNode();
   absl::Status RunEpochs();
   absl::Status TrainEpoch(int64_t first_step, EpochResult* result);
@@ -84,9 +85,10 @@ class TrainingLoop {
   Profile profile_;
   DataSplit train_;
   DataSplit validation_;
-  data::StagingJob stage_;  // if the dataset is staged
-  int epochs_done_ = 0;     // the one at hand included
-  int64_t steps_done_ = 0;  // batches trained on, of this rank
+  data::StagingJob stage_;    // if the dataset is staged
+  data::CachedFiles cached_;  // that need not be
+  int epochs_done_ = 0;       // the one at hand included
+  int64_t steps_done_ = 0;    // batches trained on, of this rank
 };
 
 }  // namespace assay

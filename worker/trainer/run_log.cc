@@ -92,8 +92,10 @@ void RunLog::Samples() {
   writer_.Event("eval_samples", JsonValue(spec_.run.dataset().eval_sample_count()));
 }
 
-void RunLog::StagingStart() {
-  writer_.Start("staging_start");
+void RunLog::StagingStart(int64_t cached_bytes) {
+  JsonObject metadata;
+  if (cached_bytes > 0) metadata.emplace_back("cache_hit_bytes", JsonValue(cached_bytes));
+  writer_.Start("staging_start", {}, std::move(metadata));
 }
 
 void RunLog::StagingStop() {

@@ -35,7 +35,8 @@ class RunLog {
   // The clock starts: the caller has read no sample yet.
   void RunStart();
   void Samples();
-  void StagingStart();
+  // `cached_bytes`: of all nodes, that their caches had already; 0 is not said.
+  void StagingStart(int64_t cached_bytes);
   void StagingStop();
   // Those that every benchmark has and that are on.
   void ExtensionsOfRun();

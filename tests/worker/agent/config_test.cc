@@ -83,6 +83,16 @@ TEST(ConfigTest, AddressesAreHostAndPortOrASocket) {
   }
 }
 
+TEST(ConfigTest, ANodeCacheNeedsAQuotaAndAPlaceThatRanksCanPassTo) {
+  v1::WorkerConfig config = GoodConfig();
+  config.mutable_node_cache()->set_directory("/nvme/cache");
+  EXPECT_THAT(ProblemsOf(config), ElementsAre(HasSubstr("node_cache.quota_gb: 0")));
+  config.mutable_node_cache()->set_quota_gb(100);
+  EXPECT_THAT(ProblemsOf(config), IsEmpty());
+  config.mutable_node_cache()->set_directory(config.data_directory() + "/cache");
+  EXPECT_THAT(ProblemsOf(config), ElementsAre(HasSubstr("node_cache.directory")));
+}
+
 TEST(ConfigTest, DefaultsFillOnlyWhatIsEmpty) {
   const v1::WorkerConfig filled = WithDefaults(GoodConfig(), "/opt/bin");
   EXPECT_EQ(filled.stage_directory(), "/var/lib/assay/stage");

@@ -2,7 +2,11 @@
 
 #include "worker/trainer/loop.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/clock.h"
 #include "common/dataset/cosmo_dataset.h"
 #include "common/exit_code.h"
 #include "common/file.h"
@@ -21,6 +26,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/worker/trainer/loop_fixture.h"
 #include "tests/worker/trainer/run_specs.h"
+#include "worker/cache/cache_link.h"
+#include "worker/cache/node_cache.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/trainer/failure.h"
 
@@ -232,6 +239,49 @@ TEST_F(TrainingLoopTest, TheRoundDecidesWhetherStagingIsTimed) {
 
     const std::string log = ReadFile(run.log_path()).value_or("");
     EXPECT_EQ(log.find("run_start") < log.find("staging_start"), is_timed);
+  }
+}
+
+// What the step has put there from the node's cache is not copied, and the log says how much it
+// was.
+TEST_F(TrainingLoopTest, WhatTheNodeCacheHadIsDeclaredAndNotCopied) {
+  v1::RunSpec run = Run();
+  run.set_quality_target(10);
+  run.mutable_dataset()->set_is_staged(true);
+  const RealClock clock;
+  absl::StatusOr<cache::NodeCache> cache =
+      cache::NodeCache::Open({.directory = dir_.Path("cache"), .quota_bytes = int64_t{1} << 30});
+  ASSERT_THAT(cache, IsOk());
+  const absl::StatusOr<cache::Filled> filled = cache->Stage(run.dataset().path(), &clock);
+  ASSERT_THAT(filled, IsOk());
+  const absl::StatusOr<cache::Lease> lease = cache->Hold(filled->digest);
+  ASSERT_THAT(lease, IsOk());
+  for (const bool is_timed : {false, true}) {
+    const std::string stage = dir_.Path(absl::StrCat("stage_", is_timed));
+    const absl::StatusOr<cache::Linked> linked =
+        cache::LinkDataset(*lease, {.target_dir = stage}, clock);
+    ASSERT_THAT(linked, IsOk());
+    // One that the node has not.
+    const std::string missing =
+        JoinPath(stage, JoinPath("train", ListDirectory(JoinPath(stage, "train")).value().front()));
+    const int64_t missing_bytes = FileSize(missing).value_or(0);
+    ASSERT_EQ(unlink(missing.c_str()), 0);
+    run.set_is_staging_timed(is_timed);
+    run.set_log_path(dir_.Path(absl::StrCat("timed_", is_timed)));
+    run.set_stage_directory(stage);
+    run.set_node_cache(lease->files_path);
+
+    ASSERT_THAT(Train(run), IsOk());
+
+    const std::string log = ReadFile(run.log_path()).value_or("");
+    const std::string said = absl::StrCat("\"cache_hit_bytes\": ", linked->bytes - missing_bytes);
+    EXPECT_EQ(absl::StrContains(log, said), !is_timed) << said;
+    EXPECT_EQ(absl::StrContains(log, "cache_hit_bytes"), !is_timed);
+    EXPECT_TRUE(FileExists(missing));
+    struct stat info {};
+    const std::string other = ListDirectory(JoinPath(stage, "train")).value().back();
+    ASSERT_EQ(stat(JoinPath(JoinPath(stage, "train"), other).c_str(), &info), 0);
+    EXPECT_EQ(info.st_nlink, is_timed ? 1U : 2U) << "on the clock every byte is copied";
   }
 }
 

@@ -66,7 +66,7 @@ void WriteWholeRun(const TrainerSpec& spec, RunLog* log) {
   log->InitStop();
   log->RunStart();
   (*workload)->LogStart(log);
-  log->StagingStart();
+  log->StagingStart(0);
   log->StagingStop();
   (*workload)->LogSettings(log);
   (*workload)->LogEpochStart(log, epoch);
