@@ -39,6 +39,7 @@
 #include "worker/agent/isolation.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/materials.h"
+#include "worker/agent/stage_area.h"
 #include "worker/agent/supervisor.h"
 #include "worker/agent/telemetry/sampler.h"
 #include "worker/agent/text_proto.h"
