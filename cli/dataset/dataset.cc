@@ -105,6 +105,7 @@ std::vector<Command> DatasetCommands() {
   const Positional id = {.name = "ID", .help = "as cosmo32"};
   return {DatasetGenerateCommand(),
           DatasetImportCommand(),
+          DatasetPackCommand(),
           DatasetVerifyCommand(),
           {.path = "dataset add",
            .summary = "register a dataset with the coordinator",

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/pack.h"
 #include "common/dataset/plain_dataset.h"
 #include "common/dataset/verify.h"
 #include "common/status.h"
@@ -16,6 +17,7 @@ namespace assay::cli {
 namespace {
 
 constexpr int64_t kSamplesMax = 100'000'000;
+constexpr int64_t kShardMib = 256;
 
 dataset::ProgressCallback Drawn(ProgressLine* line, const Context* context, std::string what) {
   constexpr int kFileBarWidth = 24;
@@ -157,6 +159,39 @@ absl::StatusOr<ExitStatus> RunDatasetVerify(Context* context, const Arguments& a
   context->Note(absl::StrCat(context->style().Mark(Tone::kGood), " every byte of ",
                              manifest.files.size(), " files is as the manifest says (digest ",
                              dataset::DatasetDigest(manifest).substr(0, 12), ")"));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunDatasetPack(Context* context, const Arguments& arguments) {
+  const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
+  const std::string target = context->env().AbsolutePath(arguments.Get("TARGET"));
+  ASSIGN_OR_RETURN(const dataset::Manifest manifest, dataset::LoadManifest(directory));
+  dataset::PackOptions options;
+  const std::string codec = arguments.Get("codec");
+  // What is compressed already grows no smaller.
+  const bool is_plain = manifest.compression == dataset::Compression::kNone;
+  if (codec == "zstd" || (codec.empty() && is_plain)) options.codec = dataset::ShardCodec::kZstd;
+  if (codec == "gzip") options.codec = dataset::ShardCodec::kGzip;
+  ASSIGN_OR_RETURN(const int64_t mebibytes, arguments.Integer("shard-mib", kShardMib));
+  options.shard_bytes = mebibytes << 20;
+  ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
+  options.threads = static_cast<int>(threads);
+  ProgressLine line(context);
+  ASSIGN_OR_RETURN(
+      const dataset::Packed packed,
+      dataset::PackDataset(directory, target, options, Drawn(&line, context, "packing")));
+  line.Clear();
+  RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset-shards/v1",
+                                           .value = {{"path", target},
+                                                     {"shards", packed.shards},
+                                                     {"bytes", packed.bytes_before},
+                                                     {"packed_bytes", packed.bytes_after},
+                                                     {"digest", dataset::DatasetDigest(manifest)}},
+                                           .fields = {{"path", "path"},
+                                                      {"shards", "shards", Format::kNumber},
+                                                      {"size", "bytes", Format::kBytes},
+                                                      {"packed", "packed_bytes", Format::kBytes},
+                                                      {"digest", "digest"}}}));
   return ExitStatus::kDone;
 }
 
@@ -315,6 +350,33 @@ Command DatasetVerifyCommand() {
           .options = {Threads()},
           .examples = {{"assay dataset verify /data/cosmo32", "exit 1 if a byte differs"}},
           .run = RunDatasetVerify};
+}
+
+Command DatasetPackCommand() {
+  using Kind = Option::Kind;
+  return {.path = "dataset pack",
+          .summary = "write a dataset as tar archives, for nodes to stage from",
+          .description =
+              "TARGET gets manifest.json and shards/, of which 'assay-worker cache stage TARGET' "
+              "fills a node's cache: for file systems on which opening each file takes the time.",
+          .positionals = {Directory(),
+                          {.name = "TARGET",
+                           .help = "the archives' folder",
+                           .completes = Completes::kDirectory}},
+          .options = {{.name = "codec",
+                       .kind = Kind::kChoice,
+                       .value = "NAME",
+                       .help = "zstd, or none where the files are compressed, if not given",
+                       .choices = {"zstd", "gzip", "none"}},
+                      {.name = "shard-mib",
+                       .kind = Kind::kInteger,
+                       .value = "MIB",
+                       .help = "files of one archive together; 256 if not given",
+                       .min = 1,
+                       .max = 65536},
+                      Threads()},
+          .examples = {{"assay dataset pack /data/cosmo32 /data/cosmo32-shards", ""}},
+          .run = RunDatasetPack};
 }
 
 }  // namespace assay::cli

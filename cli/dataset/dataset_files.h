@@ -34,6 +34,7 @@ int DefaultThreads();
 Command DatasetGenerateCommand();
 Command DatasetVerifyCommand();
 Command DatasetImportCommand();
+Command DatasetPackCommand();
 
 }  // namespace assay::cli
 

@@ -37,17 +37,27 @@ absl::StatusOr<cache::NodeCache> OpenNodeCache(const v1::WorkerConfig& worker,
   return cache::NodeCache::Open(std::move(options));
 }
 
-absl::Status StageArea::Make() const {
+// For this account alone.
+absl::Status StageArea::MakeEmpty() const {
   if (!FileExists(options_.parent)) {
     RETURN_IF_ERROR(MakeDirectories(options_.parent));
     RETURN_IF_ERROR(GrantPassage(options_.parent, options_.user));
   }
   RETURN_IF_ERROR(RemoveTree(options_.path));
-  for (const std::string& folder : options_.sample_folders) {
+  for (const std::string& folder : options_.sample_folders)
     RETURN_IF_ERROR(MakeDirectories(folder, kPrivateDirectory));
+  return absl::OkStatus();
+}
+
+absl::Status StageArea::Share() const {
+  std::vector<std::string> folders = options_.sample_folders;
+  if (linked_.has_value())
+    for (const std::string& folder : linked_->folders)
+      folders.push_back(JoinPath(options_.path, folder));
+  folders.push_back(options_.path);
+  for (const std::string& folder : folders)
     RETURN_IF_ERROR(ShareBetween(options_.step_user, options_.user, folder));
-  }
-  return ShareBetween(options_.step_user, options_.user, options_.path);
+  return absl::OkStatus();
 }
 
 absl::Status StageArea::Link(const v1::RunSpec& spec, const v1::WorkerConfig& worker,
@@ -59,27 +69,26 @@ absl::Status StageArea::Link(const v1::RunSpec& spec, const v1::WorkerConfig& wo
       LinkDataset(*lease_,
                   {.target_dir = options_.path, .seed = RandomSeed(), .is_stopped = is_stopped},
                   clock));
-  for (const std::string& folder : linked_->folders)
-    RETURN_IF_ERROR(
-        ShareBetween(options_.step_user, options_.user, JoinPath(options_.path, folder)));
   return absl::OkStatus();
 }
 
-absl::Status StageArea::FillFromCache(const v1::RunSpec& spec, const v1::WorkerConfig& worker,
-                                      const std::function<bool()>& is_stopped, const Clock& clock) {
-  if (CachedFilesOf(spec, worker).empty()) return absl::OkStatus();
+absl::Status StageArea::Make(const v1::RunSpec& spec, const v1::WorkerConfig& worker,
+                             const std::function<bool()>& is_stopped, const Clock& clock) {
+  RETURN_IF_ERROR(MakeEmpty());
+  if (CachedFilesOf(spec, worker).empty()) return Share();
   const absl::Status status = Link(spec, worker, is_stopped, clock);
   if (absl::IsCancelled(status)) return status;
   if (!status.ok()) {
     LOG(WARNING) << "nothing of the node cache is used: " << status;
     linked_.reset();
     lease_.reset();
-    return Make();
+    RETURN_IF_ERROR(MakeEmpty());
+    return Share();
   }
   LOG(INFO) << "from the node cache files=" << linked_->files << " bytes=" << linked_->bytes
             << " checked_files=" << linked_->checked_files << " seed=" << linked_->seed
             << " damaged=" << linked_->damaged.size();
-  return absl::OkStatus();
+  return Share();
 }
 
 JsonValue StageArea::FromCache() const {

@@ -46,14 +46,12 @@ class StageArea {
  public:
   explicit StageArea(StageAreaOptions options) : options_(std::move(options)) {}
 
-  // Empty, for the ranks to write.
-  absl::Status Make() const;
-
-  // Puts into it what the cache has of `spec`'s dataset, if CachedFilesOf it says something. What
-  // goes wrong is logged, and then the area is empty: ranks copy all of it. CANCELLED: stopped.
-  // Blocks.
-  absl::Status FillFromCache(const v1::RunSpec& spec, const v1::WorkerConfig& worker,
-                             const std::function<bool()>& is_stopped, const Clock& clock);
+  // Makes it, with what the cache has of `spec`'s dataset if CachedFilesOf it says something, and
+  // then lets ranks write there: nobody else can have changed what it holds by then. What goes
+  // wrong with the cache is logged, and then the area is empty: ranks copy all of it. CANCELLED:
+  // stopped. Blocks.
+  absl::Status Make(const v1::RunSpec& spec, const v1::WorkerConfig& worker,
+                    const std::function<bool()>& is_stopped, const Clock& clock);
 
   // What of it came from the cache, for people; null: nothing.
   JsonValue FromCache() const;
@@ -63,6 +61,8 @@ class StageArea {
   void Empty() const;
 
  private:
+  absl::Status MakeEmpty() const;
+  absl::Status Share() const;
   absl::Status Link(const v1::RunSpec& spec, const v1::WorkerConfig& worker,
                     const std::function<bool()>& is_stopped, const Clock& clock);
 

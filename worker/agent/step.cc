@@ -171,8 +171,7 @@ class Step {
                                     .sample_folders = SampleFoldersOf(StagePath()),
                                     .user = user_,
                                     .step_user = step_user_});
-    RETURN_IF_ERROR(stage_->Make());
-    return stage_->FillFromCache(
+    return stage_->Make(
         spec_, worker_, [this, signal_fd] { return IsStopped(signal_fd); }, *clock_);
   }
 

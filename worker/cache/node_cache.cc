@@ -22,6 +22,7 @@
 #include "common/log.h"
 #include "common/secret.h"
 #include "common/status.h"
+#include "worker/data/archive_staging.h"
 
 namespace assay::cache {
 namespace {
@@ -342,7 +343,11 @@ absl::StatusOr<Filled> NodeCache::Stage(const std::string& source, const Clock* 
       folders.insert(file.name.substr(0, slash));
   for (const std::string& name : folders)
     RETURN_IF_ERROR(Share(JoinPath(files_path, name), /*is_directory=*/true));
-  ASSIGN_OR_RETURN(filled.staged, data::StageFiles(job, clock, std::move(progress)));
+  ASSIGN_OR_RETURN(const std::vector<std::string> shards, data::ListShards(source));
+  absl::StatusOr<data::Staged> staged =
+      shards.empty() ? data::StageFiles(job, clock, std::move(progress))
+                     : data::StageArchives(shards, manifest, job, clock, std::move(progress));
+  ASSIGN_OR_RETURN(filled.staged, std::move(staged));
   return filled;
 }
 

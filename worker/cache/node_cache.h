@@ -81,11 +81,12 @@ class NodeCache {
   static absl::StatusOr<NodeCache> Open(NodeCacheOptions options);
 
   // Fills the cache with the dataset in `source`, whose manifest names it: files that are whole are
-  // left, the rest is copied and compared with the manifest (staging.h), durable and out of memory.
-  // Least recently used datasets go if it needs their room: none that is pinned or held, and none
-  // at all if that would not do. Killed at any point, the next call goes on. Blocks. ABORTED: a run
-  // holds it, or another fills it. RESOURCE_EXHAUSTED: no room; the message says who has it.
-  // Otherwise as LoadManifest and StageFiles; what was finished stays.
+  // left, the rest is copied, from archives if it lies in some (archive_staging.h), and compared
+  // with the manifest (staging.h), durable and out of memory. Least recently used datasets go if it
+  // needs their room: none that is pinned or held, and none at all if that would not do. Killed at
+  // any point, the next call goes on. Blocks. ABORTED: a run holds it, or another fills it.
+  // RESOURCE_EXHAUSTED: no room; the message says who has it. Otherwise as LoadManifest and
+  // StageFiles; what was finished stays.
   absl::StatusOr<Filled> Stage(const std::string& source, const Clock* clock,
                                dataset::ProgressCallback progress = nullptr);
 

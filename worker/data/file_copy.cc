@@ -82,11 +82,10 @@ class Reader {
 class Writer {
  public:
   // Empties the file or makes it. `bytes`: what will be written.
-  static absl::StatusOr<Writer> Open(const FileCopy& copy, int64_t bytes) {
-    Writer writer(copy.target_path);
-    writer.file_ =
-        UniqueFd(open(copy.target_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!writer.file_.is_open()) return CopyError("cannot create", copy.target_path);
+  static absl::StatusOr<Writer> Open(const std::string& path, int64_t bytes) {
+    Writer writer(path);
+    writer.file_ = UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!writer.file_.is_open()) return CopyError("cannot create", path);
     writer.is_direct_ = !IsInMemory(writer.file_.get()) && SetDirect(writer.file_.get(), true);
     if (writer.is_direct_ && bytes > 0) RETURN_IF_ERROR(writer.Allocate(bytes));
     return writer;
@@ -171,30 +170,44 @@ absl::Status CopyError(absl::string_view what, const std::string& path) {
       status.message(), ": free space there, stage to a larger disk, or use more nodes"));
 }
 
-absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
-                                    absl::FunctionRef<void(int64_t bytes)> advance) {
-  ASSIGN_OR_RETURN(UniqueFd source, OpenRegularFile(copy.source_path));
-  Reader reader(std::move(source), copy.source_path);
-  ASSIGN_OR_RETURN(const int64_t bytes, reader.Size());
-  ASSIGN_OR_RETURN(Writer writer, Writer::Open(copy, bytes));
+absl::StatusOr<CopiedFile> WritePieces(
+    const std::string& target_path, int64_t bytes, CopyBuffer* buffer, Sha256* digest,
+    absl::FunctionRef<absl::StatusOr<size_t>(std::span<char> memory)> next) {
+  ASSIGN_OR_RETURN(Writer writer, Writer::Open(target_path, bytes));
   const std::span<char> memory = buffer->bytes();
   int64_t copied = 0;
   while (copied < bytes) {
     const size_t wanted =
         static_cast<size_t>(std::min<int64_t>(bytes - copied, static_cast<int64_t>(memory.size())));
-    ASSIGN_OR_RETURN(const size_t n, reader.Read(memory.data(), wanted));
-    if (n == 0) return SizeChanged(copy.source_path, bytes, copied);
+    ASSIGN_OR_RETURN(const size_t n, next(memory.first(wanted)));
+    if (n == 0) break;
     const absl::string_view piece(memory.data(), n);
-    if (copy.digest != nullptr) copy.digest->Add(piece);
+    if (digest != nullptr) digest->Add(piece);
     RETURN_IF_ERROR(writer.Write(piece));
     copied += static_cast<int64_t>(n);
-    advance(static_cast<int64_t>(n));
   }
+  return CopiedFile{.target = writer.Release(), .bytes = copied};
+}
+
+absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
+                                    absl::FunctionRef<void(int64_t bytes)> advance) {
+  ASSIGN_OR_RETURN(UniqueFd source, OpenRegularFile(copy.source_path));
+  Reader reader(std::move(source), copy.source_path);
+  ASSIGN_OR_RETURN(const int64_t bytes, reader.Size());
+  ASSIGN_OR_RETURN(CopiedFile copied,
+                   WritePieces(copy.target_path, bytes, buffer, copy.digest,
+                               [&](std::span<char> memory) -> absl::StatusOr<size_t> {
+                                 ASSIGN_OR_RETURN(const size_t n,
+                                                  reader.Read(memory.data(), memory.size()));
+                                 advance(static_cast<int64_t>(n));
+                                 return n;
+                               }));
   // Asked again rather than read on: that would be one more request for each file.
   ASSIGN_OR_RETURN(const int64_t bytes_now, reader.Size());
-  if (copied != bytes || bytes_now != bytes)
-    return SizeChanged(copy.source_path, bytes, std::max(copied, bytes_now));
-  return CopiedFile{.target = writer.Release(), .bytes = copied};
+  if (copied.bytes != bytes || bytes_now != bytes)
+    return SizeChanged(copy.source_path, bytes,
+                       copied.bytes < bytes ? copied.bytes : std::max(copied.bytes, bytes_now));
+  return copied;
 }
 
 absl::StatusOr<std::string> DigestFile(const std::string& path, CopyBuffer* buffer,

@@ -52,6 +52,13 @@ struct CopiedFile {
 absl::StatusOr<CopiedFile> CopyFile(const FileCopy& copy, CopyBuffer* buffer,
                                     absl::FunctionRef<void(int64_t bytes)> advance);
 
+// Writes what `next` gives, piece by piece, until `bytes` have come or it gives 0: then fewer.
+// Pieces but the last are as large as the memory that it is told to fill. Blocks are allocated for
+// all of it before. `digest`: as FileCopy's. Errors of `next`, and those of writing as CopyFile's.
+absl::StatusOr<CopiedFile> WritePieces(
+    const std::string& target_path, int64_t bytes, CopyBuffer* buffer, Sha256* digest,
+    absl::FunctionRef<absl::StatusOr<size_t>(std::span<char> memory)> next);
+
 // The SHA-256 of a file, in hexadecimal, read as CopyFile reads. Nothing of it stays in memory that
 // was not there before. `is_stopped` is asked before each piece: then CANCELLED. Other errors as
 // CopyFile's.

@@ -1,6 +1,5 @@
 #include "worker/data/staging.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -26,6 +24,7 @@
 #include "common/status.h"
 #include "worker/data/copy_window.h"
 #include "worker/data/file_copy.h"
+#include "worker/data/placing.h"
 
 namespace assay::data {
 namespace {
@@ -35,17 +34,7 @@ constexpr int kWindowFirst = 8;
 constexpr int kWindowMax = 128;
 // What opening and naming a file is worth in bytes when rates of different windows are compared.
 constexpr int64_t kFileWork = int64_t{64} << 10;
-// Of cold copies that one syncfs brings to the device: what they hold open is two such windows.
-constexpr size_t kBatchFiles = 128;
 constexpr double kGB = 1e9;
-
-// A copy under its temporary name.
-struct WholeCopy {
-  CopiedFile copy;
-  std::string temporary_path;
-  std::string final_path;
-  FileToStage file;
-};
 
 absl::Status MakeFolders(const StagingJob& job) {
   std::set<std::string> folders;
@@ -54,29 +43,6 @@ absl::Status MakeFolders(const StagingJob& job) {
   for (const std::string& folder : folders)
     RETURN_IF_ERROR(MakeDirectories(JoinPath(job.target_dir, folder)));
   return absl::OkStatus();
-}
-
-// One at a time, to the device and out of memory if the job is cold. Those behind an error are
-// removed.
-absl::Status PutInPlace(std::vector<WholeCopy> copies, const StagingJob& job) {
-  const bool is_cold = job.is_cold;
-  absl::Status status;
-  std::vector<FileToStage> placed;
-  if (is_cold && !copies.empty() && syncfs(copies.front().copy.target.get()) != 0)
-    status = CopyError("cannot sync the file system of", copies.front().temporary_path);
-  for (const WholeCopy& copy : copies) {
-    // Only now: pages that are not written yet cannot be given up.
-    if (status.ok() && is_cold) {
-      errno = posix_fadvise(copy.copy.target.get(), 0, 0, POSIX_FADV_DONTNEED);
-      if (errno != 0) status = CopyError("cannot give up the pages of", copy.temporary_path);
-    }
-    if (status.ok() && rename(copy.temporary_path.c_str(), copy.final_path.c_str()) != 0)
-      status = CopyError("cannot rename to", copy.final_path);
-    if (!status.ok()) unlink(copy.temporary_path.c_str());  // gives the space back
-    if (status.ok() && job.placed != nullptr) placed.push_back(copy.file);
-  }
-  if (!placed.empty()) status.Update(job.placed(placed));
-  return status;
 }
 
 // How long files took. Thread-safe.
@@ -110,7 +76,8 @@ class Stager {
         window_max_(std::max(kWindowMax / job.ranks_on_node, 1)),
         window_(std::max(kWindowFirst / job.ranks_on_node, 1), window_max_, clock),
         buffers_(static_cast<size_t>(window_max_)),
-        meter_(std::ssize(job.files), std::move(progress)) {}
+        meter_(std::ssize(job.files), std::move(progress)),
+        placing_(job) {}
 
   absl::StatusOr<Staged> Run() {
     const MonoTime begin = clock_->Mono();
@@ -118,9 +85,7 @@ class Stager {
     absl::Status status =
         dataset::ForEachIndex(std::ssize(job_.files), window_max_,
                               [this](int, int64_t i) { return InWindow(static_cast<size_t>(i)); });
-    if (status.ok()) status = PutInPlace(TakeBatch(0), job_);
-    for (const WholeCopy& copy : TakeBatch(0))
-      unlink(copy.temporary_path.c_str());
+    if (status.ok()) status = placing_.Finish();
     const dataset::Progress total = meter_.total();
     if (!status.ok())
       return Annotate(status, absl::StrCat("staging stopped after ", total.files, " of ",
@@ -155,19 +120,7 @@ class Stager {
     times_.Add(clock_->Mono() - begin);
     meter_.AddFile(copy->bytes);
     window_.Advance(kFileWork);
-    WholeCopy whole = {*std::move(copy), temporary_path, final_path, file};
-    {
-      MutexLock lock(&mutex_);
-      batch_.push_back(std::move(whole));
-    }
-    return PutInPlace(TakeBatch(job_.is_cold ? kBatchFiles : 1), job_);
-  }
-
-  // The copies that wait to be put in place; none unless there are `least`.
-  std::vector<WholeCopy> TakeBatch(size_t least) {
-    MutexLock lock(&mutex_);
-    if (batch_.size() < least) return {};
-    return std::exchange(batch_, {});
+    return placing_.Add({*std::move(copy), temporary_path, final_path, file});
   }
 
   // Content that is not what the manifest says is read once more: then it is the storage's.
@@ -203,8 +156,7 @@ class Stager {
   dataset::ProgressMeter meter_;
   FileTimes times_;
   std::atomic<int64_t> retries_ = 0;
-  Mutex mutex_;
-  std::vector<WholeCopy> batch_ ABSL_GUARDED_BY(mutex_);
+  Placing placing_;
 };
 
 absl::StatusOr<int64_t> SizeOf(const StagingJob& job, const FileToStage& file) {

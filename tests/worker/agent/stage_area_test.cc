@@ -65,7 +65,7 @@ class StageAreaTest : public StepFixture {
     return JoinPath(CachedFilesOf(run_.spec, run_.worker), name);
   }
 
-  const RealClock clock_;
+  const RealClock clock_{};
 };
 
 TEST_F(StageAreaTest, ARunWhoseStagingIsNotTimedStartsWithWhatTheCacheHas) {

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 #include "common/clock.h"
+#include "common/dataset/pack.h"
 #include "common/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -72,7 +73,7 @@ class NodeCacheTest : public ::testing::Test {
     return LinkDataset(lease, {.target_dir = target, .seed = 1, .budget = budget}, clock_);
   }
 
-  const RealClock clock_;
+  const RealClock clock_{};
   const TempDir dir_;
   const SmallDataset a_{"a", kFiles, kFileBytes};
   const SmallDataset b_{"b", kFiles, kFileBytes};
@@ -109,6 +110,26 @@ TEST_F(NodeCacheTest, ASecondTimeNothingIsCopied) {
   EXPECT_EQ(again->staged.files, 0);
   EXPECT_EQ(again->files_there, kFiles + 1);
   EXPECT_EQ(again->bytes_there, kDatasetBytes);
+}
+
+// And what was there is not written again.
+TEST_F(NodeCacheTest, FromArchivesItIsTheSameDataset) {
+  ASSERT_THAT(dataset::PackDataset(a_.path(), dir_.Path("packed"),
+                                   {.codec = dataset::ShardCodec::kZstd, .shard_bytes = 20'000}),
+              IsOk());
+  NodeCache cache = Cache();
+
+  const absl::StatusOr<Filled> filled = cache.Stage(dir_.Path("packed"), &clock_);
+
+  ASSERT_THAT(filled, IsOk());
+  EXPECT_EQ(filled->digest, a_.digest());
+  EXPECT_EQ(filled->staged.bytes, kDatasetBytes);
+  EXPECT_EQ(DifferentFiles(a_, FilesOf(a_)), 0);
+  WriteFile(JoinPath(FilesOf(a_), "train/1000"), std::string(kFileBytes, '!'));
+  const absl::StatusOr<Filled> again = cache.Stage(dir_.Path("packed"), &clock_);
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->staged.files, 1);
+  EXPECT_EQ(DifferentFiles(a_, FilesOf(a_)), 0);
 }
 
 TEST_F(NodeCacheTest, AFileThatWasChangedSinceIsCopiedAgain) {
