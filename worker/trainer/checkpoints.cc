@@ -43,6 +43,7 @@ std::string IdentityOfRun(const TrainerSpec& spec) {
   run.clear_progress_path();
   run.clear_checkpoint_path();
   run.clear_stage_directory();
+  run.clear_node_cache();
   run.mutable_dataset()->clear_path();
   v1::RunSpec kept = run;
   kept.clear_hyperparameters();

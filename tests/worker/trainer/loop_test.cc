@@ -356,6 +356,19 @@ TEST_F(TrainingLoopTest, AResumedRunIsRefusedWhereItsSpecHasChanged) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("another run"));
 }
 
+// The node that takes a run up need not keep the dataset, nor keep it where the first one did.
+TEST_F(TrainingLoopTest, ARunIsResumedOnANodeWithAnotherCache) {
+  v1::RunSpec run = Run();
+  run.set_epoch_count_max(1);
+  run.set_node_cache("/nvme/cache/files");
+  SetHyperparameter(&run, "checkpoint_interval_steps", "8");
+  ASSERT_THAT(Train(run), IsOk());
+  run.set_epoch_count_max(2);
+  run.set_node_cache("");
+
+  EXPECT_THAT(Train(run, /*is_resumed=*/true), IsOk());
+}
+
 // More epochs, another place for the log: the limits are not what makes the bits.
 TEST_F(TrainingLoopTest, AFinishedRunGoesOnWhereMoreEpochsAreAllowed) {
   v1::RunSpec run = Run();
