@@ -55,22 +55,24 @@ absl::StatusOr<double> NodeEnergy(absl::string_view log, double time_to_train_ms
   double efficiency = 1;
   double previous_ms = 0;
   double sum = 0;  // of power times milliseconds
+  bool has_reading = false;
   for (const PowerRecord& record : ReadRecords(log)) {
-    if (record.key == "power_measurement_start" && !start_ms) {
+    if (record.key == "power_measurement_start") {
       start_ms = previous_ms = record.time_ms;
     } else if (record.key == "power_measurement_stop") {
-      if (!stop_ms) stop_ms = record.time_ms;
+      stop_ms = record.time_ms;
     } else if (record.key == "conversion_eff") {
       ASSIGN_OR_RETURN(efficiency, NumberOf(record));
     } else if (record.key == "power_reading" && start_ms && !stop_ms) {
       ASSIGN_OR_RETURN(const double power, NumberOf(record));
       sum += power * (record.time_ms - previous_ms);
       previous_ms = record.time_ms;
+      has_reading = true;
     }
   }
   if (!start_ms) return absl::InvalidArgumentError("the power log has no power_measurement_start");
   const double measured_ms = stop_ms.value_or(previous_ms) - *start_ms;
-  if (!(measured_ms > 0) || previous_ms == *start_ms) {
+  if (!(measured_ms > 0) || !has_reading) {
     return absl::InvalidArgumentError(
         "the power log has no power_reading after power_measurement_start");
   }
