@@ -1,6 +1,7 @@
 #include "cli/entry/entry.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,8 @@
 #include "cli/command/context.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
+#include "common/client/energy.h"
+#include "common/client/entry_score.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
@@ -99,6 +102,9 @@ absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& argum
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
     view.value["run_details"].push_back(client::RunJson(run));
+  const std::optional<client::Energy> energy = client::ScoreOfEntry(entry, runs).energy;
+  if (energy) client::AddEnergy(*energy, &view.value);
+  ShowEnergy(context->printer().IsStructured(), energy ? client::EnergyText(*energy) : "", &view);
   RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 
 #include "cli/command/context.h"
+#include "cli/entry/export_power.h"
 #include "common/client/artifacts.h"
 #include "common/client/export.h"
 #include "common/client/ids.h"
@@ -49,6 +50,7 @@ class Exporter {
     for (const client::PackageFile& file :
          client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
       RETURN_IF_ERROR(Put(file));
+    RETURN_IF_ERROR(WritePower());
     RETURN_IF_ERROR(WriteRecords(client::kPackagedPreflights, {kPreflightPrefix}));
     RETURN_IF_ERROR(WriteRecords(client::kPackagedWitness, {kTouchPrefix, kObservedPrefix}));
     return WriteSource();
@@ -64,6 +66,17 @@ class Exporter {
     const std::string full = JoinPath(root_, file.path);
     RETURN_IF_ERROR(MakeDirectories(full.substr(0, full.rfind('/'))));
     return WriteFileAtomic(full, file.content, file.is_executable ? kExecutable : kReadable);
+  }
+
+  // power/result_1/node_0.txt of every run, or of none.
+  absl::Status WritePower() {
+    ASSIGN_OR_RETURN(const PowerLogs power, ReadPowerLogs(*client_, runs_));
+    if (!power.why_not.empty())
+      context_->Note(absl::StrCat("the package has no power: ", power.why_not));
+    for (const auto& [path, text] : power.files)
+      RETURN_IF_ERROR(
+          Put({JoinPath(client::ResultsPath(entry_), JoinPath("power", path)), text, false}));
+    return absl::OkStatus();
   }
 
   // Where the submission file names it.

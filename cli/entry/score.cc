@@ -137,7 +137,8 @@ Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
     Json row = {{"id", run["id"]}};
     for (const char* field :
          {"number", "state", "seconds", "error_seconds", "arrival_seconds", "coordinator_seconds",
-          "converged", "quality", "epochs", "touch_after_run_start_ms"})
+          "energy_joules", "energy_error_joules", "energy_scope", "converged", "quality", "epochs",
+          "touch_after_run_start_ms"})
       if (run.contains(field)) row[field] = run[field];
     if (run.contains("seconds")) row["minutes"] = run["seconds"].get<double>() / 60.0;
     if (run.contains("compliant")) row["verdict"] = run["compliant"].get<bool>() ? "ok" : "fail";
@@ -162,6 +163,7 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
                            {"round", "round"},
                            {"score", "score_text"},
                            {"clocks", "clock_text"},
+                           {"energy", "energy_text"},
                            {"attempts", "attempts_text"},
                            {"interval", "interval_text"},
                            {"preview", "preview_text"},
@@ -176,6 +178,7 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
     for (Column& field : view.fields) {
       if (field.field == "score_text") field.field = "score_minutes";
       if (field.field == "clock_text") field.field = "score_error_minutes";
+      if (field.field == "energy_text") field.field = "energy_joules";
     }
   } else {
     client::AddTexts(entry, client::ScoreOfEntry(entry, runs), &view.value);

@@ -17,6 +17,7 @@
 #include "cli/run/run_telemetry.h"
 #include "cli/run/run_touch.h"
 #include "cli/terminal/resource_columns.h"
+#include "common/client/energy.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
@@ -56,6 +57,7 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
                               {{"FILE", "file"},
                                {"SIZE", "bytes", Format::kBytes},
                                {"SHA-256", "sha256", Format::kText, 1}}}}};
+  ShowEnergy(context->printer().IsStructured(), client::EnergyText(run), &view);
   if (arguments.Has("profile")) {
     ASSIGN_OR_RETURN(const Json profile, LatestProfile(*client, context->env().interrupt, run));
     if (!profile.is_null()) {

@@ -1,6 +1,17 @@
 #include "cli/terminal/resource_columns.h"
 
 namespace assay::cli {
+namespace {
+
+constexpr char kEnergyText[] = "energy_text";
+
+}  // namespace
+
+void ShowEnergy(bool is_structured, const std::string& text, ShowView* view) {
+  for (Column& field : view->fields)
+    if (field.field == kEnergyText && is_structured) field.field = "energy_joules";
+  if (!is_structured && !text.empty()) view->value[kEnergyText] = text;
+}
 
 const std::vector<Column>& EntryColumns() {
   static const auto* const kColumns =
@@ -33,6 +44,7 @@ const std::vector<Column>& EntryFields() {
                               {"round", "round"},
                               {"scaling", "scaling"},
                               {"score", "score_minutes", Format::kMinutes},
+                              {"energy to solution", kEnergyText},
                               {"normalized score", "normalized_score_minutes", Format::kMinutes},
                               {"reference", "reference_verdict"},
                               {"MLPerf result", "is_mlperf_result", Format::kYesNo},
@@ -91,6 +103,7 @@ const std::vector<Column>& RunFields() {
                               {"  by the node's clock", "arrival_seconds", Format::kMillis},
                               {"  by the coordinator's", "coordinator_seconds", Format::kMillis},
                               {"    off by at most", "coordinator_error_seconds", Format::kMillis},
+                              {"energy to solution", kEnergyText},
                               {"quality", "quality", Format::kNumber},
                               {"epochs", "epochs"},
                               {"global batch size", "global_batch_size"},
@@ -132,6 +145,7 @@ const std::vector<Column>& RunScoreColumns() {
                               {"+-", "error_seconds", Format::kMillis, 7},
                               {"BY THE NODE", "arrival_seconds", Format::kMillis, 8},
                               {"MINUTES", "minutes", Format::kMinutes, 4},
+                              {"JOULES", "energy_joules", Format::kNumber, 8},
                               {"CONVERGED", "converged", Format::kYesNo, 1},
                               {"RULES", "verdict", Format::kState, 2},
                               {"QUALITY", "quality", Format::kNumber, 3},

@@ -8,6 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/client/energy.h"
+#include "common/client/entry_score.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/status.h"
@@ -54,7 +56,10 @@ absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
       resources.push_back(RunJson(run));
     } else {
       ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(client, id));
+      ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, entry.name()));
       resources.push_back(EntryJson(entry));
+      if (const auto energy = ScoreOfEntry(entry, runs).energy)
+        AddEnergy(*energy, &resources.back());
     }
   }
   return resources;

@@ -115,6 +115,15 @@ std::optional<double> LargestError(std::span<const v1::Run> runs) {
   return largest;
 }
 
+// Of the runs that the time averages, as the rules have it.
+std::optional<Energy> EnergyOfScore(const std::vector<v1::Run>& runs,
+                                    const rules::TimeToSolution& time) {
+  std::vector<v1::Run> counted;
+  for (const int position : time.counted)
+    counted.push_back(runs[static_cast<size_t>(position)]);
+  return MeanEnergy(counted);
+}
+
 // By the better clock, where all offsets are known.
 std::string ClockText(const v1::Throughput& throughput) {
   if (!throughput.has_corrected_minutes()) return "";
@@ -197,6 +206,7 @@ EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>&
     score.error_minutes = LargestError(std::span(judged_runs)
                                            .subspan(static_cast<size_t>(score.window.first),
                                                     static_cast<size_t>(score.window.size)));
+    score.energy = EnergyOfScore(judged_runs, score.window.score);
   }
   return score;
 }
@@ -241,6 +251,7 @@ void AddScore(const EntryScore& score, Json* json) {
                          {"remaining", score.remaining}};
   if (score.interval) (*json)["interval"] = IntervalJson(*score.interval);
   if (score.error_minutes) (*json)["score_error_minutes"] = *score.error_minutes;
+  if (score.energy) AddEnergy(*score.energy, json);
   if (score.preview) {
     const rules::ScorePreview& preview = *score.preview;
     (*json)["preview"] = {
@@ -278,6 +289,7 @@ void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) 
         absl::StrFormat("%d runs: %d judged, %d failed, %d cancelled, %d to come", score.attempts,
                         score.succeeded, score.failed, score.cancelled, score.remaining);
   }
+  if (score.energy) (*json)["energy_text"] = EnergyText(*score.energy) + ", olympic mean";
   if (score.interval) (*json)["interval_text"] = IntervalText(*score.interval);
   if (score.preview) (*json)["preview_text"] = PreviewText(*score.preview);
   if (!score.window.explanation.empty()) (*json)["window_text"] = score.window.explanation;

@@ -11,6 +11,7 @@
 
 #include "assay/v1/resources.pb.h"
 
+#include "common/client/energy.h"
 #include "common/client/json.h"
 #include "common/rules/score_interval.h"
 #include "common/rules/score_preview.h"
@@ -32,6 +33,8 @@ struct EntryScore {
   // By how much the score may be off for the clocks that its runs were stamped with, at most; none
   // where a run that counts was not watched.
   std::optional<double> error_minutes;
+  // The mean over the runs that the score is the mean of; none where one of them has none.
+  std::optional<Energy> energy;
   std::optional<rules::ScorePreview> preview;  // while runs are still to end
   // As the coordinator found it, or of the runs so far while it has found nothing.
   std::optional<v1::ReferenceConvergence> convergence;
@@ -53,7 +56,7 @@ std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vecto
 std::vector<rules::Pruning> PruningsOf(const v1::Submission& entry,
                                        const std::vector<v1::Run>& runs);
 
-// Members attempts, interval, score_error_minutes, preview, window, convergence.
+// Members attempts, interval, score_error_minutes, energy_joules, preview, window, convergence.
 void AddScore(const EntryScore& score, Json* json);
 
 // The same in sentences for people: score_text, attempts_text, interval_text, ...

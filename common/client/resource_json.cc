@@ -164,6 +164,7 @@ std::vector<JsonRow> RunRows() {
           Derived("arrival_run_ms", "arrival_seconds", ArrivalSeconds),
           Derived("coordinator_run_ms", "coordinator_seconds", CoordinatorSeconds),
           Derived("coordinator_error_us", "coordinator_error_seconds", CoordinatorErrorSeconds),
+          {"energy_joules energy_error_joules energy_scope"},
           {"is_converged", "converged"},
           {"is_compliant", "compliant"},
           {"quality"},

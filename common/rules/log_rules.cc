@@ -8,6 +8,7 @@ namespace {
 constexpr char kLogSection[] = "MLLOG format";
 constexpr char kTimingSection[] = "HPC rules, Timing";
 
+constexpr char kPowerSection[] = "HPC rules, Power";
 constexpr char kRanksSection[] = "Assay, runs that are watched";
 
 constexpr TextRule kRules[] = {
@@ -49,6 +50,17 @@ constexpr TextRule kRules[] = {
     {"R-PAU-004", "", "ranks whose control group nobody freezes while the run goes on",
      kTimingSection,
      "find out who freezes it: a job scheduler that suspends jobs, or a container runtime"},
+    {"R-PWR-010", "",
+     "a reading of each node's meter at least every 1.5 s from run_start to run_stop",
+     kPowerSection,
+     "see what kept the meter or the step from answering; a power entry needs the run once more"},
+    {"R-PWR-011", "", "at least 60 readings of each node", kPowerSection,
+     "nothing, if no power is handed in; a power entry needs runs that last a minute"},
+    {"R-PWR-012", "", "a meter of the whole node on each node", kPowerSection,
+     "let the agent read the meter on all nodes ('assay run telemetry' shows which it reads), or "
+     "run on nodes that have one"},
+    {"R-PWR-013", "", "meters of one node that agree within 5 %", kPowerSection,
+     "compare both with a calibrated meter; the one named first is taken"},
     {"R-SET-001", "", "runs of a set on the same nodes in the same order", "Assay, sets of runs",
      "compare the times of the runs before and after the change ('assay set spread'); submit again "
      "where they differ"},

@@ -16,9 +16,10 @@ namespace assay::rules {
 
 // What a node drew during the run, in joules where its readings are watts: the mean power between
 // power_measurement_start and power_measurement_stop (without a stop: the last reading), corrected
-// by conversion_eff, over `time_to_train_ms`. Of repeated starts and stops the last count, as in the
-// official tool; readings behind the first stop do not. INVALID_ARGUMENT, naming what is missing, for a log
-// without power_measurement_start, without readings after it, or with values that are no numbers.
+// by conversion_eff, over `time_to_train_ms`. Of repeated starts and stops the last count, as in
+// the official tool; readings behind the first stop do not. INVALID_ARGUMENT, naming what is
+// missing, for a log without power_measurement_start, without readings after it, or with values
+// that are no numbers.
 absl::StatusOr<double> NodeEnergy(absl::string_view log, double time_to_train_ms);
 
 // The same for a switch: its first interconnect_power_est. INVALID_ARGUMENT without one.

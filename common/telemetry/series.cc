@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/json_reader.h"
@@ -21,6 +23,7 @@ constexpr absl::string_view kMagic = "ASSAYTM1";
 constexpr size_t kFrameHeadBytes = 8;
 // Of a payload before it is compressed: a thousand columns of numbers that never repeat are 2 MB.
 constexpr size_t kPayloadBytesMax = 64 << 20;
+constexpr size_t kColumnsMax = 20'000;
 
 void PutUint32(uint32_t value, std::string* bytes) {
   for (int shift = 0; shift < 32; shift += 8)
@@ -119,10 +122,14 @@ std::string HeaderText(const Header& header) {
   for (const Column& column : header.columns)
     columns.emplace_back(JsonObject{
         {"name", column.name}, {"unit", column.unit}, {"is_counter", column.is_counter}});
+  JsonList comparisons;
+  for (const Comparison& comparison : header.comparisons)
+    comparisons.emplace_back(JsonObject{{"meter", comparison.meter}, {"with", comparison.with}});
   return DumpJson(JsonValue(JsonObject{{"boot_id", header.boot_id},
                                        {"wall_us", header.wall_us},
                                        {"node_ns", header.node_ns},
-                                       {"columns", JsonValue(std::move(columns))}}));
+                                       {"columns", JsonValue(std::move(columns))},
+                                       {"comparisons", JsonValue(std::move(comparisons))}}));
 }
 
 std::string TextOf(const JsonValue& object, absl::string_view name) {
@@ -141,6 +148,9 @@ absl::StatusOr<Header> ReadHeader(absl::string_view text) {
       parsed.error == JsonError::kNone ? parsed.value.Find("columns") : nullptr;
   if (columns == nullptr || columns->AsList() == nullptr)
     return absl::DataLossError("its header names no columns");
+  if (columns->AsList()->size() > kColumnsMax)
+    return absl::DataLossError(
+        absl::StrCat("its header names more than ", kColumnsMax, " columns"));
   Header header{.boot_id = TextOf(parsed.value, "boot_id"),
                 .wall_us = IntegerOf(parsed.value, "wall_us"),
                 .node_ns = IntegerOf(parsed.value, "node_ns"),
@@ -150,13 +160,23 @@ absl::StatusOr<Header> ReadHeader(absl::string_view text) {
     header.columns.push_back({TextOf(column, "name"), TextOf(column, "unit"),
                               is_counter != nullptr && is_counter->AsBool().value_or(false)});
   }
+  const JsonValue* const comparisons = parsed.value.Find("comparisons");
+  if (comparisons == nullptr || comparisons->AsList() == nullptr) return header;
+  for (const JsonValue& comparison : *comparisons->AsList())
+    header.comparisons.push_back({TextOf(comparison, "meter"), TextOf(comparison, "with")});
   return header;
+}
+
+bool IsWanted(absl::string_view name, const std::vector<std::string>& prefixes) {
+  return prefixes.empty() ||
+         std::any_of(prefixes.begin(), prefixes.end(),
+                     [name](const std::string& prefix) { return absl::StartsWith(name, prefix); });
 }
 
 absl::Status ReadBlock(absl::string_view payload, Series* series) {
   const absl::Status damaged = absl::DataLossError("a block has less than it says");
   const std::optional<uint64_t> count = TakeVarint(&payload);
-  if (!count.has_value() || *count > payload.size()) return damaged;
+  if (!count.has_value() || *count > payload.size() || *count > kBlockSamples) return damaged;
   std::vector<int64_t> times;
   uint64_t time = 0;
   uint64_t step = 0;
@@ -225,19 +245,37 @@ absl::Status SeriesWriter::Flush() {
   return WriteAll(file_.get(), Frame(payload));
 }
 
-absl::StatusOr<Series> ReadSeries(absl::string_view bytes) {
+absl::StatusOr<Series> ReadSeries(absl::string_view bytes, const ReadLimits& limits) {
   if (bytes.substr(0, kMagic.size()) != kMagic)
     return absl::DataLossError("this is no telemetry: it does not begin with ASSAYTM1");
   bytes.remove_prefix(kMagic.size());
-  ASSIGN_OR_RETURN(const std::string header, TakeFrame(&bytes));
+  ASSIGN_OR_RETURN(const std::string text, TakeFrame(&bytes));
+  ASSIGN_OR_RETURN(Header header, ReadHeader(text));
+  std::vector<size_t> kept;
+  for (size_t c = 0; c < header.columns.size(); ++c)
+    if (IsWanted(header.columns[c].name, limits.prefixes)) kept.push_back(c);
   Series series;
-  ASSIGN_OR_RETURN(series.header, ReadHeader(header));
-  series.columns.resize(series.header.columns.size());
+  series.columns.resize(kept.size());
   while (!bytes.empty() && series.damage.empty()) {
     const absl::StatusOr<std::string> payload = TakeFrame(&bytes);
-    const absl::Status read = payload.ok() ? ReadBlock(*payload, &series) : payload.status();
+    Series block;
+    block.columns.resize(header.columns.size());
+    const absl::Status read = payload.ok() ? ReadBlock(*payload, &block) : payload.status();
     series.damage = std::string(read.message());
+    if (!read.ok()) break;
+    if ((series.at_ns.size() + block.at_ns.size()) * (kept.size() + 1) > limits.value_count_max) {
+      series.damage = "it has more samples than are read";
+      break;
+    }
+    series.at_ns.insert(series.at_ns.end(), block.at_ns.begin(), block.at_ns.end());
+    for (size_t k = 0; k < kept.size(); ++k)
+      series.columns[k].insert(series.columns[k].end(), block.columns[kept[k]].begin(),
+                               block.columns[kept[k]].end());
   }
+  for (size_t k = 0; k < kept.size(); ++k)
+    header.columns[k] = header.columns[kept[k]];
+  header.columns.resize(kept.size());
+  series.header = std::move(header);
   return series;
 }
 

@@ -32,11 +32,19 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
+// The operator's word that a meter of parts shows the node's power, because it was compared.
+struct Comparison {
+  std::string meter;  // rapl
+  std::string with;   // what was compared, when and how: for people
+  bool operator==(const Comparison&) const = default;
+};
+
 struct Header {
   std::string boot_id;  // of the node
   int64_t wall_us = 0;  // its wall clock when its own showed node_ns
   int64_t node_ns = 0;  // the clock by which the node witnesses times (docs/adr/0192)
   std::vector<Column> columns;
+  std::vector<Comparison> comparisons{};
   bool operator==(const Header&) const = default;
 };
 
@@ -73,8 +81,15 @@ struct Series {
   std::string damage;                         // why there is not more; empty: all is there
 };
 
+// What a reader takes of a file that anybody may have made: the rest of it is damage.
+struct ReadLimits {
+  // Columns whose names begin with one of these are kept; empty: all.
+  std::vector<std::string> prefixes;
+  size_t value_count_max = size_t{64} << 20;  // times included
+};
+
 // DATA_LOSS if not even the header can be read.
-absl::StatusOr<Series> ReadSeries(absl::string_view bytes);
+absl::StatusOr<Series> ReadSeries(absl::string_view bytes, const ReadLimits& limits = {});
 
 }  // namespace assay::telemetry
 

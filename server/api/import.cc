@@ -30,6 +30,9 @@ core::RunFacts FactsOf(const v1::Run& run) {
   if (run.has_time_error_us()) facts.time_error_us = run.time_error_us();
   if (run.has_coordinator_run_ms()) facts.coordinator_run_ms = run.coordinator_run_ms();
   if (run.has_coordinator_error_us()) facts.coordinator_error_us = run.coordinator_error_us();
+  if (run.has_energy_joules()) facts.energy_joules = run.energy_joules();
+  if (run.has_energy_error_joules()) facts.energy_error_joules = run.energy_error_joules();
+  facts.energy_scope = run.energy_scope();
   facts.global_batch_size = run.global_batch_size();
   facts.instance_scale = run.instance_scale();
   for (const v1::Finding& finding : run.findings())

@@ -269,6 +269,9 @@ constexpr void Fields(A& a, T& v) {
   a.Added("time_error_us", v.time_error_us);
   a.Added("coordinator_run_ms", v.coordinator_run_ms);
   a.Added("coordinator_error_us", v.coordinator_error_us);
+  a.Added("energy_joules", v.energy_joules);
+  a.Added("energy_error_joules", v.energy_error_joules);
+  a.Added("energy_scope", v.energy_scope);
 }
 
 template <class A, Is<GangTouch> T>

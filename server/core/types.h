@@ -255,6 +255,11 @@ struct RunFacts {
   std::optional<int64_t> time_error_us;       // the time by the log differs from it by no more
   std::optional<int64_t> coordinator_run_ms;  // the same by the coordinator's clock
   std::optional<int64_t> coordinator_error_us;
+  // From run_start to run_stop by meters of all nodes, and how far it may be off for the time
+  // between their readings.
+  std::optional<double> energy_joules;
+  std::optional<double> energy_error_joules;
+  std::string energy_scope;  // node | components: what the meters are of; empty: there are none
   std::vector<Finding> findings;
   bool operator==(const RunFacts&) const = default;
 };

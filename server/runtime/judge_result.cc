@@ -8,6 +8,7 @@
 
 #include "common/mllog.h"
 #include "common/status.h"
+#include "server/runtime/energy_judge.h"
 #include "server/runtime/program_judge.h"
 #include "server/runtime/time_judge.h"
 
@@ -42,6 +43,7 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts);
   if (program != nullptr) JudgeProgram(run, arrivals, program.get(), &facts);
   if (arrivals.has_value()) JudgeTime(run, *arrivals, artifacts, &facts);
+  JudgeEnergy(run, artifacts, &facts);
   return facts;
 }
 

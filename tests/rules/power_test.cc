@@ -46,11 +46,11 @@ TEST(PowerTest, ReadingsCountForTheTimeBeforeThem) {
 // As the official summarizer reads it: each start is where the time begins, from the first stop on
 // no reading counts, and the last stop is where the time ends.
 TEST(PowerTest, OfRepeatedStartsAndStopsTheLastCounts) {
-  const std::string log =
-      Line("power_measurement_start", 0) + Line("power_reading", 1000, "100") +
-      Line("power_measurement_start", 2000) + Line("power_reading", 3000, "300") +
-      Line("power_measurement_stop", 3000) + Line("power_reading", 4000, "999") +
-      Line("power_measurement_stop", 5000);
+  const std::string log = Line("power_measurement_start", 0) + Line("power_reading", 1000, "100") +
+                          Line("power_measurement_start", 2000) +
+                          Line("power_reading", 3000, "300") +
+                          Line("power_measurement_stop", 3000) +
+                          Line("power_reading", 4000, "999") + Line("power_measurement_stop", 5000);
 
   // (100 W * 1 s + 300 W * 1 s) / 3 s, over 3 s.
   EXPECT_THAT(NodeEnergy(log, 3000), IsOkAndHolds(DoubleNear(400, 1e-9)));

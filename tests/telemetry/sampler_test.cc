@@ -108,5 +108,42 @@ TEST(TelemetryTest, AFolderThatIsNotThereHarmsNoRun) {
   const Telemetry telemetry("/nowhere/telemetry.bin", "boot", [] { return int64_t{1}; });
 }
 
+// Says how often it was asked.
+class MeterSource final : public TelemetrySource {
+ public:
+  const std::vector<telemetry::Column>& columns() const override { return columns_; }
+  bool is_meter() const override { return true; }
+  void Sample(std::span<int64_t> values) override { values[0] = ++count_; }
+
+ private:
+  const std::vector<telemetry::Column> columns_ = {{"energy.node.test", "uJ", true}};
+  int64_t count_ = 0;
+};
+
+TEST_F(SamplerTest, MetersAreAskedEachSecondWhateverTheRestCosts) {
+  std::vector<std::unique_ptr<TelemetrySource>> sources;
+  sources.push_back(std::make_unique<CountingSource>());
+  sources.push_back(std::make_unique<MeterSource>());
+  sampler_ = *Sampler::Create(
+      path_, std::move(sources), {.boot_id = "boot"},
+      {.node_ns = [this] { return node_ns_; }, .cpu_ns = [this] { return cpu_ns_; }});
+  SampleFor(61,
+            10'000'000);  // a hundredth of a core: the rest is asked every two seconds from then on
+  const int64_t slow_from_ns = node_ns_;
+  SampleFor(20, 0);
+  ASSERT_THAT(sampler_->Flush(), IsOk());
+  const absl::StatusOr<telemetry::Series> series = telemetry::ReadSeries(*ReadFile(path_));
+  ASSERT_THAT(series, IsOk());
+  int asked = 0;
+  int metered = 0;
+  for (size_t i = 0; i < series->at_ns.size(); ++i) {
+    if (series->at_ns[i] < slow_from_ns) continue;
+    asked += series->columns[0][i] != telemetry::kMissing;
+    metered += series->columns[2][i] != telemetry::kMissing;
+  }
+  EXPECT_EQ(metered, 20);
+  EXPECT_EQ(asked, 10);
+}
+
 }  // namespace
 }  // namespace assay::agent

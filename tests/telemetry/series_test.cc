@@ -119,5 +119,29 @@ TEST_F(SeriesTest, WhatHardlyChangesIsSmall) {
   EXPECT_LT(Write(quiet).size(), 60U << 10) << "an hour of 60 measures";
 }
 
+TEST_F(SeriesTest, AReaderTakesOnlyWhatItAskedFor) {
+  const Series series = Random(300, 7);
+  const std::string bytes = Write(series);
+
+  const absl::StatusOr<Series> some = ReadSeries(bytes, {.prefixes = {"measure.2", "measure.4"}});
+  ASSERT_THAT(some, IsOk());
+  EXPECT_EQ(some->at_ns, series.at_ns);
+  ASSERT_EQ(some->header.columns.size(), 2U);
+  EXPECT_EQ(some->header.columns[1].name, "measure.4");
+  EXPECT_EQ(some->columns[1], series.columns[4]);
+
+  const absl::StatusOr<Series> few =
+      ReadSeries(bytes, {.prefixes = {"none"}, .value_count_max = 256});
+  ASSERT_THAT(few, IsOk());
+  EXPECT_EQ(few->at_ns.size(), 256U);
+  EXPECT_THAT(few->damage, HasSubstr("more samples than are read"));
+}
+
+TEST_F(SeriesTest, WhatTheOperatorHasComparedStays) {
+  Series series = Random(3, 7);
+  series.header.comparisons = {{"rapl", "WT310 of 2026-03-01, 2.1 %"}};
+  EXPECT_EQ(ReadSeries(Write(series))->header, series.header);
+}
+
 }  // namespace
 }  // namespace assay::telemetry

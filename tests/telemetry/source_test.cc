@@ -167,7 +167,7 @@ TEST_F(EnergyTest, NothingCountsTwice) {
   PutZone("intel-rapl:2", "psys", "5000");
   PutZone("intel-rapl-mmio:0", "package-0", "1000");
   EXPECT_THAT(
-      Read(MakeEnergySource(Options()).get()),
+      Read(MakeRaplSource(Options()).get()),
       UnorderedElementsAre(Pair("energy.rapl.package-0", 1000), Pair("energy.rapl.package-1", 2000),
                            Pair("energy.rapl.dram-0", 50), Pair("energy.rapl.dram-1", 60),
                            Pair("energy.rapl.psys", 5000)));
@@ -175,7 +175,7 @@ TEST_F(EnergyTest, NothingCountsTwice) {
 
 TEST_F(EnergyTest, AMeterThatBeginsAgainGoesOn) {
   PutZone("intel-rapl:0", "package-0", "262143328000");
-  const std::unique_ptr<TelemetrySource> source = MakeEnergySource(Options());
+  const std::unique_ptr<TelemetrySource> source = MakeRaplSource(Options());
   PutZone("intel-rapl:0", "package-0", "1150");
   EXPECT_THAT(Read(source.get()), Contains(Pair("energy.rapl.package-0", 262143328850 + 1150)));
   PutZone("intel-rapl:0", "package-0", "2000");
@@ -184,17 +184,103 @@ TEST_F(EnergyTest, AMeterThatBeginsAgainGoesOn) {
 
 TEST_F(EnergyTest, ADriverThatIsLoadedAnewIsNoWrap) {
   PutZone("intel-rapl:0", "package-0", "500000");
-  const std::unique_ptr<TelemetrySource> source = MakeEnergySource(Options());
+  const std::unique_ptr<TelemetrySource> source = MakeRaplSource(Options());
   PutZone("intel-rapl:0", "package-0", "10");
   EXPECT_THAT(Read(source.get()), Contains(Pair("energy.rapl.package-0", 10)))
       << "262 kJ within a second would be 262 kW";
 }
 
-TEST_F(EnergyTest, CraysCountersAreOfTheNode) {
-  Put("sys/cray/pm_counters/energy", "12345 J 1700000000000000 us\n");
-  Put("sys/cray/pm_counters/power", "321 W 1700000000000000 us\n");
-  EXPECT_THAT(Read(MakeEnergySource(Options()).get()),
-              UnorderedElementsAre(Pair("energy.node", 12'345'000'000), Pair("power.node", 321)));
+TEST_F(EnergyTest, ACounterThatIsSetBackNearItsEndIsNoWrap) {
+  PutZone("intel-rapl:0", "package-0", "200000000000");
+  int64_t now_ns = 0;
+  SourceOptions options = Options();
+  options.now_ns = [&now_ns] { return now_ns; };
+  const std::unique_ptr<TelemetrySource> source = MakeRaplSource(options);
+  now_ns += 1'000'000'000;
+  PutZone("intel-rapl:0", "package-0", "0");
+  EXPECT_THAT(Read(source.get()), Contains(Pair("energy.rapl.package-0", 0)))
+      << "62 kJ within a second would be 62 kW";
+
+  PutZone("intel-rapl:0", "package-0", "262143000000");
+  Read(source.get());
+  now_ns += 600'000'000'000;
+  PutZone("intel-rapl:0", "package-0", "200000000000");
+  EXPECT_THAT(Read(source.get()),
+              Contains(Pair("energy.rapl.package-0", 262143328850 + 200000000000)))
+      << "200 kJ within ten minutes are 334 W";
+}
+
+TEST_F(EnergyTest, ACounterThatCannotBeReadIsMissing) {
+  PutZone("intel-rapl:0", "package-0", "1000");
+  const std::unique_ptr<TelemetrySource> source = MakeRaplSource(Options());
+  Put("sys/class/powercap/intel-rapl:0/energy_uj", "");
+  EXPECT_THAT(Read(source.get()), IsEmpty());
+}
+
+class CrayTest : public SourceTest {
+ protected:
+  void PutCounters(int64_t joules, int64_t freshness, int64_t startup = 7) {
+    const auto put = [this](const std::string& name, int64_t value, const std::string& unit) {
+      Put("sys/cray/pm_counters/" + name, std::to_string(value) + unit + "\n");
+    };
+    put("energy", joules, " J 1700000000000000 us");
+    put("power", 321, " W 1700000000000000 us");
+    put("freshness", freshness, "");
+    put("startup", startup, "");
+  }
+  std::unique_ptr<TelemetrySource> Source() {
+    SourceOptions options = Options();
+    options.now_ns = [this] { return now_ns_; };
+    return MakeCraySource(options);
+  }
+  int64_t now_ns_ = 0;
+};
+
+TEST_F(CrayTest, IsOfTheNode) {
+  PutCounters(12345, 10);
+  EXPECT_THAT(Read(Source().get()), UnorderedElementsAre(Pair("energy.node.cray", 12'345'000'000),
+                                                         Pair("power.node.cray", 321)));
+}
+
+TEST_F(CrayTest, AControllerThatStandsStillHasNoValues) {
+  PutCounters(100, 10);
+  const std::unique_ptr<TelemetrySource> source = Source();
+  Read(source.get());
+  now_ns_ += 100'000'000;
+  EXPECT_THAT(Read(source.get()), Contains(Pair("energy.node.cray", 100'000'000)))
+      << "asked again before it can have counted";
+  now_ns_ += 900'000'000;
+  EXPECT_THAT(Read(source.get()), IsEmpty());
+  now_ns_ += 1'000'000'000;
+  PutCounters(700, 11);
+  EXPECT_THAT(Read(source.get()), Contains(Pair("energy.node.cray", 700'000'000)));
+}
+
+TEST_F(CrayTest, AControllerThatWasStartedAnewBeginsAtZero) {
+  PutCounters(100, 10, 7);
+  const std::unique_ptr<TelemetrySource> source = Source();
+  Read(source.get());
+  now_ns_ += 1'000'000'000;
+  PutCounters(150, 3, 8);
+  EXPECT_THAT(Read(source.get()), Contains(Pair("energy.node.cray", 0)));
+  now_ns_ += 1'000'000'000;
+  PutCounters(170, 13, 8);
+  EXPECT_THAT(Read(source.get()), Contains(Pair("energy.node.cray", 20'000'000)));
+}
+
+TEST_F(SourceTest, ThePowerMeterOfTheBoardIsOfTheNode) {
+  Put("sys/class/hwmon/hwmon0/name", "power_meter\n");
+  Put("sys/class/hwmon/hwmon0/power1_average", "412000000\n");
+  Put("sys/class/hwmon/hwmon0/power1_average_max", "999000000\n");
+  Put("sys/class/hwmon/hwmon1/name", "amd_energy\n");
+  Put("sys/class/hwmon/hwmon1/energy1_input", "77\n");
+  Put("sys/class/hwmon/hwmon1/power2_input", "5000000\n");
+  Put("sys/class/hwmon/hwmon2/name", "nvme\n");
+  Put("sys/class/hwmon/hwmon2/temp1_input", "40000\n");
+  EXPECT_THAT(Read(MakeHwmonSource(Options()).get()),
+              UnorderedElementsAre(Pair("power.node.power_meter", 412000000),
+                                   Pair("hwmon.amd_energy.energy1", 77),
+                                   Pair("hwmon.amd_energy.power2", 5000000)));
 }
 
 class RunSourceTest : public SourceTest {

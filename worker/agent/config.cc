@@ -57,6 +57,7 @@ class Checker {
     CheckIdentity();
     CheckPaths();
     CheckCores();
+    CheckComparisons();
     CheckMaps();
     return std::move(problems_);
   }
@@ -128,6 +129,21 @@ class Checker {
           " cores given");
   }
 
+  void CheckComparisons() {
+    constexpr double kPercentMax = 5;
+    for (const v1::MeterComparison& comparison : config_.meter_comparisons()) {
+      if (comparison.meter() != "rapl")
+        Add("meter_comparisons: meter: \"", comparison.meter(),
+            "\" is none of components; there is rapl");
+      if (comparison.with().empty())
+        Add("meter_comparisons: with: missing: say what ", comparison.meter(),
+            " was compared with, and when");
+      if (!(comparison.percent() >= 0 && comparison.percent() <= kPercentMax))
+        Add("meter_comparisons: percent: ", comparison.percent(),
+            " is not between 0 and 5, as a power entry needs");
+    }
+  }
+
   void CheckMaps() {
     for (const auto& [key, value] : config_.labels())
       if (key.empty() || value.empty())
@@ -164,6 +180,13 @@ v1::WorkerConfig WithDefaults(v1::WorkerConfig config, const std::string& progra
     config.set_trainer_program(JoinPath(program_directory, "assay-train"));
   if (config.rendezvous_host().empty()) config.set_rendezvous_host(HostName());
   return config;
+}
+
+std::map<std::string, std::string> ComparisonsOf(const v1::WorkerConfig& config) {
+  std::map<std::string, std::string> comparisons;
+  for (const v1::MeterComparison& one : config.meter_comparisons())
+    comparisons[one.meter()] = absl::StrCat(one.with(), ", ", one.percent(), " %");
+  return comparisons;
 }
 
 absl::StatusOr<v1::WorkerConfig> LoadConfig(const std::string& path) {

@@ -32,6 +32,7 @@
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/cold_start.h"
+#include "worker/agent/config.h"
 #include "worker/agent/control_group.h"
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/entrants.h"
@@ -291,8 +292,9 @@ class Step {
 
   StepExit Train(int signal_fd) {
     const Heartbeat heartbeat;
-    const Telemetry telemetry(directory_->TelemetryPath(), BootId(),
-                              [] { return ReadClocks().NodeNs(); });
+    const Telemetry telemetry(
+        directory_->TelemetryPath(), BootId(), [] { return ReadClocks().NodeNs(); },
+        ComparisonsOf(worker_));
     TrainerGroup group;
     std::optional<Entrants> entrants;
     absl::Status status = Start(&group, &entrants);

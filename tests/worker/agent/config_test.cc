@@ -47,16 +47,19 @@ TEST(ConfigTest, AllProblemsAreReportedAtOnce) {
            "enrolment_token: 'a' enrolment_token_path: '/b'\n"
            "core_count: -1\n"
            "process_count_max: -1\n"
+           "meter_comparisons { meter: 'cray' percent: 7 }\n"
            "cores: [0, 0, 100000]\n"
            "labels { key: 'rack' value: '' }\n"
            "trainer_environment { key: '1X' value: 'y' }\n"),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               AllOf(HasSubstr("name: \"W 0\""), HasSubstr("server_address: \"head\""),
-                     HasSubstr("data_directory: missing"),
-                     HasSubstr("ca_certificate_path: \"ca.crt\""), HasSubstr("give one of them"),
-                     HasSubstr("core_count: -1"), HasSubstr("process_count_max: -1"),
-                     HasSubstr("cores: 0 is given twice"), HasSubstr("cores: 100000"),
-                     HasSubstr("labels: \"rack\""), HasSubstr("trainer_environment: \"1X\""))));
+      StatusIs(
+          absl::StatusCode::kInvalidArgument,
+          AllOf(HasSubstr("name: \"W 0\""), HasSubstr("server_address: \"head\""),
+                HasSubstr("data_directory: missing"), HasSubstr("ca_certificate_path: \"ca.crt\""),
+                HasSubstr("give one of them"), HasSubstr("core_count: -1"),
+                HasSubstr("process_count_max: -1"), HasSubstr("meter: \"cray\" is none"),
+                HasSubstr("percent: 7 is not"), HasSubstr("with: missing"),
+                HasSubstr("cores: 0 is given twice"), HasSubstr("cores: 100000"),
+                HasSubstr("labels: \"rack\""), HasSubstr("trainer_environment: \"1X\""))));
 }
 
 TEST(ConfigTest, AnUnknownFieldIsAnErrorWithItsPlace) {

@@ -47,19 +47,28 @@ absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Create(
 
 Sampler::Sampler(telemetry::SeriesWriter writer,
                  std::vector<std::unique_ptr<TelemetrySource>> sources, Clocks clocks)
-    : writer_(std::move(writer)), sources_(std::move(sources)), clocks_(std::move(clocks)) {}
+    : writer_(std::move(writer)),
+      sources_(std::move(sources)),
+      clocks_(std::move(clocks)),
+      has_meters_(std::any_of(sources_.begin(), sources_.end(),
+                              [](const auto& source) { return source->is_meter(); })) {}
 
-absl::Status Sampler::Sample() {
+absl::Status Sampler::Sample(bool is_last) {
   const int64_t node_ns = clocks_.node_ns();
   if (!has_begun_) {
     has_begun_ = true;
     window_node_ns_ = node_ns;
     window_cpu_ns_ = clocks_.cpu_ns();
+    is_last = true;
   }
+  const bool is_all =
+      is_last || node_ns - all_at_ns_ >= absl::ToInt64Nanoseconds(interval_ - kSecond / 2);
+  if (is_all) all_at_ns_ = node_ns;
   std::fill(values_.begin(), values_.end(), telemetry::kMissing);
   size_t at = 0;
   for (const auto& source : sources_) {
-    source->Sample(std::span(values_).subspan(at, source->columns().size()));
+    if (is_all || source->is_meter())
+      source->Sample(std::span(values_).subspan(at, source->columns().size()));
     at += source->columns().size();
   }
   const int64_t cpu_ns = clocks_.cpu_ns();
@@ -84,23 +93,35 @@ void Sampler::KeepToBudget(int64_t node_ns, int64_t cpu_ns) {
 struct Telemetry::Shared {
   const UniqueFd stop{eventfd(0, EFD_CLOEXEC)};
   std::unique_ptr<Sampler> sampler;
+  absl::Time due = absl::Now();
   std::thread thread;
+
+  // Waits until a sample is due: each so long after the one before was, or a power log would have
+  // less than one a second. True once there shall be no more.
+  bool IsStopped() {
+    const absl::Time now = absl::Now();
+    due += sampler->interval();
+    if (due < now || due > now + sampler->interval()) due = now + sampler->interval();
+    pollfd entry{stop.get(), POLLIN, 0};
+    return poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(due - now))) > 0;
+  }
 
   void Run() {
     absl::Status status = sampler->Sample();
-    pollfd entry{stop.get(), POLLIN, 0};
-    while (status.ok() &&
-           poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(sampler->interval()))) <= 0)
+    while (status.ok() && !IsStopped())
       status = sampler->Sample();
-    if (status.ok()) status = sampler->Sample();  // so that the run lies between two
+    if (status.ok())
+      status = sampler->Sample(/*is_last=*/true);  // so that the run lies between two
     if (status.ok()) status = sampler->Flush();
     if (!status.ok()) LOG(WARNING) << "no more telemetry: " << status;
   }
 };
 
 Telemetry::Telemetry(const std::string& path, const std::string& boot_id,
-                     std::function<int64_t()> node_ns) {
-  const SourceOptions options{.ticks_per_second = sysconf(_SC_CLK_TCK),
+                     std::function<int64_t()> node_ns,
+                     const std::map<std::string, std::string>& comparisons) {
+  const SourceOptions options{.nvml_library = "libnvidia-ml.so.1",
+                              .ticks_per_second = sysconf(_SC_CLK_TCK),
                               .processes =
                                   [] {
                                     std::vector<pid_t> processes = DescendantsOf(getpid());
@@ -108,10 +129,12 @@ Telemetry::Telemetry(const std::string& path, const std::string& boot_id,
                                     return processes;
                                   },
                               .steering = adjtimex};
-  const telemetry::Header header{.boot_id = boot_id,
-                                 .wall_us = absl::ToUnixMicros(absl::Now()),
-                                 .node_ns = node_ns(),
-                                 .columns = {}};
+  telemetry::Header header{.boot_id = boot_id,
+                           .wall_us = absl::ToUnixMicros(absl::Now()),
+                           .node_ns = node_ns(),
+                           .columns = {}};
+  for (const auto& [meter, with] : comparisons)
+    header.comparisons.push_back({meter, with});
   absl::StatusOr<std::unique_ptr<Sampler>> sampler = Sampler::Create(
       path, MakeSources(options), header, {.node_ns = std::move(node_ns), .cpu_ns = ThreadCpuNs});
   auto shared = std::make_unique<Shared>();

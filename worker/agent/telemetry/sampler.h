@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,12 +33,13 @@ class Sampler {
       const std::string& path, std::vector<std::unique_ptr<TelemetrySource>> sources,
       telemetry::Header header, Clocks clocks);
 
-  absl::Status Sample();
+  // Asks all sources where they are due or `is_last`, else the meters alone.
+  absl::Status Sample(bool is_last = false);
   absl::Status Flush() { return writer_.Flush(); }
 
   // Until the next sample: a second, and twice as long after each minute in which the sampling cost
-  // more than a thousandth of a core; at most a minute.
-  absl::Duration interval() const { return interval_; }
+  // more than a thousandth of a core; at most a minute. Meters are asked each second all the same.
+  absl::Duration interval() const { return has_meters_ ? kSecond : interval_; }
 
  private:
   Sampler(telemetry::SeriesWriter writer, std::vector<std::unique_ptr<TelemetrySource>> sources,
@@ -48,7 +50,10 @@ class Sampler {
   const std::vector<std::unique_ptr<TelemetrySource>> sources_;
   const Clocks clocks_;
   std::vector<int64_t> values_;
-  absl::Duration interval_ = absl::Seconds(1);
+  static constexpr absl::Duration kSecond = absl::Seconds(1);
+  absl::Duration interval_ = kSecond;
+  const bool has_meters_;
+  int64_t all_at_ns_ = 0;  // when all were asked
   bool has_begun_ = false;
   int64_t window_node_ns_ = 0;  // when the minute began that is judged next
   int64_t window_cpu_ns_ = 0;
@@ -59,7 +64,9 @@ class Telemetry {
  public:
   // Of this node and of what descends from this process, to `path`. What cannot be done is logged:
   // a run goes on without.
-  Telemetry(const std::string& path, const std::string& boot_id, std::function<int64_t()> node_ns);
+  // `comparisons`: by meter, with what the operator has compared it.
+  Telemetry(const std::string& path, const std::string& boot_id, std::function<int64_t()> node_ns,
+            const std::map<std::string, std::string>& comparisons = {});
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;

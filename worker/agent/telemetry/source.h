@@ -7,6 +7,7 @@
 #include <sys/timex.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,9 @@ class TelemetrySource {
   // The same as long as it lives; none: this node has nothing of the kind.
   virtual const std::vector<telemetry::Column>& columns() const = 0;
 
+  // Whether a power entry may come of it: then it is asked every second, whatever the rest costs.
+  virtual bool is_meter() const { return false; }
+
   // Reads now. `values` has one for each column, all kMissing; what cannot be read stays so.
   virtual void Sample(std::span<int64_t> values) = 0;
 };
@@ -34,7 +38,12 @@ class TelemetrySource {
 struct SourceOptions {
   std::string proc = "/proc";
   std::string sys = "/sys";
+  std::string nvml_library{};      // of NVIDIA's driver; empty: GPUs are not asked
   int64_t ticks_per_second = 100;  // of the kernel's counts of processor time
+  // By which meters tell whether a counter can have moved so far.
+  std::function<int64_t()> now_ns = [] {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+  };
   // Those of the run, and who started them; null: nobody asks.
   std::function<std::vector<pid_t>()> processes{};
   // adjtimex, changing nothing; null: nobody asks.
@@ -51,7 +60,10 @@ std::unique_ptr<TelemetrySource> MakeDiskSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeNetworkSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeInfinibandSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeFrequencySource(const SourceOptions& options);
-std::unique_ptr<TelemetrySource> MakeEnergySource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeRaplSource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeCraySource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeHwmonSource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeNvmlSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeClockSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeRunSource(const SourceOptions& options);
 

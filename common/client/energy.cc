@@ -1,0 +1,69 @@
+#include "common/client/energy.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace assay::client {
+namespace {
+
+constexpr char kNodeScope[] = "node";
+constexpr char kComponentsScope[] = "components";
+
+std::string JoulesText(double joules) {
+  constexpr double kKilo = 1e3;
+  constexpr double kMega = 1e6;
+  if (joules >= kMega) return absl::StrFormat("%.3f MJ", joules / kMega);
+  if (joules >= kKilo) return absl::StrFormat("%.3f kJ", joules / kKilo);
+  return absl::StrFormat("%.1f J", joules);
+}
+
+}  // namespace
+
+std::optional<Energy> EnergyOf(const v1::Run& run) {
+  if (!run.has_energy_joules()) return std::nullopt;
+  return Energy{.joules = run.energy_joules(),
+                .error_joules = run.energy_error_joules(),
+                .is_node = run.energy_scope() == kNodeScope};
+}
+
+std::optional<Energy> MeanEnergy(std::span<const v1::Run> runs) {
+  Energy mean;
+  for (const v1::Run& run : runs) {
+    const std::optional<Energy> energy = EnergyOf(run);
+    if (!energy || (&run != &runs.front() && energy->is_node != mean.is_node)) return std::nullopt;
+    mean.is_node = energy->is_node;
+    mean.joules += energy->joules / static_cast<double>(runs.size());
+    mean.error_joules += energy->error_joules / static_cast<double>(runs.size());
+  }
+  if (runs.empty()) return std::nullopt;
+  return mean;
+}
+
+std::string EnergyText(const Energy& energy) {
+  return absl::StrCat(JoulesText(energy.joules), " +- ", JoulesText(energy.error_joules), ", ",
+                      energy.is_node ? "whole nodes" : "processors and GPUs alone");
+}
+
+std::string EnergyText(const v1::Run& run) {
+  if (const std::optional<Energy> energy = EnergyOf(run)) return EnergyText(*energy);
+  if (run.state() != v1::Run::SUCCEEDED) return "";
+  const bool is_doubtful = std::any_of(
+      run.findings().begin(), run.findings().end(),
+      [](const v1::Finding& finding) { return absl::StartsWith(finding.rule(), "R-PWR-"); });
+  if (is_doubtful) return "not known: see the findings R-PWR";
+  const bool is_measured = std::any_of(
+      run.artifacts().begin(), run.artifacts().end(),
+      [](const v1::ArtifactRef& file) { return absl::StartsWith(file.file_name(), "telemetry_"); });
+  return is_measured ? "no meter" : "not measured";
+}
+
+void AddEnergy(const Energy& energy, Json* json) {
+  (*json)["energy_joules"] = energy.joules;
+  (*json)["energy_error_joules"] = energy.error_joules;
+  (*json)["energy_scope"] = energy.is_node ? kNodeScope : kComponentsScope;
+}
+
+}  // namespace assay::client
