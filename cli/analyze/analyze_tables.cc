@@ -22,6 +22,7 @@ using analysis::Characteristics;
 using analysis::Moments;
 using analysis::PublishedNumber;
 
+constexpr double kJoulesPerKilojoule = 1000;
 constexpr char kSpread[] = " ± ";
 constexpr double kTrivialStagingMinutes = 1.0 / 60;
 
@@ -187,12 +188,13 @@ AnalysisTable ComputeTable(const AnalysisInput& input) {
                                {"TRAIN/UNIT [1/s]", "train_text", Format::kNumber},
                                {"EVAL/UNIT [1/s]", "eval_text", Format::kNumber},
                                {"TIME [min]", "minutes_text", Format::kNumber},
-                               {"BUDGET [unit h]", "budget_text", Format::kNumber}}),
+                               {"BUDGET [unit h]", "budget_text", Format::kNumber},
+                               {"ENERGY [kJ]", "energy_text", Format::kNumber, 6}}),
       .programs = ProgramColumns(
           {"batch_size", "epochs", "epochs_sd", "units", "train_samples_per_second_per_unit",
            "train_samples_per_second_per_unit_sd", "eval_samples_per_second_per_unit",
            "eval_samples_per_second_per_unit_sd", "score_minutes", "minutes", "minutes_sd",
-           "budget_unit_hours", "run_count"})};
+           "budget_unit_hours", "energy_joules", "energy_joules_sd", "run_count"})};
   const std::vector<PublishedNumber> published = Published(input);
   for (const Characteristics& entry : input.entries) {
     Json item = EntryIdentity(entry.entry);
@@ -204,6 +206,7 @@ AnalysisTable ComputeTable(const AnalysisInput& input) {
     Set(&item, "score_minutes", entry.entry.score_minutes);
     SetMoments(&item, "minutes", entry.minutes);
     Set(&item, "budget_unit_hours", entry.budget_h);
+    SetMoments(&item, "energy_joules", entry.energy_joules);
     item["run_count"] = entry.runs.size();
     // As the paper prints it: the mean is the score, the spread that of the counted runs.
     std::optional<Moments> time = entry.minutes;
@@ -213,6 +216,8 @@ AnalysisTable ComputeTable(const AnalysisInput& input) {
     SetText(&item, "eval", WithSpread(entry.eval_per_unit, 2));
     SetText(&item, "minutes", WithSpread(time, 2));
     SetText(&item, "budget", Fixed(entry.budget_h, 2));
+    if (entry.energy_joules)
+      SetText(&item, "energy", Fixed(entry.energy_joules->mean / kJoulesPerKilojoule, 1));
     SetNotes(&item, NotesFor(entry, {"Table 4", "Table 6"}, published));
     table.items.push_back(std::move(item));
   }

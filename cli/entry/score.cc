@@ -16,6 +16,7 @@
 #include "cli/entry/prune.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
+#include "common/client/energy.h"
 #include "common/client/entry_score.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
@@ -201,6 +202,8 @@ std::string RunSummaryLine(const Printer& printer, const v1::Run& run) {
     absl::StrAppend(&line, "  ", printer.FormatField(*seconds, Format::kSeconds));
   if (run.has_time_error_us())
     absl::StrAppendFormat(&line, " +-%.3f s", static_cast<double>(run.time_error_us()) * 1e-6);
+  if (const auto energy = client::EnergyOf(run); energy.has_value())
+    absl::StrAppend(&line, "  ", client::EnergyText(*energy));
   if (run.has_quality())
     absl::StrAppend(&line, "  quality ", printer.FormatField(run.quality(), Format::kNumber));
   if (run.has_epoch_count()) absl::StrAppend(&line, "  ", run.epoch_count(), " epochs");

@@ -172,6 +172,7 @@ Characteristics Characterize(Entry entry) {
     if (run.closed_epochs < 1) return std::nullopt;
     return run.epoch_s / static_cast<double>(run.closed_epochs);
   });
+  result.energy_joules = Collect(runs, [](const RunTimes& run) { return run.energy_joules; });
   AddBatchSize(runs, &result);
   AddThroughput(runs, &result);
   AddStaging(runs, &result);

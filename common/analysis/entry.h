@@ -48,6 +48,7 @@ struct Characteristics {
   std::optional<Moments> eval_per_unit;     //
   std::optional<double> batch_size;         // none where runs differ
   std::optional<double> budget_h;           // unit hours of one run
+  std::optional<Moments> energy_joules;     // to solution; none unless all runs have it
   std::optional<Breakdown> breakdown;
   std::optional<double> estimated_staging;  // its share by equation 2
   std::vector<std::string> notes;           // what is missing or unusual, in sentences

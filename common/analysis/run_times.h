@@ -30,6 +30,8 @@ struct RunTimes {
   std::optional<double> train_samples, eval_samples;  // of one epoch, one evaluation
   std::optional<double> quality;                      // the best that the log shows
   bool reached_target = false;
+  // What its nodes drew; no log says it, who has the run's record fills it in.
+  std::optional<double> energy_joules;
 
   // In closed epochs, without evaluation: what throughput is measured by.
   double training_s() const { return epoch_s - evaluation_in_epoch_s; }

@@ -11,6 +11,7 @@
 
 #include "common/analysis/run_times.h"
 #include "common/client/artifacts.h"
+#include "common/client/energy.h"
 #include "common/client/pages.h"
 #include "common/package/system_description.h"
 #include "common/rules/check.h"
@@ -76,6 +77,9 @@ absl::StatusOr<analysis::Entry> ReadAnalysisEntry(const Client& client,
     const rules::CheckResult result = rules::Check(log, rules);
     if (entry.runs.empty()) TakeMachine(result.facts, &entry);
     entry.runs.push_back(analysis::ReadRunTimes(log, result.facts));
+    // Of components it is not comparable between systems.
+    if (const std::optional<Energy> energy = EnergyOf(run); energy && energy->is_node)
+      entry.runs.back().energy_joules = energy->joules;
   }
   return entry;
 }

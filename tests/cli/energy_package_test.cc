@@ -202,6 +202,12 @@ TEST_F(EnergyPackageTest, TheOfficialToolsFindOurEnergyInWhatIsExported) {
               1e-6)
       << "of the runs that the olympic mean is of";
 
+  EXPECT_EQ(run_.Run("analyze compute e-1 --json"), ExitStatus::kDone) << run_.err;
+  EXPECT_NEAR(nlohmann::json::parse(run_.out)["items"][0]["energy_joules"].get<double>(),
+              score_joules, 1e-6);
+  EXPECT_EQ(run_.Run("compare r-1 r-2 -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, HasSubstr("energy_joules"));
+
   ASSERT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kDone) << run_.err;
   EXPECT_THAT(*ReadFile(Results() + "/power/result_2/node_1.txt"), HasSubstr(R"("host": "w1")"));
 
