@@ -18,6 +18,7 @@
 #include "worker/agent/account.h"
 #include "worker/agent/config.h"
 #include "worker/agent/stage_area.h"
+#include "worker/cache/cache_link.h"
 #include "worker/cache/node_cache.h"
 
 namespace assay::agent {
@@ -29,6 +30,7 @@ constexpr double kGB = 1e9;
 constexpr char kUsage[] =
     R"(Usage: assay-worker cache stage DIR --config=FILE      copy the dataset in DIR to this node's cache
        assay-worker cache list --config=FILE [--json]  what is there, the longest unused first
+       assay-worker cache verify DATASET --config=FILE read it and drop what is damaged
        assay-worker cache pin DATASET --config=FILE    never evict it; unpin lets it go again
        assay-worker cache unpin DATASET --config=FILE
        assay-worker cache evict DATASET --config=FILE  remove it
@@ -64,7 +66,7 @@ absl::StatusOr<CacheArguments> Parse(const std::vector<std::string>& arguments) 
   }
   const bool is_list = parsed.verb == "list";
   if (!is_list && parsed.verb != "stage" && parsed.verb != "pin" && parsed.verb != "unpin" &&
-      parsed.verb != "evict")
+      parsed.verb != "evict" && parsed.verb != "verify")
     return absl::InvalidArgumentError(absl::StrCat("unknown command \"", parsed.verb, "\""));
   if (is_list != parsed.operand.empty())
     return absl::InvalidArgumentError(is_list ? "list takes no dataset"
@@ -117,6 +119,20 @@ absl::Status List(cache::NodeCache* cache, bool is_json, std::ostream* output) {
   return absl::OkStatus();
 }
 
+absl::Status Verify(cache::NodeCache* cache, const std::string& digest, std::ostream* output) {
+  ASSIGN_OR_RETURN(const cache::Lease lease, cache->Hold(digest));
+  ASSIGN_OR_RETURN(const cache::Verified verified,
+                   cache::VerifyCached(lease, [] { return false; }));
+  for (const std::string& name : verified.damaged)
+    *output << "damaged, and dropped: " << name << "\n";
+  *output << absl::StrFormat("%s: %d files (%.3f GB) read, %d damaged, %d changed since\n",
+                             digest.substr(0, 12), verified.files,
+                             static_cast<double>(verified.bytes) / kGB, verified.damaged.size(),
+                             verified.changed_files);
+  if (verified.damaged.empty() && verified.changed_files == 0) return absl::OkStatus();
+  return absl::DataLossError("not all of it can be used: `cache stage` restores it");
+}
+
 absl::Status Do(const CacheArguments& arguments, const Clock& clock, std::ostream* output) {
   ASSIGN_OR_RETURN(const v1::WorkerConfig config, LoadConfig(arguments.config_path));
   ASSIGN_OR_RETURN(const std::optional<Account> user, FindRunUser(config));
@@ -124,6 +140,7 @@ absl::Status Do(const CacheArguments& arguments, const Clock& clock, std::ostrea
   if (arguments.verb == "stage") return Stage(&cache, arguments.operand, clock, output);
   if (arguments.verb == "list") return List(&cache, arguments.is_json, output);
   ASSIGN_OR_RETURN(const std::string digest, cache.Find(arguments.operand));
+  if (arguments.verb == "verify") return Verify(&cache, digest, output);
   if (arguments.verb == "evict") return cache.Evict(digest);
   return cache.SetPinned(digest, arguments.verb == "pin");
 }

@@ -44,8 +44,8 @@ std::vector<Candidate> Candidates(const Lease& lease, const Journal& journal, ui
   return candidates;
 }
 
-// Those not checked yet, as long as `is_over` allows.
-absl::Status Check(const Lease& lease, const LinkOptions& options,
+// As long as `is_over` allows.
+absl::Status Check(const Lease& lease, const std::function<bool()>& is_stopped,
                    const std::function<bool()>& is_over, std::vector<Candidate>* candidates) {
   const int threads =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kReadersMax);
@@ -53,11 +53,10 @@ absl::Status Check(const Lease& lease, const LinkOptions& options,
   return dataset::ForEachIndex(
       std::ssize(*candidates), threads, [&](int thread, int64_t i) -> absl::Status {
         Candidate& one = (*candidates)[static_cast<size_t>(i)];
-        if (one.is_checked || is_over()) return absl::OkStatus();
-        ASSIGN_OR_RETURN(
-            const std::string found,
-            data::DigestFile(JoinPath(lease.files_path, one.name),
-                             &buffers[static_cast<size_t>(thread)], options.is_stopped));
+        if (is_over()) return absl::OkStatus();
+        ASSIGN_OR_RETURN(const std::string found,
+                         data::DigestFile(JoinPath(lease.files_path, one.name),
+                                          &buffers[static_cast<size_t>(thread)], is_stopped));
         one.is_checked = true;
         one.is_damaged = found != one.file.sha256;
         return absl::OkStatus();
@@ -109,10 +108,8 @@ absl::StatusOr<Linked> LinkDataset(const Lease& lease, const LinkOptions& option
   std::vector<Candidate> candidates = Candidates(lease, journal, options.seed);
   const MonoTime deadline = clock.Mono() + options.budget;
   RETURN_IF_ERROR(Check(
-      lease, options, [&] { return clock.Mono() >= deadline; }, &candidates));
-  if (HasDamage(candidates))
-    RETURN_IF_ERROR(Check(
-        lease, options, [] { return false; }, &candidates));
+      lease, options.is_stopped, [&] { return clock.Mono() >= deadline; }, &candidates));
+  const bool is_trusted = !HasDamage(candidates);
   Linked linked{.seed = options.seed};
   std::set<std::string> folders;
   for (const Candidate& one : candidates) {
@@ -122,6 +119,7 @@ absl::StatusOr<Linked> LinkDataset(const Lease& lease, const LinkOptions& option
       linked.damaged.push_back(one.name);
       continue;
     }
+    if (!one.is_checked && !is_trusted) continue;
     RETURN_IF_ERROR(MakeFoldersOf(one.name, options.target_dir, &folders));
     RETURN_IF_ERROR(
         Link(JoinPath(lease.files_path, one.name), JoinPath(options.target_dir, one.name)));
@@ -132,6 +130,23 @@ absl::StatusOr<Linked> LinkDataset(const Lease& lease, const LinkOptions& option
   std::sort(linked.damaged.begin(), linked.damaged.end());
   linked.folders.assign(folders.begin(), folders.end());
   return linked;
+}
+
+absl::StatusOr<Verified> VerifyCached(const Lease& lease, const std::function<bool()>& is_stopped) {
+  ASSIGN_OR_RETURN(const Journal journal, LoadJournal(lease.journal_path));
+  std::vector<Candidate> candidates = Candidates(lease, journal, /*seed=*/0);
+  RETURN_IF_ERROR(Check(
+      lease, is_stopped, [] { return false; }, &candidates));
+  Verified verified{.changed_files = std::ssize(journal.files) - std::ssize(candidates)};
+  for (const Candidate& one : candidates) {
+    ++verified.files;
+    verified.bytes += one.file.bytes;
+    if (!one.is_damaged) continue;
+    RETURN_IF_ERROR(Drop(lease, one.name));
+    verified.damaged.push_back(one.name);
+  }
+  std::sort(verified.damaged.begin(), verified.damaged.end());
+  return verified;
 }
 
 }  // namespace assay::cache

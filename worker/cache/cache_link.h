@@ -22,7 +22,7 @@ struct LinkOptions {
   std::string target_dir;  // on the cache's file system
   uint64_t seed = 0;       // of the order in which files are checked
   // Files are read and compared for so long; those checked by then are the sample. Where one of
-  // them is damaged all are.
+  // them is damaged, only what was checked is linked.
   absl::Duration budget = absl::Minutes(2);
   std::function<bool()> is_stopped = [] { return false; };
 };
@@ -43,6 +43,18 @@ struct Linked {
 // Otherwise errno's code; then the target may have some of the links.
 absl::StatusOr<Linked> LinkDataset(const Lease& lease, const LinkOptions& options,
                                    const Clock& clock);
+
+// What has been read.
+struct Verified {
+  int64_t files = 0;
+  int64_t bytes = 0;
+  int64_t changed_files = 0;         // not read: they are not as they were left, and are never used
+  std::vector<std::string> damaged;  // are no longer in the cache
+};
+
+// Reads and compares every file of the held dataset, however long that takes. What is damaged goes
+// from the cache. CANCELLED: stopped; otherwise errno's code. Blocks.
+absl::StatusOr<Verified> VerifyCached(const Lease& lease, const std::function<bool()>& is_stopped);
 
 }  // namespace assay::cache
 

@@ -165,6 +165,7 @@ TEST_F(StageAreaTest, TheCommandSaysWhatItDid) {
 
   EXPECT_THAT(run({"stage", run_.dir.Path("dataset")}, 0), HasSubstr(": 2 files"));
   EXPECT_THAT(run({"stage", run_.dir.Path("dataset")}, 0), HasSubstr(", 2 (0.000 GB) were there"));
+  EXPECT_THAT(run({"verify", "small"}, 0), HasSubstr("2 files (0.000 GB) read, 0 damaged"));
   EXPECT_EQ(run({"pin", "small"}, 0), "");
   EXPECT_THAT(run({"list"}, 0), HasSubstr("small (pinned)"));
   EXPECT_THAT(run({"list", "--json"}, 0), HasSubstr("\"is_pinned\": true"));

@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,6 +42,17 @@ constexpr int64_t kFileBytes = 10'000;
 constexpr int kFiles = 5;
 constexpr int64_t kDatasetBytes = kFiles * kFileBytes;
 
+// A second passes each time somebody looks.
+class TickingClock final : public Clock {
+ public:
+  TickingClock() = default;
+  absl::Time Wall() const override { return absl::UnixEpoch(); }
+  MonoTime Mono() const override { return MonoTime{++ticks_ * 1'000'000'000}; }
+
+ private:
+  mutable std::atomic<int64_t> ticks_ = 0;
+};
+
 class NodeCacheTest : public ::testing::Test {
  protected:
   NodeCache Cache(int64_t quota_bytes = 3 * kDatasetBytes) {
@@ -57,6 +72,16 @@ class NodeCacheTest : public ::testing::Test {
     for (const CachedDataset& dataset : list)
       names.push_back(dataset.name);
     return names;
+  }
+
+  // A byte of a file of a_ in the cache, as a device does it: size and time stay.
+  void Flip(const std::string& name) const {
+    const UniqueFd fd(open(JoinPath(FilesOf(a_), name).c_str(), O_WRONLY));
+    struct stat before {};
+    ASSERT_EQ(fstat(fd.get(), &before), 0);
+    ASSERT_EQ(pwrite(fd.get(), "!", 1, kFileBytes / 2), 1);
+    const timespec times[] = {before.st_atim, before.st_mtim};
+    ASSERT_EQ(futimens(fd.get(), times), 0);
   }
 
   // Uses follow each other by more than the file system's clock can tell.
@@ -258,15 +283,7 @@ TEST_F(NodeCacheTest, LinkedFilesTakeNoSpaceAndAreCheckedAndOutOfMemory) {
 TEST_F(NodeCacheTest, AFlippedByteIsFound) {
   NodeCache cache = Cache();
   ASSERT_THAT(cache.Stage(a_.path(), &clock_), IsOk());
-  const std::string victim = JoinPath(FilesOf(a_), "train/1003");
-  struct stat before {};
-  ASSERT_EQ(stat(victim.c_str(), &before), 0);
-  {
-    const UniqueFd fd(open(victim.c_str(), O_WRONLY));
-    ASSERT_EQ(pwrite(fd.get(), "!", 1, kFileBytes / 2), 1);
-    const timespec times[] = {before.st_atim, before.st_mtim};
-    ASSERT_EQ(futimens(fd.get(), times), 0);
-  }
+  Flip("train/1003");
   {
     const absl::StatusOr<Lease> lease = cache.Hold(a_.digest());
     ASSERT_THAT(lease, IsOk());
@@ -281,6 +298,45 @@ TEST_F(NodeCacheTest, AFlippedByteIsFound) {
   const absl::StatusOr<Filled> filled = cache.Stage(a_.path(), &clock_);
   ASSERT_THAT(filled, IsOk());
   EXPECT_EQ(filled->staged.files, 1);
+  EXPECT_EQ(DifferentFiles(a_, FilesOf(a_)), 0);
+}
+
+// Nothing of a dataset that has damage is used unseen, however large it is.
+TEST_F(NodeCacheTest, AfterDamageOnlyWhatWasCheckedIsUsed) {
+  NodeCache cache = Cache();
+  ASSERT_THAT(cache.Stage(a_.path(), &clock_), IsOk());
+  for (int i = 0; i < kFiles; ++i)
+    Flip(absl::StrCat("train/", 1000 + i));
+  const absl::StatusOr<Lease> lease = cache.Hold(a_.digest());
+  ASSERT_THAT(lease, IsOk());
+  const TickingClock ticking;  // a second for each look: time for two or three files
+
+  const absl::StatusOr<Linked> linked = LinkDataset(
+      *lease, {.target_dir = dir_.Path("stage"), .seed = 1, .budget = absl::Seconds(4)}, ticking);
+
+  ASSERT_THAT(linked, IsOk());
+  EXPECT_GE(linked->damaged.size(), 1U);
+  EXPECT_LT(linked->damaged.size(), size_t{kFiles});
+  EXPECT_EQ(linked->files, linked->checked_files);
+}
+
+TEST_F(NodeCacheTest, AllOfItCanBeVerified) {
+  NodeCache cache = Cache();
+  ASSERT_THAT(cache.Stage(a_.path(), &clock_), IsOk());
+  Flip("train/1001");
+  WriteFile(JoinPath(FilesOf(a_), "train/1002"), "changed");
+  {
+    const absl::StatusOr<Lease> lease = cache.Hold(a_.digest());
+    ASSERT_THAT(lease, IsOk());
+
+    const absl::StatusOr<Verified> verified = VerifyCached(*lease, [] { return false; });
+
+    ASSERT_THAT(verified, IsOk());
+    EXPECT_THAT(verified->damaged, ElementsAre("train/1001"));
+    EXPECT_EQ(verified->changed_files, 1);
+    EXPECT_EQ(verified->files, kFiles);
+  }
+  ASSERT_THAT(cache.Stage(a_.path(), &clock_), IsOk());
   EXPECT_EQ(DifferentFiles(a_, FilesOf(a_)), 0);
 }
 
