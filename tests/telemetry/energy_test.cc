@@ -1,6 +1,7 @@
 #include "common/telemetry/energy.h"
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -186,6 +187,22 @@ TEST(RunEnergyTest, AnotherNodesClockWidensTheBound) {
   const MeterPower power = MeterPowers(series, span)[0];
   EXPECT_NEAR(power.low_j, 300, 1e-6);
   EXPECT_NEAR(power.high_j, 700, 1e-6);
+}
+
+TEST(RunEnergyTest, AFileThatAnybodyHasMadeIsReadWithoutHarm) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  for (const int64_t clock : {kLeast, int64_t{0}, kMost}) {
+    Series series;
+    series.header = {.boot_id = "b", .wall_us = clock, .node_ns = clock};
+    series.header.columns = {{"energy.node.cray", "uJ", true}, {"power.node.x", "", false}};
+    series.at_ns = {kLeast, -1, 0, 1'000'000'000, kMost, 5, 2'000'000'000};
+    series.columns = {{1, kMost, kLeast + 1, 0, 7, kMost, kLeast + 1},
+                      {1, kMost, kLeast + 1, 0, 7, kMost, kLeast + 1}};
+    for (const int64_t edge : {kLeast, int64_t{0}, kMost})
+      for (const MeterPower& power : MeterPowers(series, SpanOf(series.header, edge, kMost)))
+        EXPECT_NE(power.problem, "") << power.meter;
+  }
 }
 
 }  // namespace
