@@ -12,6 +12,7 @@
 
 #include "cli/analyze/analysis_input.h"
 #include "cli/analyze/analyze_tables.h"
+#include "cli/analyze/characterise.h"
 #include "cli/analyze/figures.h"
 #include "cli/terminal/plot.h"
 #include "common/analysis/flops.h"
@@ -399,6 +400,7 @@ std::vector<Command> AnalyzeCommands() {
        .run = RunEpochs},
       PredictCommand(),
       UtilisationCommand(),
+      CharacteriseCommand(),
       PublishedCommand()};
 }
 

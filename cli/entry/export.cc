@@ -12,6 +12,7 @@
 
 #include "cli/command/context.h"
 #include "cli/entry/export_power.h"
+#include "cli/run/run_bytes.h"
 #include "common/client/artifacts.h"
 #include "common/client/export.h"
 #include "common/client/ids.h"
@@ -24,6 +25,8 @@
 
 namespace assay::cli {
 namespace {
+
+constexpr char kCachesPrefix[] = "caches_";
 
 class Exporter {
  public:
@@ -52,7 +55,9 @@ class Exporter {
       RETURN_IF_ERROR(Put(file));
     RETURN_IF_ERROR(WritePower());
     RETURN_IF_ERROR(WriteRecords(client::kPackagedPreflights, {kPreflightPrefix}));
-    RETURN_IF_ERROR(WriteRecords(client::kPackagedWitness, {kTouchPrefix, kObservedPrefix}));
+    RETURN_IF_ERROR(
+        WriteRecords(client::kPackagedWitness, {kTouchPrefix, kObservedPrefix, kCachesPrefix}));
+    RETURN_IF_ERROR(WriteBytes());
     return WriteSource();
   }
 
@@ -93,8 +98,7 @@ class Exporter {
     const std::string folder = JoinPath(client::BenchmarkPath(entry_), name);
     RETURN_IF_ERROR(RemoveTree(JoinPath(root_, folder)));  // of another entry
     for (const v1::Run& run : runs_) {
-      const std::string& log = client::ResultFile(run)->file_name();
-      const std::string of_run = JoinPath(folder, client::PathPart(log.substr(0, log.find('.'))));
+      const std::string of_run = RecordsOf(run, name);
       for (const v1::ArtifactRef& artifact : run.artifacts()) {
         const bool is_wanted =
             std::any_of(prefixes.begin(), prefixes.end(), [&artifact](absl::string_view prefix) {
@@ -107,6 +111,25 @@ class Exporter {
       }
     }
     return absl::OkStatus();
+  }
+
+  // What the nodes of each run read, as `assay run show --bytes` has it:
+  // witness/result_1/bytes.json.
+  absl::Status WriteBytes() {
+    for (const v1::Run& run : runs_) {
+      ASSIGN_OR_RETURN(const Json bytes, BytesOf(*client_, run));
+      if (bytes.is_null()) continue;
+      RETURN_IF_ERROR(Put({JoinPath(RecordsOf(run, client::kPackagedWitness), "bytes.json"),
+                           bytes.dump(2) + "\n", false}));
+    }
+    return absl::OkStatus();
+  }
+
+  // benchmarks/BENCHMARK/SYSTEM/NAME/result_1
+  std::string RecordsOf(const v1::Run& run, const char* name) const {
+    const std::string& log = client::ResultFile(run)->file_name();
+    return JoinPath(JoinPath(client::BenchmarkPath(entry_), name),
+                    client::PathPart(log.substr(0, log.find('.'))));
   }
 
   absl::Status WriteResults(const std::vector<v1::Run>& runs, const std::string& directory) {

@@ -11,6 +11,7 @@
 
 #include "cli/command/context.h"
 #include "cli/run/log_line.h"
+#include "cli/run/run_bytes.h"
 #include "cli/run/run_caches.h"
 #include "cli/run/run_files.h"
 #include "cli/run/run_profile.h"
@@ -78,10 +79,20 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
                                  "of before ran it"));
     }
   }
+  if (arguments.Has("bytes")) {
+    ASSIGN_OR_RETURN(Json bytes, BytesOf(*client, run));
+    if (!bytes.is_null()) {
+      AddBytes(std::move(bytes), &view);
+    } else {
+      context->Note(absl::StrCat(client::ShortId(run.name()),
+                                 " has no telemetry beside a log: it has not ended, or an agent ",
+                                 "of before ran it"));
+    }
+  }
   if (arguments.Has("telemetry")) {
     ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, TelemetryOf(*client, run));
     if (!nodes.empty()) {
-      AddTelemetry(run, nodes, context->printer().IsStructured(), &view);
+      AddTelemetry(run, nodes, context->printer(), &view);
     } else {
       context->Note(absl::StrCat(client::ShortId(run.name()),
                                  " has no telemetry: it has not ended, or an agent of before ran "
@@ -317,7 +328,10 @@ std::vector<Command> RunCommands() {
       {.path = "run show",
        .summary = "show a run with its verdict and files",
        .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
-       .options = {{.name = "caches",
+       .options = {{.name = "bytes",
+                    .help = "what each node read in which epoch, from where, beside the size of "
+                            "the training data"},
+                   {.name = "caches",
                     .help = "how each node's caches were reset, and what proves that data was "
                             "out of memory"},
                    {.name = "profile",

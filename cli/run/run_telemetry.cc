@@ -1,7 +1,9 @@
 #include "cli/run/run_telemetry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -11,10 +13,12 @@
 #include "absl/strings/strip.h"
 
 #include "cli/command/context.h"
+#include "cli/terminal/sparkline.h"
 #include "common/client/artifacts.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/status.h"
+#include "common/telemetry/bytes.h"
 #include "common/telemetry/summary.h"
 
 namespace assay::cli {
@@ -30,18 +34,43 @@ double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t
   return begun_s + static_cast<double>(at_ns - header.node_ns) * 1e-9;
 }
 
-int64_t NodeNsAt(int64_t wall_ms, const telemetry::Header& header) {
-  return header.node_ns + (wall_ms * 1000 - header.wall_us) * 1000;
-}
-
-std::vector<telemetry::Figure> FiguresOf(const v1::Run& run, const telemetry::Series& series) {
-  const bool has_ends = run.has_run_start_ms() && run.has_run_stop_ms();
-  return telemetry::Summarize(series, has_ends ? NodeNsAt(run.run_start_ms(), series.header) : 0,
-                              has_ends ? NodeNsAt(run.run_stop_ms(), series.header) : 0);
+// From run_start to run_stop by the node's clock; of a run that has not both, all that there is.
+struct Ends {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+Ends EndsOf(const v1::Run& run, const telemetry::Series& series) {
+  if (run.has_run_start_ms() && run.has_run_stop_ms())
+    return {telemetry::NodeNsAt(series.header, run.run_start_ms()),
+            telemetry::NodeNsAt(series.header, run.run_stop_ms())};
+  if (series.at_ns.empty()) return {};
+  return {series.at_ns.front(), series.at_ns.back()};
 }
 
 std::string ShareText(double share) {
   return absl::StrFormat("%.1f %%", share * 100);
+}
+
+// Who else used the node.
+Json QuietJson(const v1::Run& run, const telemetry::Series& series,
+               const std::vector<telemetry::Figure>& figures, const Ends& ends) {
+  const telemetry::Quiet shares = telemetry::QuietOf(figures);
+  Json json = Json::object();
+  if (shares.others.has_value()) json["others"] = ShareText(*shares.others);
+  if (const std::optional<telemetry::Minute> worst =
+          telemetry::WorstMinute(series, ends.begin_ns, ends.end_ns);
+      worst.has_value()) {
+    json["worst_minute"] = ShareText(worst->others);
+    json["worst_minute_s"] =
+        std::round(SecondsOfRun(run, series.header, worst->begin_ns) * 1000) / 1000;
+  }
+  if (shares.stolen.has_value()) json["stolen"] = ShareText(*shares.stolen);
+  const telemetry::BytesRead read =
+      telemetry::NodeBytes(&series).Between(ends.begin_ns, ends.end_ns);
+  if (read.run.has_value() && read.disks.has_value())
+    json["others_read_bytes"] =
+        std::llround(std::max(0.0, *read.disks + read.servers.value_or(0) - *read.run));
+  return json;
 }
 
 absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
@@ -109,12 +138,17 @@ absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& cli
   return nodes;
 }
 
-void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, bool is_whole,
-                  ShowView* view) {
+void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
+                  const Printer& printer, ShowView* view) {
+  constexpr size_t kPartCountMax = 24;
+  const bool is_whole = printer.IsStructured();
   Json rows = Json::array();
   Json quiet = Json::array();
   for (const auto& [node, series] : nodes) {
-    const std::vector<telemetry::Figure> figures = FiguresOf(run, series);
+    const Ends ends = EndsOf(run, series);
+    const std::vector<telemetry::Figure> figures =
+        telemetry::Summarize(series, ends.begin_ns, ends.end_ns);
+    const size_t part_count = telemetry::PartCountOf(ends.begin_ns, ends.end_ns, kPartCountMax);
     for (const telemetry::Figure& figure : figures) {
       if (!is_whole && figure.highest == 0) continue;
       Json row{{"node", node},
@@ -123,19 +157,26 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, b
                {"highest", figure.highest},
                {"unit", figure.is_counter ? absl::StrCat(figure.unit, "/s") : figure.unit}};
       if (figure.total.has_value()) row["total"] = *figure.total;
+      if (!is_whole)
+        row["course"] = Sparkline(
+            telemetry::CourseOf(series, figure.column, ends.begin_ns, ends.end_ns, part_count),
+            printer.style().is_utf8());
       rows.push_back(std::move(row));
     }
-    const telemetry::Quiet shares = telemetry::QuietOf(figures);
-    Json row{{"node", node}};
-    if (shares.others.has_value()) row["others"] = ShareText(*shares.others);
-    if (shares.stolen.has_value()) row["stolen"] = ShareText(*shares.stolen);
+    Json row = QuietJson(run, series, figures, ends);
+    row["node"] = node;
     quiet.push_back(std::move(row));
   }
   view->value["telemetry"] = std::move(rows);
   view->value["quiet"] = std::move(quiet);
-  view->sections.push_back({"Who else used the processors",
+  view->sections.push_back({"Who else used the node",
                             "quiet",
-                            {{"NODE", "node"}, {"OTHERS", "others"}, {"A HOST", "stolen"}}});
+                            {{"NODE", "node"},
+                             {"OTHERS", "others"},
+                             {"IN THE WORST MINUTE", "worst_minute"},
+                             {"FROM, S", "worst_minute_s", Format::kNumber},
+                             {"A HOST", "stolen"},
+                             {"READ BY OTHERS", "others_read_bytes", Format::kBytes}}});
   view->sections.push_back({"From run_start to run_stop",
                             "telemetry",
                             {{"NODE", "node"},
@@ -143,7 +184,8 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, b
                              {"MEAN", "mean", Format::kNumber},
                              {"HIGHEST", "highest", Format::kNumber},
                              {"UNIT", "unit"},
-                             {"TOTAL", "total", Format::kNumber}}});
+                             {"TOTAL", "total", Format::kNumber},
+                             {"OVER THE RUN", "course", Format::kText, 1}}});
 }
 
 Command RunTelemetryCommand() {

@@ -26,9 +26,9 @@ absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& cli
                                                        const v1::Run& run);
 
 // Adds members telemetry and quiet to the view of `run`, from its start to its stop; without what
-// was never more than zero unless `is_whole`.
-void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes, bool is_whole,
-                  ShowView* view);
+// was never more than zero, and with small drawings, for people (`printer`).
+void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
+                  const Printer& printer, ShowView* view);
 
 // `assay run telemetry`: every sample.
 Command RunTelemetryCommand();

@@ -390,6 +390,12 @@ Finding NodeFinding(absl::string_view rule_id, std::string found) {
   return finding;
 }
 
+Finding ShortFirstPass(std::string found, bool is_violation) {
+  Finding finding = LogFinding("R-IOB-001", "storage:first_pass", 0, std::move(found));
+  if (!is_violation) finding.severity = Severity::kWarning;
+  return finding;
+}
+
 std::optional<Finding> RankFailure(int exit_code, std::string found) {
   if (exit_code == static_cast<int>(ExitCode::kDiverged))
     return LogFinding("R-PAR-001", "ranks:diverged", 0, std::move(found));

@@ -136,6 +136,11 @@ Finding NodeFinding(absl::string_view rule_id, std::string found);
 // Whether there is such a finding.
 bool IsOfNode(absl::string_view rule_id);
 
+// R-IOB-001: less than the training data came from storage up to the end of epoch 1; `found` has
+// the bytes. An error where the round demands a first pass from storage and nothing that it allows
+// explains what is missing, else a warning.
+Finding ShortFirstPass(std::string found, bool is_violation);
+
 // R-PAR-001, R-NET-001: what a rank ended of, its parameters or an intruder; none for other codes
 // (common/exit_code.h). `found` is what it said.
 std::optional<Finding> RankFailure(int exit_code, std::string found);

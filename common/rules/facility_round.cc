@@ -147,7 +147,8 @@ void SetInitLimit(int64_t limit_ms, RuleSetData* data) {
 }
 
 absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data) const {
-  RETURN_IF_ERROR(CheckNames(table, {"name", "base", "label", "init_limit_s"}));
+  RETURN_IF_ERROR(
+      CheckNames(table, {"name", "base", "label", "init_limit_s", "first_pass_from_storage"}));
   ASSIGN_OR_RETURN(const std::string name, Required<std::string>(table, "name", "text"));
   ASSIGN_OR_RETURN(const std::string base, Required<std::string>(table, "base", "text"));
   ASSIGN_OR_RETURN(const std::string label, Required<std::string>(table, "label", "text"));
@@ -166,6 +167,9 @@ absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data)
   data->is_mlperf = false;
   data->official_round.clear();
   data->paper.clear();
+  ASSIGN_OR_RETURN(const std::optional<bool> is_from_storage,
+                   Optional<bool>(table, "first_pass_from_storage", "true or false"));
+  data->first_pass_from_storage = is_from_storage.value_or(data->first_pass_from_storage);
   if (!table.contains("init_limit_s")) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t limit_s, Count(table, "init_limit_s", kInitLimitMaxS));
   SetInitLimit(limit_s * 1000, data);

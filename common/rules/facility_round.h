@@ -8,6 +8,7 @@
 //   base = "hpc-3.0.0"                 # required
 //   label = "Facility round, not an MLPerf result"
 //   init_limit_s = 1800                # optional
+//   first_pass_from_storage = true     # optional; R-IOB-001 is an error then
 //   [benchmark]
 //   name = "cosmoflow"                 # required; the round has this benchmark only
 //   runs = 3                           # required

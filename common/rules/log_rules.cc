@@ -26,6 +26,10 @@ constexpr TextRule kRules[] = {
      "stamp records with a clock that nobody sets in mid-run, and write them at once"},
     {"R-CLK-004", "", "a node whose clocks keep to the coordinator's", kTimingSection,
      "repeat the run on a machine that its host does not pause or slow down"},
+    {"R-IOB-001", "", "training data that is read from storage once by the end of epoch 1",
+     kTimingSection,
+     "read the registered dataset, not a copy in memory; 'assay run show ID --bytes' has what each "
+     "node read"},
     {"R-LOG-001", "", "a JSON object behind the token", kLogSection,
      "write records with one write per line, and remove damaged lines' cause"},
     {"R-LOG-002", "", "records that begin with \":::MLLOG \"", kLogSection,

@@ -147,6 +147,9 @@ struct RuleSetData {
   bool scaling_folders = true;
   bool staging_on_the_clock = true;  // staging_start must come after run_start
   int64_t init_limit_ms = 0;
+  // A first pass over the training data that did not come from storage is a violation (R-IOB-001)
+  // where nothing explains it; else a warning.
+  bool first_pass_from_storage = false;
   Scoring scoring;
   std::vector<Benchmark> benchmarks;
   std::vector<Config> configs;  // the first is where checking starts

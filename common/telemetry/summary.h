@@ -3,10 +3,14 @@
 #ifndef COMMON_TELEMETRY_SUMMARY_H_
 #define COMMON_TELEMETRY_SUMMARY_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 #include "common/telemetry/series.h"
 
@@ -14,6 +18,7 @@ namespace assay::telemetry {
 
 // One column over a time.
 struct Figure {
+  size_t column = 0;  // of the series
   std::string name;
   std::string unit;
   bool is_counter = false;
@@ -33,6 +38,21 @@ struct Quiet {
   std::optional<double> stolen;
 };
 Quiet QuietOf(const std::vector<Figure>& figures);
+
+// The minute from `begin_ns` to `end_ns` in which others used most; of a shorter time all of it.
+struct Minute {
+  int64_t begin_ns = 0;
+  double others = 0;  // of the node's processor time
+};
+std::optional<Minute> WorstMinute(const Series& series, int64_t begin_ns, int64_t end_ns);
+
+// How many parts, at most `part_count_max`, such a time has with a sample in each.
+size_t PartCountOf(int64_t begin_ns, int64_t end_ns, size_t part_count_max);
+
+// What a column did from `begin_ns` to `end_ns`, as the means of so many equal parts; of counters
+// what they grew by in a second. A part without a sample has none.
+std::vector<std::optional<double>> CourseOf(const Series& series, size_t column, int64_t begin_ns,
+                                            int64_t end_ns, size_t part_count);
 
 }  // namespace assay::telemetry
 

@@ -8,6 +8,8 @@
 
 #include "common/mllog.h"
 #include "common/status.h"
+#include "common/telemetry/run_phases.h"
+#include "server/runtime/bytes_judge.h"
 #include "server/runtime/energy_judge.h"
 #include "server/runtime/program_judge.h"
 #include "server/runtime/time_judge.h"
@@ -35,8 +37,10 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
                      " are judged: log summaries, and no output of the program"));
   ASSIGN_OR_RETURN(const std::unique_ptr<LogJudge> judge, rules.JudgeLog(submission));
   const std::unique_ptr<rules::ProgramLogCheck> program = CheckOfProgram(run, submission, dataset);
+  telemetry::PhaseReader phases;
   RETURN_IF_ERROR(artifacts.ReadVerified(log.sha256, [&](absl::string_view piece) {
     judge->Add(piece);
+    phases.Add(piece);
     if (program != nullptr) program->Add(piece);
   }));
   core::RunFacts facts = judge->Finish(run);
@@ -44,6 +48,8 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   if (program != nullptr) JudgeProgram(run, arrivals, program.get(), &facts);
   if (arrivals.has_value()) JudgeTime(run, *arrivals, artifacts, &facts);
   JudgeEnergy(run, artifacts, &facts);
+  JudgeBytes(run, phases.Finish(), submission.spec.node_count, dataset, judge->DemandsFirstPass(),
+             artifacts, &facts);
   return facts;
 }
 

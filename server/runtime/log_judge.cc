@@ -54,6 +54,8 @@ class RoundLogJudge final : public LogJudge {
 
   void Add(absl::string_view bytes) override { checker_.Add(bytes); }
 
+  bool DemandsFirstPass() const override { return round_->data().first_pass_from_storage; }
+
   core::RunFacts Finish(const core::Run& run) override {
     const rules::CheckResult result = checker_.Finish();
     core::RunFacts facts;

@@ -60,6 +60,8 @@ class LogJudge {
   // What the rules say of all bytes added and of `run`, whose first touch they compare with the
   // log. Never fails: an unreadable log is a finding. Call once; Add nothing afterwards.
   virtual core::RunFacts Finish(const core::Run& run) = 0;
+  // Whether a first pass that did not come from storage is a violation (R-IOB-001).
+  virtual bool DemandsFirstPass() const = 0;
 };
 
 // Immutable after construction; thread-safe. A submission is judged by the rules that accepted it,

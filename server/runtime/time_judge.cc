@@ -5,10 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-#include "common/log.h"
+#include "server/runtime/evidence_file.h"
 
 namespace assay::runtime {
 namespace {
@@ -19,16 +18,7 @@ constexpr int64_t kFileBytesMax = 4 << 20;
 
 std::optional<std::string> TextOf(absl::string_view name, const core::Run& run,
                                   const store::ArtifactStore& artifacts) {
-  const auto found =
-      std::find_if(run.artifacts.begin(), run.artifacts.end(),
-                   [name](const core::ArtifactRef& file) { return file.file_name == name; });
-  if (found == run.artifacts.end() || found->size_bytes > kFileBytesMax) return std::nullopt;
-  std::string text;
-  const absl::Status read = artifacts.ReadVerified(
-      found->sha256, [&text](absl::string_view piece) { absl::StrAppend(&text, piece); });
-  if (read.ok()) return text;
-  LOG(ERROR) << "run=" << run.id << " is judged without its " << name << ": " << read;
-  return std::nullopt;
+  return EvidenceOf(name, kFileBytesMax, run, artifacts);
 }
 
 // What a node that lies about its clocks can write is kept within what can be stored.

@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "common/rules/check.h"
 #include "common/rules/hyperparameters.h"
+#include "common/rules/pack.h"
 #include "common/rules/registry.h"
 #include "tests/support/status_matchers.h"
 
@@ -61,6 +62,26 @@ TEST(FacilityRoundTest, TakesNameTargetAndRunsFromTheFile) {
   EXPECT_THAT(CheckRunCount(*rules, "cosmoflow", 3), IsEmpty());
   EXPECT_THAT(CheckRunCount(*rules, "deepcam", 5), SizeIs(1));
   EXPECT_NE(rules->digest(), FindRuleSet("3.0.0")->digest());
+}
+
+TEST(FacilityRoundTest, MayDemandAFirstPassFromStorage) {
+  const auto with = [](const std::string& line) {
+    std::string text = kMini;
+    text.insert(text.find("[benchmark]"), line);
+    return ParseFacilityRound(text, "mini.toml");
+  };
+  EXPECT_FALSE(Mini()->data().first_pass_from_storage);
+  EXPECT_EQ((*with("first_pass_from_storage = false\n"))->digest(), Mini()->digest());
+  const auto demanding = with("first_pass_from_storage = true\n");
+  ASSERT_THAT(demanding, IsOk());
+  EXPECT_TRUE((*demanding)->data().first_pass_from_storage);
+  EXPECT_NE((*demanding)->digest(), Mini()->digest());
+  const absl::StatusOr<Pack> pack = ReadPack(WritePack((*demanding)->data(), ""), "pack");
+  ASSERT_THAT(pack, IsOk());
+  EXPECT_TRUE(pack->data.first_pass_from_storage);
+  EXPECT_EQ(pack->digest, (*demanding)->digest());
+  EXPECT_THAT(with("first_pass_from_storage = \"yes\"\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("true or false")));
 }
 
 TEST(FacilityRoundTest, ItsRulesReplaceTheBaseRounds) {

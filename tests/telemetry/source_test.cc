@@ -319,7 +319,7 @@ TEST_F(RunSourceTest, WhatAProcessReadStaysWhenItHasEnded) {
   Read(source.get());
   Put("proc/8/stat", "");  // as a process that has ended reads
   Put("proc/8/io", "");
-  PutProcess(7, 100, 205, 3, 4096);  // its parent has reaped it
+  PutProcess(7, 100, 205, 3, 12288);  // its parent has reaped it, and has its counts
   const std::map<std::string, int64_t> read = Read(source.get());
   EXPECT_THAT(read, Contains(Pair("run.cpu", 3100)));
   EXPECT_THAT(read, Contains(Pair("run.read", 12288)));
@@ -331,6 +331,35 @@ TEST_F(RunSourceTest, WhatMayNotBeReadIsMissing) {
   std::filesystem::remove(dir_.Path("proc/7/io"));
   processes_ = {7};
   EXPECT_THAT(Read(Source().get()), Not(Contains(Key("run.read"))));
+}
+
+TEST_F(RunSourceTest, OneProcessThatDoesNotTellHidesTheWhole) {
+  PutProcess(7, 100, 0, 3, 4096);
+  PutProcess(8, 200, 0, 4, 8192);
+  std::filesystem::remove(dir_.Path("proc/8/io"));
+  processes_ = {7, 8};
+  EXPECT_THAT(Read(Source().get()), Not(Contains(Key("run.read"))))
+      << "what the step itself has read is not what the run has";
+}
+
+TEST_F(SourceTest, WhatServersSentToClientsOfNetworkFileSystems) {
+  Put("proc/self/mountstats",
+      "device rootfs mounted on / with fstype rootfs\n"
+      "device srv:/data mounted on /data with fstype nfs4 statvers=1.1\n"
+      "\topts:\trw,vers=4.2\n\tbytes:\t900 800 70 60 5000 40 3 2\n\tRPC iostats version: 1.1\n"
+      "device srv:/home mounted on /home with fstype nfs statvers=1.1\n"
+      "\tbytes:\t1 2 3 4 50 6 7 8\n"
+      "device srv:/data mounted on /also with fstype nfs4 statvers=1.1\n"
+      "\tbytes:\t900 800 70 60 5000 40 3 2\n");
+  Put("proc/fs/lustre/osc/fs-OST0000-osc-ffff/stats",
+      "snapshot_time 1.2 secs.nsecs\nread_bytes 3 samples [bytes] 4096 1048576 2101248\n"
+      "write_bytes 1 samples [bytes] 10 10 10\n");
+  Put("proc/fs/lustre/osc/fs-OST0001-osc-ffff/stats", "snapshot_time 1.2 secs.nsecs\n");
+  EXPECT_THAT(
+      Read(MakeServerSource(Options()).get()),
+      UnorderedElementsAre(Pair("server.nfs.read", 5050), Pair("server.nfs.written", 46),
+                           Pair("server.lustre.read", 2101248), Pair("server.lustre.written", 10)))
+      << "a file system that is mounted twice is read once";
 }
 
 TEST_F(SourceTest, HowTheClockIsSteered) {

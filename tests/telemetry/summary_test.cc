@@ -1,6 +1,7 @@
 #include "common/telemetry/summary.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 namespace assay::telemetry {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -75,6 +77,33 @@ TEST(SummaryTest, ANodeThatDoesNotTellIsNotQuiet) {
   EXPECT_FALSE(QuietOf({}).others.has_value());
   EXPECT_FALSE(QuietOf({}).stolen.has_value());
   EXPECT_THAT(Summarize(Series{}, 0, 1), IsEmpty());
+}
+
+// Two processors for five minutes; in the third minute others have one of them.
+TEST(SummaryTest, TheMinuteInWhichOthersUsedMostIsNamed) {
+  std::vector<int64_t> user, idle, run;
+  int64_t others = 0;
+  for (int64_t second = 0; second <= 300; ++second) {
+    if (second > 120 && second <= 180) others += 1000;
+    user.push_back(second * 500 + others);
+    run.push_back(second * 500);
+    idle.push_back(second * 2000 - user.back());
+  }
+  const Series series =
+      Of({{"cpu.user", "ms", true}, {"cpu.idle", "ms", true}, {"run.cpu", "ms", true}},
+         {user, idle, run});
+  const std::optional<Minute> worst = WorstMinute(series, 0, 300 * kSecond);
+  ASSERT_TRUE(worst.has_value());
+  EXPECT_EQ(worst->begin_ns, 120 * kSecond);
+  EXPECT_NEAR(worst->others, 0.5, 1e-9);
+  EXPECT_NEAR(WorstMinute(series, 0, 30 * kSecond)->others, 0, 1e-9) << "a short run is one minute";
+}
+
+TEST(SummaryTest, ACourseHasAMeanForEachPart) {
+  const Series series = Of({{"memory.free", "bytes", false}, {"disk.vda.read", "bytes", true}},
+                           {{10, 20, 30, 40}, {0, 100, 100, 400}});
+  EXPECT_THAT(CourseOf(series, 0, 0, 4 * kSecond, 2), ElementsAre(15, 35));
+  EXPECT_THAT(CourseOf(series, 1, 0, 4 * kSecond, 4), ElementsAre(std::nullopt, 100, 0, 300));
 }
 
 }  // namespace

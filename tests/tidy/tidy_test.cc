@@ -118,7 +118,7 @@ const std::vector<Row>& Table() {
       CliNoun("cli/node"),
       CliNoun("cli/rules"),
       CliNoun("cli/run"),
-      CliNoun("cli/analyze", {"cli/rules"}),
+      CliNoun("cli/analyze", {"cli/rules", "cli/run"}),
       CliNoun("cli/package", {"cli/rules"}),
       CliNoun("cli/entry", {"cli/rules", "cli/run", "common/source"}),
       CliNoun("cli/coordinator", {"cli/dataset", "cli/entry"}),

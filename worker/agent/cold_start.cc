@@ -80,6 +80,7 @@ std::string TextOf(const ColdStart& start, const Stamp& stamp) {
                                     {"process", JsonValue(holder.process)},
                                     {"account", JsonValue(int64_t{holder.account})},
                                     {"path", JsonValue(holder.path)}});
+  const RootSize training = residency.roots.empty() ? RootSize{} : residency.roots[0];
   JsonObject json{
       {"coldness", JsonValue(NameOf(ColdnessOf(start)))},
       {"reason", JsonValue(WhyWarm(start))},
@@ -94,6 +95,8 @@ std::string TextOf(const ColdStart& start, const Stamp& stamp) {
       {"unwritten_pages", JsonValue(residency.pages.unwritten)},
       {"page_bytes", JsonValue(int64_t{sysconf(_SC_PAGESIZE)})},
       {"dataset_bytes", JsonValue(residency.EstimatedBytes())},
+      {"train_bytes", training.seen_files > 0 ? JsonValue(training.EstimatedBytes()) : JsonValue()},
+      {"files_elsewhere", JsonValue(training.elsewhere_count)},
       {"bound_bytes", start.bound_bytes.has_value() ? JsonValue(*start.bound_bytes) : JsonValue()},
       {"resident", JsonValue(std::move(resident))},
       {"holders", JsonValue(std::move(holders))},

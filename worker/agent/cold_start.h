@@ -48,7 +48,7 @@ uint64_t RandomSeed();
 
 struct ColdStartOptions {
   std::string dataset_directory;
-  std::vector<std::string> sample_folders;  // below it
+  std::vector<std::string> sample_folders;  // below it; that of training first
   std::string drop_caches_path;
   std::string helper_socket;
   ResidencyOptions residency;

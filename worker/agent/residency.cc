@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <random>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -51,31 +53,63 @@ bool MayKnow(int fd, const struct stat& info) {
          faccessat(AT_FDCWD, absl::StrCat("/proc/self/fd/", fd).c_str(), W_OK, AT_EACCESS) == 0;
 }
 
-absl::StatusOr<std::vector<std::string>> ListFiles(const std::vector<std::string>& roots) {
-  std::vector<std::string> files;
-  for (const std::string& root : roots) {
+struct ListedFile {
+  std::string path;
+  size_t root = 0;
+};
+
+// What is known of a root while its files are looked at.
+struct RootState {
+  std::optional<dev_t> device;
+  std::set<std::pair<dev_t, ino_t>> linked;  // files of several names that were counted
+};
+
+absl::StatusOr<std::vector<ListedFile>> ListFiles(const std::vector<std::string>& roots) {
+  std::vector<ListedFile> files;
+  for (size_t root = 0; root < roots.size(); ++root) {
     std::error_code error;
-    std::filesystem::recursive_directory_iterator entry(root, error);
+    std::filesystem::recursive_directory_iterator entry(roots[root], error);
     const std::filesystem::recursive_directory_iterator end;
     while (!error && entry != end) {
       std::error_code vanished;
-      if (entry->is_regular_file(vanished)) files.push_back(entry->path().string());
+      if (entry->is_regular_file(vanished)) files.push_back({entry->path().string(), root});
       entry.increment(error);
     }
-    if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", root));
+    if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", roots[root]));
   }
   return files;
 }
 
+std::vector<RootState> StatesOf(const std::vector<std::string>& roots) {
+  std::vector<RootState> states(roots.size());
+  for (size_t root = 0; root < roots.size(); ++root) {
+    struct stat info {};
+    if (stat(roots[root].c_str(), &info) == 0) states[root].device = info.st_dev;
+  }
+  return states;
+}
+
+void AddSize(const struct stat& info, RootState* state, RootSize* size) {
+  constexpr int64_t kBlockBytes = 512;  // whatever the file system's are
+  ++size->seen_files;
+  if (state->device != info.st_dev) ++size->elsewhere_count;
+  if (info.st_nlink > 1 && !state->linked.emplace(info.st_dev, info.st_ino).second) return;
+  size->seen_bytes += std::min<int64_t>(info.st_size, info.st_blocks * kBlockBytes);
+}
+
 // False if the file is not there any more.
-absl::StatusOr<bool> Look(const std::string& path, const ResidencyOptions& options,
-                          Residency* residency) {
+absl::StatusOr<bool> Look(const ListedFile& listed, const ResidencyOptions& options,
+                          RootState* state, Residency* residency) {
+  const std::string& path = listed.path;
   const absl::StatusOr<UniqueFd> file = OpenRegularFile(path);
   if (absl::IsNotFound(file.status())) return false;
-  absl::StatusOr<PageCounts> pages = file.ok() ? options.count(file->get()) : file.status();
   struct stat info {};
-  if (pages.ok() && fstat(file->get(), &info) != 0)
+  absl::StatusOr<PageCounts> pages = file.ok() ? options.count(file->get()) : file.status();
+  if (file.ok() && fstat(file->get(), &info) != 0) {
     pages = absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
+  } else if (file.ok()) {
+    AddSize(info, state, &residency->roots[listed.root]);
+  }
   if (!pages.ok()) {
     if (residency->untold_files++ == 0) residency->untold = std::string(pages.status().message());
     return true;
@@ -124,6 +158,12 @@ absl::StatusOr<PageCounts> CountPages(int fd) {
   return absl::ErrnoToStatus(errno, "cachestat");
 }
 
+int64_t RootSize::EstimatedBytes() const {
+  if (seen_files == 0) return 0;
+  return static_cast<int64_t>(static_cast<double>(seen_bytes) / static_cast<double>(seen_files) *
+                              static_cast<double>(file_count));
+}
+
 int64_t Residency::EstimatedBytes() const {
   if (checked_files == 0) return 0;
   return static_cast<int64_t>(static_cast<double>(checked_bytes) /
@@ -132,8 +172,12 @@ int64_t Residency::EstimatedBytes() const {
 
 absl::StatusOr<Residency> MeasureResidency(const std::vector<std::string>& roots,
                                            const ResidencyOptions& options, const Clock& clock) {
-  ASSIGN_OR_RETURN(std::vector<std::string> files, ListFiles(roots));
+  ASSIGN_OR_RETURN(std::vector<ListedFile> files, ListFiles(roots));
+  std::vector<RootState> states = StatesOf(roots);
   Residency residency{.seed = options.seed, .file_count = static_cast<int64_t>(files.size())};
+  residency.roots.resize(roots.size());
+  for (const ListedFile& file : files)
+    ++residency.roots[file.root].file_count;
   std::mt19937_64 random(options.seed);
   const size_t goal = residency.file_count <= options.all_max
                           ? files.size()
@@ -141,8 +185,11 @@ absl::StatusOr<Residency> MeasureResidency(const std::vector<std::string>& roots
   const MonoTime deadline = clock.Mono() + options.budget;
   for (size_t i = 0; i < goal && clock.Mono() < deadline; ++i) {
     std::swap(files[i], files[i + random() % (files.size() - i)]);
-    ASSIGN_OR_RETURN(const bool is_there, Look(files[i], options, &residency));
-    if (!is_there) --residency.file_count;
+    ASSIGN_OR_RETURN(const bool is_there,
+                     Look(files[i], options, &states[files[i].root], &residency));
+    if (is_there) continue;
+    --residency.file_count;
+    --residency.roots[files[i].root].file_count;
   }
   std::sort(residency.resident.begin(), residency.resident.end(),
             [](const ResidentFile& a, const ResidentFile& b) {

@@ -44,14 +44,24 @@ struct ResidentFile {
   ino_t inode = 0;
 };
 
+// What the files below a root take on storage, by those that were looked at.
+struct RootSize {
+  int64_t file_count = 0;       // all that there are
+  int64_t seen_files = 0;       // looked at
+  int64_t seen_bytes = 0;       // of them on storage: neither holes nor a second name of a file
+  int64_t elsewhere_count = 0;  // of them on another file system than the root
+  int64_t EstimatedBytes() const;
+};
+
 struct Residency {
   uint64_t seed = 0;
   int64_t file_count = 0;  // all that there are
   int64_t checked_files = 0;
   int64_t checked_bytes = 0;
-  int64_t untold_files = 0;  // of which the kernel tells this process nothing; not checked
-  std::string untold;        // why: of the first of them
-  PageCounts pages;          // of what was checked
+  int64_t untold_files = 0;     // of which the kernel tells this process nothing; not checked
+  std::string untold;           // why: of the first of them
+  PageCounts pages;             // of what was checked
+  std::vector<RootSize> roots;  // in the order that they were asked for
   std::vector<ResidentFile> resident;  // the first kResidentFilesMax, those with most pages first
 
   bool is_sample() const { return checked_files + untold_files < file_count; }

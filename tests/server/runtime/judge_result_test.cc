@@ -6,14 +6,18 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/file.h"
 #include "common/mllog.h"
 #include "common/sha256.h"
+#include "common/telemetry/series.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -21,6 +25,8 @@ namespace assay::runtime {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::StatusIs;
@@ -33,6 +39,34 @@ class JudgeResultTest : public ::testing::Test {
     submission_.spec.division = "open";
     run_.number = 1;
     run_.nodes.resize(1);
+  }
+
+  // Uploads another file of the run.
+  void UploadFile(const std::string& name, const std::string& bytes) {
+    core::ArtifactRef file{.file_name = name};
+    file.size_bytes = static_cast<int64_t>(bytes.size());
+    file.sha256 = Sha256Hex(bytes);
+    const auto writer = *artifacts_->Begin(file);
+    ASSERT_THAT(writer->Append(bytes), IsOk());
+    ASSERT_THAT(writer->Finish().status(), IsOk());
+    run_.artifacts.push_back(file);
+  }
+
+  // A node that counts what its disk reads once a second from 0 to 5 s: nothing, of 100 MB.
+  void UploadEvidenceOfNothingRead() {
+    constexpr int64_t kSecondNs = 1'000'000'000;
+    const telemetry::Header header{
+        .boot_id = "b", .wall_us = 0, .node_ns = 0, .columns = {{"disk.vda.read", "bytes", true}}};
+    const std::string path = dir_.Path("telemetry.bin");
+    absl::StatusOr<telemetry::SeriesWriter> writer = telemetry::SeriesWriter::Create(path, header);
+    ASSERT_THAT(writer, IsOk());
+    const std::vector<int64_t> values = {7};
+    for (int64_t second = 0; second <= 5; ++second)
+      ASSERT_THAT(writer->Append(second * kSecondNs, values), IsOk());
+    ASSERT_THAT(writer->Flush(), IsOk());
+    UploadFile("telemetry_0.bin", *ReadFile(path));
+    UploadFile("caches_0.json",
+               R"({"coldness": "cold", "file_system": "ext4", "train_bytes": 100000000})");
   }
 
   // Uploads `piece`, so many times, as the run's result file.
@@ -146,6 +180,47 @@ TEST_F(JudgeResultTest, NeitherAMissingNorAChangedLogIsJudged) {
                   dir_.Path(absl::StrCat("artifacts/", digest.substr(0, 2), "/", digest)), "y\n"),
               IsOk());
   EXPECT_THAT(Judge(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("have changed")));
+}
+
+// The adversary of the witness's specification, section 10: a copy in memory is read.
+TEST_F(JudgeResultTest, AFirstPassThatCameFromNowhereIsAWarning) {
+  submission_.spec.node_count = 1;
+  Upload(Line("run_start", 1000) + Line("epoch_start", 1100) + Line("epoch_stop", 2900) +
+             Line("run_stop", 3000),
+         1);
+  const std::optional<bool> is_compliant = Judge()->is_compliant;
+  UploadEvidenceOfNothingRead();
+
+  const absl::StatusOr<core::RunFacts> facts = Judge();
+  ASSERT_THAT(facts, IsOk());
+  EXPECT_THAT(facts->findings,
+              Contains(AllOf(Field(&core::Finding::rule_id, "R-IOB-001"),
+                             Field(&core::Finding::severity, core::Severity::kWarning),
+                             Field(&core::Finding::found, HasSubstr("0.0 MB of 100.0 MB")))));
+  EXPECT_EQ(facts->is_compliant, is_compliant);
+}
+
+TEST_F(JudgeResultTest, ARoundMayDemandAFirstPassFromStorage) {
+  const std::string round = dir_.Path("round.toml");
+  ASSERT_THAT(WriteFileAtomic(round,
+                              "[round]\nname = \"mini\"\nbase = \"hpc-3.0.0\"\nlabel = \"x\"\n"
+                              "first_pass_from_storage = true\n[benchmark]\n"
+                              "name = \"cosmoflow\"\nruns = 1\ntarget = 0.5\n"),
+              IsOk());
+  rules_ = *LoadRuleBook({round});
+  submission_.spec.round = "mini";
+  submission_.spec.node_count = 1;
+  Upload(Line("run_start", 1000) + Line("epoch_start", 1100) + Line("epoch_stop", 2900) +
+             Line("run_stop", 3000),
+         1);
+  UploadEvidenceOfNothingRead();
+
+  const absl::StatusOr<core::RunFacts> facts = Judge();
+  ASSERT_THAT(facts, IsOk());
+  EXPECT_THAT(facts->findings,
+              Contains(AllOf(Field(&core::Finding::rule_id, "R-IOB-001"),
+                             Field(&core::Finding::severity, core::Severity::kError))));
+  EXPECT_EQ(facts->is_compliant, false);
 }
 
 }  // namespace

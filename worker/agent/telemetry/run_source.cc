@@ -52,21 +52,23 @@ class RunSource final : public TelemetrySource {
     ++sample_count_;
     std::array<int64_t, kPlaceCount> sums{};
     bool is_any_known = false;
-    bool is_io_known = false;
+    bool is_io_known = true;
     for (auto& [pid, process] : processes_) {
       process.resident = 0;  // of one that has ended; its counts stay
       ReadStat(&process);
       ReadIo(&process);
       is_any_known = is_any_known || process.is_known;
-      is_io_known = is_io_known || process.is_io_known;
       sums[kMemory] += process.resident;
       sums[kFaults] += process.faults;
+      if (!process.is_alive) continue;  // else it is in its parent's counts
+      is_io_known = is_io_known && process.is_io_known;
       sums[kRead] += process.read;
       sums[kWritten] += process.written;
-      sums[kCpu] += process.is_alive ? process.cpu_ms : 0;  // else it is in its parent's count
+      sums[kCpu] += process.cpu_ms;
     }
     if (is_any_known) std::copy_n(sums.begin(), size_t{kRead}, values.begin());
-    if (is_io_known) std::copy_n(sums.begin() + kRead, 2, values.begin() + kRead);
+    // Of one that does not tell, nothing is known of the whole.
+    if (is_any_known && is_io_known) std::copy_n(sums.begin() + kRead, 2, values.begin() + kRead);
   }
 
  private:
@@ -110,6 +112,7 @@ class RunSource final : public TelemetrySource {
 
   // Where this process may: "read_bytes: 4096".
   static void ReadIo(Process* process) {
+    process->is_io_known = false;
     for (const absl::string_view line : absl::StrSplit(process->io.Read(), '\n')) {
       const std::vector<absl::string_view> words = WordsOf(line);
       if (words.size() != 2) continue;

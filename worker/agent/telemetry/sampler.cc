@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <latch>
 #include <span>
 #include <thread>
 #include <utility>
@@ -94,6 +95,7 @@ struct Telemetry::Shared {
   const UniqueFd stop{eventfd(0, EFD_CLOEXEC)};
   std::unique_ptr<Sampler> sampler;
   absl::Time due = absl::Now();
+  std::latch first{1};  // sample
   std::thread thread;
 
   // Waits until a sample is due: each so long after the one before was, or a power log would have
@@ -108,6 +110,7 @@ struct Telemetry::Shared {
 
   void Run() {
     absl::Status status = sampler->Sample();
+    first.count_down();
     while (status.ok() && !IsStopped())
       status = sampler->Sample();
     if (status.ok())
@@ -145,6 +148,7 @@ Telemetry::Telemetry(const std::string& path, const std::string& boot_id,
   shared->sampler = *std::move(sampler);
   shared_ = std::move(shared);
   shared_->thread = std::thread([this] { shared_->Run(); });
+  shared_->first.wait();
 }
 
 Telemetry::~Telemetry() {

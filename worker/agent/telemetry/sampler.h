@@ -62,8 +62,8 @@ class Sampler {
 // Does so on a thread of its own until it is destroyed.
 class Telemetry {
  public:
-  // Of this node and of what descends from this process, to `path`. What cannot be done is logged:
-  // a run goes on without.
+  // Of this node and of what descends from this process, to `path`; the first sample is taken when
+  // it returns. What cannot be done is logged: a run goes on without.
   // `comparisons`: by meter, with what the operator has compared it.
   Telemetry(const std::string& path, const std::string& boot_id, std::function<int64_t()> node_ns,
             const std::map<std::string, std::string>& comparisons = {});

@@ -57,6 +57,7 @@ std::unique_ptr<TelemetrySource> MakeCpuSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakePressureSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeMemorySource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeDiskSource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeServerSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeNetworkSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeInfinibandSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeFrequencySource(const SourceOptions& options);

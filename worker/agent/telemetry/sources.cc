@@ -10,9 +10,9 @@ namespace {
 using MakeSource = std::unique_ptr<TelemetrySource> (*)(const SourceOptions&);
 
 constexpr MakeSource kSources[] = {
-    MakeCpuSource,        MakePressureSource,  MakeMemorySource, MakeDiskSource, MakeNetworkSource,
-    MakeInfinibandSource, MakeFrequencySource, MakeRaplSource,   MakeCraySource, MakeHwmonSource,
-    MakeNvmlSource,       MakeClockSource,     MakeRunSource};
+    MakeCpuSource,     MakePressureSource,   MakeMemorySource,    MakeDiskSource, MakeServerSource,
+    MakeNetworkSource, MakeInfinibandSource, MakeFrequencySource, MakeRaplSource, MakeCraySource,
+    MakeHwmonSource,   MakeNvmlSource,       MakeClockSource,     MakeRunSource};
 
 }  // namespace
 

@@ -1,0 +1,62 @@
+#include "server/runtime/bytes_judge.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "common/log.h"
+#include "common/rules/check.h"
+#include "common/telemetry/first_pass.h"
+#include "common/telemetry/series.h"
+#include "server/runtime/evidence_file.h"
+
+namespace assay::runtime {
+namespace {
+
+constexpr int64_t kTelemetryBytesMax = 64 << 20;  // of a node: a hundred hours and more
+constexpr int64_t kCachesBytesMax = 4 << 20;
+
+telemetry::ReadLimits Limits() {
+  constexpr size_t kValueCountMax = size_t{16} << 20;  // 128 MiB at a time
+  return {.prefixes = {"disk.", "server.", "run.", "network.", "infiniband."},
+          .value_count_max = kValueCountMax};
+}
+
+telemetry::NodePass PassOf(int node, const core::Run& run, const telemetry::RunPhases& phases,
+                           const store::ArtifactStore& artifacts) {
+  const std::string caches =
+      EvidenceOf(absl::StrCat("caches_", node, ".json"), kCachesBytesMax, run, artifacts)
+          .value_or("");
+  const std::optional<std::string> bytes =
+      EvidenceOf(absl::StrCat("telemetry_", node, ".bin"), kTelemetryBytesMax, run, artifacts);
+  absl::StatusOr<telemetry::Series> series =
+      bytes.has_value() ? telemetry::ReadSeries(*bytes, Limits()) : absl::NotFoundError("none");
+  return telemetry::NodePassOf(node, phases, series.ok() ? &*series : nullptr, caches);
+}
+
+}  // namespace
+
+void JudgeBytes(const core::Run& run, const telemetry::RunPhases& phases, int node_count,
+                const std::optional<core::Dataset>& dataset, bool is_demanded,
+                const store::ArtifactStore& artifacts, core::RunFacts* facts) {
+  std::vector<telemetry::NodePass> nodes;
+  for (int node = 0; node < node_count; ++node) {
+    nodes.push_back(PassOf(node, run, phases, artifacts));
+    if (!nodes.back().unknown.empty()) break;  // then the whole is
+  }
+  const std::optional<int64_t> train_samples =
+      dataset.has_value() ? std::optional(dataset->train_sample_count) : std::nullopt;
+  const telemetry::FirstPass pass =
+      telemetry::FirstPassOf(phases, nodes, node_count, train_samples);
+  if (!pass.unknown.empty()) {
+    LOG(INFO) << "run=" << run.id << " first pass not known: " << pass.unknown;
+    return;
+  }
+  if (!pass.IsShort()) return;
+  const bool is_violation = is_demanded && pass.IsUnexplained();
+  if (is_violation) facts->is_compliant = false;
+  facts->findings.push_back(rules::ShortFirstPass(pass.Sentence(), is_violation));
+}
+
+}  // namespace assay::runtime

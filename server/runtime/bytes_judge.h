@@ -1,0 +1,22 @@
+// Whether a run's first pass over its training data came from storage.
+
+#ifndef SERVER_RUNTIME_BYTES_JUDGE_H_
+#define SERVER_RUNTIME_BYTES_JUDGE_H_
+
+#include <optional>
+
+#include "common/telemetry/run_phases.h"
+#include "server/core/types.h"
+#include "server/store/artifacts.h"
+
+namespace assay::runtime {
+
+// Adds R-IOB-001 if it did not, by what all nodes of the run have left; nothing where that is not
+// known. `is_demanded`: the round makes it a violation. Reads one node's telemetry at a time.
+void JudgeBytes(const core::Run& run, const telemetry::RunPhases& phases, int node_count,
+                const std::optional<core::Dataset>& dataset, bool is_demanded,
+                const store::ArtifactStore& artifacts, core::RunFacts* facts);
+
+}  // namespace assay::runtime
+
+#endif  // SERVER_RUNTIME_BYTES_JUDGE_H_

@@ -1,0 +1,24 @@
+// Files that the nodes of a run have left beside its log.
+
+#ifndef SERVER_RUNTIME_EVIDENCE_FILE_H_
+#define SERVER_RUNTIME_EVIDENCE_FILE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "server/core/types.h"
+#include "server/store/artifacts.h"
+
+namespace assay::runtime {
+
+// The file `name` of `run`. nullopt: there is none, it has more than `bytes_max` bytes, or it
+// cannot be read, which is logged: a run is judged without.
+std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
+                                      const core::Run& run, const store::ArtifactStore& artifacts);
+
+}  // namespace assay::runtime
+
+#endif  // SERVER_RUNTIME_EVIDENCE_FILE_H_
