@@ -53,15 +53,26 @@ Json CodesOf(const Json& record) {
   return codes;
 }
 
-std::string SentenceOf(const Json& record, absl::TimeZone zone) {
+// ", held for 212 us by pre-access events".
+std::string HeldBy(const Json& record) {
+  const auto gate = record.find("gate");
+  if (gate == record.end() || !gate->is_object()) return "";
+  return absl::StrCat(", held for ", Integer(*gate, "held_us"), " us by ", Text(*gate, "held_by"));
+}
+
+std::string HolesIn(const Json& record) {
+  if (!record.contains("holes")) return "not recorded";
   const std::vector<std::string> codes = CodesOf(record);
+  return codes.empty() ? "none" : absl::StrJoin(codes, " ");
+}
+
+std::string SentenceOf(const Json& record, absl::TimeZone zone) {
   const std::string watched = Text(record, "watched");
   return absl::StrCat(
       "first touch ",
       absl::FormatTime("%H:%M:%E6S", absl::FromUnixMicros(Integer(record, "wall_us")), zone),
       " by ", Toucher(record), ", ", Text(record, "mechanism"), watched.empty() ? "" : " of the ",
-      watched, ": ", Text(record, "assurance"),
-      "; holes: ", record.contains("holes") ? absl::StrJoin(codes, " ") : "not recorded");
+      watched, HeldBy(record), ": ", Text(record, "assurance"), "; holes: ", HolesIn(record));
 }
 
 // The node in the name of a file of touches.

@@ -88,6 +88,10 @@ constexpr TextRule kRules[] = {
      kTimingSection,
      "run the agent as root, so that a touch is attributed to a process; keep others off the "
      "dataset"},
+    {"R-TIM-007", "",
+     "nothing of the data in memory or read from its device before its first touch", kTimingSection,
+     "end what holds the dataset open or mapped on the node, or reads its device; the first touch "
+     "of the run has the figures ('assay run show --touch -o json')"},
 };
 
 }  // namespace

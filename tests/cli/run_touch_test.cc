@@ -78,6 +78,21 @@ TEST_F(RunTouchTest, OneSentenceSaysWhoHowAndWhatWasNotSeen) {
   EXPECT_EQ(json["touch_holes"][0]["code"], "W-NO-GATE");
 }
 
+TEST_F(RunTouchTest, WhatAGateHasHeldCanBeProven) {
+  Add("touch_0.json", R"({"path": "/d/train/a", "mechanism": "fanotify", "watched": "file system",)"
+                      R"( "strength": "attributed", "assurance": "proven", "rank": 0, "pid": 7,)"
+                      R"( "process": "train", "wall_us": 1700000000000000, "holes": [],)"
+                      R"( "gate": {"held_us": 212, "held_by": "pre-access events"}})");
+  Add("touch_1.json", kTouch);
+
+  const nlohmann::json json = Json();
+  EXPECT_THAT(json["touches"][0]["sentence"].get<std::string>(),
+              HasSubstr("fanotify of the file system, held for 212 us by pre-access events: "
+                        "proven; holes: none"));
+  EXPECT_EQ(json["touches"][0]["gate"]["held_us"], 212);
+  EXPECT_EQ(json["touch_assurance"], "observed") << "of the other node";
+}
+
 TEST_F(RunTouchTest, ARunIsAsGoodAsItsWeakestNode) {
   Add("touch_0.json", kTouch);
   const nlohmann::json json = Json();

@@ -37,6 +37,7 @@
 #include "worker/agent/enrolment.h"
 #include "worker/agent/entrance.h"
 #include "worker/agent/fleet.h"
+#include "worker/agent/gate.h"
 #include "worker/agent/inventory.h"
 #include "worker/agent/preflight/preflight.h"
 #include "worker/agent/program_port.h"
@@ -57,6 +58,7 @@ constexpr char kUsage[] =
        assay-worker cache [--help] ...                  the datasets that this node keeps between runs
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
+       assay-worker gate PID FILE KIND DIRECTORY...     hold the first reader of a run (the step starts this)
        assay-worker enter NAME RANKS_PER_NODE           take part in a run (its srun or mpirun starts this)
        assay-worker --version | --help
 
@@ -273,6 +275,8 @@ int Main(const std::vector<std::string>& arguments) {
     return ExecAsRank({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kJoinMode)
     return ExecAsMember({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == kGateMode)
+    return RunGate({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kPreflightMode)
     return CheckNode({arguments.begin() + 1, arguments.end()});
   if (!arguments.empty() && arguments[0] == kCacheMode)

@@ -125,6 +125,14 @@ absl::StatusOr<bool> Look(const ListedFile& listed, const ResidencyOptions& opti
 
 }  // namespace
 
+absl::StatusOr<std::vector<std::string>> ListFilesBelow(const std::vector<std::string>& roots) {
+  ASSIGN_OR_RETURN(std::vector<ListedFile> listed, ListFiles(roots));
+  std::vector<std::string> files;
+  for (ListedFile& file : listed)
+    files.push_back(std::move(file.path));
+  return files;
+}
+
 absl::StatusOr<PageCounts> CountPagesByMincore(int fd) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return absl::ErrnoToStatus(errno, "fstat");

@@ -70,6 +70,10 @@ struct Residency {
 };
 inline constexpr size_t kResidentFilesMax = 4'096;
 
+// The regular files below `roots`, in no order. NOT_FOUND, or errno's code, if one of them cannot
+// be listed.
+absl::StatusOr<std::vector<std::string>> ListFilesBelow(const std::vector<std::string>& roots);
+
 // Opens what it looks at and reads none of it. Files that vanish meanwhile do not count. NOT_FOUND,
 // or errno's code, if one of `roots` cannot be listed. Blocks.
 absl::StatusOr<Residency> MeasureResidency(const std::vector<std::string>& roots,

@@ -23,6 +23,8 @@ using Json = nlohmann::json;
 constexpr size_t kRunIdBytesMax = 100;
 constexpr char kAttributed[] = "attributed";
 constexpr char kObserved[] = "observed";
+constexpr char kProven[] = "proven";
+constexpr char kGate[] = "gate";
 
 bool IsRunId(absl::string_view id) {
   return !id.empty() && id.size() <= kRunIdBytesMax &&
@@ -52,6 +54,11 @@ std::string Text(const Json& json, const char* key) {
   return it != json.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
+// None before it was possible.
+bool IsProven(const Touch& touch) {
+  return touch.is_attributed && touch.gate.has_value() && touch.holes.empty();
+}
+
 // "strength" says who it was, "assurance" how well that was seen.
 Json ToJson(const Touch& touch) {
   Json holes = Json::array();
@@ -62,13 +69,14 @@ Json ToJson(const Touch& touch) {
             {"watched", touch.watched},
             {"access", touch.access},
             {"strength", touch.is_attributed ? kAttributed : kObserved},
-            {"assurance", kObserved},
+            {"assurance", IsProven(touch) ? kProven : kObserved},
             {"holes", std::move(holes)},
             {"pid", touch.pid},
             {"process", touch.process},
             {"wall_us", touch.stamp.wall_us},
             {"mono_ns", touch.stamp.mono_ns}};
   if (touch.rank.has_value()) json["rank"] = *touch.rank;
+  if (touch.gate.has_value()) json[kGate] = ParseJsonDocument<Json>(GateRecordJson(*touch.gate));
   return json;
 }
 
@@ -150,6 +158,9 @@ absl::StatusOr<Touch> RunDirectory::ReadTouch(const std::string& path) const {
               .watched = Text(json, "watched"),
               .holes = HolesOf(json)};
   if (json.contains("rank")) touch.rank = static_cast<int>(Integer(json, "rank"));
+  if (json.contains(kGate)) {
+    ASSIGN_OR_RETURN(touch.gate, ParseGateRecord(json[kGate].dump()));
+  }
   return touch;
 }
 

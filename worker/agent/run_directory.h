@@ -50,19 +50,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-#include "common/clock.h"
 #include "common/process.h"
+#include "worker/agent/gate_record.h"
 #include "worker/agent/machine.h"
+#include "worker/agent/stamp.h"
 
 namespace assay::agent {
-
-// A moment, as the node saw it.
-struct Stamp {
-  int64_t wall_us = 0;  // since 1970
-  int64_t mono_ns = 0;  // CLOCK_MONOTONIC: the same for all processes of one boot
-  bool operator==(const Stamp&) const = default;
-};
-Stamp StampNow(const Clock& clock);
 
 // A way past the witness that was open: a code, of which docs/reviewer.md has a table, and why, as
 // a sentence.
@@ -83,6 +76,10 @@ struct Touch {
   Stamp stamp;
   std::string watched{};             // file system | folders
   std::optional<int> rank{};         // whose process it was; none: not known to be a rank's
+  std::optional<GateRecord> gate{};  // that has held it; none: nothing did
+  // What was read of the data before, past all that is watched and by nobody who is known: it
+  // speaks against the run. Kept apart from the rest, as a fault.
+  std::string read_past{};
   std::vector<WitnessHole> holes{};  // what could have been before it, unseen
   bool operator==(const Touch&) const = default;
 };

@@ -40,6 +40,7 @@
 #include "worker/agent/isolation.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/materials.h"
+#include "worker/agent/reader_gate.h"
 #include "worker/agent/stage_area.h"
 #include "worker/agent/supervisor.h"
 #include "worker/agent/telemetry/sampler.h"
@@ -70,6 +71,11 @@ absl::StatusOr<UniqueFd> BlockSignals() {
   UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, "signalfd");
   return fd;
+}
+
+std::string SelfPath() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
 }
 
 ExitCode CodeOfImage(const absl::Status& status) {
@@ -108,6 +114,7 @@ class Step {
     if (!armed.ok()) return ExitFor(ExitCode::kBadData, armed);
     const std::optional<StepExit> unstarted = AwaitLeave(signal_fd);
     if (unstarted.has_value()) return *unstarted;
+    HoldReaders();
     const absl::Status witnessed = ArmLogWitness();
     if (!witnessed.ok()) return ExitFor(ExitCode::kDisk, witnessed);
     const StepExit exit = Train(signal_fd);
@@ -213,14 +220,16 @@ class Step {
     return Annotate(status, path);
   }
 
+  bool IsCopyWatched() const { return spec_.dataset().is_staged() && !spec_.is_staging_timed(); }
+  std::string WatchedRoot() const { return IsCopyWatched() ? StagePath() : spec_.dataset().path(); }
+
   // Where staging is not on the clock, the clock must start before the staged copy is read; where
   // it is, before the dataset itself is touched (HPC rules v3.0, "Timing"; ADR 0051).
   absl::Status ArmMonitor() {
-    const bool is_copy_watched = spec_.dataset().is_staged() && !spec_.is_staging_timed();
-    const std::string root = is_copy_watched ? StagePath() : spec_.dataset().path();
+    const std::string root = WatchedRoot();
     absl::StatusOr<TouchMonitor> monitor =
         TouchMonitor::Arm(TouchMonitorOptions{.directories = SampleFoldersOf(root),
-                                              .is_read_only = is_copy_watched,
+                                              .is_read_only = IsCopyWatched(),
                                               .is_fanotify_allowed = options_->is_fanotify_allowed,
                                               .helper_socket = HelperSocket(),
                                               .drop_caches_path = options_->drop_caches_path},
@@ -234,6 +243,19 @@ class Step {
     if (monitor.status().code() == absl::StatusCode::kNotFound) return monitor.status();
     LOG(WARNING) << "the first touch will not be witnessed: " << monitor.status();
     return absl::OkStatus();
+  }
+
+  // Last before ranks start: others of the node who read the dataset wait for its answers, too.
+  void HoldReaders() {
+    if (!monitor_.has_value() || !options_->is_fanotify_allowed) return;
+    absl::StatusOr<ReaderGate> gate =
+        ReaderGate::Close({.program = SelfPath(),
+                           .directories = SampleFoldersOf(WatchedRoot()),
+                           .are_copies = IsCopyWatched(),
+                           .drop_caches_path = options_->drop_caches_path},
+                          clock_);
+    LOG(INFO) << "gate " << (gate.ok() ? "closed" : gate.status().ToString());
+    monitor_->SetGate(std::move(gate));
   }
 
   // Instances of a throughput set start together (HPC rules, "Throughput"): says that this one is
@@ -384,9 +406,8 @@ class Step {
   }
 
   absl::Status Start(TrainerGroup* group, std::optional<Entrants>* entrants) {
-    std::error_code error;
     const StartContext context{
-        .enter_program = std::filesystem::read_symlink("/proc/self/exe", error).string(),
+        .enter_program = SelfPath(),
         .entrance_name = EntranceName(spec_),
         .listener_fd = options_->listener_fd,
         .deadline_unix_ms = absl::ToUnixMillis(clock_->Wall() + RunTimeout())};

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/process.h"
 #include "common/status.h"
+#include "worker/agent/reader_gate.h"
 
 namespace assay::agent {
 namespace {
@@ -23,6 +24,7 @@ constexpr size_t kPausesMax = 100;  // that are written down; the rest would say
 // host no more than so often to look at ranks and deadlines.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
 // A program that aborts itself has its launcher end what it started, and then ends with its code.
+constexpr char kReadPast[] = "R-TIM-007";
 constexpr absl::Duration kAbortPatience = absl::Milliseconds(250);
 
 }  // namespace
@@ -90,6 +92,8 @@ bool Supervisor::WaitForSomething() const {
   std::vector<pollfd> entries{{parts_.signal_fd, POLLIN, 0}};
   const auto add = [&entries](int fd) { entries.push_back({fd, POLLIN, 0}); };
   if (parts_.monitor->has_value() && (*parts_.monitor)->fd() >= 0) add((*parts_.monitor)->fd());
+  const bool has_gate = parts_.monitor->has_value() && (*parts_.monitor)->gate_fd() >= 0;
+  if (has_gate) add((*parts_.monitor)->gate_fd());
   if (parts_.log->has_value()) add((*parts_.log)->fd());
   for (const int fd : parts_.group->ExitFds())
     add(fd);
@@ -102,7 +106,8 @@ bool Supervisor::WaitForSomething() const {
   if (lost_at_.has_value() && !cause_.has_value())
     next = std::min(next, *lost_at_ + kAbortPatience);
   const absl::Duration left =
-      std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(), RankWatch::kInterval) +
+      std::clamp(next - parts_.clock->Mono(), absl::ZeroDuration(),
+                 has_gate ? ReaderGate::kSilenceMax : RankWatch::kInterval) +
       absl::Milliseconds(1);
   if (parts_.log->has_value()) (*parts_.log)->Wait();
   const int ready =
@@ -149,11 +154,28 @@ absl::Status Supervisor::RecordRanks(const std::vector<std::pair<int, pid_t>>& r
 
 absl::Status Supervisor::RecordTouch() {
   if (!parts_.monitor->has_value()) return absl::OkStatus();
+  (*parts_.monitor)->LookAtGate();
   for (;;) {
     ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*parts_.monitor)->Poll());
     if (!touch.has_value()) return absl::OkStatus();
     RETURN_IF_ERROR(parts_.directory->WriteTouch(Completed(*touch)));
+    RETURN_IF_ERROR(RecordReadPast(*touch));
   }
+}
+
+absl::Status Supervisor::RecordReadPast(const Touch& touch) const {
+  if (touch.read_past.empty()) return absl::OkStatus();
+  const std::string path = parts_.directory->MemoryPath();
+  absl::StatusOr<std::vector<NodeFault>> faults = parts_.directory->ReadFaults(path);
+  if (absl::IsNotFound(faults.status())) faults = std::vector<NodeFault>();
+  RETURN_IF_ERROR(faults.status());
+  faults->push_back(
+      {kReadPast,
+       absl::StrCat(touch.read_past, " before the first touch at ",
+                    absl::FormatTime("%H:%M:%E3SZ", absl::FromUnixMicros(touch.stamp.wall_us),
+                                     absl::UTCTimeZone()),
+                    ", and nobody was seen to read them")});
+  return parts_.directory->WriteFaults(path, *faults);
 }
 
 // With what is known of the ranks.

@@ -71,6 +71,7 @@ class Supervisor {
   absl::Status RecordStalls();
   absl::Status RecordRanks(const std::vector<std::pair<int, pid_t>>& ranks);
   absl::Status RecordTouch();
+  absl::Status RecordReadPast(const Touch& touch) const;
   Touch Completed(Touch touch);
   void RecordArrivals(bool is_final);
   absl::Status LetIn();

@@ -52,8 +52,8 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
                                                      : FileSystemOf(options.directories.front());
   utsname kernel{};
   uname(&kernel);
-  monitor.holes_ = HolesOf({.is_read_only = options.is_read_only,
-                            .names_processes = monitor.is_fanotify_,
+  monitor.is_read_only_ = options.is_read_only;
+  monitor.holes_ = HolesOf({.names_processes = monitor.is_fanotify_,
                             .why_folders = std::move(why_folders),
                             .file_system = file_system.value_or(FileSystem()),
                             .kernel = std::string(kernel.release)});
@@ -134,10 +134,48 @@ absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
 void TouchMonitor::Take(Touch touch) {
   if (!fd_.is_open() || (has_observed_ && !touch.is_attributed)) return;
   touch.watched = std::string(watched());
-  touch.holes = holes_;
+  Complete(&touch);
   has_observed_ = true;
   if (touch.is_attributed || !is_fanotify_) fd_.Reset();
   waiting_.push_back(std::move(touch));
+}
+
+// What is let in by the gate was held by it before, so its word is there already.
+void TouchMonitor::Complete(Touch* touch) {
+  if (touch->is_attributed && gate_.has_value()) gate_->Await();
+  if (touch->is_attributed && gate_.has_value() && gate_->record().has_value()) {
+    const GateRecord& record = *gate_->record();
+    touch->holes = HolesOf(record);
+    if (touch->pid != record.pid) touch->path = record.path;  // else by the dataset's name
+    touch->access = record.access;
+    touch->pid = record.pid;
+    touch->process = record.process;
+    touch->stamp = record.stamp;
+    touch->gate = record;
+    const bool has_company = has_observed_ || record.others_count > 0;
+    touch->read_past = ReadPastGate(record);
+    if (has_company || (!touch->read_past.empty() && !OtherSteps(agent_).empty()))
+      touch->read_past.clear();
+  } else if (gate_.has_value() && !gate_->why_lost().empty()) {
+    touch->holes = {GateLost(gate_->why_lost())};
+  } else {
+    const char* const unheld = touch->is_attributed ? "it came by a way that is not held"
+                                                    : "who is not of the run is let in at once";
+    touch->holes = {NoGate(is_read_only_, gate_.has_value() ? unheld : why_no_gate_)};
+  }
+  touch->holes.insert(touch->holes.end(), holes_.begin(), holes_.end());
+  if (touch->is_attributed) gate_.reset();
+}
+
+void TouchMonitor::SetGate(absl::StatusOr<ReaderGate> gate) {
+  if (gate.ok())
+    gate_ = *std::move(gate);
+  else
+    why_no_gate_ = std::string(gate.status().message());
+}
+
+void TouchMonitor::LookAtGate() {
+  if (gate_.has_value()) gate_->Look();
 }
 
 // Said of what is seen from now on.
@@ -152,6 +190,16 @@ bool TouchMonitor::IsOtherRun(pid_t pid) const {
   return session > 0 && session != getsid(0) && IsStepOfRun(session, agent_);
 }
 
+// Who was held lived then, and was of the run.
+bool TouchMonitor::WasHeld(pid_t pid) {
+  LookAtGate();
+  return gate_.has_value() && gate_->record().has_value() && gate_->record()->pid == pid;
+}
+
+bool TouchMonitor::IsGate(pid_t pid) const {
+  return gate_.has_value() && gate_->pid() == pid;
+}
+
 // What the event is about: nullopt if that is none of the dataset's files.
 std::optional<std::string> TouchMonitor::PathOf(absl::string_view event, int file) const {
   if (files_.has_value()) return files_->PathOf(event);
@@ -160,8 +208,8 @@ std::optional<std::string> TouchMonitor::PathOf(absl::string_view event, int fil
 }
 
 // Whoever descends from this process is of the run, whatever programs it starts. A process that has
-// ended by now can be anybody's. Of a whole file system most events are about other files: nothing
-// is looked up for those.
+// ended by now can be anybody's, but for the one that the gate has held. Of a whole file system
+// most events are about other files: nothing is looked up for those.
 void TouchMonitor::TakeFanotify(absl::string_view bytes, const Stamp& stamp) {
   while (bytes.size() >= sizeof(fanotify_event_metadata)) {
     fanotify_event_metadata event{};
@@ -171,10 +219,10 @@ void TouchMonitor::TakeFanotify(absl::string_view bytes, const Stamp& stamp) {
     bytes.remove_prefix(event.event_len);
     const UniqueFd file(event.fd);  // of folders every event carries one: each must be closed
     if ((event.mask & FAN_Q_OVERFLOW) != 0) NoteOverflow();
-    if (!fd_.is_open() || event.pid == getpid()) continue;
+    if (!fd_.is_open() || event.pid == getpid() || IsGate(event.pid)) continue;
     std::optional<std::string> path = PathOf(whole, file.get());
     if (!path.has_value()) continue;
-    const bool is_of_run = IsDescendant(event.pid, getpid());
+    const bool is_of_run = IsDescendant(event.pid, getpid()) || WasHeld(event.pid);
     if (!is_of_run && (has_observed_ || IsOtherRun(event.pid))) continue;
     Take(Touch{.path = *std::move(path),
                .mechanism = "fanotify",

@@ -28,6 +28,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "worker/agent/file_system_watch.h"
+#include "worker/agent/reader_gate.h"
 #include "worker/agent/run_directory.h"
 
 namespace assay::agent {
@@ -51,6 +52,14 @@ class TouchMonitor {
   // mechanisms, RESOURCE_EXHAUSTED if it has no watches left. `clock` must outlive the monitor.
   static absl::StatusOr<TouchMonitor> Arm(const TouchMonitorOptions& options, const Clock* clock);
 
+  // From now on readers of the run are held by it; an error says why they are not.
+  void SetGate(absl::StatusOr<ReaderGate> gate);
+  // Readable when the gate has something to say; -1: there is none, or not any more.
+  int gate_fd() const { return gate_.has_value() ? gate_->fd() : -1; }
+  // Hears what it has to say. To be called while there is one, at least every
+  // ReaderGate::kSilenceMax: readers wait for one that has been stopped until then.
+  void LookAtGate();
+
   // Readable when something happened; -1 once there is nothing more to see.
   int fd() const { return fd_.get(); }
 
@@ -70,6 +79,8 @@ class TouchMonitor {
   TouchMonitor(UniqueFd fd, bool is_fanotify, const Clock* clock)
       : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock) {}
   bool IsOtherRun(pid_t pid) const;
+  bool IsGate(pid_t pid) const;
+  bool WasHeld(pid_t pid);
   std::optional<std::string> PathOf(absl::string_view event, int file) const;
   static absl::StatusOr<TouchMonitor> ArmBest(const TouchMonitorOptions& options,
                                               const Clock* clock, std::string* why_folders);
@@ -78,6 +89,7 @@ class TouchMonitor {
   void TakeFanotify(absl::string_view bytes, const Stamp& stamp);
   void TakeInotify(absl::string_view bytes, const Stamp& stamp);
   void Take(Touch touch);
+  void Complete(Touch* touch);
   void NoteOverflow();
 
   UniqueFd fd_;
@@ -86,7 +98,10 @@ class TouchMonitor {
   uid_t agent_ = geteuid();  // whose account this process has while it arms: the agent's
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
   std::optional<FileSystemWatch> files_;    // fanotify of file systems
-  std::vector<WitnessHole> holes_;
+  bool is_read_only_ = false;
+  std::optional<ReaderGate> gate_;
+  std::string why_no_gate_ = "none was closed";
+  std::vector<WitnessHole> holes_;  // but those of the gate
   bool has_observed_ = false;
   std::vector<Touch> waiting_;  // seen, and not yet returned; at most one of each strength
 };

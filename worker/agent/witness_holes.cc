@@ -1,9 +1,12 @@
 #include "worker/agent/witness_holes.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 
 namespace assay::agent {
@@ -20,19 +23,73 @@ bool IsOlder(absl::string_view kernel, std::pair<int, int> release) {
          !absl::SimpleAtoi(parts[1], &is.second) || is < release;
 }
 
-std::string WhyNoGate(bool is_read_only) {
-  constexpr char kWhy[] =
-      "nothing held readers back until memory and devices had been looked at: pages of a mapping "
-      "from before the watch, O_DIRECT by asynchronous I/O and the raw device are not seen";
-  return is_read_only
-             ? absl::StrCat(kWhy, ", nor mappings of staged copies, which count when they are read")
-             : kWhy;
+constexpr int64_t kAllowedShare = 1000;  // of the dataset's bytes
+constexpr int64_t kDeviceAllowance = 8 << 20;
+
+// What devices had read, where the dataset's blocks can be told from others, and where they cannot.
+std::string ReadByDevices(const GateRecord& record) {
+  if (record.is_exact)
+    return record.device_bytes == 0
+               ? ""
+               : absl::StrCat(
+                     record.device_bytes,
+                     " bytes of the data's own blocks had been read from its device before");
+  if (record.device_bytes < 0)
+    return absl::StrCat("what devices had read before is not known: ", record.why_inexact);
+  if (record.device_bytes <= std::max(kDeviceAllowance, record.dataset_bytes / kAllowedShare))
+    return "";
+  return absl::StrFormat(
+      "%.1f MiB had been read from the data's devices before, of what is not known: %s",
+      static_cast<double>(record.device_bytes) / (1 << 20), record.why_inexact);
+}
+
+std::string Unchecked(const GateRecord& record) {
+  return absl::StrCat(record.checked_files, " of ", record.file_count,
+                      " files, drawn at random, were looked for in memory",
+                      record.why_unchecked.empty() ? "" : ": ", record.why_unchecked);
 }
 
 }  // namespace
 
+WitnessHole NoGate(bool are_copies, absl::string_view why) {
+  return {
+      "W-NO-GATE",
+      absl::StrCat(
+          "nothing held readers back until memory and devices had been looked at, so "
+          "pages of a mapping from before the watch, O_DIRECT by asynchronous I/O and "
+          "the raw device are not seen",
+          are_copies ? ", nor mappings of staged copies, which count when they are read: " : ": ",
+          why)};
+}
+
+WitnessHole GateLost(absl::string_view why) {
+  return {"W-GATE-LOST",
+          absl::StrCat("readers were let in unseen, because the gate was lost: ", why)};
+}
+
+std::vector<WitnessHole> HolesOf(const GateRecord& record) {
+  std::vector<WitnessHole> holes;
+  if (record.checked_files == 0 && record.file_count > 0)
+    holes.push_back({"W-NO-RESIDENCY", Unchecked(record)});
+  else if (record.checked_files < record.file_count)
+    holes.push_back({"W-SAMPLED", Unchecked(record)});
+  if (PagesThatCame(record) > 0)
+    holes.push_back(
+        {"W-RESIDENT", absl::StrCat(PagesThatCame(record),
+                                    " pages of the data had come into memory before; others had "
+                                    "been let in ",
+                                    record.others_count, " times")});
+  if (record.are_copies)
+    holes.push_back({"W-STAGED",
+                     "the run has made the copies itself before, so it has had the data: that it "
+                     "kept them in memory of its own is not seen"});
+  const std::string read = record.are_copies ? "" : ReadByDevices(record);
+  if (!read.empty()) holes.push_back({"W-DEVICE", read});
+  return holes;
+}
+
 std::vector<WitnessHole> HolesOf(const WatchFacts& facts) {
-  std::vector<WitnessHole> holes = {{"W-NO-GATE", WhyNoGate(facts.is_read_only)}};
+  std::vector<WitnessHole> holes;
   const auto add = [&holes](const char* code, std::string why) {
     holes.push_back({code, std::move(why)});
   };

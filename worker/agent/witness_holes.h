@@ -10,19 +10,26 @@
 #include "absl/strings/string_view.h"
 
 #include "worker/agent/file_system.h"
+#include "worker/agent/gate_record.h"
 #include "worker/agent/run_directory.h"
 
 namespace assay::agent {
 
 // How a witness watches.
 struct WatchFacts {
-  bool is_read_only = false;    // opening a file is no touch
   bool names_processes = true;  // fanotify
   std::string why_folders;      // and not whole file systems; empty: it does those
   FileSystem file_system;       // of the data
   std::string kernel;           // release, "6.1.0-56-amd64"
 };
 std::vector<WitnessHole> HolesOf(const WatchFacts& facts);
+
+// Nothing held the readers of a run.
+WitnessHole NoGate(bool are_copies, absl::string_view why);
+// What did has let them in by itself.
+WitnessHole GateLost(absl::string_view why);
+// What could have been before the reader that was held, all the same.
+std::vector<WitnessHole> HolesOf(const GateRecord& record);
 
 WitnessHole Overflow();
 WitnessHole TrainerRoot(absl::string_view found);

@@ -51,6 +51,7 @@ TEST(RunDirectoryTest, RecordsReadBackAsWritten) {
                     .stamp = {1'700'000'000'123'456, 42},
                     .watched = "file system",
                     .rank = 3,
+                    .gate = GateRecord{.path = "/d/train/a", .armed_pages = 3},
                     .holes = {{"W-NO-GATE", "\"nothing\""}, {"W-OVERFLOW", ""}}};
 
   EXPECT_THAT(directory.ReadExit(), StatusIs(absl::StatusCode::kNotFound));
@@ -76,6 +77,18 @@ TEST(RunDirectoryTest, WhoTouchedAndHowWellThatWasSeenAreTwoThings) {
   EXPECT_EQ(json["holes"][0]["code"], "W-NO-GATE");
   EXPECT_EQ(json["holes"][0]["why"], "why");
   EXPECT_FALSE(json.contains("rank")) << "unknown is not rank 0";
+
+  const auto assurance_of = [](const Touch& touch) {
+    return nlohmann::json::parse(TouchJson(touch))["assurance"];
+  };
+  Touch touch{.is_attributed = true, .gate = GateRecord()};
+  EXPECT_EQ(assurance_of(touch), "proven") << "held, and nothing was open";
+  touch.is_attributed = false;
+  EXPECT_EQ(assurance_of(touch), "observed");
+  touch = Touch{.is_attributed = true, .gate = GateRecord(), .holes = {{"W-DEVICE", "why"}}};
+  EXPECT_EQ(assurance_of(touch), "observed");
+  touch = Touch{.is_attributed = true};
+  EXPECT_EQ(assurance_of(touch), "observed") << "an agent that knows no gates";
 }
 
 TEST(RunDirectoryTest, ADamagedRecordIsNotAnAbsentOne) {

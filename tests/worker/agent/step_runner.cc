@@ -11,6 +11,7 @@
 #include "worker/agent/account.h"
 #include "worker/agent/control_group.h"
 #include "worker/agent/entrance.h"
+#include "worker/agent/gate.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/step.h"
 
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
     return assay::agent::ExecAsMember({argv + 2, argv + argc});
   if (argc > 1 && std::string(argv[1]) == assay::agent::kEnterMode)
     return assay::agent::RunEnter({argv + 2, argv + argc}, absl::Seconds(20));
+  if (argc > 1 && std::string(argv[1]) == assay::agent::kGateMode)
+    return assay::agent::RunGate({argv + 2, argv + argc});
   if (argc != 3 && argc != 4) return 2;
   const assay::RealClock clock;
   const char* fanotify = std::getenv("STEP_FANOTIFY");

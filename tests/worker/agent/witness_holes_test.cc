@@ -21,12 +21,18 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using testing::IsOkAndHolds;
+using testing::StatusIs;
 
-std::vector<std::string> CodesOf(const WatchFacts& facts) {
+std::vector<std::string> CodesIn(const std::vector<WitnessHole>& holes) {
   std::vector<std::string> codes;
-  for (const WitnessHole& hole : HolesOf(facts))
+  for (const WitnessHole& hole : holes)
     codes.push_back(hole.code);
   return codes;
+}
+
+std::vector<std::string> CodesOf(const WatchFacts& facts) {
+  return CodesIn(HolesOf(facts));
 }
 
 FileSystem Of(long type) {
@@ -37,19 +43,84 @@ TEST(WitnessHolesTest, EachHasItsCode) {
   constexpr long kExt4 = 0xEF53;
   constexpr long kNfs = 0x6969;
   constexpr long kFuse = 0x65735546;
-  EXPECT_THAT(CodesOf({.file_system = Of(kExt4), .kernel = "6.18.44"}), ElementsAre("W-NO-GATE"))
-      << "the best there is without a gate";
-  EXPECT_THAT(
-      CodesOf({.names_processes = false,
-               .why_folders = "inotify watches folders",
-               .file_system = Of(kNfs),
-               .kernel = "6.1.0-56-cloud-amd64"}),
-      ElementsAre("W-NO-GATE", "W-NO-FS-MARK", "W-NO-PID", "W-NETWORK-FS", "W-OVERLAY-OLD"));
+  EXPECT_THAT(CodesOf({.file_system = Of(kExt4), .kernel = "6.18.44"}), ElementsAre());
+  EXPECT_THAT(CodesOf({.names_processes = false,
+                       .why_folders = "inotify watches folders",
+                       .file_system = Of(kNfs),
+                       .kernel = "6.1.0-56-cloud-amd64"}),
+              ElementsAre("W-NO-FS-MARK", "W-NO-PID", "W-NETWORK-FS", "W-OVERLAY-OLD"));
   EXPECT_THAT(CodesOf({.file_system = Of(kFuse), .kernel = "7.0-rc1"}),
-              ElementsAre("W-NO-GATE", "W-NETWORK-FS"));
+              ElementsAre("W-NETWORK-FS"));
   EXPECT_THAT(CodesOf({.file_system = Of(0x1234), .kernel = "unknown"}),
-              ElementsAre("W-NO-GATE", "W-NETWORK-FS", "W-OVERLAY-OLD"));
-  EXPECT_THAT(HolesOf({.is_read_only = true})[0].why, HasSubstr("mappings of staged copies"));
+              ElementsAre("W-NETWORK-FS", "W-OVERLAY-OLD"));
+  EXPECT_THAT(NoGate(/*are_copies=*/true, "why").why, HasSubstr("mappings of staged copies"));
+}
+
+GateRecord Exact() {
+  return {.file_count = 4,
+          .checked_files = 4,
+          .checked_bytes = 4'000'000,
+          .is_exact = true,
+          .dataset_bytes = 4'000'000};
+}
+
+TEST(GateHolesTest, WhatWasReadPastTheGateIsOne) {
+  EXPECT_THAT(CodesIn(HolesOf(Exact())), ElementsAre());
+  EXPECT_EQ(ReadPastGate(Exact()), "");
+
+  GateRecord record = Exact();
+  record.armed_pages = 3;
+  record.resident_pages = 3;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre())
+      << "they were there when the caches had been reset";
+  record.resident_pages = 4;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-RESIDENT"));
+  EXPECT_THAT(ReadPastGate(record), HasSubstr("come into memory"));
+
+  record = Exact();
+  record.device_bytes = 512;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-DEVICE"));
+  EXPECT_EQ(ReadPastGate(record), "") << "less than a thousandth";
+  record.device_bytes = 4'001;
+  EXPECT_THAT(ReadPastGate(record), HasSubstr("read from their device"));
+}
+
+TEST(GateHolesTest, WhatIsNotKnownIsOneAndNoCharge) {
+  GateRecord record = Exact();
+  record.checked_files = 3;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-SAMPLED"));
+  record.checked_files = 0;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-NO-RESIDENCY"));
+
+  record = Exact();
+  record.is_exact = false;
+  record.device_bytes = -1;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-DEVICE"));
+  record.device_bytes = 8 << 20;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre()) << "programs are read from devices, too";
+  record.device_bytes = 1'000'000'000;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-DEVICE"));
+  EXPECT_EQ(ReadPastGate(record), "") << "of what is not known";
+}
+
+TEST(GateHolesTest, WhoHasMadeItsCopiesHasHadTheData) {
+  GateRecord record = Exact();
+  record.are_copies = true;
+  record.is_exact = false;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-STAGED"));
+  record.resident_pages = 1'000;
+  EXPECT_THAT(CodesIn(HolesOf(record)), ElementsAre("W-RESIDENT", "W-STAGED"));
+  EXPECT_EQ(ReadPastGate(record), "") << "R-TIM-004 tells that";
+}
+
+TEST(GateRecordTest, ReadsBackAsWritten) {
+  GateRecord record = Exact();
+  record.path = "/d/\"x\"";
+  record.stamp = {1'700'000'000'123'456, 42};
+  record.held_us = -7;
+  EXPECT_THAT(ParseGateRecord(GateRecordJson(record)), IsOkAndHolds(record));
+  for (const char* text : {"", "beat", "{}", R"({"stamp": 1})", R"({"stamp": {}, "path": ""})"})
+    EXPECT_THAT(ParseGateRecord(text), StatusIs(absl::StatusCode::kDataLoss)) << text;
 }
 
 TEST(RankPowersTest, FourCapabilitiesAndTheWitnesssAccountUndoIt) {
