@@ -1,8 +1,10 @@
 #include "worker/agent/cold_start.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/mllog.h"
 #include "common/secret.h"
 #include "common/status.h"
 #include "worker/agent/other_runs.h"
@@ -200,6 +203,19 @@ JsonObject CacheClearMetadata(const ColdStart& start) {
   if (start.bound_bytes.has_value())
     metadata.emplace_back("bound_bytes", JsonValue(*start.bound_bytes));
   return metadata;
+}
+
+absl::Status LogCacheClear(const ColdStart& start, const std::string& path,
+                           const std::optional<Account>& ranks, const Clock& clock) {
+  const UniqueFd file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
+  if (!file.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  RETURN_IF_ERROR(GiveTo(ranks, path));
+  absl::Status status;
+  MllogWriter writer([&clock] { return absl::ToUnixMillis(clock.Wall()); },
+                     [&](absl::string_view line) { status = WriteAll(file.get(), line); });
+  writer.Event("cache_clear", JsonValue(true), CacheClearMetadata(start));
+  return Annotate(status, path);
 }
 
 absl::Status RecordColdStart(const ColdStart& start, const RunDirectory& directory,

@@ -17,6 +17,7 @@
 
 #include "common/clock.h"
 #include "common/json_value.h"
+#include "worker/agent/account.h"
 #include "worker/agent/cache_reset.h"
 #include "worker/agent/file_holders.h"
 #include "worker/agent/file_system.h"
@@ -68,6 +69,10 @@ std::optional<StepExit> RefusalOf(const ColdStart& start, absl::string_view divi
 
 // Metadata of cache_clear.
 JsonObject CacheClearMetadata(const ColdStart& start);
+
+// Begins the log at `path`, which becomes the ranks', with cache_clear.
+absl::Status LogCacheClear(const ColdStart& start, const std::string& path,
+                           const std::optional<Account>& ranks, const Clock& clock);
 
 // Writes all of it to witness/caches.json and, if pages are in memory, R-TIM-005 to
 // witness/memory.json.

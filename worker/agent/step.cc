@@ -28,7 +28,6 @@
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "common/mllog.h"
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/cold_start.h"
@@ -201,23 +200,10 @@ class Step {
     if (stage_.has_value()) cold->node_cache = stage_->FromCache();
     absl::Status written = RecordColdStart(*cold, *directory_, StampNow(*clock_));
     std::optional<StepExit> refused = RefusalOf(*cold, spec_.division());
-    if (written.ok() && !refused.has_value()) written = LogCacheClear(*cold);
+    if (written.ok() && !refused.has_value() && spec_.node_rank() == 0)
+      written = LogCacheClear(*cold, directory_->ResultPath(spec_.run_number()), user_, *clock_);
     if (!written.ok()) return ExitFor(ExitCode::kDisk, written);
     return refused;
-  }
-
-  absl::Status LogCacheClear(const ColdStart& cold) const {
-    if (spec_.node_rank() != 0) return absl::OkStatus();
-    const std::string path = directory_->ResultPath(spec_.run_number());
-    const UniqueFd file(
-        open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
-    if (!file.is_open()) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-    RETURN_IF_ERROR(GiveTo(user_, path));
-    absl::Status status;
-    MllogWriter writer([this] { return absl::ToUnixMillis(clock_->Wall()); },
-                       [&](absl::string_view line) { status = WriteAll(file.get(), line); });
-    writer.Event("cache_clear", JsonValue(true), CacheClearMetadata(cold));
-    return Annotate(status, path);
   }
 
   bool IsCopyWatched() const { return spec_.dataset().is_staged() && !spec_.is_staging_timed(); }
