@@ -48,8 +48,8 @@ absl::StatusOr<ReaderGate> ReaderGate::Close(const ReaderGateOptions& options, c
   if (ready <= 0)
     return absl::UnavailableError(
         absl::StrCat("it was not ready within ", absl::FormatDuration(kClosePatience)));
-  const std::optional<std::string> answer = gate.Receive();
-  absl::string_view why = answer.value_or("its process has ended");
+  const std::string answer = gate.Receive().value_or("its process has ended");
+  absl::string_view why = answer;
   absl::ConsumePrefix(&why, kGateRefused);
   if (why != kGateClosed) return absl::UnavailableError(why);
   gate.heard_at_ = clock->Mono();
