@@ -253,9 +253,10 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
                                              : spec.GetReflection()->HasField(spec, field);
     if (!is_set) unset.push_back(field->name());
   }
-  EXPECT_THAT(unset, ::testing::UnorderedElementsAre(
-                         "command", "local_rank", "log_path", "stage_directory", "progress_path",
-                         "checkpoint_path", "rendezvous_listener", "is_rank_network_trusted"));
+  EXPECT_THAT(
+      unset, ::testing::UnorderedElementsAre("command", "local_rank", "log_path", "stage_directory",
+                                             "node_cache", "progress_path", "checkpoint_path",
+                                             "rendezvous_listener", "is_rank_network_trusted"));
 }
 
 }  // namespace
