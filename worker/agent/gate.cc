@@ -1,10 +1,12 @@
 #include "worker/agent/gate.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/fanotify.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -122,9 +124,10 @@ class HeldFiles {
                : bytes / static_cast<int64_t>(held_.size()) * static_cast<int64_t>(file_count_);
   }
 
-  // Bytes that the devices below the files have read since they were made; nullopt if one of them
-  // does not say.
+  // Bytes that the devices below the files have read since they were made; nullopt if they do not
+  // say.
   std::optional<int64_t> DeviceBytes() const {
+    if (devices_.empty()) return std::nullopt;
     int64_t bytes = 0;
     for (const dev_t device : devices_) {
       const absl::StatusOr<std::string> text =
@@ -225,7 +228,7 @@ class Gate {
     MonoTime beat_at = clock_.Mono();
     while (!is_over_) {
       if (clock_.Mono() >= beat_at) {
-        if (!Send(kGateBeat)) return;
+        if (IsHeard() && !Send(kGateBeat)) return;
         beat_at = clock_.Mono() + kGateBeatInterval;
       }
       std::vector<pollfd> entries{{barrier_.fd.get(), POLLIN, 0}};
@@ -237,6 +240,12 @@ class Gate {
       Answer();
       if (reads_.has_value()) reads_->Take();
     }
+  }
+
+  // Beats that nobody takes, as from a step that stands still, would leave no room for the record.
+  bool IsHeard() const {
+    int waiting = 0;
+    return ioctl(socket_, SIOCOUTQ, &waiting) != 0 || waiting == 0;
   }
 
   bool Send(absl::string_view message) const {
