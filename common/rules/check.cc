@@ -396,6 +396,10 @@ Finding ShortFirstPass(std::string found, bool is_violation) {
   return finding;
 }
 
+Finding WeakFirstTouch(std::string found) {
+  return LogFinding("R-TIM-008", "first_touch:assurance", 0, std::move(found));
+}
+
 std::optional<Finding> RankFailure(int exit_code, std::string found) {
   if (exit_code == static_cast<int>(ExitCode::kDiverged))
     return LogFinding("R-PAR-001", "ranks:diverged", 0, std::move(found));

@@ -141,6 +141,10 @@ bool IsOfNode(absl::string_view rule_id);
 // explains what is missing, else a warning.
 Finding ShortFirstPass(std::string found, bool is_violation);
 
+// R-TIM-008: the first touch of a node was witnessed less well than the round demands; `found` says
+// which and how.
+Finding WeakFirstTouch(std::string found);
+
 // R-PAR-001, R-NET-001: what a rank ended of, its parameters or an intruder; none for other codes
 // (common/exit_code.h). `found` is what it said.
 std::optional<Finding> RankFailure(int exit_code, std::string found);

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 
 #include "common/rules/condition.h"
+#include "common/rules/pack_names.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
 #include "common/toml.h"
@@ -51,6 +52,7 @@ class RoundReader {
   absl::StatusOr<int64_t> Count(const toml::table& table, const char* name, int64_t max) const;
 
   absl::Status ReadRound(const toml::table& table, RuleSetData* data) const;
+  absl::Status ReadAssurance(const toml::table& table, RuleSetData* data) const;
   absl::StatusOr<Benchmark> DeclareBenchmark(const toml::table& table, const std::string& name,
                                              const RuleSetData& base) const;
   absl::StatusOr<Benchmark> FindBenchmark(const toml::table& table, const RuleSetData& base) const;
@@ -146,9 +148,23 @@ void SetInitLimit(int64_t limit_ms, RuleSetData* data) {
   }
 }
 
+absl::Status RoundReader::ReadAssurance(const toml::table& table, RuleSetData* data) const {
+  constexpr char kName[] = "first_touch_assurance";
+  ASSIGN_OR_RETURN(const auto text, Optional<std::string>(table, kName, "text"));
+  if (!text.has_value()) return absl::OkStatus();
+  const std::optional<Assurance> assurance = FromName<Assurance>(*text);
+  if (!assurance.has_value())
+    return Error(table.get(kName)->source(), absl::StrCat("\"", kName,
+                                                          "\" must be self-reported, observed or "
+                                                          "proven; it is \"",
+                                                          *text, "\""));
+  data->first_touch_assurance = *assurance;
+  return absl::OkStatus();
+}
+
 absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data) const {
-  RETURN_IF_ERROR(
-      CheckNames(table, {"name", "base", "label", "init_limit_s", "first_pass_from_storage"}));
+  RETURN_IF_ERROR(CheckNames(table, {"name", "base", "label", "init_limit_s",
+                                     "first_pass_from_storage", "first_touch_assurance"}));
   ASSIGN_OR_RETURN(const std::string name, Required<std::string>(table, "name", "text"));
   ASSIGN_OR_RETURN(const std::string base, Required<std::string>(table, "base", "text"));
   ASSIGN_OR_RETURN(const std::string label, Required<std::string>(table, "label", "text"));
@@ -170,6 +186,7 @@ absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data)
   ASSIGN_OR_RETURN(const std::optional<bool> is_from_storage,
                    Optional<bool>(table, "first_pass_from_storage", "true or false"));
   data->first_pass_from_storage = is_from_storage.value_or(data->first_pass_from_storage);
+  RETURN_IF_ERROR(ReadAssurance(table, data));
   if (!table.contains("init_limit_s")) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t limit_s, Count(table, "init_limit_s", kInitLimitMaxS));
   SetInitLimit(limit_s * 1000, data);

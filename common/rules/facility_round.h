@@ -9,6 +9,7 @@
 //   label = "Facility round, not an MLPerf result"
 //   init_limit_s = 1800                # optional
 //   first_pass_from_storage = true     # optional; R-IOB-001 is an error then
+//   first_touch_assurance = "proven"   # optional; less on any node is an error then (R-TIM-008)
 //   [benchmark]
 //   name = "cosmoflow"                 # required; the round has this benchmark only
 //   runs = 3                           # required

@@ -92,6 +92,11 @@ constexpr TextRule kRules[] = {
      "nothing of the data in memory or read from its device before its first touch", kTimingSection,
      "end what holds the dataset open or mapped on the node, or reads its device; the first touch "
      "of the run has the figures ('assay run show --touch -o json')"},
+    {"R-TIM-008", "", "a first touch on every node as well witnessed as the round demands",
+     kTimingSection,
+     "'assay run show ID --touch' names the holes that were left open on each node, "
+     "docs/reviewer.md "
+     "what helps against each"},
 };
 
 }  // namespace

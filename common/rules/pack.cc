@@ -126,6 +126,8 @@ JsonValue ToJson(const RuleSetData& data, Form form) {
   json.emplace_back("init_limit_ms", data.init_limit_ms);
   // Rounds from before it keep their digests.
   if (data.first_pass_from_storage) json.emplace_back("first_pass_from_storage", true);
+  if (data.first_touch_assurance != Assurance::kSelfReported)
+    json.emplace_back("first_touch_assurance", NameOf(data.first_touch_assurance));
   if (!form.is_former) json.emplace_back("counts", NameOf(data.scoring.counts));
   json.emplace_back("failed_runs_allowed", data.scoring.failed_runs_allowed);
   json.emplace_back("benchmarks", std::move(benchmarks));

@@ -34,6 +34,9 @@ constexpr Named<Effect::Kind> kEffects[] = {{Effect::Kind::kSetFlag, "set_flag"}
                                             {Effect::Kind::kNoteInitStart, "note_init_start"},
                                             {Effect::Kind::kEnqueue, "enqueue"}};
 
+constexpr Named<Assurance> kAssurances[] = {{Assurance::kSelfReported, "self-reported"},
+                                            {Assurance::kObserved, "observed"},
+                                            {Assurance::kProven, "proven"}};
 constexpr Named<Counts> kCounts[] = {{Counts::kCompliant, "compliant"},
                                      {Counts::kReachedTarget, "reached_target"}};
 
@@ -105,6 +108,9 @@ absl::string_view NameOf(Effect::Kind kind) {
 absl::string_view NameOf(Counts counts) {
   return Name(kCounts, counts);
 }
+absl::string_view NameOf(Assurance assurance) {
+  return Name(kAssurances, assurance);
+}
 absl::string_view NameOf(ReferenceUnit unit) {
   return Name(kUnits, unit);
 }
@@ -112,6 +118,10 @@ absl::string_view NameOf(ReferenceUnit unit) {
 template <>
 std::optional<Counts> FromName(absl::string_view name) {
   return Value<Counts>(kCounts, name);
+}
+template <>
+std::optional<Assurance> FromName(absl::string_view name) {
+  return Value<Assurance>(kAssurances, name);
 }
 template <>
 std::optional<ReferenceUnit> FromName(absl::string_view name) {

@@ -18,6 +18,7 @@ absl::string_view NameOf(Topic topic);
 absl::string_view NameOf(Condition::Kind kind);
 absl::string_view NameOf(Effect::Kind kind);
 absl::string_view NameOf(Counts counts);
+absl::string_view NameOf(Assurance assurance);
 absl::string_view NameOf(ReferenceUnit unit);
 
 // The value called `name`; nullopt if there is none. T is one of the types above.

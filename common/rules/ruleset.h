@@ -124,6 +124,10 @@ struct Benchmark {
   std::vector<KeyRule> document_rules;
 };
 
+// How well a first touch of the data was seen, the weakest first (docs/reviewer.md has what each
+// means).
+enum class Assurance { kSelfReported, kObserved, kProven };
+
 // Which runs have a time to solution; the others rank behind the slowest.
 enum class Counts {
   kCompliant,      // whose log passes the check
@@ -150,6 +154,8 @@ struct RuleSetData {
   // A first pass over the training data that did not come from storage is a violation (R-IOB-001)
   // where nothing explains it; else a warning.
   bool first_pass_from_storage = false;
+  // What the first touch on every node has to be, at least (R-TIM-008).
+  Assurance first_touch_assurance = Assurance::kSelfReported;
   Scoring scoring;
   std::vector<Benchmark> benchmarks;
   std::vector<Config> configs;  // the first is where checking starts

@@ -13,6 +13,7 @@
 #include "server/runtime/energy_judge.h"
 #include "server/runtime/program_judge.h"
 #include "server/runtime/time_judge.h"
+#include "server/runtime/touch_judge.h"
 
 namespace assay::runtime {
 namespace {
@@ -50,6 +51,7 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   JudgeEnergy(run, artifacts, &facts);
   JudgeBytes(run, phases.Finish(), submission.spec.node_count, dataset, judge->DemandsFirstPass(),
              artifacts, &facts);
+  JudgeTouches(run, submission.spec.node_count, judge->DemandedAssurance(), artifacts, &facts);
   return facts;
 }
 

@@ -56,6 +56,10 @@ class RoundLogJudge final : public LogJudge {
 
   bool DemandsFirstPass() const override { return round_->data().first_pass_from_storage; }
 
+  rules::Assurance DemandedAssurance() const override {
+    return round_->data().first_touch_assurance;
+  }
+
   core::RunFacts Finish(const core::Run& run) override {
     const rules::CheckResult result = checker_.Finish();
     core::RunFacts facts;

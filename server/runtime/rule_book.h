@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "common/rules/ruleset.h"
 #include "server/core/types.h"
 
 namespace assay::runtime {
@@ -62,6 +63,8 @@ class LogJudge {
   virtual core::RunFacts Finish(const core::Run& run) = 0;
   // Whether a first pass that did not come from storage is a violation (R-IOB-001).
   virtual bool DemandsFirstPass() const = 0;
+  // What the first touch on every node has to be, at least (R-TIM-008).
+  virtual rules::Assurance DemandedAssurance() const = 0;
 };
 
 // Immutable after construction; thread-safe. A submission is judged by the rules that accepted it,

@@ -84,6 +84,26 @@ TEST(FacilityRoundTest, MayDemandAFirstPassFromStorage) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("true or false")));
 }
 
+TEST(FacilityRoundTest, MayDemandHowWellTheFirstTouchIsSeen) {
+  const auto with = [](const std::string& line) {
+    std::string text = kMini;
+    text.insert(text.find("[benchmark]"), line);
+    return ParseFacilityRound(text, "mini.toml");
+  };
+  EXPECT_EQ(Mini()->data().first_touch_assurance, Assurance::kSelfReported);
+  EXPECT_EQ((*with("first_touch_assurance = \"self-reported\"\n"))->digest(), Mini()->digest())
+      << "which demands nothing";
+  const auto demanding = with("first_touch_assurance = \"proven\"\n");
+  ASSERT_THAT(demanding, IsOk());
+  EXPECT_NE((*demanding)->digest(), Mini()->digest());
+  const absl::StatusOr<Pack> pack = ReadPack(WritePack((*demanding)->data(), ""), "pack");
+  ASSERT_THAT(pack, IsOk());
+  EXPECT_EQ(pack->data.first_touch_assurance, Assurance::kProven);
+  EXPECT_EQ(pack->digest, (*demanding)->digest());
+  EXPECT_THAT(with("first_touch_assurance = \"certain\"\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("observed or proven")));
+}
+
 TEST(FacilityRoundTest, ItsRulesReplaceTheBaseRounds) {
   const auto rules = Mini();
 

@@ -29,6 +29,7 @@ using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using ::testing::Not;
 using testing::StatusIs;
 
 class JudgeResultTest : public ::testing::Test {
@@ -221,6 +222,46 @@ TEST_F(JudgeResultTest, ARoundMayDemandAFirstPassFromStorage) {
               Contains(AllOf(Field(&core::Finding::rule_id, "R-IOB-001"),
                              Field(&core::Finding::severity, core::Severity::kError))));
   EXPECT_EQ(facts->is_compliant, false);
+}
+
+TEST_F(JudgeResultTest, ARoundMayDemandHowWellTheFirstTouchWasSeen) {
+  const auto demand = [this](const std::string& assurance) {
+    const std::string round = dir_.Path("round.toml");
+    ASSERT_THAT(
+        WriteFileAtomic(round, "[round]\nname = \"mini\"\nbase = \"hpc-3.0.0\"\nlabel = \"x\"\n" +
+                                   assurance +
+                                   "[benchmark]\nname = \"cosmoflow\"\nruns = 1\ntarget = 0.5\n"),
+        IsOk());
+    rules_ = *LoadRuleBook({round});
+  };
+  const auto is_weak = Contains(Field(&core::Finding::rule_id, "R-TIM-008"));
+  submission_.spec.round = "mini";
+  submission_.spec.node_count = 2;
+  Upload(Line("run_start", 1000) + Line("run_stop", 3000), 1);
+  UploadFile("touch_0.json", R"({"assurance": "proven", "holes": []})");
+  UploadFile("touch_1.json",
+             R"({"assurance": "observed", "holes": [{"code": "W-DEVICE", "why": "x"}]})");
+
+  demand("");
+  EXPECT_THAT(Judge()->findings, Not(is_weak));
+  demand("first_touch_assurance = \"observed\"\n");
+  EXPECT_THAT(Judge()->findings, Not(is_weak));
+  demand("first_touch_assurance = \"proven\"\n");
+  const absl::StatusOr<core::RunFacts> facts = Judge();
+  ASSERT_THAT(facts, IsOk());
+  EXPECT_EQ(facts->is_compliant, false);
+  EXPECT_THAT(facts->findings,
+              Contains(AllOf(Field(&core::Finding::rule_id, "R-TIM-008"),
+                             Field(&core::Finding::severity, core::Severity::kError),
+                             Field(&core::Finding::found,
+                                   "node 1: observed with the holes W-DEVICE; the round demands "
+                                   "proven"))));
+
+  submission_.spec.node_count = 3;
+  demand("first_touch_assurance = \"observed\"\n");
+  EXPECT_THAT(
+      Judge()->findings,
+      Contains(Field(&core::Finding::found, "node 2: self-reported; the round demands observed")));
 }
 
 }  // namespace

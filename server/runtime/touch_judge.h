@@ -1,0 +1,20 @@
+// Whether the first touch of a run's data was witnessed as well as its round demands.
+
+#ifndef SERVER_RUNTIME_TOUCH_JUDGE_H_
+#define SERVER_RUNTIME_TOUCH_JUDGE_H_
+
+#include "common/rules/ruleset.h"
+#include "server/core/types.h"
+#include "server/store/artifacts.h"
+
+namespace assay::runtime {
+
+// Adds R-TIM-008 to `facts`, with the first node that falls short and what was open there, and
+// makes the run non-compliant. Of `node_count` nodes each has left touch_N.json, or it has seen
+// none.
+void JudgeTouches(const core::Run& run, int node_count, rules::Assurance demanded,
+                  const store::ArtifactStore& artifacts, core::RunFacts* facts);
+
+}  // namespace assay::runtime
+
+#endif  // SERVER_RUNTIME_TOUCH_JUDGE_H_
