@@ -14,25 +14,17 @@
 namespace assay::runtime {
 namespace {
 
-constexpr int64_t kTelemetryBytesMax = 64 << 20;  // of a node: a hundred hours and more
 constexpr int64_t kCachesBytesMax = 4 << 20;
-
-telemetry::ReadLimits Limits() {
-  constexpr size_t kValueCountMax = size_t{16} << 20;  // 128 MiB at a time
-  return {.prefixes = {"disk.", "server.", "run.", "network.", "infiniband."},
-          .value_count_max = kValueCountMax};
-}
 
 telemetry::NodePass PassOf(int node, const core::Run& run, const telemetry::RunPhases& phases,
                            const store::ArtifactStore& artifacts) {
   const std::string caches =
       EvidenceOf(absl::StrCat("caches_", node, ".json"), kCachesBytesMax, run, artifacts)
           .value_or("");
-  const std::optional<std::string> bytes =
-      EvidenceOf(absl::StrCat("telemetry_", node, ".bin"), kTelemetryBytesMax, run, artifacts);
-  absl::StatusOr<telemetry::Series> series =
-      bytes.has_value() ? telemetry::ReadSeries(*bytes, Limits()) : absl::NotFoundError("none");
-  return telemetry::NodePassOf(node, phases, series.ok() ? &*series : nullptr, caches);
+  const std::optional<telemetry::Series> series =
+      TelemetryOf(static_cast<size_t>(node),
+                  {"disk.", "server.", "run.", "network.", "infiniband."}, run, artifacts);
+  return telemetry::NodePassOf(node, phases, series.has_value() ? &*series : nullptr, caches);
 }
 
 }  // namespace

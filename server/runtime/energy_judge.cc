@@ -14,39 +14,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
-#include "common/log.h"
 #include "common/rules/log_rules.h"
 #include "common/telemetry/energy.h"
 #include "common/telemetry/series.h"
+#include "server/runtime/evidence_file.h"
 
 namespace assay::runtime {
 namespace {
 
 using telemetry::MeterPower;
 
-constexpr int64_t kFileBytesMax = 64 << 20;
-constexpr size_t kValueCountMax = size_t{16} << 20;  // 128 MiB at a time
 constexpr int64_t kUncertaintyUsMax = 3'600'000'000;
 constexpr double kMetersApartMax = 0.05;
-
-std::optional<telemetry::Series> SeriesOf(const core::Run& run, size_t node,
-                                          const store::ArtifactStore& artifacts) {
-  const std::string name = absl::StrCat("telemetry_", node, ".bin");
-  const auto found =
-      std::find_if(run.artifacts.begin(), run.artifacts.end(),
-                   [&name](const core::ArtifactRef& file) { return file.file_name == name; });
-  if (found == run.artifacts.end() || found->size_bytes > kFileBytesMax) return std::nullopt;
-  std::string bytes;
-  const absl::Status read = artifacts.ReadVerified(
-      found->sha256, [&bytes](absl::string_view piece) { absl::StrAppend(&bytes, piece); });
-  absl::StatusOr<telemetry::Series> series =
-      read.ok() ? telemetry::ReadSeries(
-                      bytes, {.prefixes = {"energy.", "power."}, .value_count_max = kValueCountMax})
-                : read;
-  if (series.ok()) return *std::move(series);
-  LOG(ERROR) << "run=" << run.id << " is judged without its " << name << ": " << series.status();
-  return std::nullopt;
-}
 
 // How far the wall clock of the node may be off that of node 0, which stamps the log.
 int64_t UncertaintyNs(const core::Run& run, size_t node) {
@@ -174,7 +153,8 @@ void JudgeEnergy(const core::Run& run, const store::ArtifactStore& artifacts,
   EnergyJudge judge(facts);
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     NodeEnergy node;
-    if (const std::optional<telemetry::Series> series = SeriesOf(run, i, artifacts)) {
+    if (const std::optional<telemetry::Series> series =
+            TelemetryOf(i, {"energy.", "power."}, run, artifacts)) {
       telemetry::RunSpan span =
           telemetry::SpanOf(series->header, *facts->run_start_ms, *facts->run_stop_ms);
       span.uncertainty_ns = UncertaintyNs(run, i);

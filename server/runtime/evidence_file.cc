@@ -1,6 +1,7 @@
 #include "server/runtime/evidence_file.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,12 @@
 #include "common/log.h"
 
 namespace assay::runtime {
+namespace {
+
+constexpr int64_t kTelemetryBytesMax = 64 << 20;     // of a node: a hundred hours and more
+constexpr size_t kValueCountMax = size_t{16} << 20;  // 128 MiB at a time
+
+}  // namespace
 
 std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
                                       const core::Run& run, const store::ArtifactStore& artifacts) {
@@ -20,6 +27,19 @@ std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
       found->sha256, [&text](absl::string_view piece) { absl::StrAppend(&text, piece); });
   if (read.ok()) return text;
   LOG(ERROR) << "run=" << run.id << " is judged without its " << name << ": " << read;
+  return std::nullopt;
+}
+
+std::optional<telemetry::Series> TelemetryOf(size_t node, std::vector<std::string> prefixes,
+                                             const core::Run& run,
+                                             const store::ArtifactStore& artifacts) {
+  const std::string name = absl::StrCat("telemetry_", node, ".bin");
+  const std::optional<std::string> bytes = EvidenceOf(name, kTelemetryBytesMax, run, artifacts);
+  if (!bytes.has_value()) return std::nullopt;
+  absl::StatusOr<telemetry::Series> series = telemetry::ReadSeries(
+      *bytes, {.prefixes = std::move(prefixes), .value_count_max = kValueCountMax});
+  if (series.ok()) return *std::move(series);
+  LOG(ERROR) << "run=" << run.id << " is judged without its " << name << ": " << series.status();
   return std::nullopt;
 }
 

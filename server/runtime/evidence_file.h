@@ -3,12 +3,15 @@
 #ifndef SERVER_RUNTIME_EVIDENCE_FILE_H_
 #define SERVER_RUNTIME_EVIDENCE_FILE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
+#include "common/telemetry/series.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
 
@@ -18,6 +21,12 @@ namespace assay::runtime {
 // cannot be read, which is logged: a run is judged without.
 std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
                                       const core::Run& run, const store::ArtifactStore& artifacts);
+
+// The telemetry of `node`, of which only columns whose names begin with one of `prefixes` are kept.
+// nullopt as before, and for what is none.
+std::optional<telemetry::Series> TelemetryOf(size_t node, std::vector<std::string> prefixes,
+                                             const core::Run& run,
+                                             const store::ArtifactStore& artifacts);
 
 }  // namespace assay::runtime
 
