@@ -214,11 +214,7 @@ std::vector<Column> ColumnsFor(const Printer& printer) {
 absl::StatusOr<ExitStatus> RunCharacterise(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("RUN")));
-  ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, TelemetryOf(*client, run));
-  if (nodes.empty())
-    return absl::NotFoundError(
-        absl::StrCat(client::ShortId(run.name()),
-                     " has no telemetry: it has not ended, or an agent of before ran it"));
+  ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, FindTelemetry(*client, run));
   ASSIGN_OR_RETURN(const telemetry::RunPhases phases, RunPhasesOf(*client, run));
   if (!phases.run_start_ms.has_value() || !phases.run_stop_ms.has_value())
     return absl::FailedPreconditionError(

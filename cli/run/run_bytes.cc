@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "common/client/artifacts.h"
 #include "common/client/export.h"
 #include "common/client/ids.h"
+#include "common/client/pages.h"
 #include "common/status.h"
 #include "common/telemetry/bytes.h"
 #include "common/telemetry/first_pass.h"
@@ -74,7 +76,8 @@ std::map<int, std::string> CachesByNode(const Json& caches) {
 }
 
 Json MakeBytes(const telemetry::RunPhases& phases, const std::vector<NodeTelemetry>& nodes,
-               const std::map<int, std::string>& caches, int node_count) {
+               const std::map<int, std::string>& caches, int node_count,
+               std::optional<int64_t> train_samples) {
   std::vector<telemetry::NodePass> passes;
   Json rows = Json::array();
   std::vector<PhaseSum> sums;
@@ -100,7 +103,7 @@ Json MakeBytes(const telemetry::RunPhases& phases, const std::vector<NodeTelemet
     }
   }
   const telemetry::FirstPass pass =
-      telemetry::FirstPassOf(phases, passes, node_count, std::nullopt);
+      telemetry::FirstPassOf(phases, passes, node_count, train_samples);
   Json all = Json::array();
   for (const PhaseSum& sum : sums)
     all.push_back(PhaseJson(sum.of_all, pass.needed_bytes));
@@ -108,6 +111,21 @@ Json MakeBytes(const telemetry::RunPhases& phases, const std::vector<NodeTelemet
     for (Json& row : rows)
       all.push_back(std::move(row));
   return {{"first_pass", FirstPassJson(pass)}, {"phases", std::move(all)}};
+}
+
+// Of the run's dataset, as the verdict on the run counts them; nullopt where it is not registered
+// any more, or is not for this user to see.
+absl::StatusOr<std::optional<int64_t>> TrainSamplesOf(const client::Client& client,
+                                                      const v1::Run& run) {
+  ASSIGN_OR_RETURN(const v1::Submission entry,
+                   client::GetEntry(client, client::ShortId(run.submission())));
+  const absl::StatusOr<v1::ListDatasetsResponse> known = client.Call(v1::ListDatasetsRequest());
+  if (absl::IsPermissionDenied(known.status())) return std::nullopt;
+  RETURN_IF_ERROR(known.status());
+  for (const v1::Dataset& dataset : known->datasets())
+    if (client::ShortId(dataset.name()) == entry.spec().dataset())
+      return dataset.train_sample_count();
+  return std::nullopt;
 }
 
 std::string FirstPassText(const Json& pass) {
@@ -136,7 +154,8 @@ absl::StatusOr<Json> BytesOf(const client::Client& client, const v1::Run& run) {
   ASSIGN_OR_RETURN(const telemetry::RunPhases phases, RunPhasesOf(client, run));
   ASSIGN_OR_RETURN(const Json caches, CachesOf(client, run));
   const int node_count = std::max(run.workers_size(), static_cast<int>(nodes.size()));
-  return MakeBytes(phases, nodes, CachesByNode(caches), node_count);
+  ASSIGN_OR_RETURN(const std::optional<int64_t> train_samples, TrainSamplesOf(client, run));
+  return MakeBytes(phases, nodes, CachesByNode(caches), node_count, train_samples);
 }
 
 void AddBytes(Json bytes, ShowView* view) {

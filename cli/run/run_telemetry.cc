@@ -73,15 +73,6 @@ Json QuietJson(const v1::Run& run, const telemetry::Series& series,
   return json;
 }
 
-absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
-                                                         const v1::Run& run) {
-  ASSIGN_OR_RETURN(std::vector<NodeTelemetry> nodes, TelemetryOf(client, run));
-  if (!nodes.empty()) return nodes;
-  return absl::NotFoundError(
-      absl::StrCat(client::ShortId(run.name()),
-                   " has no telemetry: it has not ended, or an agent of before ran it"));
-}
-
 absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("ID")));
@@ -136,6 +127,15 @@ absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& cli
   std::sort(nodes.begin(), nodes.end(),
             [](const NodeTelemetry& a, const NodeTelemetry& b) { return a.node < b.node; });
   return nodes;
+}
+
+absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
+                                                         const v1::Run& run) {
+  ASSIGN_OR_RETURN(std::vector<NodeTelemetry> nodes, TelemetryOf(client, run));
+  if (!nodes.empty()) return nodes;
+  return absl::NotFoundError(
+      absl::StrCat(client::ShortId(run.name()),
+                   " has no telemetry: it has not ended, or an agent of before ran it"));
 }
 
 void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,

@@ -25,6 +25,10 @@ struct NodeTelemetry {
 absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
                                                        const v1::Run& run);
 
+// The same; NOT_FOUND if there is none.
+absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
+                                                         const v1::Run& run);
+
 // Adds members telemetry and quiet to the view of `run`, from its start to its stop; without what
 // was never more than zero, and with small drawings, for people (`printer`).
 void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,

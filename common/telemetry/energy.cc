@@ -13,6 +13,7 @@
 
 #include "common/json_value.h"
 #include "common/mllog.h"
+#include "common/telemetry/bytes.h"
 
 namespace assay::telemetry {
 namespace {
@@ -22,17 +23,15 @@ constexpr double kSeconds = 1e-9;
 // No node draws more: a counter that shows it was set back, and taken for one that began again.
 constexpr double kNodeWattsMax = 50'000;
 
-// Of the clocks of a file that anybody may have made; a hundred years.
-constexpr int64_t kClockNsMax = 4'000'000'000'000'000'000;
+// Anybody may have made the file: later moments than these are none (36 years after the node was
+// started, the year 2065).
+constexpr int64_t kNodeNsMax = int64_t{1} << 60;
+constexpr int64_t kWallUsMax = 3'000'000'000'000'000;
 
-int64_t Sane(int64_t value, int64_t max) {
-  return std::clamp<int64_t>(value, 0, max);
-}
-int64_t WallUs(const Header& header) {
-  return Sane(header.wall_us, kClockNsMax / 1000);
-}
-int64_t NodeNs(const Header& header) {
-  return Sane(header.node_ns, kClockNsMax);
+// The node's wall clock at a moment of its other clock: NodeNsAt turned around.
+int64_t WallMsAt(const Header& header, int64_t node_ns) {
+  return std::clamp<int64_t>(header.wall_us, 0, kWallUsMax) / 1000 +
+         (node_ns - std::clamp<int64_t>(header.node_ns, 0, kNodeNsMax)) / kNsPerMs;
 }
 
 // The columns of one meter.
@@ -90,9 +89,8 @@ std::vector<Row> RowsOf(const Series& series, const Meter& meter) {
         std::all_of(meter.columns.begin(), meter.columns.end(),
                     [&](size_t column) { return series.columns[column][i] != kMissing; });
     const int64_t at_ns = series.at_ns[i];
-    if (!is_whole || at_ns < 0 || at_ns > kClockNsMax) continue;
-    const int64_t wall_ms =
-        WallUs(series.header) / 1000 + (at_ns - NodeNs(series.header)) / kNsPerMs;
+    if (!is_whole || at_ns < 0 || at_ns > kNodeNsMax) continue;
+    const int64_t wall_ms = WallMsAt(series.header, at_ns);
     // A power log has whole milliseconds.
     if (rows.empty() || wall_ms > rows.back().wall_ms) rows.push_back({at_ns, wall_ms, i});
   }
@@ -236,10 +234,7 @@ const char* MeasurementType(absl::string_view meter) {
 }  // namespace
 
 RunSpan SpanOf(const Header& header, int64_t run_start_ms, int64_t run_stop_ms) {
-  const auto node_ns = [&header](int64_t wall_ms) {
-    return NodeNs(header) + (Sane(wall_ms, kClockNsMax / kNsPerMs) * 1000 - WallUs(header)) * 1000;
-  };
-  return {.begin_ns = node_ns(run_start_ms), .end_ns = node_ns(run_stop_ms)};
+  return {.begin_ns = NodeNsAt(header, run_start_ms), .end_ns = NodeNsAt(header, run_stop_ms)};
 }
 
 double MeterPower::EnergyJ(double run_s) const {

@@ -7,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "nlohmann/json.hpp"
+#include "absl/strings/string_view.h"
 
-#include "common/json_document.h"
+#include "common/json_reader.h"
+#include "common/json_value.h"
 #include "common/rules/check.h"
 #include "common/rules/pack_names.h"
 #include "server/runtime/evidence_file.h"
@@ -17,7 +18,6 @@
 namespace assay::runtime {
 namespace {
 
-using Json = nlohmann::json;
 using rules::Assurance;
 
 constexpr int64_t kTouchBytesMax = 1 << 20;
@@ -27,9 +27,10 @@ struct NodeTouch {
   std::vector<std::string> holes;  // codes
 };
 
-std::string Text(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+std::string Text(const JsonValue& json, absl::string_view name) {
+  const JsonValue* const member = json.Find(name);
+  const std::string* const text = member == nullptr ? nullptr : member->AsString();
+  return text == nullptr ? std::string() : *text;
 }
 
 // The attributed one, else the one that was only observed.
@@ -39,15 +40,15 @@ NodeTouch TouchOf(int node, const core::Run& run, const store::ArtifactStore& ar
     const std::optional<std::string> text =
         EvidenceOf(absl::StrCat(kind, node, ".json"), kTouchBytesMax, run, artifacts);
     if (!text.has_value()) continue;
-    const Json json = ParseJsonDocument<Json>(*text);
-    if (!json.is_object()) continue;
+    const JsonResult json = ParseJson(*text);
+    if (json.error != JsonError::kNone || json.value.AsObject() == nullptr) continue;
     // An agent of before says nothing of it.
     touch.assurance =
-        rules::FromName<Assurance>(Text(json, "assurance")).value_or(Assurance::kObserved);
-    const auto holes = json.find("holes");
-    if (holes != json.end() && holes->is_array())
-      for (const Json& hole : *holes)
-        if (hole.is_object()) touch.holes.push_back(Text(hole, "code"));
+        rules::FromName<Assurance>(Text(json.value, "assurance")).value_or(Assurance::kObserved);
+    const JsonValue* const holes = json.value.Find("holes");
+    if (holes != nullptr && holes->AsList() != nullptr)
+      for (const JsonValue& hole : *holes->AsList())
+        touch.holes.push_back(Text(hole, "code"));
     return touch;
   }
   return touch;

@@ -43,17 +43,18 @@ class RunBytesTest : public ::testing::Test {
         ->run_start_ms();
   }
 
-  std::string Line(const std::string& key, int64_t second) const {
+  std::string Line(const std::string& key, int64_t second,
+                   const std::string& value = "null") const {
     return absl::StrCat(":::MLLOG {\"namespace\": \"\", \"time_ms\": ", StartMs() + second * 1000,
                         ", \"event_type\": \"POINT_IN_TIME\", \"key\": \"", key,
-                        "\", \"value\": null, \"metadata\": {}}\n");
+                        "\", \"value\": ", value, ", \"metadata\": {}}\n");
   }
 
   // Two epochs of four seconds, with evaluation in the last second of each.
-  void AddLog() {
+  void AddLog(const std::string& more = "") {
     for (v1::Run& run : coordinator_.runs)
       run.clear_artifacts();
-    std::string log = Line("run_start", 0);
+    std::string log = more + Line("run_start", 0);
     for (const int64_t epoch : {0, 4})
       log += Line("epoch_start", epoch) + Line("eval_start", epoch + 3) +
              Line("eval_stop", epoch + 4) + Line("epoch_stop", epoch + 4);
@@ -108,6 +109,17 @@ TEST_F(RunBytesTest, LaterEpochsFromMemoryAreEvidence) {
   EXPECT_EQ(run_.Run("run show r-1 --bytes --json=first_pass,bytes"), ExitStatus::kDone)
       << run_.err;
   EXPECT_THAT(run_.out, AllOf(HasSubstr("\"is_known\""), HasSubstr("\"storage_bytes\"")));
+}
+
+// As the verdict has it: a round may train on a part of what is registered.
+TEST_F(RunBytesTest, NeededIsWhatTheLogTrainsOn) {
+  AddLog(Line("train_samples", 0, "512"));  // of 2,048
+  AddNode(0);
+  AddNode(1);
+
+  EXPECT_EQ(run_.Run("run show r-1 --bytes -o table"), ExitStatus::kDone) << run_.err;
+
+  EXPECT_THAT(run_.out, HasSubstr("all of 50 MB of training data from storage"));
 }
 
 TEST_F(RunBytesTest, WhatIsNotKnownIsSaid) {

@@ -39,6 +39,7 @@ constexpr uint64_t kSectorBytes = 512;
 constexpr size_t kExtentsAtOnce = 128;
 constexpr size_t kRingPages = 32;  // a power of two
 constexpr uint32_t kMinorBits = 20;
+// Of the end of a request nothing comes where its processor idles (Linux 6.18).
 constexpr char kEvent[] = "events/block/block_rq_issue";
 constexpr char kTraceRoot[] = "/sys/kernel/tracing";
 // Extents whose place is not where their bytes are.

@@ -52,7 +52,7 @@ namespace {
 constexpr uint64_t kPreAccess = 0x0010'0000;
 
 constexpr size_t kHeldFilesMax = 8'192;                         // 2 to 9 us each, within the budget
-constexpr rlim_t kOtherDescriptors = 1'024;                     // rings, events that wait
+constexpr rlim_t kOtherDescriptors = 1'024;                     // rings, events that are read
 constexpr absl::Duration kLookBudget = absl::Milliseconds(30);  // while readers wait
 constexpr absl::Duration kRangesBudget = absl::Seconds(30);
 constexpr int64_t kStatSectorBytes = 512;
@@ -88,8 +88,8 @@ class HeldFiles {
     }
   }
 
-  // Counts what is there when the gate is closed.
-  void Close() {
+  // What is there before the gate is closed.
+  void Count() {
     for (Held& held : held_) {
       const absl::StatusOr<PageCounts> pages = CountPages(held.fd.get());
       held.armed_pages = pages.ok() ? pages->resident : -1;
@@ -213,11 +213,12 @@ class Gate {
       privileged::DropCaches(drop_caches_path, privileged::kInodes).IgnoreError();
     held_.emplace(std::move(files), RandomSeed());
     WatchDevices(std::move(ranges));
-    ASSIGN_OR_RETURN(barrier_, CloseBarrier(guarded_));
-    held_->Close();
+    // Before the barrier: what comes in between is not of the time before.
+    held_->Count();
     if (reads_.has_value()) reads_->Take();
     armed_exact_bytes_ = reads_.has_value() ? reads_->bytes() : 0;
     armed_device_bytes_ = held_->DeviceBytes();
+    ASSIGN_OR_RETURN(barrier_, CloseBarrier(guarded_));
     return absl::OkStatus();
   }
 
@@ -264,7 +265,9 @@ class Gate {
   }
 
   void Answer() {
-    alignas(fanotify_event_metadata) std::array<char, 16 << 10> buffer{};
+    // Each event that is read has a descriptor; where there is none left the kernel turns its
+    // reader away.
+    alignas(fanotify_event_metadata) std::array<char, 4 << 10> buffer{};
     for (;;) {
       const ssize_t count = read(barrier_.fd.get(), buffer.data(), buffer.size());
       if (count < 0 && errno == EINTR) continue;

@@ -46,7 +46,7 @@ class StageArea {
  public:
   explicit StageArea(StageAreaOptions options) : options_(std::move(options)) {}
 
-  // Makes it, with what the cache has of `spec`'s dataset if CachedFilesOf it says something, and
+  // Makes it, with what the cache has of `spec`'s dataset where CachedFilesOf names a place, and
   // then lets ranks write there: nobody else can have changed what it holds by then. What goes
   // wrong with the cache is logged, and then the area is empty: ranks copy all of it. CANCELLED:
   // stopped. Blocks.

@@ -81,8 +81,9 @@ std::vector<WitnessHole> HolesOf(const GateRecord& record) {
                                     record.others_count, " times")});
   if (record.are_copies)
     holes.push_back({"W-STAGED",
-                     "the run has made the copies itself before, so it has had the data: that it "
-                     "kept them in memory of its own is not seen"});
+                     "the run could read the data before: it has made the copies itself, or they "
+                     "are in the node's cache; that it kept them in memory of its own is not "
+                     "seen"});
   const std::string read = record.are_copies ? "" : ReadByDevices(record);
   if (!read.empty()) holes.push_back({"W-DEVICE", read});
   return holes;

@@ -3,9 +3,8 @@
 // (cache_link.h). ADR 0197.
 //
 //   <directory>/lock               held (flock) while what is here is looked at or changed
-//   <directory>/<digest>.lock      held by who fills the dataset (alone) and by runs (together);
-//   the
-//                                  kernel lets go when they end, however they end. Never removed.
+//   <directory>/<digest>.lock      held by who fills the dataset (alone), by runs (together), until
+//                                  they end, however they end. Never removed.
 //   <directory>/<digest>/files/    the dataset, as its manifest says
 //   <directory>/<digest>/journal   which files are whole (cache_journal.h)
 //   <directory>/<digest>/used      its mtime is the last use

@@ -9,10 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <memory>
-#include <set>
 #include <span>
 #include <thread>
 #include <utility>
@@ -211,11 +209,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(const std::string& dataset_d
 absl::StatusOr<Staged> StageArchives(const std::vector<std::string>& archives,
                                      const dataset::Manifest& manifest, const StagingJob& job,
                                      const Clock* clock, dataset::ProgressCallback progress) {
-  std::set<std::string> folders;
-  for (const FileToStage& file : job.files)
-    folders.insert(std::filesystem::path(file.name).parent_path().string());
-  for (const std::string& folder : folders)
-    RETURN_IF_ERROR(MakeDirectories(JoinPath(job.target_dir, folder)));
+  RETURN_IF_ERROR(MakeFolders(job));
   const int threads =
       std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kThreadsMax);
   std::vector<CopyBuffer> buffers(static_cast<size_t>(threads));

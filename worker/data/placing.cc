@@ -6,7 +6,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
+#include <set>
 #include <utility>
+
+#include "common/file.h"
+#include "common/status.h"
 
 namespace assay::data {
 namespace {
@@ -38,6 +43,15 @@ absl::Status PutInPlace(std::vector<WholeCopy> copies, const StagingJob& job) {
 }
 
 }  // namespace
+
+absl::Status MakeFolders(const StagingJob& job) {
+  std::set<std::string> folders;
+  for (const FileToStage& file : job.files)
+    folders.insert(std::filesystem::path(file.name).parent_path().string());
+  for (const std::string& folder : folders)
+    RETURN_IF_ERROR(MakeDirectories(JoinPath(job.target_dir, folder)));
+  return absl::OkStatus();
+}
 
 Placing::~Placing() {
   for (const WholeCopy& copy : TakeBatch(0))

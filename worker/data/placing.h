@@ -24,6 +24,9 @@ struct WholeCopy {
   FileToStage file;
 };
 
+// Those in which the job's files lie, below its target. Errno's code.
+absl::Status MakeFolders(const StagingJob& job);
+
 // Thread-safe. `job` must outlive it.
 class Placing {
  public:

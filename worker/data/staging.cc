@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <filesystem>
 #include <iterator>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -35,15 +33,6 @@ constexpr int kWindowMax = 128;
 // What opening and naming a file is worth in bytes when rates of different windows are compared.
 constexpr int64_t kFileWork = int64_t{64} << 10;
 constexpr double kGB = 1e9;
-
-absl::Status MakeFolders(const StagingJob& job) {
-  std::set<std::string> folders;
-  for (const FileToStage& file : job.files)
-    folders.insert(std::filesystem::path(file.name).parent_path().string());
-  for (const std::string& folder : folders)
-    RETURN_IF_ERROR(MakeDirectories(JoinPath(job.target_dir, folder)));
-  return absl::OkStatus();
-}
 
 // How long files took. Thread-safe.
 class FileTimes {
