@@ -102,9 +102,11 @@ absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& argum
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
     view.value["run_details"].push_back(client::RunJson(run));
-  const std::optional<client::Energy> energy = client::ScoreOfEntry(entry, runs).energy;
+  const client::EntryScore score = client::ScoreOfEntry(entry, runs);
+  const std::optional<client::Energy>& energy = score.energy;
   if (energy) client::AddEnergy(*energy, &view.value);
   ShowEnergy(context->printer().IsStructured(), energy ? client::EnergyText(*energy) : "", &view);
+  if (score.touch) client::AddTouchEvidence(*score.touch, &view.value);
   RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }

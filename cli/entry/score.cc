@@ -139,7 +139,7 @@ Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
     for (const char* field :
          {"number", "state", "seconds", "error_seconds", "arrival_seconds", "coordinator_seconds",
           "energy_joules", "energy_error_joules", "energy_scope", "converged", "quality", "epochs",
-          "touch_after_run_start_ms"})
+          "touch_after_run_start_ms", "touch_assurance", "touch_hole_codes"})
       if (run.contains(field)) row[field] = run[field];
     if (run.contains("seconds")) row["minutes"] = run["seconds"].get<double>() / 60.0;
     if (run.contains("compliant")) row["verdict"] = run["compliant"].get<bool>() ? "ok" : "fail";
@@ -165,6 +165,7 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
                            {"score", "score_text"},
                            {"clocks", "clock_text"},
                            {"energy", "energy_text"},
+                           {"first touch", "touch_text"},
                            {"attempts", "attempts_text"},
                            {"interval", "interval_text"},
                            {"preview", "preview_text"},
@@ -180,6 +181,7 @@ absl::Status PrintScore(Context* context, const v1::Submission& entry,
       if (field.field == "score_text") field.field = "score_minutes";
       if (field.field == "clock_text") field.field = "score_error_minutes";
       if (field.field == "energy_text") field.field = "energy_joules";
+      if (field.field == "touch_text") field.field = "touch_assurance";
     }
   } else {
     client::AddTexts(entry, client::ScoreOfEntry(entry, runs), &view.value);

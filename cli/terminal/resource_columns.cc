@@ -45,6 +45,8 @@ const std::vector<Column>& EntryFields() {
                               {"scaling", "scaling"},
                               {"score", "score_minutes", Format::kMinutes},
                               {"energy to solution", kEnergyText},
+                              {"first touch", "touch_assurance"},
+                              {"  its holes", "touch_hole_codes", Format::kWords},
                               {"normalized score", "normalized_score_minutes", Format::kMinutes},
                               {"reference", "reference_verdict"},
                               {"MLPerf result", "is_mlperf_result", Format::kYesNo},
@@ -115,6 +117,8 @@ const std::vector<Column>& RunFields() {
                               {"ended", "ended", Format::kTime},
                               {"exit code", "exit_code"},
                               {"touch after start", "touch_after_run_start_ms", Format::kNumber},
+                              {"  its assurance", "touch_assurance"},
+                              {"  its holes", "touch_hole_codes", Format::kWords},
                               {"staging ms", "staging_ms"},
                               {"events", "events"}};
   return *kFields;

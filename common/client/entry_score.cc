@@ -187,6 +187,7 @@ EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>&
     scores.push_back(RunScoreOf(runs[position]));
   }
   score.convergence = ConvergenceOf(entry, judged_runs);
+  score.touch = TouchEvidenceOf(RunsThatCount(entry, runs));
   if (entry.scaling() == "weak") return score;
   const rules::Scoring scoring = ScoringOf(entry);
   score.window = WindowOf(entry, scores);
@@ -252,6 +253,7 @@ void AddScore(const EntryScore& score, Json* json) {
   if (score.interval) (*json)["interval"] = IntervalJson(*score.interval);
   if (score.error_minutes) (*json)["score_error_minutes"] = *score.error_minutes;
   if (score.energy) AddEnergy(*score.energy, json);
+  if (score.touch) AddTouchEvidence(*score.touch, json);
   if (score.preview) {
     const rules::ScorePreview& preview = *score.preview;
     (*json)["preview"] = {
@@ -290,6 +292,7 @@ void AddTexts(const v1::Submission& entry, const EntryScore& score, Json* json) 
                         score.succeeded, score.failed, score.cancelled, score.remaining);
   }
   if (score.energy) (*json)["energy_text"] = EnergyText(*score.energy) + ", olympic mean";
+  if (score.touch) (*json)["touch_text"] = TouchEvidenceText(*score.touch);
   if (score.interval) (*json)["interval_text"] = IntervalText(*score.interval);
   if (score.preview) (*json)["preview_text"] = PreviewText(*score.preview);
   if (!score.window.explanation.empty()) (*json)["window_text"] = score.window.explanation;

@@ -13,6 +13,7 @@
 
 #include "common/client/energy.h"
 #include "common/client/json.h"
+#include "common/client/touch_evidence.h"
 #include "common/rules/score_interval.h"
 #include "common/rules/score_preview.h"
 #include "common/rules/score_window.h"
@@ -35,6 +36,8 @@ struct EntryScore {
   std::optional<double> error_minutes;
   // The mean over the runs that the score is the mean of; none where one of them has none.
   std::optional<Energy> energy;
+  // The weakest over the runs that make up the result; none while there are none.
+  std::optional<TouchEvidence> touch;
   std::optional<rules::ScorePreview> preview;  // while runs are still to end
   // As the coordinator found it, or of the runs so far while it has found nothing.
   std::optional<v1::ReferenceConvergence> convergence;
@@ -56,7 +59,8 @@ std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vecto
 std::vector<rules::Pruning> PruningsOf(const v1::Submission& entry,
                                        const std::vector<v1::Run>& runs);
 
-// Members attempts, interval, score_error_minutes, energy_joules, preview, window, convergence.
+// Members attempts, interval, score_error_minutes, energy_joules, touch_assurance, preview, window,
+// convergence.
 void AddScore(const EntryScore& score, Json* json);
 
 // The same in sentences for people: score_text, attempts_text, interval_text, ...

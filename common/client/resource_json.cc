@@ -180,6 +180,7 @@ std::vector<JsonRow> RunRows() {
           {"exit_code run_start_ms run_stop_ms first_touch_us observed_touch_us"},
           Derived("", "touch_after_run_start_ms", TouchAfterRunStart),
           Derived("", "touch_strength", TouchStrength),
+          {"touch_assurance touch_hole_codes"},
           {"staging_ms"},
           {"event_count", "events"},
           {"findings artifacts late_artifacts"},

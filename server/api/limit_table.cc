@@ -103,6 +103,7 @@ constexpr Limit kTable[] = {
     Range("Run.energy_joules", 0, kInt64Max),
     Range("Run.energy_error_joules", 0, kInt64Max),
     Name("Run.energy_scope", kNameBytes),
+    Name("Run.touch_assurance", kNameBytes),
     Count("Run.findings", kFindings),
     Count("Run.artifacts", static_cast<int64_t>(core::kArtifactCountMax)),
     Count("Run.late_artifacts", static_cast<int64_t>(core::kArtifactCountMax)),

@@ -272,6 +272,8 @@ constexpr void Fields(A& a, T& v) {
   a.Added("energy_joules", v.energy_joules);
   a.Added("energy_error_joules", v.energy_error_joules);
   a.Added("energy_scope", v.energy_scope);
+  a.Added("touch_assurance", v.touch_assurance);
+  a.Added("touch_hole_codes", v.touch_hole_codes);
 }
 
 template <class A, Is<GangTouch> T>

@@ -259,7 +259,9 @@ struct RunFacts {
   // between their readings.
   std::optional<double> energy_joules;
   std::optional<double> energy_error_joules;
-  std::string energy_scope;  // node | components: what the meters are of; empty: there are none
+  std::string energy_scope;     // node | components: what the meters are of; empty: there are none
+  std::string touch_assurance;  // of the weakest node: proven | observed | self-reported; or empty
+  std::vector<std::string> touch_hole_codes;  // of all nodes, in alphabetical order
   std::vector<Finding> findings;
   bool operator==(const RunFacts&) const = default;
 };

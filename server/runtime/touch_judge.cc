@@ -1,10 +1,15 @@
 #include "server/runtime/touch_judge.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +26,7 @@ namespace {
 using rules::Assurance;
 
 constexpr int64_t kTouchBytesMax = 1 << 20;
+constexpr size_t kHolesMax = 32;  // of a node; there are a dozen kinds
 
 struct NodeTouch {
   Assurance assurance = Assurance::kSelfReported;
@@ -31,6 +37,15 @@ std::string Text(const JsonValue& json, absl::string_view name) {
   const JsonValue* const member = json.Find(name);
   const std::string* const text = member == nullptr ? nullptr : member->AsString();
   return text == nullptr ? std::string() : *text;
+}
+
+// "W-NO-PID": nodes write them, and the coordinator shows no text of theirs that is none.
+bool IsCode(absl::string_view text) {
+  constexpr size_t kCodeBytesMax = 32;
+  return absl::StartsWith(text, "W-") && text.size() <= kCodeBytesMax &&
+         std::all_of(text.begin(), text.end(), [](char letter) {
+           return absl::ascii_isupper(static_cast<unsigned char>(letter)) || letter == '-';
+         });
 }
 
 // The attributed one, else the one that was only observed.
@@ -48,7 +63,8 @@ NodeTouch TouchOf(int node, const core::Run& run, const store::ArtifactStore& ar
     const JsonValue* const holes = json.value.Find("holes");
     if (holes != nullptr && holes->AsList() != nullptr)
       for (const JsonValue& hole : *holes->AsList())
-        touch.holes.push_back(Text(hole, "code"));
+        if (std::string code = Text(hole, "code"); IsCode(code) && touch.holes.size() < kHolesMax)
+          touch.holes.push_back(std::move(code));
     return touch;
   }
   return touch;
@@ -58,17 +74,23 @@ NodeTouch TouchOf(int node, const core::Run& run, const store::ArtifactStore& ar
 
 void JudgeTouches(const core::Run& run, int node_count, Assurance demanded,
                   const store::ArtifactStore& artifacts, core::RunFacts* facts) {
-  if (demanded == Assurance::kSelfReported) return;
+  Assurance weakest = Assurance::kProven;
+  std::set<std::string> codes;
+  bool is_short = false;
   for (int node = 0; node < node_count; ++node) {
     const NodeTouch touch = TouchOf(node, run, artifacts);
-    if (touch.assurance >= demanded) continue;
+    weakest = std::min(weakest, touch.assurance);
+    codes.insert(touch.holes.begin(), touch.holes.end());
+    if (touch.assurance >= demanded || is_short) continue;
+    is_short = true;
     facts->is_compliant = false;
     facts->findings.push_back(rules::WeakFirstTouch(absl::StrCat(
         "node ", node, ": ", rules::NameOf(touch.assurance),
         touch.holes.empty() ? "" : " with the holes ", absl::StrJoin(touch.holes, ", "),
         "; the round demands ", rules::NameOf(demanded))));
-    return;
   }
+  facts->touch_assurance = rules::NameOf(weakest);
+  facts->touch_hole_codes.assign(codes.begin(), codes.end());
 }
 
 }  // namespace assay::runtime

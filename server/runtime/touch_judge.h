@@ -9,9 +9,10 @@
 
 namespace assay::runtime {
 
-// Adds R-TIM-008 to `facts`, with the first node that falls short and what was open there, and
-// makes the run non-compliant. Of `node_count` nodes each has left touch_N.json, or it has seen
-// none.
+// Writes down in `facts` how well its weakest node saw it, and what could have been before it on
+// any of them. Where that is less than `demanded` it adds R-TIM-008, with the first node that falls
+// short, and makes the run non-compliant. Of `node_count` nodes each has left touch_N.json, or it
+// has seen none.
 void JudgeTouches(const core::Run& run, int node_count, rules::Assurance demanded,
                   const store::ArtifactStore& artifacts, core::RunFacts* facts);
 

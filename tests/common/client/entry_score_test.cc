@@ -79,6 +79,28 @@ TEST(EntryScoreTest, AReplacedRunIsSeenButNotScored) {
             "6 runs: 5 judged, 1 failed, 0 cancelled, 0 to come");
 }
 
+TEST(EntryScoreTest, FirstTouchesAreAsGoodAsTheWeakestThatCounts) {
+  std::vector<v1::Run> runs = {Good(10), InState(v1::Run::FAILED), Good(20), Good(30)};
+  for (v1::Run& run : runs)
+    run.set_touch_assurance("proven");
+  EXPECT_EQ(Texts(Entry(3), runs)["touch_text"], "proven");
+
+  runs[1].set_touch_assurance("self-reported");  // of a run that does not count
+  runs[2].set_touch_assurance("observed");
+  runs[2].add_touch_hole_codes("W-STAGED");
+  runs[3].add_touch_hole_codes("W-DEVICE");
+  const Json json = Texts(Entry(3), runs);
+  EXPECT_EQ(json["touch_assurance"], "observed");
+  EXPECT_THAT(json["touch_hole_codes"], ElementsAre("W-DEVICE", "W-STAGED"));
+  EXPECT_EQ(json["touch_text"],
+            "observed in 1 of 3 runs, better in the others; holes: W-DEVICE W-STAGED");
+
+  runs[0].clear_touch_assurance();
+  EXPECT_EQ(Texts(Entry(3), runs)["touch_assurance"], "self-reported")
+      << "of what nothing was written down the log alone speaks";
+  EXPECT_FALSE(Texts(Entry(3), {}).contains("touch_assurance"));
+}
+
 TEST(EntryScoreTest, RunsUnderWayGiveBounds) {
   const std::vector<v1::Run> runs = {Good(10), Good(20), Good(30), Good(40),
                                      InState(v1::Run::RUNNING)};

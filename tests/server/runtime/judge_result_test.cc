@@ -26,6 +26,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using testing::IsOk;
@@ -240,10 +241,13 @@ TEST_F(JudgeResultTest, ARoundMayDemandHowWellTheFirstTouchWasSeen) {
   Upload(Line("run_start", 1000) + Line("run_stop", 3000), 1);
   UploadFile("touch_0.json", R"({"assurance": "proven", "holes": []})");
   UploadFile("touch_1.json",
-             R"({"assurance": "observed", "holes": [{"code": "W-DEVICE", "why": "x"}]})");
+             R"({"assurance": "observed", "holes": [{"code": "W-DEVICE", "why": "x"},
+                                                    {"code": "\u001b[31m", "why": "x"}]})");
 
   demand("");
   EXPECT_THAT(Judge()->findings, Not(is_weak));
+  EXPECT_EQ(Judge()->touch_assurance, "observed") << "the weakest node is the run's";
+  EXPECT_THAT(Judge()->touch_hole_codes, ElementsAre("W-DEVICE"));
   demand("first_touch_assurance = \"observed\"\n");
   EXPECT_THAT(Judge()->findings, Not(is_weak));
   demand("first_touch_assurance = \"proven\"\n");
