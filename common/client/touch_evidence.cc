@@ -11,7 +11,8 @@ using rules::Assurance;
 
 std::optional<TouchEvidence> TouchEvidenceOf(std::span<const v1::Run> runs) {
   if (runs.empty()) return std::nullopt;
-  TouchEvidence evidence{.run_count = runs.size()};
+  TouchEvidence evidence;
+  evidence.run_count = runs.size();
   std::optional<Assurance> weakest;
   for (const v1::Run& run : runs) {
     evidence.holes.insert(run.touch_hole_codes().begin(), run.touch_hole_codes().end());
@@ -22,7 +23,7 @@ std::optional<TouchEvidence> TouchEvidenceOf(std::span<const v1::Run> runs) {
     weakest = assurance;
     ++evidence.weakest_count;
   }
-  evidence.assurance = rules::NameOf(*weakest);
+  evidence.assurance = std::string(rules::NameOf(*weakest));
   return evidence;
 }
 

@@ -89,7 +89,7 @@ void JudgeTouches(const core::Run& run, int node_count, Assurance demanded,
         touch.holes.empty() ? "" : " with the holes ", absl::StrJoin(touch.holes, ", "),
         "; the round demands ", rules::NameOf(demanded))));
   }
-  facts->touch_assurance = rules::NameOf(weakest);
+  facts->touch_assurance = std::string(rules::NameOf(weakest));
   facts->touch_hole_codes.assign(codes.begin(), codes.end());
 }
 
