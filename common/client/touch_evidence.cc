@@ -39,7 +39,7 @@ std::string TouchEvidenceText(const TouchEvidence& evidence) {
 
 void AddTouchEvidence(const TouchEvidence& evidence, Json* json) {
   (*json)["touch_assurance"] = evidence.assurance;
-  (*json)["touch_hole_codes"] = evidence.holes;
+  if (!evidence.holes.empty()) (*json)["touch_hole_codes"] = evidence.holes;
 }
 
 }  // namespace assay::client

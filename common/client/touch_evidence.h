@@ -30,7 +30,7 @@ std::optional<TouchEvidence> TouchEvidenceOf(std::span<const v1::Run> runs);
 // "observed in 3 of 5 runs, the others better; holes: W-NO-PID W-STAGED".
 std::string TouchEvidenceText(const TouchEvidence& evidence);
 
-// Members touch_assurance and touch_hole_codes, as a run has them.
+// Members touch_assurance and, where there are any, touch_hole_codes, as a run has them.
 void AddTouchEvidence(const TouchEvidence& evidence, Json* json);
 
 }  // namespace assay::client
