@@ -18,6 +18,7 @@
 #include "common/client/suggest.h"
 #include "common/file.h"
 #include "common/package/findings.h"
+#include "common/rules/arrivals.h"
 #include "common/rules/borrowing.h"
 #include "common/rules/extensions.h"
 #include "common/rules/facility_round.h"
@@ -164,10 +165,10 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
   return places;
 }
 
-std::array<std::span<const rules::TextRule>, 7> TextRules() {
-  return {rules::LogRules(),  rules::BorrowingRules(), rules::ExtensionRules(),
-          rules::RankRules(), rules::ProgramRules(),   rules::ProgramLogRules(),
-          rules::FleetRules()};
+std::array<std::span<const rules::TextRule>, 8> TextRules() {
+  return {rules::LogRules(),     rules::BorrowingRules(), rules::ExtensionRules(),
+          rules::RankRules(),    rules::ProgramRules(),   rules::ProgramLogRules(),
+          rules::ArrivalRules(), rules::FleetRules()};
 }
 
 std::vector<std::string> AllRuleIds() {

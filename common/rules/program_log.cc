@@ -1,12 +1,9 @@
 #include "common/rules/program_log.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 
 #include "common/json_reader.h"
 #include "common/rules/benchmark_settings.h"
@@ -16,22 +13,9 @@ namespace assay::rules {
 namespace {
 
 constexpr size_t kShownMax = 200;  // bytes of a value in a finding
-constexpr const char* kTimedKeys[] = {"init_start", "staging_start", "staging_stop", "run_start",
-                                      "run_stop"};
 
 constexpr char kProgramLogSection[] = "Assay, external programs: the log";
-constexpr char kArrivalSection[] = "Assay, external programs: time";
 constexpr TextRule kProgramLogRules[] = {
-    {"R-TIM-031", "",
-     "records that are stamped when they are written: at most 10 ms after they "
-     "arrive on the node and at most 5 s before",
-     kArrivalSection, "log each record when what it says happens, and write it at once"},
-    {"R-TIM-032", "", "records that are stamped at most 1 s before they arrive on the node",
-     kArrivalSection, "write each record at once, without a buffer"},
-    {"R-TIM-033", "run_start", "arrivals of the log's records, witnessed by the node",
-     kArrivalSection, "the step's log (step_0.log) says what failed"},
-    {"R-TIM-034", "", "a log that is appended to and never changed", kArrivalSection,
-     "open ASSAY_LOG for appending; keep other output out of it"},
     {"R-WRK-021", "", "the identity of the submission", kProgramLogSection,
      "log ASSAY_ORGANIZATION, _SYSTEM, _BENCHMARK, _DIVISION and _STATUS as they are"},
     {"R-WRK-022", "seed", "the seed that was issued for the run", kProgramLogSection,
@@ -66,23 +50,6 @@ Finding FindingOf(absl::string_view rule, absl::string_view key, int64_t line, s
   finding.line = line;
   if (!expected.empty()) finding.expected = std::move(expected);
   return finding;
-}
-
-std::string SecondsText(double ms) {
-  return absl::StrFormat("%.3f s", ms / 1000);
-}
-
-bool IsTimedKey(absl::string_view key) {
-  return std::find(std::begin(kTimedKeys), std::end(kTimedKeys), key) != std::end(kTimedKeys);
-}
-
-bool IsSameRecord(const TimedRecord& a, const TimedRecord& b) {
-  return a.key == b.key && a.time_ms == b.time_ms;
-}
-
-std::optional<double> NumberOf(const JsonValue& object, absl::string_view name) {
-  const JsonValue* const member = object.Find(name);
-  return member == nullptr ? std::nullopt : member->ToDouble();
 }
 
 }  // namespace
@@ -121,8 +88,6 @@ void ProgramLogCheck::TakeLine(absl::string_view line, bool is_too_long) {
   if (record.outcome != MllogOutcome::kRecord) return;
   std::string storage;
   const std::string key(MllogKey(record, &storage));
-  std::optional<TimedRecord> timed = ReadTimedRecord(line, line_);
-  if (timed && timed_.size() < kArrivalsMax) timed_.push_back(*std::move(timed));
   const auto expected = expected_.find(key);
   if (expected == expected_.end()) {
     if (IsKnownHyperparameter(key) && !unknown_.contains(key))
@@ -153,95 +118,11 @@ std::vector<Finding> ProgramLogCheck::Finish() {
   return findings;
 }
 
-std::optional<TimedRecord> ReadTimedRecord(absl::string_view line, int64_t line_number) {
-  const MllogLine read = ReadMllogLine(line);
-  if (read.outcome != MllogOutcome::kRecord) return std::nullopt;
-  std::string storage;
-  const std::string key(MllogKey(read, &storage));
-  if (!IsTimedKey(key)) return std::nullopt;
-  return TimedRecord{key, line_number, std::isfinite(read.time_ms) ? read.time_ms : 0};
-}
-
-std::vector<Finding> CheckArrivals(const std::vector<Arrival>& arrivals,
-                                   const std::vector<TimedRecord>& logged) {
-  std::vector<Finding> findings;
-  for (size_t i = 0; i < logged.size(); ++i) {
-    if (i < arrivals.size() && IsSameRecord(logged[i], arrivals[i].record)) continue;
-    findings.push_back(FindingOf("R-TIM-034", logged[i].key, logged[i].line, "",
-                                 "a record that did not arrive so on the node"));
-    break;  // those after it only follow from it
-  }
-  if (findings.empty() && arrivals.size() > logged.size()) {
-    const TimedRecord& lost = arrivals[logged.size()].record;
-    findings.push_back(
-        FindingOf("R-TIM-034", lost.key, 0, "", "a record that arrived and is not in the log"));
-  }
-  for (const Arrival& arrival : arrivals) {
-    const TimedRecord& record = arrival.record;
-    const double late_ms = static_cast<double>(arrival.wall_us) / 1000 - record.time_ms;
-    // Not "<": a stamp that is no number is wrong, too.
-    const bool is_right = late_ms >= -kFutureToleranceMs && late_ms <= kLateToleranceMs;
-    if (is_right && late_ms <= kLateWarningMs) continue;
-    Finding finding =
-        FindingOf(is_right ? "R-TIM-032" : "R-TIM-031", record.key, record.line, "",
-                  absl::StrCat(record.key, " stamped ", SecondsText(std::fabs(late_ms)),
-                               late_ms < 0 ? " after" : " before", " it arrived on the node"));
-    if (is_right) finding.severity = Severity::kWarning;
-    findings.push_back(std::move(finding));
-  }
-  return findings;
-}
-
-Finding NoArrivals() {
-  Finding finding = FindingOf("R-TIM-033", "run_start", 0, "", "none");
-  finding.severity = Severity::kWarning;
-  return finding;
-}
-
 Finding LoggedElsewhere(absl::string_view file, int64_t size_bytes) {
   Finding finding =
       FindingOf("R-WRK-027", "", 0, "", absl::StrCat(file, ", ", size_bytes, " bytes"));
   finding.severity = Severity::kWarning;
   return finding;
-}
-
-std::string ArrivalsText(const std::vector<Arrival>& arrivals) {
-  std::string text;
-  for (const Arrival& arrival : arrivals) {
-    AppendJson(JsonValue(JsonObject{{"key", arrival.record.key},
-                                    {"line", arrival.record.line},
-                                    {"time_ms", arrival.record.time_ms},
-                                    {"wall_us", arrival.wall_us},
-                                    {"mono_ns", arrival.mono_ns},
-                                    {"raw_ns", arrival.raw_ns},
-                                    {"boot_ns", arrival.boot_ns},
-                                    {"late_ns", arrival.late_ns}}),
-               &text);
-    text += "\n";
-  }
-  return text;
-}
-
-std::vector<Arrival> ReadArrivals(absl::string_view text) {
-  std::vector<Arrival> arrivals;
-  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const JsonResult parsed = ParseJson(line);
-    if (parsed.error != JsonError::kNone) continue;
-    const auto integer = [&parsed](absl::string_view name) {
-      const JsonValue* const member = parsed.value.Find(name);
-      return member == nullptr ? int64_t{0} : member->AsInt64().value_or(0);
-    };
-    const JsonValue* const key = parsed.value.Find("key");
-    const std::optional<double> time_ms = NumberOf(parsed.value, "time_ms");
-    if (key == nullptr || key->AsString() == nullptr || !time_ms) continue;
-    arrivals.push_back({{*key->AsString(), integer("line"), *time_ms},
-                        integer("wall_us"),
-                        integer("mono_ns"),
-                        integer("raw_ns"),
-                        integer("boot_ns"),
-                        integer("late_ns")});
-  }
-  return arrivals;
 }
 
 }  // namespace assay::rules

@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/rules/arrivals.h"
 #include "common/rules/finding.h"
-#include "common/rules/program_log.h"
 
 namespace assay::rules {
 

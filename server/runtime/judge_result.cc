@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/mllog.h"
+#include "common/rules/arrivals.h"
 #include "common/status.h"
 #include "common/telemetry/run_phases.h"
 #include "server/runtime/bytes_judge.h"
@@ -38,16 +39,23 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
                      " are judged: log summaries, and no output of the program"));
   ASSIGN_OR_RETURN(const std::unique_ptr<LogJudge> judge, rules.JudgeLog(submission));
   const std::unique_ptr<rules::ProgramLogCheck> program = CheckOfProgram(run, submission, dataset);
+  rules::TimedLog timed;
   telemetry::PhaseReader phases;
   RETURN_IF_ERROR(artifacts.ReadVerified(log.sha256, [&](absl::string_view piece) {
     judge->Add(piece);
+    timed.Add(piece);
     phases.Add(piece);
     if (program != nullptr) program->Add(piece);
   }));
   core::RunFacts facts = judge->Finish(run);
   const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts);
-  if (program != nullptr) JudgeProgram(run, arrivals, program.get(), &facts);
-  if (arrivals.has_value()) JudgeTime(run, *arrivals, artifacts, &facts);
+  if (program != nullptr) JudgeProgram(run, program.get(), &facts);
+  if (arrivals.has_value()) {
+    JudgeStamps(*arrivals, timed.Finish(), &facts);
+    JudgeTime(run, *arrivals, artifacts, &facts);
+  } else if (program != nullptr) {
+    facts.findings.push_back(rules::NoArrivals());
+  }
   JudgeEnergy(run, artifacts, &facts);
   JudgeBytes(run, phases.Finish(), submission.spec.node_count, dataset, judge->DemandsFirstPass(),
              artifacts, &facts);

@@ -37,15 +37,8 @@ std::unique_ptr<rules::ProgramLogCheck> CheckOfProgram(
   return std::make_unique<rules::ProgramLogCheck>(facts);
 }
 
-void JudgeProgram(const core::Run& run, const std::optional<std::vector<rules::Arrival>>& arrivals,
-                  rules::ProgramLogCheck* check, core::RunFacts* facts) {
+void JudgeProgram(const core::Run& run, rules::ProgramLogCheck* check, core::RunFacts* facts) {
   std::vector<core::Finding> findings = check->Finish();
-  if (arrivals.has_value()) {
-    for (core::Finding& finding : rules::CheckArrivals(*arrivals, check->timed()))
-      findings.push_back(std::move(finding));
-  } else {
-    findings.push_back(rules::NoArrivals());
-  }
   for (const core::ArtifactRef& file : run.artifacts)
     if (absl::StartsWith(file.file_name, "log_") && file.size_bytes > 0)
       findings.push_back(rules::LoggedElsewhere(file.file_name, file.size_bytes));

@@ -1,12 +1,11 @@
 // What is judged of the runs of somebody else's program beyond the round's rules: whether its log
-// says what its submission says, and when its lines arrived on the node.
+// says what its submission says.
 
 #ifndef SERVER_RUNTIME_PROGRAM_JUDGE_H_
 #define SERVER_RUNTIME_PROGRAM_JUDGE_H_
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "common/rules/program_log.h"
 #include "server/core/types.h"
@@ -19,10 +18,8 @@ std::unique_ptr<rules::ProgramLogCheck> CheckOfProgram(const core::Run& run,
                                                        const core::Submission& submission,
                                                        const std::optional<core::Dataset>& dataset);
 
-// Adds what `check` has found, and what the node witnessed of arrivals, to the verdict on the run.
-//   arrivals: as ArrivalsOf
-void JudgeProgram(const core::Run& run, const std::optional<std::vector<rules::Arrival>>& arrivals,
-                  rules::ProgramLogCheck* check, core::RunFacts* facts);
+// Adds what `check` has found to the verdict on the run.
+void JudgeProgram(const core::Run& run, rules::ProgramLogCheck* check, core::RunFacts* facts);
 
 }  // namespace assay::runtime
 

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
+#include "common/rules/witnessed_time.h"
 #include "server/runtime/evidence_file.h"
 
 namespace assay::runtime {
@@ -34,6 +36,14 @@ std::optional<std::vector<rules::Arrival>> ArrivalsOf(const core::Run& run,
   const std::optional<std::string> text = TextOf(kArrivalsFile, run, artifacts);
   if (!text.has_value()) return std::nullopt;
   return rules::ReadArrivals(*text);
+}
+
+void JudgeStamps(const std::vector<rules::Arrival>& arrivals,
+                 const std::vector<rules::TimedRecord>& logged, core::RunFacts* facts) {
+  for (core::Finding& finding : rules::CheckArrivals(arrivals, logged)) {
+    if (finding.severity == core::Severity::kError) facts->is_compliant = false;
+    facts->findings.push_back(std::move(finding));
+  }
 }
 
 void JudgeTime(const core::Run& run, const std::vector<rules::Arrival>& arrivals,

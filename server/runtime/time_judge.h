@@ -1,4 +1,4 @@
-// How long a run took by other clocks than the one that stamps its log.
+// Whether a run's log was stamped when it was written, and how long the run took by other clocks.
 
 #ifndef SERVER_RUNTIME_TIME_JUDGE_H_
 #define SERVER_RUNTIME_TIME_JUDGE_H_
@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/rules/witnessed_time.h"
+#include "common/rules/arrivals.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
 
@@ -15,6 +15,11 @@ namespace assay::runtime {
 // When the log's records came on rank 0's node. nullopt: it has left none, or what cannot be read.
 std::optional<std::vector<rules::Arrival>> ArrivalsOf(const core::Run& run,
                                                       const store::ArtifactStore& artifacts);
+
+// Compares the stamps of the log with when its records came; adds errors and warnings.
+//   logged: what times the run, in the log that is judged
+void JudgeStamps(const std::vector<rules::Arrival>& arrivals,
+                 const std::vector<rules::TimedRecord>& logged, core::RunFacts* facts);
 
 // Adds the times by the node's and the coordinator's clock, and warnings where they contradict the
 // log or each other.

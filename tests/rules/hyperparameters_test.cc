@@ -162,7 +162,7 @@ key = "train_samples"
 equals = 512
 )",
                                         "sized.toml");
-  ASSERT_THAT(round, IsOk());
+  ASSERT_THAT(round, ::assay::testing::IsOk());
 
   EXPECT_THAT(CheckSampleCounts(**round, "cosmoflow", "open", 512, 64), IsEmpty());
   const auto findings = CheckSampleCounts(**round, "cosmoflow", "closed", 511, 64);

@@ -8,8 +8,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/rules/witnessed_time.h"
-
 namespace assay::rules {
 namespace {
 
@@ -106,79 +104,6 @@ TEST(ProgramLogTest, AHyperparameterThatTheSubmissionDoesNotHaveIsAWarning) {
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].rule_id, "R-WRK-026");
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
-}
-
-// Arrivals of the records, each `late_ms` after its stamp.
-std::vector<Arrival> Arrived(const std::vector<TimedRecord>& records, double late_ms) {
-  std::vector<Arrival> arrivals;
-  for (const TimedRecord& record : records) {
-    const double at_ms = record.time_ms + late_ms;
-    arrivals.push_back(
-        {record, static_cast<int64_t>(at_ms * 1000), static_cast<int64_t>(at_ms * 1e6)});
-  }
-  return arrivals;
-}
-
-std::vector<TimedRecord> TimedOf(const std::string& log) {
-  ProgramLogCheck check(Given());
-  check.Add(log);
-  check.Finish();
-  return check.timed();
-}
-
-TEST(ProgramLogTest, AStampMustBeThatOfTheArrival) {
-  const std::vector<TimedRecord> records = TimedOf(Honest());
-  ASSERT_EQ(records.size(), 3u);
-  struct Case {
-    double late_ms;
-    const char* rule;  // null: none
-  };
-  for (const Case& c :
-       {Case{0, nullptr}, Case{999, nullptr}, Case{1001, "R-TIM-032"}, Case{5000, "R-TIM-032"},
-        Case{5001, "R-TIM-031"}, Case{-10, nullptr}, Case{-11, "R-TIM-031"}}) {
-    const std::vector<Finding> findings = CheckArrivals(Arrived(records, c.late_ms), records);
-    EXPECT_EQ(findings.size(), c.rule == nullptr ? 0u : 3u) << c.late_ms;
-    for (const Finding& finding : findings)
-      EXPECT_EQ(finding.rule_id, c.rule) << c.late_ms;
-  }
-}
-
-TEST(ProgramLogTest, AStopThatIsBackDatedShowsBothNumbers) {
-  std::vector<TimedRecord> records = TimedOf(Honest());
-  std::vector<Arrival> arrivals = Arrived(records, 0);
-  arrivals[2].record.time_ms = records[2].time_ms -= 10'000;
-
-  const std::vector<Finding> findings = CheckArrivals(arrivals, records);
-
-  ASSERT_EQ(findings.size(), 1u);
-  EXPECT_EQ(findings[0].rule_id, "R-TIM-031");
-  EXPECT_EQ(findings[0].severity, Severity::kError);
-  EXPECT_EQ(findings[0].key, "run_stop");
-  EXPECT_EQ(findings[0].found, "run_stop stamped 10.000 s before it arrived on the node");
-  EXPECT_EQ(TimeOf(arrivals, {})->node_ms, 1000);
-}
-
-TEST(ProgramLogTest, ALogThatIsChangedAfterwardsIsFound) {
-  const std::vector<TimedRecord> records = TimedOf(Honest());
-  const std::vector<Arrival> arrivals = Arrived(records, 0);
-  std::vector<TimedRecord> changed = records;
-  changed[1].time_ms += 500;
-  const std::vector<TimedRecord> shorter(records.begin(), records.begin() + 2);
-
-  EXPECT_EQ(CheckArrivals(arrivals, changed)[0].rule_id, "R-TIM-034");
-  EXPECT_EQ(CheckArrivals(arrivals, shorter)[0].rule_id, "R-TIM-034");
-  EXPECT_EQ(CheckArrivals({}, records)[0].rule_id, "R-TIM-034");
-}
-
-TEST(ProgramLogTest, ArrivalsAreReadAsTheyWereWritten) {
-  const std::vector<Arrival> arrivals = Arrived(TimedOf(Honest()), 0.25);
-
-  const std::vector<Arrival> read = ReadArrivals(ArrivalsText(arrivals) + "no JSON\n{}\n");
-
-  ASSERT_EQ(read.size(), arrivals.size());
-  EXPECT_EQ(ArrivalsText(read), ArrivalsText(arrivals));
-  EXPECT_EQ(read[1].record.key, "run_start");
-  EXPECT_EQ(read[1].wall_us, 2'000'250);
 }
 
 }  // namespace

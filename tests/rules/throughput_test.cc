@@ -110,7 +110,7 @@ TEST(ThroughputTest, NoOtherPruningIsBetter) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
-  const auto minutes = [&](int most) { return static_cast<double>(random() % (most + 1)); };
+  const auto minutes = [&](unsigned most) { return static_cast<double>(random() % (most + 1)); };
   for (int round = 0; round < 200; ++round) {
     std::vector<ModelRun> runs(1 + random() % 8);
     for (ModelRun& run : runs) {

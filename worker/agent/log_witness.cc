@@ -13,9 +13,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/mllog.h"
-#include "common/rules/program_log.h"
+#include "common/rules/arrivals.h"
 #include "common/status.h"
 #include "worker/agent/clock_watch.h"
 #include "worker/agent/pause_watch.h"
@@ -98,17 +99,36 @@ absl::Status LogWitness::Look(bool is_final, int64_t stall_ns) {
       std::optional<rules::TimedRecord> record = rules::ReadTimedRecord(line.text, line.line);
       if (!record.has_value()) continue;
       init_.Take(record->key, stamp);
-      if (record_count_ >= rules::kArrivalsMax) continue;
-      ++record_count_;
-      const rules::Arrival arrival{.record = *std::move(record),
-                                   .wall_us = stamp.wall_us,
-                                   .mono_ns = clocks.mono_ns,
-                                   .raw_ns = clocks.raw_ns,
-                                   .boot_ns = clocks.boot_ns,
-                                   .late_ns = LateNs(clocks.mono_ns, stall_ns)};
-      RETURN_IF_ERROR(WriteAll(record_.get(), rules::ArrivalsText({arrival})));
+      RETURN_IF_ERROR(Keep({.record = *std::move(record),
+                            .wall_us = clocks.wall_ns / 1000,
+                            .mono_ns = clocks.mono_ns,
+                            .raw_ns = clocks.raw_ns,
+                            .boot_ns = clocks.boot_ns,
+                            .late_ns = LateNs(clocks.mono_ns, stall_ns)}));
     }
   }
+}
+
+absl::Status LogWitness::Keep(const rules::Arrival& arrival) {
+  ++record_count_;
+  const int64_t passed_us =
+      arrival.wall_us - static_cast<int64_t>(std::clamp(arrival.record.time_ms, 0.0, 1e15) * 1000);
+  least_us_ = std::min(least_us_, passed_us);
+  greatest_us_ = std::max(greatest_us_, passed_us);
+  const bool times_the_run = arrival.record.TimesTheRun();
+  if (!times_the_run && rules::IsStampedRight(arrival)) return absl::OkStatus();
+  size_t& count = times_the_run ? timing_count_ : stray_count_;
+  if (count >= (times_the_run ? rules::kArrivalsMax : rules::kStrayArrivalsMax))
+    return absl::OkStatus();
+  ++count;
+  return WriteAll(record_.get(), rules::ArrivalsText({arrival}));
+}
+
+std::string LogWitness::Summary() const {
+  if (record_count_ == 0) return "records=0";
+  return absl::StrFormat("records=%d arrived_ms=%.3f..%.3f after their stamps", record_count_,
+                         static_cast<double>(least_us_) / 1000,
+                         static_cast<double>(greatest_us_) / 1000);
 }
 
 }  // namespace assay::agent

@@ -68,6 +68,7 @@ absl::StatusOr<StepExit> Supervisor::Run(const Limits& limits) {
   }
   RETURN_IF_ERROR(RecordTouch());  // it may have come together with the end
   RecordArrivals(/*is_final=*/true);
+  if (parts_.log->has_value()) LOG(INFO) << "log " << (*parts_.log)->Summary();
   RETURN_IF_ERROR(RecordClocks(/*is_final=*/true));
   RETURN_IF_ERROR(RecordStalls());
   RETURN_IF_ERROR(RecordRanks({}));

@@ -16,6 +16,7 @@
 
 #include "common/file.h"
 #include "common/mllog.h"
+#include "common/rules/arrivals.h"
 #include "common/sha256.h"
 #include "common/telemetry/series.h"
 #include "tests/support/status_matchers.h"
@@ -171,6 +172,45 @@ TEST_F(JudgeResultTest, ALogBeyondTheLimitIsRefusedUnread) {
 
   EXPECT_THAT(Judge(), StatusIs(absl::StatusCode::kInvalidArgument,
                                 AllOf(HasSubstr("result_1.txt"), HasSubstr("are judged"))));
+}
+
+constexpr int64_t kStartMs = 1'700'000'000'000;
+
+// Of a run of a minute.
+std::string Arrivals(int64_t start_late_ms, int64_t stop_late_ms) {
+  const auto arrival = [](const char* key, int64_t line, int64_t time_ms, int64_t late_ms) {
+    return rules::Arrival{.record = {key, line, static_cast<double>(time_ms)},
+                          .wall_us = (time_ms + late_ms) * 1000,
+                          .mono_ns = (time_ms + late_ms) * 1'000'000};
+  };
+  return rules::ArrivalsText({arrival("run_start", 1, kStartMs, start_late_ms),
+                              arrival("run_stop", 2, kStartMs + 60'000, stop_late_ms)});
+}
+
+// Of a native run as of any other (requirement W6).
+TEST_F(JudgeResultTest, StampsAreComparedWithWhenTheRecordsCame) {
+  const std::string log = Line("run_start", kStartMs) + Line("run_stop", kStartMs + 60'000);
+  const auto is_of_stamps = Contains(Field(&core::Finding::section, HasSubstr("when it came")));
+
+  Upload(log, 1);
+  UploadFile("arrivals.jsonl", Arrivals(1, 30));
+  EXPECT_THAT(Judge()->findings, Not(is_of_stamps));
+
+  Upload(log, 1);
+  UploadFile("arrivals.jsonl", Arrivals(1, -10'000));
+  const absl::StatusOr<core::RunFacts> forged = Judge();
+  ASSERT_THAT(forged, IsOk());
+  EXPECT_EQ(forged->is_compliant, false);
+  EXPECT_THAT(forged->findings,
+              Contains(AllOf(Field(&core::Finding::rule_id, "R-TIM-031"),
+                             Field(&core::Finding::severity, core::Severity::kError),
+                             Field(&core::Finding::found,
+                                   "run_stop stamped 10.000 s after it arrived on the node"))));
+
+  Upload(Line("run_start", kStartMs) + Line("run_stop", kStartMs + 50'000), 1);
+  UploadFile("arrivals.jsonl", Arrivals(1, 30));
+  EXPECT_THAT(Judge()->findings, Contains(Field(&core::Finding::rule_id, "R-TIM-034")))
+      << "the log was changed after its records had come";
 }
 
 TEST_F(JudgeResultTest, NeitherAMissingNorAChangedLogIsJudged) {

@@ -114,9 +114,10 @@ TEST_F(RuntimeTest, JudgesWhatAWorkerDelivers) {
   creation.rules.digest = rules::FindRuleSet(creation.spec.round)->digest();
   ASSERT_THAT(Do(creation), IsOk());
   const std::string log = "no MLLOG line at all\n";
-  const auto [ticket, artifact] = Upload("result_1.txt", log);
+  const auto uploaded = Upload("result_1.txt", log);
+  const auto& artifact = uploaded.second;
   ASSERT_THAT(Do(core::RecordArtifact{core::RunId{1}, 1, artifact, "w0"}), IsOk());
-  runtime_->uploads().Keep(ticket);
+  runtime_->uploads().Keep(uploaded.first);
   Sync({core::WorkerPhase::kFinished, core::RunId{1}, 1, 0, "", {}});
 
   const core::Submission ended = AwaitEnd(core::SubmissionId{1});

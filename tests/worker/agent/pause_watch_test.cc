@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/rules/program_log.h"
+#include "common/rules/arrivals.h"
 #include "tests/support/await.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/step_fixture.h"

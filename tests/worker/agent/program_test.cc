@@ -22,7 +22,7 @@
 #include "common/exit_code.h"
 #include "common/process.h"
 #include "common/program_contract.h"
-#include "common/rules/program_log.h"
+#include "common/rules/arrivals.h"
 #include "common/rules/witnessed_time.h"
 #include "common/sha256.h"
 #include "common/source/source_archive.h"
@@ -157,14 +157,15 @@ log run_start >> $ASSAY_LOG; sleep 0.5; log epoch_start >> $ASSAY_LOG; log run_s
   EXPECT_EQ(Run().code, 0);
 
   const std::vector<rules::Arrival> arrivals = rules::ReadArrivals(Read(directory_.ArrivalsPath()));
-  ASSERT_EQ(arrivals.size(), 2u) << Read(directory_.ResultPath(3));
+  ASSERT_EQ(arrivals.size(), 3u) << Read(directory_.ResultPath(3));
   EXPECT_EQ(arrivals[0].record.key, "run_start");
   EXPECT_EQ(arrivals[0].record.line, 2);  // behind cache_clear
-  EXPECT_EQ(arrivals[1].record.time_ms, 1000);
+  EXPECT_FALSE(arrivals[1].record.TimesTheRun()) << "it is there for its stamp alone";
+  EXPECT_EQ(arrivals[2].record.time_ms, 1000);
   const std::optional<rules::WitnessedTime> time = rules::TimeOf(arrivals, {});
   ASSERT_TRUE(time.has_value());
   EXPECT_GE(time->node_ms + time->error_ms, 500) << "by the stamps it would be none";
-  EXPECT_GT(arrivals[1].wall_us, 1'000'000'000'000'000);
+  EXPECT_GT(arrivals[2].wall_us, 1'000'000'000'000'000);
 }
 
 TEST_F(ProgramTest, OneThatInitialisesLongerThanTheRoundAllowsIsStopped) {
