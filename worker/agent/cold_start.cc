@@ -143,6 +143,8 @@ absl::StatusOr<ColdStart> MakeCold(const ColdStartOptions& options, const Clock&
     ++start.tries;
     ASSIGN_OR_RETURN(start.reset, ResetCaches(options.dataset_directory, options.drop_caches_path,
                                               options.helper_socket));
+    LOG(INFO) << "caches reset method=" << start.reset.method << " files=" << start.reset.file_count
+              << " try=" << start.tries;
     const absl::StatusOr<std::string> meminfo = ReadFile("/proc/meminfo");
     if (meminfo.ok()) start.bound_bytes = CachedFileBytes(*meminfo);
     ASSIGN_OR_RETURN(start.residency,
@@ -154,8 +156,7 @@ absl::StatusOr<ColdStart> MakeCold(const ColdStartOptions& options, const Clock&
     privileged::DropCaches(options.drop_caches_path, privileged::kInodes).IgnoreError();
   if (ColdnessOf(start) == Coldness::kWarm) start.holders = FindHolders(start.residency.resident);
   start.other_step_count = OtherSteps(geteuid()).size();
-  LOG(INFO) << "caches cleared method=" << start.reset.method << " files=" << start.reset.file_count
-            << " tries=" << start.tries << " coldness=" << NameOf(ColdnessOf(start))
+  LOG(INFO) << "caches verified coldness=" << NameOf(ColdnessOf(start))
             << " resident_pages=" << start.residency.pages.resident
             << " checked_files=" << start.residency.checked_files << " of "
             << start.residency.file_count << " seed=" << start.residency.seed;

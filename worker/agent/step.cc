@@ -63,9 +63,8 @@ constexpr int kProcessCountMax = 32'768;  // unless the configuration says other
 absl::StatusOr<UniqueFd> BlockSignals() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGCHLD);
+  for (const int signal : {SIGTERM, SIGINT, SIGCHLD})
+    sigaddset(&set, signal);
   if (sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return absl::ErrnoToStatus(errno, "sigprocmask");
   UniqueFd fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, "signalfd");
@@ -392,6 +391,7 @@ class Step {
   }
 
   absl::Status Start(TrainerGroup* group, std::optional<Entrants>* entrants) {
+    RETURN_IF_ERROR(workload_->Check(worker_));  // it was there before the caches were reset
     const StartContext context{
         .enter_program = SelfPath(),
         .entrance_name = EntranceName(spec_),
@@ -408,6 +408,7 @@ class Step {
     }
     for (RankCommand& command : workload_->Commands(worker_, context))
       RETURN_IF_ERROR(StartProcess(std::move(command), group));
+    LOG(INFO) << "ranks started count=" << group->processes().size();
     return directory_->WriteProcesses(directory_->TrainersPath(), group->processes());
   }
 

@@ -1,5 +1,6 @@
 // `step_runner step DIRECTORY [--listener]`: RunStep as the agent's tests want it. STEP_FANOTIFY=0
-// allows inotify only. `step_runner enter NAME COUNT`: as assay-worker does.
+// allows inotify only; STEP_DROP_CACHES is written to for a reset of caches. `step_runner enter
+// NAME COUNT`: as assay-worker does.
 
 #include <cstdlib>
 #include <string>
@@ -27,8 +28,9 @@ int main(int argc, char** argv) {
   if (argc != 3 && argc != 4) return 2;
   const assay::RealClock clock;
   const char* fanotify = std::getenv("STEP_FANOTIFY");
+  const char* drop_caches = std::getenv("STEP_DROP_CACHES");
   const assay::agent::StepOptions options{
-      .drop_caches_path = "/nonexistent/drop_caches",
+      .drop_caches_path = drop_caches == nullptr ? "/nonexistent/drop_caches" : drop_caches,
       .is_fanotify_allowed = fanotify == nullptr || std::string(fanotify) != "0",
       .grace = absl::Milliseconds(300),
       .hold_program = HOLD_PROGRAM,
