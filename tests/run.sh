@@ -24,10 +24,14 @@ status=0
 cmake --workflow --preset "$preset" || status=$?
 took "preset $preset"
 
+log=build/$preset/Testing/Temporary/LastTest.log
+[[ $preset != attack ]] || log=build/dev/Testing/Temporary/LastTest.log
+if ((status != 0)) && [[ -f $log ]]; then
+  echo "== what failed (all of it: $log):"
+  grep --no-group-separator -A8 -E ': Failure$|^\[  FAILED  \]|Test Failed|Test timeout|Timeout' "$log" | head -120 | sed 's/^/  /' || true
+fi
+
 # A test that skips itself says why; the reasons are repeated here, where they are read.
-build=$preset
-[[ $preset == attack ]] && build=dev
-log=build/$build/Testing/Temporary/LastTest.log
 if [[ -f $log ]] && grep -q ': Skipped$' "$log"; then
   echo "== skipped, so not tested here:"
   grep --no-group-separator -A1 ': Skipped$' "$log" | grep -v ': Skipped$' | sort -u | sed 's/^/  /'

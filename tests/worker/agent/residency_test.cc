@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <iostream>
 #include <set>
 #include <string>
@@ -31,6 +32,11 @@ class ResidencyTest : public ::testing::Test {
  protected:
   void Write(const std::string& name, size_t bytes) {
     ASSERT_THAT(WriteFileAtomic(dir_.Path(name), std::string(bytes, 'x'), 0644), IsOk());
+  }
+  // So many of one byte, which nobody syncs.
+  void WriteMany(int count) {
+    for (int i = 0; i < count; ++i)
+      std::ofstream(dir_.Path(absl::StrCat(i))) << 'x';
   }
   Residency Measure(const ResidencyOptions& options) {
     absl::StatusOr<Residency> residency = MeasureResidency({dir_.path()}, options, clock_);
@@ -99,8 +105,7 @@ TEST_F(ResidencyTest, OfSomebodyElsesFileNothingIsClaimed) {
 }
 
 TEST_F(ResidencyTest, OfVeryManyFilesASampleIsLookedAt) {
-  for (int i = 0; i < 3'000; ++i)
-    Write(absl::StrCat(i), 1);
+  WriteMany(3'000);
   int calls = 0;
   ResidencyOptions options{.seed = 20'241'123, .all_max = 1'000, .sample_count = 500};
   options.count = [&calls](int) -> absl::StatusOr<PageCounts> {
@@ -121,8 +126,7 @@ TEST_F(ResidencyTest, OfVeryManyFilesASampleIsLookedAt) {
 }
 
 TEST_F(ResidencyTest, ASeedDrawsTheSameFilesAndAnotherOthers) {
-  for (int i = 0; i < 200; ++i)
-    Write(absl::StrCat(i), 1);
+  WriteMany(200);
   const auto drawn = [this](uint64_t seed) {
     ResidencyOptions options{.seed = seed, .all_max = 0, .sample_count = 10};
     options.count = [](int) -> absl::StatusOr<PageCounts> { return PageCounts{1, 0}; };
