@@ -90,7 +90,8 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
     }
   }
   if (arguments.Has("telemetry")) {
-    ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, TelemetryOf(*client, run));
+    ASSIGN_OR_RETURN(std::vector<NodeTelemetry> nodes, TelemetryOf(*client, run));
+    RETURN_IF_ERROR(AddForeign(*client, run, &nodes));
     if (!nodes.empty()) {
       AddTelemetry(run, nodes, context->printer(), &view);
     } else {

@@ -17,6 +17,7 @@
 #include "common/client/artifacts.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
+#include "common/foreign_file.h"
 #include "common/status.h"
 #include "common/telemetry/bytes.h"
 #include "common/telemetry/summary.h"
@@ -49,6 +50,24 @@ Ends EndsOf(const v1::Run& run, const telemetry::Series& series) {
 
 std::string ShareText(double share) {
   return absl::StrFormat("%.1f %%", share * 100);
+}
+
+// "backup (7) 12 % of a CPU, ...": the first few, for people.
+std::string MostByText(const std::vector<telemetry::ForeignUse>& largest) {
+  constexpr size_t kShownMax = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(largest.size(), kShownMax); ++i)
+    absl::StrAppendFormat(&text, "%s%s (%d) %.0f %% of a CPU", i == 0 ? "" : ", ", largest[i].name,
+                          largest[i].pid, largest[i].share * 100);
+  return text;
+}
+
+void AddLargest(const std::vector<telemetry::ForeignUse>& largest, Json* json) {
+  if (largest.empty()) return;
+  (*json)["most_by"] = MostByText(largest);
+  for (const telemetry::ForeignUse& use : largest)
+    (*json)["largest"].push_back(
+        {{"pid", use.pid}, {"name", use.name}, {"of_a_cpu", ShareText(use.share)}});
 }
 
 // Who else used the node.
@@ -85,7 +104,7 @@ absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& ar
                             {"VALUE", "value"},
                             {"UNIT", "unit"}},
                 .empty_text = absl::StrCat("no measure begins with ", measure)};
-  for (const auto& [node, series] : nodes) {
+  for (const auto& [node, series, _] : nodes) {
     if (!series.damage.empty())
       context->Note(absl::StrCat("node ", node, ": the file is not whole: ", series.damage));
     for (size_t c = 0; c < series.columns.size(); ++c) {
@@ -138,13 +157,24 @@ absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& c
                    " has no telemetry: it has not ended, or an agent of before ran it"));
 }
 
+absl::Status AddForeign(const client::Client& client, const v1::Run& run,
+                        std::vector<NodeTelemetry>* nodes) {
+  for (const v1::ArtifactRef& file : run.artifacts())
+    for (NodeTelemetry& node : *nodes) {
+      if (file.file_name() != absl::StrCat(kForeignPrefix, node.node, ".jsonl")) continue;
+      ASSIGN_OR_RETURN(const std::string text, client::DownloadArtifact(client, file));
+      node.foreign = telemetry::ReadForeign(text);
+    }
+  return absl::OkStatus();
+}
+
 void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
                   const Printer& printer, ShowView* view) {
   constexpr size_t kPartCountMax = 24;
   const bool is_whole = printer.IsStructured();
   Json rows = Json::array();
   Json quiet = Json::array();
-  for (const auto& [node, series] : nodes) {
+  for (const auto& [node, series, foreign] : nodes) {
     const Ends ends = EndsOf(run, series);
     const std::vector<telemetry::Figure> figures =
         telemetry::Summarize(series, ends.begin_ns, ends.end_ns);
@@ -164,6 +194,7 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
       rows.push_back(std::move(row));
     }
     Json row = QuietJson(run, series, figures, ends);
+    AddLargest(telemetry::LargestForeign(foreign, ends.begin_ns, ends.end_ns), &row);
     row["node"] = node;
     quiet.push_back(std::move(row));
   }
@@ -176,7 +207,8 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
                              {"IN THE WORST MINUTE", "worst_minute"},
                              {"FROM, S", "worst_minute_s", Format::kNumber},
                              {"A HOST", "stolen"},
-                             {"READ BY OTHERS", "others_read_bytes", Format::kBytes}}});
+                             {"READ BY OTHERS", "others_read_bytes", Format::kBytes},
+                             {"MOST BY", "most_by", Format::kText, 1}}});
   view->sections.push_back({"From run_start to run_stop",
                             "telemetry",
                             {{"NODE", "node"},

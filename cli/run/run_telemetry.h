@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "cli/command/command.h"
 #include "cli/terminal/print.h"
 #include "common/client/client.h"
 #include "common/client/json.h"
+#include "common/telemetry/foreign.h"
 #include "common/telemetry/series.h"
 
 namespace assay::cli {
@@ -19,6 +21,7 @@ namespace assay::cli {
 struct NodeTelemetry {
   int node = 0;  // of the gang
   telemetry::Series series;
+  std::vector<telemetry::ForeignSpan> foreign{};  // who else used it, where that was asked for
 };
 
 // Of each node of the run that has left any, by node. DATA_LOSS if one's cannot be read.
@@ -28,6 +31,11 @@ absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& cli
 // The same; NOT_FOUND if there is none.
 absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
                                                          const v1::Run& run);
+
+// Adds to each of `nodes` who else used it, as far as this user may know: operators may. DATA_LOSS
+// if a file cannot be read.
+absl::Status AddForeign(const client::Client& client, const v1::Run& run,
+                        std::vector<NodeTelemetry>* nodes);
 
 // Adds members telemetry and quiet to the view of `run`, from its start to its stop; without what
 // was never more than zero, and with small drawings, for people (`printer`).

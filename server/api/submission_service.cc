@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/foreign_file.h"
 #include "common/rpc/finding_proto.h"
 #include "common/secret.h"
 #include "common/status.h"
@@ -54,10 +55,22 @@ v1::ListSubmissionsResponse ToResponse(const core::Page<core::Submission>& page)
   return response;
 }
 
-v1::ListRunsResponse ToResponse(const core::Page<core::Run>& page) {
+// Without the files that `identity` must not know of.
+v1::Run ToProtoFor(const auth::Identity& identity, const core::Run& run) {
+  v1::Run message = ToProto(run);
+  if (identity.role == auth::Role::kOperator) return message;
+  for (auto* const files : {message.mutable_artifacts(), message.mutable_late_artifacts()})
+    files->erase(std::remove_if(
+                     files->begin(), files->end(),
+                     [](const v1::ArtifactRef& file) { return IsForOperators(file.file_name()); }),
+                 files->end());
+  return message;
+}
+
+v1::ListRunsResponse ToResponse(const auth::Identity& identity, const core::Page<core::Run>& page) {
   v1::ListRunsResponse response;
   for (const core::Run& run : page.items)
-    *response.add_runs() = ToProto(run);
+    *response.add_runs() = ToProtoFor(identity, run);
   response.set_next_page_token(page.next_page_token);
   return response;
 }
@@ -403,10 +416,10 @@ grpc::ServerUnaryReactor* SubmissionService::GetRun(grpc::CallbackServerContext*
     call.Finish(id.status());
     return call.reactor;
   }
-  IfVisible(backend_, *identity, kGetRun, *id, call, [this, call, id = *id] {
-    backend_->queries->GetRun(id, [call](absl::StatusOr<core::Run> run) {
+  IfVisible(backend_, *identity, kGetRun, *id, call, [this, call, id = *id, who = *identity] {
+    backend_->queries->GetRun(id, [call, who](absl::StatusOr<core::Run> run) {
       if (!run.ok()) return call.Finish(run.status());
-      call.Finish(ToProto(*run));
+      call.Finish(ToProtoFor(who, *run));
     });
   });
   return call.reactor;
@@ -424,11 +437,11 @@ grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContex
     return call.reactor;
   }
   const core::SubmissionId submission = list->filter.submission;
-  auto query = [this, call, list = *std::move(list)]() {
+  auto query = [this, call, list = *std::move(list), who = *identity]() {
     backend_->queries->ListRuns(list.filter, list.page,
-                                [call](absl::StatusOr<core::Page<core::Run>> page) {
+                                [call, who](absl::StatusOr<core::Page<core::Run>> page) {
                                   if (!page.ok()) return call.Finish(page.status());
-                                  call.Finish(ToResponse(*page));
+                                  call.Finish(ToResponse(who, *page));
                                 });
   };
   if (submission.is_none()) {

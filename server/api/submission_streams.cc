@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/foreign_file.h"
 #include "common/status.h"
 #include "server/api/artifact_stream.h"
 #include "server/api/convert.h"
@@ -200,8 +201,12 @@ class Download final : public ArtifactStream {
           Then(found, [](const core::ArtifactInfo& info) {
             return absl::StatusOr<std::string>(info.organization);
           });
+      const std::string resource = absl::StrCat("artifacts/", sha256_);
+      const bool is_hidden = found.ok() && IsForOperators(found->artifact.file_name) &&
+                             identity().role != auth::Role::kOperator;
       const absl::Status visible =
-          CheckVisible(identity(), kDownload, organization, absl::StrCat("artifacts/", sha256_));
+          CheckVisible(identity(), kDownload,
+                       is_hidden ? absl::NotFoundError(resource) : organization, resource);
       if (!visible.ok()) return Refuse(visible);
       Send(sha256_);
     });

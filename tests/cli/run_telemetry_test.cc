@@ -81,6 +81,23 @@ TEST_F(RunTelemetryTest, OnlyTheTimeOfTheRunCounts) {
   EXPECT_THAT(run_.out, HasSubstr("swapped"));
 }
 
+TEST_F(RunTelemetryTest, OperatorsSeeWhoElseUsedMost) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  coordinator_.AddArtifact("telemetry_0.bin", NodeOf(FirstRun()));
+  // The run begins at 14 s by the node's clock.
+  coordinator_.AddArtifact(
+      "foreign_0.jsonl",
+      telemetry::ForeignLine({4 * kSecond, 14 * kSecond, {{3, "before", 9000}}}) +
+          telemetry::ForeignLine({14 * kSecond, 19 * kSecond, {{7, "backup", 600}, {8, "b", 1}}}));
+
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("backup (7) 12 % of a CPU, b (8) 0 % of a CPU"),
+                              Not(HasSubstr("before"))));
+
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry --json=quiet"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, ContainsRegex("\"name\": ?\"backup\""));
+}
+
 TEST_F(RunTelemetryTest, EverySampleStandsAtItsSecondOfTheRun) {
   coordinator_.AddArtifact("telemetry_1.bin", NodeOf(FirstRun()));
 

@@ -23,6 +23,7 @@ using google::protobuf::FileDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MethodDescriptor;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -151,6 +152,46 @@ TEST_F(BoundsTest, WhatIsARivalsDoesNotExistInTheSameWords) {
     v1::DownloadArtifactRequest get;
     get.set_sha256(Sha256Hex(bytes));
     ask("DownloadArtifact", get, "artifacts/" + get.sha256());
+  }
+}
+
+TEST_F(BoundsTest, OnlyOperatorsLearnWhoElseUsedANode) {
+  Client submitter = WithToken("submitter", "Org");
+  Client reviewer = WithToken("reviewer", "");
+  const std::string name = Create(&*root_, TinySpec("Org", 1))->runs(0);
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  const std::string names = "who else";
+  ASSERT_THAT(worker.Upload("foreign_0.jsonl", names, Sha256Hex(names)), IsOk());
+  ASSERT_THAT(worker.Upload("telemetry_0.bin", "numbers", Sha256Hex("numbers")), IsOk());
+
+  const auto files_for = [&name](Client* client) {
+    v1::GetRunRequest get;
+    get.set_name(name);
+    std::vector<v1::Run> runs = {
+        client->Call(client->submission(), &Submissions::GetRun, get).value()};
+    const v1::ListRunsResponse list =
+        client->Call(client->submission(), &Submissions::ListRuns, v1::ListRunsRequest()).value();
+    runs.insert(runs.end(), list.runs().begin(), list.runs().end());
+    std::vector<std::string> files;
+    for (const v1::Run& run : runs)
+      for (const v1::ArtifactRef& file : run.artifacts())
+        files.push_back(file.file_name());
+    return files;
+  };
+  EXPECT_THAT(files_for(&*root_), Contains("foreign_0.jsonl").Times(2));
+  EXPECT_EQ(Download(&*root_, Sha256Hex(names)), names);
+  for (Client* const client : {&submitter, &reviewer}) {
+    EXPECT_THAT(files_for(client), ElementsAre("telemetry_0.bin", "telemetry_0.bin"));
+    EXPECT_EQ(Download(client, Sha256Hex("numbers")), "numbers");
+    v1::DownloadArtifactRequest request;
+    request.set_sha256(Sha256Hex(names));
+    grpc::ClientContext context;
+    PrepareCall(client->endpoint(), absl::Seconds(60), &context);
+    v1::ArtifactChunk chunk;
+    const auto reader = client->submission().DownloadArtifact(&context, request);
+    EXPECT_FALSE(reader->Read(&chunk));
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
   }
 }
 

@@ -96,7 +96,8 @@ TEST(TelemetryTest, ARunLiesBetweenTwoSamples) {
   const testing::TempDir dir;
   int64_t now_ns = 0;
   {
-    const Telemetry telemetry(dir.Path("telemetry.bin"), "boot", [&now_ns] { return ++now_ns; });
+    const Telemetry telemetry(dir.Path("telemetry.bin"), dir.Path("foreign.jsonl"), "boot",
+                              [&now_ns] { return ++now_ns; });
   }
   const absl::StatusOr<telemetry::Series> series =
       telemetry::ReadSeries(*ReadFile(dir.Path("telemetry.bin")));
@@ -105,7 +106,8 @@ TEST(TelemetryTest, ARunLiesBetweenTwoSamples) {
 }
 
 TEST(TelemetryTest, AFolderThatIsNotThereHarmsNoRun) {
-  const Telemetry telemetry("/nowhere/telemetry.bin", "boot", [] { return int64_t{1}; });
+  const Telemetry telemetry("/nowhere/telemetry.bin", "/nowhere/foreign.jsonl", "boot",
+                            [] { return int64_t{1}; });
 }
 
 // Says how often it was asked.

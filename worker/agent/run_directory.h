@@ -20,6 +20,7 @@
 //     caches.json      how the caches were reset, and what proves it step
 //     memory.json      what of the data was in memory                step
 //     telemetry.bin    what the node did meanwhile                   step
+//     foreign.jsonl    which processes of others used most of it     step
 //     arrivals.jsonl   when records of a program's log came          step
 //     stopping         exists once the step ends its ranks           step
 //     ready            exists once the step waits for leave          step
@@ -133,6 +134,7 @@ class RunDirectory {
   std::string ObservedTouchPath() const { return Path("witness/observed.json"); }
   std::string PausesPath() const { return Path("witness/pauses.json"); }
   std::string TelemetryPath() const { return Path("witness/telemetry.bin"); }
+  std::string ForeignPath() const { return Path("witness/foreign.jsonl"); }
   std::string StallsPath() const { return Path("witness/stalls.json"); }
   std::string RanksWatchedPath() const { return Path("witness/ranks.json"); }
   std::string ClocksPath() const { return Path("witness/clocks.json"); }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/file.h"
+#include "common/foreign_file.h"
 #include "common/log.h"
 #include "common/program_contract.h"
 #include "common/rpc/finding_proto.h"
@@ -314,6 +315,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
   add(absl::StrCat(kObservedPrefix, node, ".json"), directory_.ObservedTouchPath());
   add(absl::StrCat("caches_", node, ".json"), directory_.CachesPath());
   add(absl::StrCat("telemetry_", node, ".bin"), directory_.TelemetryPath());
+  add(absl::StrCat(kForeignPrefix, node, ".jsonl"), directory_.ForeignPath());
   add(absl::StrCat("step_", node, ".log"), directory_.StepLogPath());
   add(absl::StrCat("system_", node, ".json"), directory_.SystemPath());
   add(absl::StrCat(kPreflightPrefix, node, ".json"), directory_.PreflightPath());

@@ -300,8 +300,8 @@ class Step {
   StepExit Train(int signal_fd) {
     const Heartbeat heartbeat;
     const Telemetry telemetry(
-        directory_->TelemetryPath(), BootId(), [] { return ReadClocks().NodeNs(); },
-        ComparisonsOf(worker_));
+        directory_->TelemetryPath(), directory_->ForeignPath(), BootId(),
+        [] { return ReadClocks().NodeNs(); }, ComparisonsOf(worker_));
     TrainerGroup group;
     std::optional<Entrants> entrants;
     absl::Status status = Start(&group, &entrants);

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/process.h"
 #include "common/status.h"
+#include "worker/agent/telemetry/foreign_watch.h"
 
 namespace assay::agent {
 namespace {
@@ -94,6 +95,8 @@ void Sampler::KeepToBudget(int64_t node_ns, int64_t cpu_ns) {
 struct Telemetry::Shared {
   const UniqueFd stop{eventfd(0, EFD_CLOEXEC)};
   std::unique_ptr<Sampler> sampler;
+  std::unique_ptr<ForeignWatch> foreign;  // null: others are not looked at
+  std::function<int64_t()> node_ns;
   absl::Time due = absl::Now();
   std::latch first{1};  // sample
   std::thread thread;
@@ -108,11 +111,23 @@ struct Telemetry::Shared {
     return poll(&entry, 1, static_cast<int>(absl::ToInt64Milliseconds(due - now))) > 0;
   }
 
+  void LookAtOthers(bool is_last) {
+    if (foreign == nullptr) return;
+    const absl::Status status = foreign->Look(node_ns(), is_last);
+    if (status.ok()) return;
+    LOG(WARNING) << "who else uses the node is not watched any more: " << status;
+    foreign.reset();
+  }
+
   void Run() {
+    LookAtOthers(/*is_last=*/false);
     absl::Status status = sampler->Sample();
     first.count_down();
-    while (status.ok() && !IsStopped())
+    while (status.ok() && !IsStopped()) {
+      LookAtOthers(/*is_last=*/false);
       status = sampler->Sample();
+    }
+    LookAtOthers(/*is_last=*/true);
     if (status.ok())
       status = sampler->Sample(/*is_last=*/true);  // so that the run lies between two
     if (status.ok()) status = sampler->Flush();
@@ -120,8 +135,8 @@ struct Telemetry::Shared {
   }
 };
 
-Telemetry::Telemetry(const std::string& path, const std::string& boot_id,
-                     std::function<int64_t()> node_ns,
+Telemetry::Telemetry(const std::string& path, const std::string& foreign_path,
+                     const std::string& boot_id, std::function<int64_t()> node_ns,
                      const std::map<std::string, std::string>& comparisons) {
   const SourceOptions options{.nvml_library = "libnvidia-ml.so.1",
                               .ticks_per_second = sysconf(_SC_CLK_TCK),
@@ -139,13 +154,24 @@ Telemetry::Telemetry(const std::string& path, const std::string& boot_id,
   for (const auto& [meter, with] : comparisons)
     header.comparisons.push_back({meter, with});
   absl::StatusOr<std::unique_ptr<Sampler>> sampler = Sampler::Create(
-      path, MakeSources(options), header, {.node_ns = std::move(node_ns), .cpu_ns = ThreadCpuNs});
+      path, MakeSources(options), header, {.node_ns = node_ns, .cpu_ns = ThreadCpuNs});
   auto shared = std::make_unique<Shared>();
   if (!sampler.ok() || !shared->stop.is_open()) {
     LOG(WARNING) << "no telemetry is kept: " << sampler.status();
     return;
   }
   shared->sampler = *std::move(sampler);
+  shared->node_ns = std::move(node_ns);
+  absl::StatusOr<std::unique_ptr<ForeignWatch>> foreign =
+      ForeignWatch::Create(foreign_path, {.ticks_per_second = options.ticks_per_second,
+                                          .own = getpid(),
+                                          .left_out = OwnAgent(),
+                                          .cpu_ns = ThreadCpuNs});
+  if (foreign.ok()) {
+    shared->foreign = *std::move(foreign);
+  } else {
+    LOG(WARNING) << "who else uses the node is not watched: " << foreign.status();
+  }
   shared_ = std::move(shared);
   shared_->thread = std::thread([this] { shared_->Run(); });
   shared_->first.wait();

@@ -64,8 +64,10 @@ class Telemetry {
  public:
   // Of this node and of what descends from this process, to `path`; the first sample is taken when
   // it returns. What cannot be done is logged: a run goes on without.
+  // Who else used the node goes to `foreign_path`.
   // `comparisons`: by meter, with what the operator has compared it.
-  Telemetry(const std::string& path, const std::string& boot_id, std::function<int64_t()> node_ns,
+  Telemetry(const std::string& path, const std::string& foreign_path, const std::string& boot_id,
+            std::function<int64_t()> node_ns,
             const std::map<std::string, std::string>& comparisons = {});
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
