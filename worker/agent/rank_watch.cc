@@ -26,6 +26,35 @@ std::string TextOf(const std::string& path) {
 
 }  // namespace
 
+// A child keeps its number until it is reaped, and this process reaps it last of all: another start
+// is another process all the same. One that ends meanwhile, or is hidden, is no other.
+void RankWatch::LookWho(int rank, pid_t pid) {
+  const std::string text = TextOf(absl::StrCat(proc_, "/", pid, "/stat"));
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return;
+  constexpr size_t kStartTicks = 19;  // behind the name
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(absl::string_view(text).substr(name_end + 1), ' ', absl::SkipWhitespace());
+  int64_t ticks = 0;
+  if (words.size() <= kStartTicks || !absl::SimpleAtoi(words[kStartTicks], &ticks)) return;
+  const int64_t started = started_.try_emplace(pid, ticks).first->second;
+  if (ticks == started || replaced_.has_value()) return;
+  replaced_ = absl::StrCat(
+      "rank ", rank, " (pid ", pid, ") is not the process that was started any more: that began ",
+      started, " clock ticks after the node's boot, and this one ", ticks,
+      "; somebody has restored it from an image, and no clock has timed this run");
+}
+
+void RankWatch::LookWhichBoot() {
+  const std::string text = TextOf(absl::StrCat(proc_, "/sys/kernel/random/boot_id"));
+  const std::string now(absl::StripAsciiWhitespace(text));
+  if (boot_id_.empty()) boot_id_ = now;
+  if (now.empty() || now == boot_id_ || replaced_.has_value()) return;
+  replaced_ = absl::StrCat("the node's boot was ", boot_id_, " when the run began and is ", now,
+                           " now: somebody has restored the run from an image, and no clock has "
+                           "timed it");
+}
+
 // "TracerPid:	0" where nobody does.
 std::optional<std::string> RankWatch::TracerOf(pid_t pid) const {
   for (absl::string_view line :
@@ -71,7 +100,9 @@ bool RankWatch::Look(const std::vector<std::pair<int, pid_t>>& ranks, const Stam
     present.emplace(rank, rule);
     open_.try_emplace({rank, rule}, Hindrance{now, std::move(what)});
   };
+  LookWhichBoot();
   for (const auto& [rank, pid] : ranks) {
+    LookWho(rank, pid);
     if (std::optional<std::string> tracer = TracerOf(pid); tracer.has_value())
       note(rank, kTraced, *std::move(tracer));
     if (IsFrozen(pid)) note(rank, kFrozen, "frozen with its control group");

@@ -1,5 +1,6 @@
 // Watches what is done to ranks that their parent is not told of: somebody traces them, or freezes
-// their control group. Both stop them, and the run's clock goes on.
+// their control group. Both stop them, and the run's clock goes on. Or they are not the processes
+// any more that were started, because somebody restored them from an image.
 
 #ifndef WORKER_AGENT_RANK_WATCH_H_
 #define WORKER_AGENT_RANK_WATCH_H_
@@ -34,6 +35,10 @@ class RankWatch {
   // At most a hundred.
   const std::vector<NodeFault>& faults() const { return faults_; }
 
+  // Why a rank is not the process that was seen first, or this node's boot not the one of then;
+  // none as long as all are. Such a run is not one that a clock has timed.
+  const std::optional<std::string>& replaced() const { return replaced_; }
+
  private:
   // By rank and rule: since when, and what to say of it.
   struct Hindrance {
@@ -42,6 +47,8 @@ class RankWatch {
   };
   using Key = std::pair<int, std::string>;
 
+  void LookWho(int rank, pid_t pid);
+  void LookWhichBoot();
   std::optional<std::string> TracerOf(pid_t pid) const;
   bool IsFrozen(pid_t pid) const;
 
@@ -50,6 +57,9 @@ class RankWatch {
   std::optional<int64_t> looked_ns_;
   std::map<Key, Hindrance> open_;
   std::vector<NodeFault> faults_;
+  std::string boot_id_;
+  std::map<pid_t, int64_t> started_;  // in clock ticks after the boot, as it was seen first
+  std::optional<std::string> replaced_;
 };
 
 }  // namespace assay::agent

@@ -149,7 +149,10 @@ absl::Status Supervisor::RecordStalls() {
 }
 
 absl::Status Supervisor::RecordRanks(const std::vector<std::pair<int, pid_t>>& ranks) {
-  if (!rank_watch_.Look(ranks, StampNow(*parts_.clock))) return absl::OkStatus();
+  const bool is_changed = rank_watch_.Look(ranks, StampNow(*parts_.clock));
+  if (rank_watch_.replaced().has_value())
+    Stop(ExitFor(ExitCode::kTerminated, *rank_watch_.replaced()));
+  if (!is_changed) return absl::OkStatus();
   return parts_.directory->WriteFaults(parts_.directory->RanksWatchedPath(), rank_watch_.faults());
 }
 
@@ -266,9 +269,10 @@ absl::Status Supervisor::EnforceDeadlines() {
 }
 
 StepExit Supervisor::Outcome() const {
-  // A stop that came when all had done their work changes nothing.
-  const bool is_work_done =
-      !parts_.group->first_failure().has_value() && !AreEntrantsAwaited() && !lost_at_.has_value();
+  // A stop that came when all had done their work changes nothing, unless it was not theirs.
+  const bool is_work_done = !rank_watch_.replaced().has_value() &&
+                            !parts_.group->first_failure().has_value() && !AreEntrantsAwaited() &&
+                            !lost_at_.has_value();
   if (is_work_done || !cause_.has_value()) return ExitFor(ExitCode::kOk, Describe(ExitCode::kOk));
   return *cause_;
 }

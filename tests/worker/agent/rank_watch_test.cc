@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -45,6 +47,11 @@ class RankWatchTest : public ::testing::Test {
     Put(absl::StrCat("proc/", pid, "/status"),
         absl::StrCat("Name:\ttrain\nState:\tR\nTracerPid:\t", tracer, "\nUid:\t0\n"));
     Put(absl::StrCat("proc/", pid, "/cgroup"), groups);
+  }
+  void PutStart(int pid, int64_t start_ticks) {
+    Put(absl::StrCat("proc/", pid, "/stat"),
+        absl::StrCat(pid, " (a) name) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 ", start_ticks,
+                     " 0 0\n"));
   }
   // So many seconds after the run began.
   bool LookAt(double seconds, const std::vector<std::pair<int, pid_t>>& ranks) {
@@ -115,6 +122,46 @@ TEST_F(RankWatchTest, ProcessesThatAreGoneOrHiddenAccuseNobody) {
   Put("proc/8/cgroup", "::\n6:freezer\n\n");
   LookAt(1, {{0, 8}});
   EXPECT_FALSE(LookAt(2, {}));
+}
+
+TEST_F(RankWatchTest, ARankThatIsAnotherProcessIsNoticed) {
+  PutStart(7, 100);
+  PutStart(8, 101);
+  LookAt(0, {{0, 7}, {1, 8}});
+  LookAt(1, {{0, 7}, {1, 8}});
+  EXPECT_EQ(watch_.replaced(), std::nullopt);
+  PutStart(8, 5000);
+  LookAt(2, {{0, 7}, {1, 8}});
+  ASSERT_TRUE(watch_.replaced().has_value());
+  EXPECT_THAT(*watch_.replaced(),
+              HasSubstr("rank 1 (pid 8) is not the process that was started any more: that began "
+                        "101 clock ticks after the node's boot, and this one 5000;"));
+  PutStart(8, 101);
+  LookAt(3, {{0, 7}, {1, 8}});
+  EXPECT_TRUE(watch_.replaced().has_value()) << "what was is not undone";
+}
+
+TEST_F(RankWatchTest, AnotherBootIsNoticed) {
+  Put("proc/sys/kernel/random/boot_id", "one\n");
+  LookAt(0, {{0, 7}});
+  Put("proc/sys/kernel/random/boot_id", "");
+  LookAt(1, {{0, 7}});
+  EXPECT_EQ(watch_.replaced(), std::nullopt) << "nobody can tell";
+  Put("proc/sys/kernel/random/boot_id", "two\n");
+  LookAt(2, {{0, 7}});
+  ASSERT_TRUE(watch_.replaced().has_value());
+  EXPECT_THAT(*watch_.replaced(), HasSubstr("boot was one when the run began and is two now"));
+}
+
+TEST_F(RankWatchTest, ARankThatEndsIsNoOther) {
+  PutStart(7, 100);
+  LookAt(0, {{0, 7}});
+  Put("proc/7/stat", "");
+  LookAt(1, {{0, 7}});
+  std::filesystem::remove(dir_.Path("proc/7/stat"));
+  LookAt(2, {{0, 7}});
+  LookAt(3, {});
+  EXPECT_EQ(watch_.replaced(), std::nullopt);
 }
 
 class WatchedRanksTest : public StepFixture {
