@@ -28,10 +28,10 @@ struct NodeRule {
   absl::string_view id;
   const char* error_class;
 };
-constexpr NodeRule kNodeRules[] = {{"R-CLK-001", "clock:node"},  {"R-CLK-002", "clock:node"},
-                                   {"R-PAU-002", "paused:node"}, {"R-PAU-003", "paused:rank"},
-                                   {"R-PAU-004", "paused:rank"}, {"R-TIM-004", "memory:node"},
-                                   {"R-TIM-005", "caches:node"}, {"R-TIM-007", "memory:node"}};
+constexpr NodeRule kNodeRules[] = {
+    {"R-CLK-001", "clock:node"},  {"R-CLK-002", "clock:node"},  {"R-PAU-002", "paused:node"},
+    {"R-PAU-003", "paused:rank"}, {"R-PAU-004", "paused:rank"}, {"R-PAU-005", "paused:node"},
+    {"R-TIM-004", "memory:node"}, {"R-TIM-005", "caches:node"}, {"R-TIM-007", "memory:node"}};
 
 // How the reference fails to open a config that does not exist.
 absl::string_view OpenException(absl::string_view file_name) {

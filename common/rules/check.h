@@ -130,8 +130,9 @@ Finding StoppedRank(std::string found);
 // A warning of what a node saw, in `found` with the node, when and how much. R-CLK-001: its wall
 // clock was set during a run. R-CLK-002: its clocks did not keep to the hardware's. R-PAU-002: the
 // step that watches the run stood still. R-PAU-003, R-PAU-004: a rank was traced, or its control
-// group frozen. R-TIM-004: data was in memory when the clock started. R-TIM-005: caches were not
-// cold after they were reset. R-TIM-007: the dataset was read past its witness.
+// group frozen. R-PAU-005: no rank of the node worked. R-TIM-004: data was in memory when the clock
+// started. R-TIM-005: caches were not cold after they were reset. R-TIM-007: the dataset was read
+// past its witness.
 Finding NodeFinding(absl::string_view rule_id, std::string found);
 // Whether there is such a finding.
 bool IsOfNode(absl::string_view rule_id);

@@ -54,6 +54,10 @@ constexpr TextRule kRules[] = {
     {"R-PAU-004", "", "ranks whose control group nobody freezes while the run goes on",
      kTimingSection,
      "find out who freezes it: a job scheduler that suspends jobs, or a container runtime"},
+    {"R-PAU-005", "", "ranks of a node that do not all wait for two seconds for what does not come",
+     kTimingSection,
+     "find out what they waited for: a lock, a server that did not answer, or ranks of other "
+     "nodes"},
     {"R-PWR-010", "",
      "a reading of each node's meter at least every 1.5 s from run_start to run_stop",
      kPowerSection,

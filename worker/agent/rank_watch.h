@@ -32,6 +32,9 @@ class RankWatch {
   // left. True if something has ended that was done to one: R-PAU-003 traced, R-PAU-004 frozen.
   bool Look(const std::vector<std::pair<int, pid_t>>& ranks, const Stamp& now);
 
+  // True while something is done to a rank that will be told.
+  bool is_hindered() const { return !open_.empty(); }
+
   // At most a hundred.
   const std::vector<NodeFault>& faults() const { return faults_; }
 

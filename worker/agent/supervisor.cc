@@ -149,11 +149,23 @@ absl::Status Supervisor::RecordStalls() {
 }
 
 absl::Status Supervisor::RecordRanks(const std::vector<std::pair<int, pid_t>>& ranks) {
-  const bool is_changed = rank_watch_.Look(ranks, StampNow(*parts_.clock));
+  const Stamp now = StampNow(*parts_.clock);
+  bool is_changed = rank_watch_.Look(ranks, now);
+  is_changed |= stall_watch_.Look(IsToWork() ? ranks : std::vector<std::pair<int, pid_t>>(), now);
   if (rank_watch_.replaced().has_value())
     Stop(ExitFor(ExitCode::kTerminated, *rank_watch_.replaced()));
   if (!is_changed) return absl::OkStatus();
-  return parts_.directory->WriteFaults(parts_.directory->RanksWatchedPath(), rank_watch_.faults());
+  std::vector<NodeFault> faults = rank_watch_.faults();
+  faults.insert(faults.end(), stall_watch_.faults().begin(), stall_watch_.faults().end());
+  return parts_.directory->WriteFaults(parts_.directory->RanksWatchedPath(), faults);
+}
+
+// Whoever waits before the data is touched does so off the clock, and what stops ranks is told by
+// itself.
+bool Supervisor::IsToWork() const {
+  return has_touched_ && !rank_watch_.is_hindered() &&
+         std::all_of(pauses_.begin(), pauses_.end(),
+                     [](const Pause& pause) { return pause.end.has_value(); });
 }
 
 absl::Status Supervisor::RecordTouch() {
@@ -162,6 +174,7 @@ absl::Status Supervisor::RecordTouch() {
   for (;;) {
     ASSIGN_OR_RETURN(const std::optional<Touch> touch, (*parts_.monitor)->Poll());
     if (!touch.has_value()) return absl::OkStatus();
+    has_touched_ = true;
     RETURN_IF_ERROR(parts_.directory->WriteTouch(Completed(*touch)));
     RETURN_IF_ERROR(RecordReadPast(*touch));
   }

@@ -24,6 +24,7 @@
 #include "worker/agent/rank_powers.h"
 #include "worker/agent/rank_watch.h"
 #include "worker/agent/run_directory.h"
+#include "worker/agent/stall_watch.h"
 #include "worker/agent/touch_monitor.h"
 #include "worker/agent/trainer_group.h"
 #include "worker/agent/workload/workload.h"
@@ -70,6 +71,7 @@ class Supervisor {
   absl::Status RecordClocks(bool is_final);
   absl::Status RecordStalls();
   absl::Status RecordRanks(const std::vector<std::pair<int, pid_t>>& ranks);
+  bool IsToWork() const;
   absl::Status RecordTouch();
   absl::Status RecordReadPast(const Touch& touch) const;
   Touch Completed(Touch touch);
@@ -92,7 +94,9 @@ class Supervisor {
   std::vector<Pause> pauses_;
   ClockWatch clock_watch_;
   RankWatch rank_watch_;
-  size_t stall_count_ = 0;  // written down
+  StallWatch stall_watch_{StallWatch::Options()};
+  bool has_touched_ = false;  // the dataset
+  size_t stall_count_ = 0;    // written down
   RankPowers powers_;
 };
 
