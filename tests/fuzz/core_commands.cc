@@ -352,9 +352,11 @@ class Decoder {
   }
 
   core::Command Lease() {
-    return FromPerson(core::RequestAllocation{.request_id = bytes_.TextLike("request"),
-                                              .spec = {.node_count = bytes_.Near<int32_t>(2)},
-                                              .reason = bytes_.TextLike("for a test")});
+    core::RequestAllocation command;
+    command.request_id = bytes_.TextLike("request");
+    command.spec.node_count = bytes_.Near<int32_t>(2);
+    command.reason = bytes_.TextLike("for a test");
+    return FromPerson(std::move(command));
   }
 
   core::Command EndLease() {
