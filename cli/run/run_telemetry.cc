@@ -13,8 +13,11 @@
 #include "absl/strings/strip.h"
 
 #include "cli/command/context.h"
+#include "cli/run/run_figure.h"
+#include "cli/terminal/plot.h"
 #include "cli/terminal/sparkline.h"
 #include "common/client/artifacts.h"
+#include "common/client/export.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/foreign_file.h"
@@ -24,16 +27,6 @@
 
 namespace assay::cli {
 namespace {
-
-// From the run's start on, by the wall clock that the node had when its telemetry began. 0 where
-// nothing is known of the start.
-double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t at_ns) {
-  const double begun_s =
-      run.has_run_start_ms()
-          ? static_cast<double>(header.wall_us - run.run_start_ms() * 1000) * 1e-6
-          : 0;
-  return begun_s + static_cast<double>(at_ns - header.node_ns) * 1e-9;
-}
 
 // From run_start to run_stop by the node's clock; of a run that has not both, all that there is.
 struct Ends {
@@ -92,11 +85,28 @@ Json QuietJson(const v1::Run& run, const telemetry::Series& series,
   return json;
 }
 
+absl::Status DrawRun(const Context& context, const client::Client& client, const v1::Run& run,
+                     const std::vector<NodeTelemetry>& nodes, const Arguments& arguments) {
+  std::string log;
+  if (const v1::ArtifactRef* const file = client::ResultFile(run); file != nullptr) {
+    ASSIGN_OR_RETURN(log, client::DownloadArtifact(client, *file));
+  }
+  ASSIGN_OR_RETURN(const Figure figure, RunFigure(run, log, nodes, arguments.Get("measure")));
+  const std::string path = arguments.Get("plot");
+  RETURN_IF_ERROR(Draw(context.env(), figure, path));
+  context.Note(absl::StrCat("drawn: ", path));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, FindTelemetry(*client, run));
   const std::string measure = arguments.Get("measure");
+  if (arguments.Has("plot")) {
+    RETURN_IF_ERROR(DrawRun(*context, *client, run, nodes, arguments));
+    return ExitStatus::kDone;
+  }
   ListView view{.schema = "assay.telemetry/v1",
                 .columns = {{"NODE", "node"},
                             {"SECONDS", "seconds", Format::kMillis},
@@ -125,6 +135,14 @@ absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& ar
 }
 
 }  // namespace
+
+double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t at_ns) {
+  const double begun_s =
+      run.has_run_start_ms()
+          ? static_cast<double>(header.wall_us - run.run_start_ms() * 1000) * 1e-6
+          : 0;
+  return begun_s + static_cast<double>(at_ns - header.node_ns) * 1e-9;
+}
 
 absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
                                                        const v1::Run& run) {
@@ -232,8 +250,15 @@ Command RunTelemetryCommand() {
           .options = {{.name = "measure",
                        .kind = Option::Kind::kText,
                        .value = "NAME",
-                       .help = "only those that begin so"}},
-          .examples = {{"assay run telemetry r-901 -o csv > telemetry.csv", "for a plot"},
+                       .help = "only those that begin so"},
+                      {.name = "plot",
+                       .kind = Option::Kind::kText,
+                       .value = "FILE",
+                       .help = "draw them below the run's quality and loss instead, into an .svg, "
+                               ".png or .pdf file (takes gnuplot)"}},
+          .examples = {{"assay run telemetry r-901 --plot r-901.svg",
+                        "processors, memory, storage and power beside the loss curve"},
+                       {"assay run telemetry r-901 -o csv > telemetry.csv", "for other programs"},
                        {"assay run telemetry @last --measure disk.", "what disks have moved"}},
           .run = RunRunTelemetry};
 }

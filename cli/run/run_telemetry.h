@@ -3,6 +3,7 @@
 #ifndef CLI_RUN_RUN_TELEMETRY_H_
 #define CLI_RUN_RUN_TELEMETRY_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct NodeTelemetry {
   telemetry::Series series;
   std::vector<telemetry::ForeignSpan> foreign{};  // who else used it, where that was asked for
 };
+
+// When a node's clock showed `at_ns`, in seconds from run_start, by the wall clock that the node
+// had when its telemetry began; from then on, of a run that has not begun.
+double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t at_ns);
 
 // Of each node of the run that has left any, by node. DATA_LOSS if one's cannot be read.
 absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,

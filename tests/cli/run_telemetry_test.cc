@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "cli/run/run_figure.h"
 #include "common/file.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
@@ -25,6 +28,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::Not;
+using testing::StatusIs;
 
 class RunTelemetryTest : public ::testing::Test {
  protected:
@@ -105,6 +109,56 @@ TEST_F(RunTelemetryTest, EverySampleStandsAtItsSecondOfTheRun) {
 
   EXPECT_THAT(run_.out, AllOf(HasSubstr("\n1,-5.0,cpu.user,0,ms\n"),
                               HasSubstr("\n1,1.0,cpu.user,1000,ms\n"), Not(HasSubstr("cpu.idle"))));
+}
+
+// What gnuplot is told: the quality at its second, the loss by an axis of its own, an epoch's line,
+// and a line for each node in what people call the unit.
+TEST_F(RunTelemetryTest, ALossCurveStandsAboveWhatTheNodesDid) {
+  const v1::Run& run = FirstRun();
+  const auto line = [&run](const char* key, const char* value, int64_t second) {
+    return absl::StrCat(R"(:::MLLOG {"namespace": "", "time_ms": )",
+                        run.run_start_ms() + second * 1000,
+                        R"(, "event_type": "POINT_IN_TIME", "key": ")", key, R"(", "value": )",
+                        value, R"(, "metadata": {"epoch_num": 1}})", "\n");
+  };
+  const std::string log = line("run_start", "null", 0) + line("epoch_start", "null", 1) +
+                          line("train_loss", "0.75", 3) + line("epoch_stop", "null", 3) +
+                          line("eval_error", "0.5", 4);
+  std::vector<cli::NodeTelemetry> nodes(2);
+  nodes[0].series = *telemetry::ReadSeries(NodeOf(run));
+  nodes[1] = nodes[0];
+  nodes[1].node = 1;
+
+  const absl::StatusOr<cli::Figure> figure = cli::RunFigure(run, log, nodes, "");
+
+  ASSERT_THAT(figure, IsOk());
+  EXPECT_THAT(figure->commands,
+              AllOf(HasSubstr("\n4.000000 0.5\n"), HasSubstr("\n3.000000 0.75\n"),
+                    ContainsRegex("axes x1y2 [^,]*title 'train_loss'"),
+                    HasSubstr("set arrow from 1.000000,"), HasSubstr("set xrange [-5.0"),
+                    HasSubstr("title 'node 1'"), HasSubstr("set label 1 'run.cpu'"),
+                    HasSubstr("set ylabel 'processors'"), ContainsRegex("\n2\\.[0-9]+ 0\\.9\n"),
+                    Not(HasSubstr("cpu.idle"))));
+  EXPECT_THAT(cli::RunFigure(run, log, nodes, "cpu.")->commands,
+              AllOf(HasSubstr("cpu.idle"), Not(HasSubstr("run.cpu"))));
+  EXPECT_THAT(cli::RunFigure(run, log, nodes, "gpu"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("gpu")));
+  nodes[0].series.header.columns.assign(20, {"x", "ms", true});
+  for (size_t i = 0; i < 20; ++i)
+    absl::StrAppend(&nodes[0].series.header.columns[i].name, i);
+  nodes[0].series.columns.assign(20, std::vector<int64_t>(nodes[0].series.at_ns.size(), 5));
+  EXPECT_THAT(cli::RunFigure(run, log, nodes, "x"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("20 measures")));
+}
+
+TEST_F(RunTelemetryTest, IsDrawnIntoAFile) {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0)
+    GTEST_SKIP() << "no gnuplot; apt-get install gnuplot-nox";
+  coordinator_.AddArtifact("telemetry_0.bin", NodeOf(FirstRun()));
+  const std::string svg = dir_.Path("run.svg");
+  EXPECT_EQ(run_.Run("run telemetry r-1 --plot " + svg), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(*ReadFile(svg), AllOf(HasSubstr("run.cpu"), HasSubstr("seconds from run_start")));
+  EXPECT_EQ(run_.Run("run telemetry r-1 --plot run.gif"), ExitStatus::kUsage);
 }
 
 TEST_F(RunTelemetryTest, AFileThatIsCutSaysSoAndShowsWhatThereIs) {
