@@ -396,6 +396,10 @@ Finding ShortFirstPass(std::string found, bool is_violation) {
   return finding;
 }
 
+Finding DeclaredCache(int64_t bytes) {
+  return LogFinding("R-IOB-002", "staging:cache_hit_bytes", 0, absl::StrCat(bytes, " bytes"));
+}
+
 Finding WeakFirstTouch(std::string found) {
   return LogFinding("R-TIM-008", "first_touch:assurance", 0, std::move(found));
 }

@@ -142,6 +142,9 @@ bool IsOfNode(absl::string_view rule_id);
 // explains what is missing, else a warning.
 Finding ShortFirstPass(std::string found, bool is_violation);
 
+// R-IOB-002: so many bytes came from a cache of the nodes in a round that times staging.
+Finding DeclaredCache(int64_t bytes);
+
 // R-TIM-008: the first touch of a node was witnessed less well than the round demands; `found` says
 // which and how.
 Finding WeakFirstTouch(std::string found);

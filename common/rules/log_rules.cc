@@ -30,6 +30,10 @@ constexpr TextRule kRules[] = {
      kTimingSection,
      "read the registered dataset, not a copy in memory; 'assay run show ID --bytes' has what each "
      "node read"},
+    {"R-IOB-002", "", "no cache of the nodes in a round whose clock runs while data is staged",
+     kTimingSection,
+     "copy all of the dataset from where it is registered; nodes may start from a cache in rounds "
+     "that let staging be off the clock"},
     {"R-LOG-001", "", "a JSON object behind the token", kLogSection,
      "write records with one write per line, and remove damaged lines' cause"},
     {"R-LOG-002", "", "records that begin with \":::MLLOG \"", kLogSection,

@@ -51,4 +51,10 @@ void JudgeBytes(const core::Run& run, const telemetry::RunPhases& phases, int no
   facts->findings.push_back(rules::ShortFirstPass(pass.Sentence(), is_violation));
 }
 
+void JudgeCache(const telemetry::RunPhases& phases, bool is_staging_timed, core::RunFacts* facts) {
+  if (!is_staging_timed || phases.declared_cache_bytes == 0) return;
+  facts->is_compliant = false;
+  facts->findings.push_back(rules::DeclaredCache(phases.declared_cache_bytes));
+}
+
 }  // namespace assay::runtime

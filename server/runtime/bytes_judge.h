@@ -17,6 +17,10 @@ void JudgeBytes(const core::Run& run, const telemetry::RunPhases& phases, int no
                 const std::optional<core::Dataset>& dataset, bool is_demanded,
                 const store::ArtifactStore& artifacts, core::RunFacts* facts);
 
+// Adds R-IOB-002, a violation, if the log declares a cache of the nodes although the round's clock
+// runs while data is staged.
+void JudgeCache(const telemetry::RunPhases& phases, bool is_staging_timed, core::RunFacts* facts);
+
 }  // namespace assay::runtime
 
 #endif  // SERVER_RUNTIME_BYTES_JUDGE_H_

@@ -57,8 +57,10 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
     facts.findings.push_back(rules::NoArrivals());
   }
   JudgeEnergy(run, artifacts, &facts);
-  JudgeBytes(run, phases.Finish(), submission.spec.node_count, dataset, judge->DemandsFirstPass(),
+  const telemetry::RunPhases declared = phases.Finish();
+  JudgeBytes(run, declared, submission.spec.node_count, dataset, judge->DemandsFirstPass(),
              artifacts, &facts);
+  JudgeCache(declared, submission.rules.is_staging_timed, &facts);
   JudgeTouches(run, submission.spec.node_count, judge->DemandedAssurance(), artifacts, &facts);
   return facts;
 }

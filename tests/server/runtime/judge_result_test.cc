@@ -100,10 +100,11 @@ class JudgeResultTest : public ::testing::Test {
   core::Run run_;
 };
 
-std::string Line(const std::string& key, int64_t time_ms) {
+std::string Line(const std::string& key, int64_t time_ms,
+                 const std::string& metadata = R"({"epoch_num": 1})") {
   return absl::StrCat(":::MLLOG {\"namespace\": \"\", \"time_ms\": ", time_ms,
                       ", \"event_type\": \"POINT_IN_TIME\", \"key\": \"", key,
-                      "\", \"value\": 1, \"metadata\": {\"epoch_num\": 1}}\n");
+                      "\", \"value\": 1, \"metadata\": ", metadata, "}\n");
 }
 
 TEST_F(JudgeResultTest, PiecesAreJudgedAsTheWhole) {
@@ -262,6 +263,25 @@ TEST_F(JudgeResultTest, ARoundMayDemandAFirstPassFromStorage) {
   EXPECT_THAT(facts->findings,
               Contains(AllOf(Field(&core::Finding::rule_id, "R-IOB-001"),
                              Field(&core::Finding::severity, core::Severity::kError))));
+  EXPECT_EQ(facts->is_compliant, false);
+}
+
+// Adversary: a cache of the nodes makes staging short where staging counts.
+TEST_F(JudgeResultTest, ACacheIsNoStartWhereStagingIsTimed) {
+  submission_.spec.node_count = 1;
+  Upload(Line("run_start", 1000) + Line("staging_start", 1100, R"({"cache_hit_bytes": 70})") +
+             Line("staging_stop", 1200) + Line("run_stop", 3000),
+         1);
+  const auto is_told = Contains(Field(&core::Finding::rule_id, "R-IOB-002"));
+  EXPECT_THAT(Judge()->findings, Not(is_told)) << "its staging is not timed";
+
+  submission_.rules.is_staging_timed = true;
+  const absl::StatusOr<core::RunFacts> facts = Judge();
+  ASSERT_THAT(facts, IsOk());
+  EXPECT_THAT(facts->findings,
+              Contains(AllOf(Field(&core::Finding::rule_id, "R-IOB-002"),
+                             Field(&core::Finding::severity, core::Severity::kError),
+                             Field(&core::Finding::found, "70 bytes"))));
   EXPECT_EQ(facts->is_compliant, false);
 }
 
