@@ -366,7 +366,7 @@ Command DatasetPackCommand() {
           .options = {{.name = "codec",
                        .kind = Kind::kChoice,
                        .value = "NAME",
-                       .help = "zstd, or none where the files are compressed, if not given",
+                       .help = "zstd, gzip or none; if not given zstd, but none for compressed files",
                        .choices = {"zstd", "gzip", "none"}},
                       {.name = "shard-mib",
                        .kind = Kind::kInteger,

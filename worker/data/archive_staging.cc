@@ -3,7 +3,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,7 +23,6 @@
 
 #include "common/file.h"
 #include "common/mutex.h"
-#include "common/sha256.h"
 #include "common/status.h"
 #include "worker/data/file_copy.h"
 #include "worker/data/placing.h"
@@ -153,36 +151,15 @@ class Extraction {
                              CopyBuffer* buffer) {
     ASSIGN_OR_RETURN(const FileToStage* const file, Find(entry, path));
     if (file == nullptr) return absl::OkStatus();  // the next header is found behind its content
-    const std::string final_path = JoinPath(job_.target_dir, file->name);
-    const std::string temporary_path = absl::StrCat(final_path, ".staging");
-    absl::StatusOr<CopiedFile> copy = Write(from, *file, path, temporary_path, buffer);
-    if (!copy.ok()) {
-      unlink(temporary_path.c_str());
-      return copy.status();
-    }
-    meter_.AddFile(copy->bytes);
-    return placing_.Add({*std::move(copy), temporary_path, final_path, *file});
-  }
-
-  static absl::StatusOr<CopiedFile> Write(archive* from, const FileToStage& file,
-                                          const std::string& path, const std::string& target,
-                                          CopyBuffer* buffer) {
-    Sha256 digest;
     const auto next = [&](std::span<char> memory) -> absl::StatusOr<size_t> {
       const la_ssize_t n = archive_read_data(from, memory.data(), memory.size());
       if (n < 0) return Damaged(from, path);
       return static_cast<size_t>(n);
     };
-    ASSIGN_OR_RETURN(CopiedFile copy, WritePieces(target, file.bytes, buffer, &digest, next));
-    if (copy.bytes != file.bytes)
-      return absl::DataLossError(absl::StrCat(path, ": its member \"", file.name, "\" ends after ",
-                                              copy.bytes, " of ", file.bytes, " bytes"));
-    const std::string found = file.sha256.empty() ? "" : digest.HexDigest();
-    if (found != file.sha256)
-      return absl::DataLossError(absl::StrCat(path, ": its member \"", file.name,
-                                              "\" has the SHA-256 ", found,
-                                              ", but the manifest says ", file.sha256));
-    return copy;
+    RETURN_IF_ERROR(placing_.Write(*file, absl::StrCat(path, ": its member \"", file->name, "\""),
+                                   buffer, next));
+    meter_.AddFile(file->bytes);
+    return absl::OkStatus();
   }
 
   const StagingJob& job_;

@@ -10,7 +10,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/file.h"
+#include "common/sha256.h"
 #include "common/status.h"
 
 namespace assay::data {
@@ -42,6 +45,22 @@ absl::Status PutInPlace(std::vector<WholeCopy> copies, const StagingJob& job) {
   return status;
 }
 
+absl::StatusOr<CopiedFile> WriteWhole(
+    const FileToStage& file, absl::string_view from, const std::string& target, CopyBuffer* buffer,
+    absl::FunctionRef<absl::StatusOr<size_t>(std::span<char> memory)> next) {
+  Sha256 digest;
+  ASSIGN_OR_RETURN(CopiedFile copy, WritePieces(target, file.bytes, buffer,
+                                                file.sha256.empty() ? nullptr : &digest, next));
+  if (copy.bytes != file.bytes)
+    return absl::DataLossError(
+        absl::StrCat(from, " ends after ", copy.bytes, " of ", file.bytes, " bytes"));
+  const std::string found = file.sha256.empty() ? "" : digest.HexDigest();
+  if (found != file.sha256)
+    return absl::DataLossError(
+        absl::StrCat(from, " has the SHA-256 ", found, ", but the manifest says ", file.sha256));
+  return copy;
+}
+
 }  // namespace
 
 absl::Status MakeFolders(const StagingJob& job) {
@@ -56,6 +75,19 @@ absl::Status MakeFolders(const StagingJob& job) {
 Placing::~Placing() {
   for (const WholeCopy& copy : TakeBatch(0))
     unlink(copy.temporary_path.c_str());
+}
+
+absl::Status Placing::Write(
+    const FileToStage& file, absl::string_view from, CopyBuffer* buffer,
+    absl::FunctionRef<absl::StatusOr<size_t>(std::span<char> memory)> next) {
+  const std::string final_path = JoinPath(job_.target_dir, file.name);
+  const std::string temporary_path = absl::StrCat(final_path, ".staging");
+  absl::StatusOr<CopiedFile> copy = WriteWhole(file, from, temporary_path, buffer, next);
+  if (!copy.ok()) {
+    unlink(temporary_path.c_str());
+    return copy.status();
+  }
+  return Add({*std::move(copy), temporary_path, final_path, file});
 }
 
 absl::Status Placing::Add(WholeCopy copy) {

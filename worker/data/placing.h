@@ -4,11 +4,16 @@
 #ifndef WORKER_DATA_PLACING_H_
 #define WORKER_DATA_PLACING_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "common/mutex.h"
 #include "worker/data/file_copy.h"
@@ -35,6 +40,12 @@ class Placing {
   ~Placing();
   Placing(const Placing&) = delete;
   Placing& operator=(const Placing&) = delete;
+
+  // Writes what `next` gives (WritePieces) as a file of the job, whose size is known, and adds it.
+  // DATA_LOSS, behind `from`, which says whose bytes they are: fewer than the job says, or another
+  // digest. Then there is no copy.
+  absl::Status Write(const FileToStage& file, absl::string_view from, CopyBuffer* buffer,
+                     absl::FunctionRef<absl::StatusOr<size_t>(std::span<char> memory)> next);
 
   // Sooner or later the copy has its name. Errors are those of any copy added so far.
   absl::Status Add(WholeCopy copy);

@@ -44,6 +44,7 @@ struct StagingJob {
 struct Staged {
   int64_t files = 0;
   int64_t bytes = 0;
+  int64_t peer_bytes = 0;   // of them, that other nodes sent
   absl::Duration elapsed;   // of all of it
   absl::Duration file_p99;  // 99 of 100 files took no longer, from opening one to its last byte
   int64_t retries = 0;      // files that were read twice, because of their digest

@@ -18,6 +18,7 @@
 #include "worker/models/registry.h"
 #include "worker/trainer/device_ranks.h"
 #include "worker/trainer/failure.h"
+#include "worker/trainer/peer_staging.h"
 #include "worker/trainer/stage_plan.h"
 
 namespace assay {
@@ -262,24 +263,24 @@ absl::StatusOr<int64_t> TrainingLoop::CachedBytes() {
 }
 
 absl::Status TrainingLoop::CopyToNode() {
-  const auto fail = [](const absl::Status& status) {
-    return WithExitCode(status, absl::IsDataLoss(status) ? ExitCode::kBadData : ExitCode::kDisk);
-  };
-  RETURN_IF_ERROR(fail(data::CheckStagingSpace(stage_)));
+  RETURN_IF_ERROR(WithExitCode(data::CheckStagingSpace(stage_), ExitCode::kDisk));
   // No rank of a node writes before the others have looked.
   if (spec_.run.ranks_per_node() > 1)
     RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
-  const absl::StatusOr<data::Staged> staged =
-      data::StageFiles(stage_, clock_, [this](const dataset::Progress& p) {
-        progress_.Report({.phase = "staging", .done = p.files, .total = p.files_total},
-                         {{"bytes", JsonValue(p.bytes)}});
-      });
-  RETURN_IF_ERROR(fail(staged.status()));
-  profile_.Staged(*staged);
-  LOG(INFO) << "staged files=" << staged->files << " bytes=" << staged->bytes
-            << " in=" << staged->elapsed << " file_p99=" << staged->file_p99
-            << " retries=" << staged->retries << " window=" << staged->window
-            << " cached_files=" << cached_.files << " cached_bytes=" << cached_.bytes;
+  ASSIGN_OR_RETURN(const data::Staged staged,
+                   StageWithPeers(
+                       stage_, PeersOf(spec_), comm_.get(), [this] { return Deadline(); }, clock_,
+                       [this](const dataset::Progress& p) {
+                         progress_.Report(
+                             {.phase = "staging", .done = p.files, .total = p.files_total},
+                             {{"bytes", JsonValue(p.bytes)}});
+                       }));
+  profile_.Staged(staged);
+  LOG(INFO) << "staged files=" << staged.files << " bytes=" << staged.bytes
+            << " peer_bytes=" << staged.peer_bytes << " in=" << staged.elapsed
+            << " file_p99=" << staged.file_p99 << " retries=" << staged.retries
+            << " window=" << staged.window << " cached_files=" << cached_.files
+            << " cached_bytes=" << cached_.bytes;
   return absl::OkStatus();
 }
 

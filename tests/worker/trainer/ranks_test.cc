@@ -200,6 +200,14 @@ TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
   EXPECT_THAT(four, Pointwise(DoubleNear(kTolerance), one));
   EXPECT_THAT(ReadFile(dir_.Path("result_4.txt")).value_or(""),
               ::testing::HasSubstr("\"key\": \"spatial_grid\", \"value\": [2, 2]"));
+  // Each node has read a quarter of the 12 files, and has them all.
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(dir_.Path("cubes/train"));
+  ASSERT_THAT(names, IsOk());
+  const int64_t bytes = FileSize(JoinPath(dir_.Path("cubes/train"), names->front())).value_or(-1);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_THAT(ReadFile(dir_.Path(absl::StrCat("out_", rank))).value_or(""),
+                ::testing::HasSubstr(absl::StrCat("staged files=12 bytes=", 12 * bytes,
+                                                  " peer_bytes=", 9 * bytes, " ")));
 }
 
 // Killed with no warning and resumed, three times: the same errors and the same weights, to the
