@@ -47,7 +47,7 @@ class FabricMeasureTest : public ::testing::TestWithParam<int> {
     spec_.mutable_time_limit()->set_seconds(60);
   }
 
-  const RealClock clock_;
+  const RealClock clock_{};
   v1::FabricSpec spec_;
   FabricSizes sizes_{.bytes = 1 << 20, .round_count = 5};
 };

@@ -102,7 +102,7 @@ class PeerStagingTest : public ::testing::Test {
           << "rank " << rank << ", file " << i;
   }
 
-  const RealClock clock_;
+  const RealClock clock_{};
   const TempDir dir_;
   std::vector<data::StagingJob> jobs_;
 };
