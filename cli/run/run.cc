@@ -138,16 +138,28 @@ class EventPrinter {
     }
   }
 
+  // Whether the stamps that it has printed are the log's own.
+  bool has_logs_stamps() const { return has_logs_stamps_; }
+
  private:
   void PrintStamped(const v1::RunEvent& event) {
-    if (!start_us_.has_value()) start_us_ = event.wall_us();
-    const absl::Time at = absl::FromUnixMicros(event.wall_us());
-    const double elapsed = static_cast<double>(event.wall_us() - *start_us_) / 1e6;
+    const int64_t at_us = StampOf(event);
+    if (!start_us_.has_value()) start_us_ = at_us;
+    const absl::Time at = absl::FromUnixMicros(at_us);
+    const double elapsed = static_cast<double>(at_us - *start_us_) / 1e6;
     const std::string what = event.is_late() ? DescribeLate(event) : Describe(event);
     if (what.empty()) return;
     context_->out() << absl::FormatTime("%H:%M:%E3S", at, context_->env().time_zone)
                     << absl::StrFormat(" %+10.3f  ", elapsed) << what << "\n"
                     << std::flush;
+  }
+
+  // The node's, or that of the record itself where nobody watched the run.
+  int64_t StampOf(const v1::RunEvent& event) {
+    if (event.wall_us() != 0 || event.kind() != v1::RunEvent::LOG_LINE) return event.wall_us();
+    has_logs_stamps_ = true;
+    const std::optional<LogLine> line = ParseLogLine(event.text());
+    return line.has_value() ? line->time_ms * 1000 : 0;
   }
 
   std::string Describe(const v1::RunEvent& event) {
@@ -216,6 +228,7 @@ class EventPrinter {
   }
 
   const Context* const context_;
+  bool has_logs_stamps_ = false;
   const bool has_stamps_;
   const bool has_progress_;
   std::optional<int64_t> start_us_;
@@ -253,6 +266,9 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
     return ExitStatus::kTimedOut;
   }
   RETURN_IF_ERROR(status);
+  if (printer.has_logs_stamps())
+    context->Note(absl::StrCat("no node watched ", client::ShortId(query.run),
+                               ": these are the stamps of its own log"));
   if (count == 0 && !query.follow)
     context->Note(
         absl::StrCat(client::ShortId(query.run), " has no events yet; follow it with -f"));

@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
+#include "common/client/artifacts.h"
+#include "common/client/export.h"
+#include "common/client/resource_json.h"
 #include "common/client/stubs.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_grpc.h"
+#include "common/status.h"
 
 namespace assay::client {
 namespace {
@@ -48,24 +55,51 @@ absl::Status KeepReading(const Client& client, Cancellation* cancellation, absl:
   }
 }
 
+// The lines of its log, if the run has ended and nobody watched it.
+absl::Status ForEachStoredLine(const Client& client, const RunEventQuery& query,
+                               const std::function<void(const v1::RunEvent&)>& on_event) {
+  if (query.node_rank > 0) return absl::OkStatus();  // the log is rank 0's
+  v1::GetRunRequest request;
+  request.set_name(query.run);
+  ASSIGN_OR_RETURN(const v1::Run run, client.Call(request));
+  const v1::ArtifactRef* const log = ResultFile(run);
+  if (!IsEnded(run.state()) || run.event_count() > 0 || log == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string content, DownloadArtifact(client, *log));
+  v1::RunEvent event;
+  event.set_run(query.run);
+  event.set_kind(v1::RunEvent::LOG_LINE);
+  for (const absl::string_view line :
+       absl::StrSplit(absl::StripSuffix(content, "\n"), absl::ByChar('\n'))) {
+    event.set_seq(event.seq() + 1);
+    event.set_line(event.seq());
+    event.set_text(std::string(line));
+    if (event.seq() > query.after_seq) on_event(event);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ForEachRunEvent(const Client& client, Cancellation* cancellation, RunEventQuery query,
                              const std::function<void(const v1::RunEvent&)>& on_event) {
-  return KeepReading(client, cancellation, query.deadline, [&](grpc::ClientContext* context) {
-    v1::WatchRunEventsRequest request;
-    request.set_run(query.run);
-    request.set_node_rank(query.node_rank);
-    request.set_after_seq(query.after_seq);
-    request.set_follow(query.follow);
-    const auto reader = client.stubs().submissions->WatchRunEvents(context, request);
-    v1::RunEvent event;
-    while (reader->Read(&event)) {
-      query.after_seq = event.seq();
-      on_event(event);
-    }
-    return FromGrpc(reader->Finish());
-  });
+  bool is_watched = false;
+  RETURN_IF_ERROR(
+      KeepReading(client, cancellation, query.deadline, [&](grpc::ClientContext* context) {
+        v1::WatchRunEventsRequest request;
+        request.set_run(query.run);
+        request.set_node_rank(query.node_rank);
+        request.set_after_seq(query.after_seq);
+        request.set_follow(query.follow);
+        const auto reader = client.stubs().submissions->WatchRunEvents(context, request);
+        v1::RunEvent event;
+        while (reader->Read(&event)) {
+          is_watched = true;
+          query.after_seq = event.seq();
+          on_event(event);
+        }
+        return FromGrpc(reader->Finish());
+      }));
+  return is_watched ? absl::OkStatus() : ForEachStoredLine(client, query, on_event);
 }
 
 EntryWatcher::EntryWatcher(const Client* client, Cancellation* cancellation, std::string entry)

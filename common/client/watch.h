@@ -32,7 +32,8 @@ struct RunEventQuery {
 
 // Calls `on_event` for each event of a run, in order and once, until the run has ended or, without
 // `follow`, until the last one stored. Blocks. While the coordinator is away it waits for it and
-// goes on after the last event seen.
+// goes on after the last event seen. Of a run that nobody watched, as an imported one, the lines of
+// its log are the events, without stamps.
 // CANCELLED once `cancellation` is raised, DEADLINE_EXCEEDED at the deadline, or the coordinator's
 // error.
 absl::Status ForEachRunEvent(const Client& client, Cancellation* cancellation, RunEventQuery query,

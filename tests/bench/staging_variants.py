@@ -39,7 +39,9 @@ def bytes_below(folder):
 
 
 def run(*argv):
-    subprocess.run([str(word) for word in argv], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{argv[0]} has failed: {done.stderr}")
 
 
 def cpu_seconds():
@@ -85,7 +87,10 @@ class Variants:
                 "--codec", codec, "--shard-mib", 32)
             self.sizes[suffix] = bytes_below(self.folder(suffix))
         self.config = options.disk / "worker.conf"
+        # What an agent needs beside its cache, none of which is used here.
         self.config.write_text(
+            'name: "node"\nserver_address: "unix:/none"\nca_certificate_path: "/none"\n'
+            f'data_directory: "{options.disk}/agent"\n'
             f'node_cache {{ directory: "{self.target}/cache" quota_gb: 1000 }}\n')
 
     def folder(self, suffix):

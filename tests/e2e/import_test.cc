@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // Table 4 of the MLPerf HPC paper in minutes, by system. Fugaku with 512 nodes is left out: the
@@ -157,6 +158,21 @@ TEST_F(ImportTest, KeepsEveryLogByteForByte) {
                          absl::StrCat("diff -r package/*/results ", Tree(),
                                       "/$(ls package)/results", " | grep -v '^Only in /'")});
   EXPECT_EQ(same.out, "") << "the package differs from what was published";
+}
+
+TEST_F(ImportTest, ShowsTheLogAsIfItHadBeenWatched) {
+  const Json run = site_->AssayJson({"run", "show", "@last"});
+  const std::string log = site_->Assay({"run", "files", "@last", ResultArtifact(run)["file"]}).out;
+  ASSERT_THAT(log, HasSubstr("\"run_start\""));
+  EXPECT_EQ(site_->Assay({"logs", "@last"}).out, log);
+  EXPECT_EQ(site_->Assay({"logs", "@last", "--follow"}).out, log) << "it has ended";
+  EXPECT_EQ(site_->Assay({"logs", "@last", "--after", "1"}).out, log.substr(log.find('\n') + 1));
+  EXPECT_EQ(site_->Assay({"logs", "@last", "--node-rank", "1"}).out, "");
+  // The stamps are those of the records.
+  const Outcome events = site_->Assay({"logs", "@last", "--events"});
+  EXPECT_THAT(events.out, HasSubstr("run_start"));
+  EXPECT_THAT(events.out, Not(HasSubstr("touch")));
+  EXPECT_THAT(events.err, HasSubstr("these are the stamps of its own log"));
 }
 
 TEST_F(ImportTest, KeepsEachFinding) {
