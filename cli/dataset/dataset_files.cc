@@ -354,29 +354,30 @@ Command DatasetVerifyCommand() {
 
 Command DatasetPackCommand() {
   using Kind = Option::Kind;
-  return {.path = "dataset pack",
-          .summary = "write a dataset as tar archives, for nodes to stage from",
-          .description =
-              "TARGET gets manifest.json and shards/, of which 'assay-worker cache stage TARGET' "
-              "fills a node's cache: for file systems on which opening each file takes the time.",
-          .positionals = {Directory(),
-                          {.name = "TARGET",
-                           .help = "the archives' folder",
-                           .completes = Completes::kDirectory}},
-          .options = {{.name = "codec",
-                       .kind = Kind::kChoice,
-                       .value = "NAME",
-                       .help = "zstd, gzip or none; if not given zstd, but none for compressed files",
-                       .choices = {"zstd", "gzip", "none"}},
-                      {.name = "shard-mib",
-                       .kind = Kind::kInteger,
-                       .value = "MIB",
-                       .help = "files of one archive together; 256 if not given",
-                       .min = 1,
-                       .max = 65536},
-                      Threads()},
-          .examples = {{"assay dataset pack /data/cosmo32 /data/cosmo32-shards", ""}},
-          .run = RunDatasetPack};
+  return {
+      .path = "dataset pack",
+      .summary = "write a dataset as tar archives, for nodes to stage from",
+      .description =
+          "TARGET gets manifest.json and shards/, of which 'assay-worker cache stage TARGET' "
+          "fills a node's cache: for file systems on which opening each file takes the time.",
+      .positionals = {Directory(),
+                      {.name = "TARGET",
+                       .help = "the archives' folder",
+                       .completes = Completes::kDirectory}},
+      .options = {{.name = "codec",
+                   .kind = Kind::kChoice,
+                   .value = "NAME",
+                   .help = "zstd, gzip or none; if not given zstd, but none for compressed files",
+                   .choices = {"zstd", "gzip", "none"}},
+                  {.name = "shard-mib",
+                   .kind = Kind::kInteger,
+                   .value = "MIB",
+                   .help = "files of one archive together; 256 if not given",
+                   .min = 1,
+                   .max = 65536},
+                  Threads()},
+      .examples = {{"assay dataset pack /data/cosmo32 /data/cosmo32-shards", ""}},
+      .run = RunDatasetPack};
 }
 
 }  // namespace assay::cli

@@ -76,7 +76,7 @@ function(assay_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 900)  # for a hang: a busy machine and sanitizers are several times slower
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
