@@ -229,7 +229,7 @@ absl::StatusOr<ExitStatus> RunCharacterise(Context* context, const Arguments& ar
     AddProfileUse(profile, node_count, &resources);
   }
   double processors = 0;
-  for (const auto& [node, series, _] : nodes) {
+  for (const auto& [node, series, clock, foreign] : nodes) {
     for (const telemetry::ResourceUse& use : telemetry::UseOf(series, phases, kPartCountMax))
       AddUse(use, &resources);
     processors += telemetry::ProcessorsOf(series).value_or(0) / static_cast<double>(nodes.size());

@@ -9,10 +9,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "cli/command/context.h"
 #include "cli/entry/export_power.h"
 #include "cli/run/run_bytes.h"
+#include "cli/run/run_touch.h"
 #include "common/client/artifacts.h"
 #include "common/client/export.h"
 #include "common/client/ids.h"
@@ -57,7 +59,7 @@ class Exporter {
     RETURN_IF_ERROR(WriteRecords(client::kPackagedPreflights, {kPreflightPrefix}));
     RETURN_IF_ERROR(
         WriteRecords(client::kPackagedWitness, {kTouchPrefix, kObservedPrefix, kCachesPrefix}));
-    RETURN_IF_ERROR(WriteBytes());
+    RETURN_IF_ERROR(WriteEvaluations());
     return WriteSource();
   }
 
@@ -115,12 +117,15 @@ class Exporter {
 
   // What the nodes of each run read, as `assay run show --bytes` has it:
   // witness/result_1/bytes.json.
-  absl::Status WriteBytes() {
+  absl::Status WriteEvaluations() {
     for (const v1::Run& run : runs_) {
+      const std::string folder = RecordsOf(run, client::kPackagedWitness);
       ASSIGN_OR_RETURN(const Json bytes, BytesOf(*client_, run));
-      if (bytes.is_null()) continue;
-      RETURN_IF_ERROR(Put({JoinPath(RecordsOf(run, client::kPackagedWitness), "bytes.json"),
-                           bytes.dump(2) + "\n", false}));
+      if (!bytes.is_null())
+        RETURN_IF_ERROR(Put({JoinPath(folder, "bytes.json"), bytes.dump(2) + "\n", false}));
+      ASSIGN_OR_RETURN(const Json touches, TouchesOf(*client_, run, absl::UTCTimeZone()));
+      if (!touches.empty())
+        RETURN_IF_ERROR(Put({JoinPath(folder, "touches.json"), touches.dump(2) + "\n", false}));
     }
     return absl::OkStatus();
   }

@@ -35,7 +35,7 @@ absl::Status AddRun(const client::Client& client, const v1::Run& run, PowerLogs*
   const std::string& result = client::ResultFile(run)->file_name();
   const std::string folder = client::PathPart(result.substr(0, result.find('.')));
   ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, TelemetryOf(client, run));
-  for (const auto& [node, series, _] : nodes) {
+  for (const auto& [node, series, clock, foreign] : nodes) {
     const std::vector<telemetry::MeterPower> meters = telemetry::MeterPowers(
         series, telemetry::SpanOf(series.header, run.run_start_ms(), run.run_stop_ms()));
     if (meters.empty() || !meters[0].is_node)

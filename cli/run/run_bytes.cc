@@ -81,7 +81,7 @@ Json MakeBytes(const telemetry::RunPhases& phases, const std::vector<NodeTelemet
   std::vector<telemetry::NodePass> passes;
   Json rows = Json::array();
   std::vector<PhaseSum> sums;
-  for (const auto& [node, series, _] : nodes) {
+  for (const auto& [node, series, clock, foreign] : nodes) {
     const auto record = caches.find(node);
     passes.push_back(
         telemetry::NodePassOf(node, phases, &series, record == caches.end() ? "" : record->second));

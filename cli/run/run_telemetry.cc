@@ -9,10 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
 #include "cli/command/context.h"
+#include "cli/run/run_clocks.h"
 #include "cli/run/run_figure.h"
 #include "cli/terminal/plot.h"
 #include "cli/terminal/sparkline.h"
@@ -22,6 +24,7 @@
 #include "common/client/pages.h"
 #include "common/foreign_file.h"
 #include "common/status.h"
+#include "common/telemetry/align.h"
 #include "common/telemetry/bytes.h"
 #include "common/telemetry/summary.h"
 
@@ -85,6 +88,20 @@ Json QuietJson(const v1::Run& run, const telemetry::Series& series,
   return json;
 }
 
+// By what each node's times were carried over to the clock of node 0.
+Json ClockRows(const std::vector<NodeTelemetry>& nodes) {
+  Json rows = Json::array();
+  for (const NodeTelemetry& node : nodes) {
+    const std::optional<int64_t>& error_ns = node.series.clock_error_ns;
+    Json row{{"node", node.node},
+             {"aligned_by", error_ns.has_value() ? "offsets" : "wall clock"},
+             {"error_seconds", nullptr}};
+    if (error_ns.has_value()) row["error_seconds"] = static_cast<double>(*error_ns) * 1e-9;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 absl::Status DrawRun(const Context& context, const client::Client& client, const v1::Run& run,
                      const std::vector<NodeTelemetry>& nodes, const Arguments& arguments) {
   std::string log;
@@ -102,6 +119,8 @@ absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& ar
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, arguments.Get("ID")));
   ASSIGN_OR_RETURN(const std::vector<NodeTelemetry> nodes, FindTelemetry(*client, run));
+  if (const std::string clocks = ClocksText(nodes); !clocks.empty())
+    context->Note(absl::StrCat("clocks: ", clocks));
   const std::string measure = arguments.Get("measure");
   if (arguments.Has("plot")) {
     RETURN_IF_ERROR(DrawRun(*context, *client, run, nodes, arguments));
@@ -114,7 +133,7 @@ absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& ar
                             {"VALUE", "value"},
                             {"UNIT", "unit"}},
                 .empty_text = absl::StrCat("no measure begins with ", measure)};
-  for (const auto& [node, series, _] : nodes) {
+  for (const auto& [node, series, clock, foreign] : nodes) {
     if (!series.damage.empty())
       context->Note(absl::StrCat("node ", node, ": the file is not whole: ", series.damage));
     for (size_t c = 0; c < series.columns.size(); ++c) {
@@ -137,16 +156,45 @@ absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& ar
 }  // namespace
 
 double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t at_ns) {
-  const double begun_s =
-      run.has_run_start_ms()
-          ? static_cast<double>(header.wall_us - run.run_start_ms() * 1000) * 1e-6
-          : 0;
-  return begun_s + static_cast<double>(at_ns - header.node_ns) * 1e-9;
+  const int64_t begin_ns =
+      run.has_run_start_ms() ? telemetry::NodeNsAt(header, run.run_start_ms()) : header.node_ns;
+  return (static_cast<double>(at_ns) - static_cast<double>(begin_ns)) / 1e9;
+}
+
+std::string ClocksText(const std::vector<NodeTelemetry>& nodes) {
+  constexpr size_t kNamedMax = 5;
+  size_t carried = 0;
+  const NodeTelemetry* worst = nullptr;
+  std::vector<int> others;
+  for (const NodeTelemetry& node : nodes) {
+    if (node.node == 0) continue;
+    if (!node.series.clock_error_ns.has_value()) {
+      others.push_back(node.node);
+      continue;
+    }
+    ++carried;
+    if (worst == nullptr || *node.series.clock_error_ns > *worst->series.clock_error_ns)
+      worst = &node;
+  }
+  std::vector<std::string> parts;
+  if (worst != nullptr)
+    parts.push_back(
+        absl::StrFormat("%d by offsets, off node 0 by at most %.3g ms (node %d)", carried,
+                        static_cast<double>(*worst->series.clock_error_ns) * 1e-6, worst->node));
+  if (!others.empty())
+    parts.push_back(absl::StrCat(
+        others.size(), " by the wall clock, off by nobody knows what: node ",
+        absl::StrJoin(others.begin(),
+                      others.begin() + static_cast<int64_t>(std::min(others.size(), kNamedMax)),
+                      ", "),
+        others.size() > kNamedMax ? ", ..." : ""));
+  return absl::StrJoin(parts, "; ");
 }
 
 absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
                                                        const v1::Run& run) {
   std::vector<NodeTelemetry> nodes;
+  const rules::RunClocks clocks = ClocksOf(client, run);
   for (const v1::ArtifactRef& file : run.artifacts()) {
     absl::string_view name = file.file_name();
     NodeTelemetry node;
@@ -159,6 +207,8 @@ absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& cli
       return absl::DataLossError(absl::StrCat(file.file_name(), " of ", client::ShortId(run.name()),
                                               ": ", series.status().message()));
     node.series = *std::move(series);
+    node.clock = clocks.Of(node.node);
+    if (node.clock.has_value()) telemetry::Align(*node.clock, &node.series);
     nodes.push_back(std::move(node));
   }
   std::sort(nodes.begin(), nodes.end(),
@@ -182,6 +232,7 @@ absl::Status AddForeign(const client::Client& client, const v1::Run& run,
       if (file.file_name() != absl::StrCat(kForeignPrefix, node.node, ".jsonl")) continue;
       ASSIGN_OR_RETURN(const std::string text, client::DownloadArtifact(client, file));
       node.foreign = telemetry::ReadForeign(text);
+      if (node.clock.has_value()) telemetry::Align(*node.clock, &node.foreign);
     }
   return absl::OkStatus();
 }
@@ -192,7 +243,7 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
   const bool is_whole = printer.IsStructured();
   Json rows = Json::array();
   Json quiet = Json::array();
-  for (const auto& [node, series, foreign] : nodes) {
+  for (const auto& [node, series, clock, foreign] : nodes) {
     const Ends ends = EndsOf(run, series);
     const std::vector<telemetry::Figure> figures =
         telemetry::Summarize(series, ends.begin_ns, ends.end_ns);
@@ -217,6 +268,11 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
     quiet.push_back(std::move(row));
   }
   view->value["telemetry"] = std::move(rows);
+  view->value["telemetry_clocks"] = ClockRows(nodes);
+  if (std::string clocks = ClocksText(nodes); !clocks.empty()) {
+    view->value["telemetry_clocks_text"] = std::move(clocks);
+    view->fields.push_back({"clocks", "telemetry_clocks_text"});
+  }
   view->value["quiet"] = std::move(quiet);
   view->sections.push_back({"Who else used the node",
                             "quiet",
@@ -244,7 +300,9 @@ Command RunTelemetryCommand() {
           .description =
               "Each node of a run is measured once a second: processors, memory, disks, networks, "
               "what the run's own processes use, and meters of energy where it has some. Seconds "
-              "count from run_start, by the node's wall clock; those before it are negative. "
+              "count from run_start, those before it are negative: on the clock of node 0, to "
+              "which others are carried over by what all measured of the coordinator's, or by "
+              "their wall clocks where that is not known; a note says which and how well. "
               "Counters stand as they were read: what matters is by how much they grow.",
           .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
           .options = {{.name = "measure",

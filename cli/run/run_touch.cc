@@ -3,18 +3,22 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
+#include "cli/run/run_clocks.h"
 #include "common/client/artifacts.h"
 #include "common/json_document.h"
+#include "common/node_clock.h"
 #include "common/program_contract.h"
 #include "common/status.h"
 
@@ -66,13 +70,47 @@ std::string HolesIn(const Json& record) {
   return codes.empty() ? "none" : absl::StrJoin(codes, " ");
 }
 
-std::string SentenceOf(const Json& record, absl::TimeZone zone) {
+// By the clock that stamps the log; adds members log_clock_us and log_clock_error_us, null where
+// nobody measured how the node's clock stood to it.
+void AddLogClock(const rules::RunClocks& clocks, int node, Json* record) {
+  constexpr int64_t kNsPerUs = 1000;
+  (*record)["log_clock_us"] = nullptr;
+  (*record)["log_clock_error_us"] = nullptr;
+  if (node == 0) {
+    (*record)["log_clock_us"] = Integer(*record, "wall_us");
+    (*record)["log_clock_error_us"] = 0;
+    return;
+  }
+  const std::optional<NodeClock> clock = clocks.Of(node);
+  const std::optional<CarriedTime> at =
+      clock.has_value() ? clock->ByLog(Integer(*record, "mono_ns")) : std::nullopt;
+  if (!at.has_value()) return;
+  (*record)["log_clock_us"] = at->at_ns / kNsPerUs;
+  (*record)["log_clock_error_us"] = at->error_ns / kNsPerUs + 1;
+}
+
+// "0.81 ms", "unknown".
+std::string OffBy(const Json& record) {
+  if (record["log_clock_error_us"].is_null()) return "unknown";
+  return absl::StrFormat("%.3g ms",
+                         static_cast<double>(Integer(record, "log_clock_error_us")) * 1e-3);
+}
+
+std::string TimeOf(const Json& record, int node, absl::TimeZone zone) {
+  const bool is_known = !record["log_clock_us"].is_null();
+  const int64_t at_us = Integer(record, is_known ? "log_clock_us" : "wall_us");
+  const std::string time = absl::FormatTime("%H:%M:%E6S", absl::FromUnixMicros(at_us), zone);
+  if (node == 0) return time;
+  return absl::StrCat(time, is_known ? " +- " : " by a clock off by an ", OffBy(record),
+                      is_known ? "" : " time");
+}
+
+std::string SentenceOf(const Json& record, int node, absl::TimeZone zone) {
   const std::string watched = Text(record, "watched");
-  return absl::StrCat(
-      "first touch ",
-      absl::FormatTime("%H:%M:%E6S", absl::FromUnixMicros(Integer(record, "wall_us")), zone),
-      " by ", Toucher(record), ", ", Text(record, "mechanism"), watched.empty() ? "" : " of the ",
-      watched, HeldBy(record), ": ", Text(record, "assurance"), "; holes: ", HolesIn(record));
+  return absl::StrCat("first touch ", TimeOf(record, node, zone), " by ", Toucher(record), ", ",
+                      Text(record, "mechanism"), watched.empty() ? "" : " of the ", watched,
+                      HeldBy(record), ": ", Text(record, "assurance"),
+                      "; holes: ", HolesIn(record));
 }
 
 // The node in the name of a file of touches.
@@ -108,6 +146,7 @@ const Json& WeakestOf(const Json& touches) {
 absl::StatusOr<Json> TouchesOf(const client::Client& client, const v1::Run& run,
                                absl::TimeZone zone) {
   std::multimap<int, Json> by_node;
+  const rules::RunClocks clocks = ClocksOf(client, run);
   for (const v1::ArtifactRef& file : run.artifacts()) {
     int node = 0;
     if (!ParseName(file.file_name(), &node)) continue;
@@ -116,7 +155,9 @@ absl::StatusOr<Json> TouchesOf(const client::Client& client, const v1::Run& run,
     if (!record.is_object()) continue;
     if (!record.contains("assurance")) record["assurance"] = "observed";  // an agent of before
     record["node"] = node;
-    record["sentence"] = SentenceOf(record, zone);
+    AddLogClock(clocks, node, &record);
+    record["off_by"] = OffBy(record);
+    record["sentence"] = SentenceOf(record, node, zone);
     record["by"] = Toucher(record);
     record["codes"] = CodesOf(record);
     by_node.emplace(node, std::move(record));
@@ -145,6 +186,7 @@ void AddTouches(Json touches, ShowView* view) {
                             "touches",
                             {{"NODE", "node"},
                              {"ASSURANCE", "assurance"},
+                             {"OFF BY", "off_by"},
                              {"BY", "by"},
                              {"SEEN BY", "mechanism"},
                              {"WATCHING", "watched"},

@@ -14,9 +14,10 @@
 namespace assay::cli {
 
 // What each node wrote down (touch_N.json and observed_N.json of the run's files), with its number
-// as `node` and all of it as a `sentence`, whose time is of `zone`; of a node that has seen nothing
-// that it is self-reported. An empty list if the run has no such files. Downloads them. Files that
-// are no JSON are left out.
+// as `node`, its stamp by the clock that stamps the log with a bound (`log_clock_us`,
+// `log_clock_error_us`: null if not known) and all of it as a `sentence`, whose time is of `zone`;
+// of a node that has seen nothing that it is self-reported. An empty list if the run has no such
+// files. Downloads them. Files that are no JSON are left out.
 absl::StatusOr<Json> TouchesOf(const client::Client& client, const v1::Run& run,
                                absl::TimeZone zone);
 

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
+#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 
-#include "common/json_reader.h"
-#include "common/json_value.h"
 #include "common/rules/log_rules.h"
 
 namespace assay::rules {
@@ -25,8 +21,6 @@ constexpr double kSlewRateMax = 600e-6;
 constexpr double kStampToWriteMs = 100;
 // A sample further from an end of the run than this says too little of it.
 constexpr int64_t kSampleReachNs = 30'000'000'000;
-constexpr int64_t kWorstToBest = 4;
-constexpr int64_t kGoodUs = 10'000;
 
 struct Ends {
   const Arrival* start = nullptr;
@@ -67,17 +61,6 @@ Nearest NearestTo(int64_t node_ns, const std::vector<ClockSample>& samples) {
   return nearest;
 }
 
-// A reply that took long, on its way or because the node stood still, hides what the samples before
-// and after it show.
-std::vector<ClockSample> GoodOf(std::vector<ClockSample> samples) {
-  int64_t least_us = std::numeric_limits<int64_t>::max() / kWorstToBest;
-  for (const ClockSample& sample : samples)
-    least_us = std::min(least_us, sample.uncertainty_us);
-  const int64_t limit_us = std::max(least_us * kWorstToBest, kGoodUs);
-  std::erase_if(samples, [limit_us](const ClockSample& s) { return s.uncertainty_us > limit_us; });
-  return samples;
-}
-
 std::string TimeText(int64_t wall_us) {
   return absl::FormatTime("%H:%M:%E3SZ", absl::FromUnixMicros(wall_us), absl::UTCTimeZone());
 }
@@ -89,36 +72,6 @@ Finding Warning(absl::string_view rule, int64_t line, std::string found) {
 }
 
 }  // namespace
-
-std::string ClockSampleText(const ClockSample& sample) {
-  return absl::StrCat(DumpJson(JsonValue(JsonObject{{"boot_id", sample.boot_id},
-                                                    {"wall_us", sample.wall_us},
-                                                    {"node_ns", sample.node_ns},
-                                                    {"offset_us", sample.offset_us},
-                                                    {"uncertainty_us", sample.uncertainty_us}})),
-                      "\n");
-}
-
-std::vector<ClockSample> ReadClockSamples(absl::string_view text) {
-  std::vector<ClockSample> samples;
-  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const JsonResult parsed = ParseJson(line);
-    if (parsed.error != JsonError::kNone) continue;
-    const auto integer = [&parsed](absl::string_view name) -> std::optional<int64_t> {
-      const JsonValue* const member = parsed.value.Find(name);
-      return member == nullptr ? std::nullopt : member->AsInt64();
-    };
-    const JsonValue* const boot_id = parsed.value.Find("boot_id");
-    const std::optional<int64_t> offset_us = integer("offset_us");
-    const std::optional<int64_t> uncertainty_us = integer("uncertainty_us");
-    if (boot_id == nullptr || boot_id->AsString() == nullptr || !offset_us || !uncertainty_us ||
-        *uncertainty_us <= 0)
-      continue;
-    samples.push_back({*boot_id->AsString(), integer("wall_us").value_or(0),
-                       integer("node_ns").value_or(0), *offset_us, *uncertainty_us});
-  }
-  return samples;
-}
 
 std::optional<WitnessedTime> TimeOf(const std::vector<Arrival>& arrivals,
                                     const std::vector<ClockSample>& samples) {
@@ -157,7 +110,7 @@ std::vector<Finding> CheckTimes(const WitnessedTime& time, const std::vector<Arr
         absl::StrFormat("%.3f s by the log and %.3f s by the clock of the node, which differ by "
                         "more than the %.3f s that these may be off",
                         logged_ms / 1e3, time.node_ms / 1e3, time.error_ms / 1e3)));
-  const std::vector<ClockSample> good = GoodOf(samples);
+  const std::vector<ClockSample> good = GoodClockSamples(samples);
   for (size_t i = 1; i < good.size(); ++i) {
     const ClockSample& from = good[i - 1];
     const ClockSample& to = good[i];

@@ -6,29 +6,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
-
+#include "common/node_clock.h"
 #include "common/rules/arrivals.h"
 #include "common/rules/finding.h"
 
 namespace assay::rules {
-
-// How far the node's clock was from the coordinator's at one moment.
-struct ClockSample {
-  std::string boot_id;    // of the coordinator's host: clocks of two boots have nothing in common
-  int64_t wall_us = 0;    // the node's wall clock at that moment
-  int64_t node_ns = 0;    // its hardware's clock, as Arrival::NodeNs
-  int64_t offset_us = 0;  // the node's minus the coordinator's monotonic clock
-  int64_t uncertainty_us = 0;  // of the offset, at most
-  bool operator==(const ClockSample&) const = default;
-};
-
-// One line of JSON, and back. Lines that are none are left out.
-std::string ClockSampleText(const ClockSample& sample);
-std::vector<ClockSample> ReadClockSamples(absl::string_view text);
 
 // From the last run_start before the first run_stop to that.
 struct WitnessedTime {

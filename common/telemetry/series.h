@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -79,6 +80,9 @@ struct Series {
   std::vector<int64_t> at_ns;                 // of each sample, by the node's clock
   std::vector<std::vector<int64_t>> columns;  // values, in the header's order
   std::string damage;                         // why there is not more; empty: all is there
+  // Of a series that was carried over to the clock of the run's node 0 (align.h): how far its times
+  // may be off that clock, at most.
+  std::optional<int64_t> clock_error_ns{};
 };
 
 // What a reader takes of a file that anybody may have made: the rest of it is damage.

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "server/core/apply_allocation.h"
+#include "server/core/gang_touch.h"
 #include "server/core/node_checks.h"
 #include "server/core/transitions.h"
 
@@ -81,9 +82,6 @@ class Applier {
     return nodes[static_cast<size_t>(rank)];
   }
 
-  using NodeTouch = std::optional<int64_t> RunNode::*;
-  static std::optional<GangTouch> EarliestOf(const Run& run, NodeTouch touch);
-  static void FindFirstTouch(Run* run);
   void Move(Submission* submission, SubmissionState target);
   void Move(Run* run, RunState target);
   void AddRun(RunId id, SubmissionId submission_id);
@@ -241,36 +239,7 @@ void Applier::operator()(const NodeStarted& e) {
   node.phase = NodePhase::kExecuting;
   node.clock_offset_us = e.clock_offset_us;
   node.clock_offset_uncertainty_us = e.clock_offset_uncertainty_us;
-  FindFirstTouch(&Get(e.run));
-}
-
-// Each node stamps what it saw by its own clock. The offsets from the coordinator's clock carry the
-// stamps over to rank 0's; two measured offsets are off by the sum of their uncertainties.
-std::optional<GangTouch> Applier::EarliestOf(const Run& run, NodeTouch touch) {
-  constexpr int64_t kUnmeasuredClockUs = 50'000;
-  const RunNode& first = run.nodes.front();
-  std::optional<GangTouch> earliest;
-  for (const RunNode& node : run.nodes) {
-    if (!(node.*touch).has_value()) continue;
-    const bool is_same_clock = &node == &first;
-    const bool is_measured =
-        node.clock_offset_uncertainty_us > 0 && first.clock_offset_uncertainty_us > 0;
-    const int64_t lead_us =
-        is_same_clock || !is_measured ? 0 : node.clock_offset_us - first.clock_offset_us;
-    const int64_t at_us = *(node.*touch) - lead_us;
-    if (earliest.has_value() && earliest->at_us <= at_us) continue;
-    earliest = GangTouch{.at_us = at_us,
-                         .uncertainty_us = is_same_clock ? 0
-                                           : is_measured ? node.clock_offset_uncertainty_us +
-                                                               first.clock_offset_uncertainty_us
-                                                         : kUnmeasuredClockUs};
-  }
-  return earliest;
-}
-
-void Applier::FindFirstTouch(Run* run) {
-  run->first_touch = EarliestOf(*run, &RunNode::first_touch_us);
-  run->observed_touch = EarliestOf(*run, &RunNode::observed_touch_us);
+  FindFirstTouches(LeadAtStart, &Get(e.run));
 }
 
 void Applier::operator()(const RunStarted& e) {
@@ -331,7 +300,7 @@ void Applier::operator()(const RunEventsAppended& e) {
   node.last_seq = e.last_seq;
   KeepEarlier(e.first_touch_us, &node.first_touch_us);
   KeepEarlier(e.observed_touch_us, &node.observed_touch_us);
-  FindFirstTouch(&Get(e.run));
+  FindFirstTouches(LeadAtStart, &Get(e.run));
 }
 
 void Applier::operator()(const ArtifactRecorded& e) {

@@ -17,13 +17,13 @@ namespace {
 constexpr int64_t kCachesBytesMax = 4 << 20;
 
 telemetry::NodePass PassOf(int node, const core::Run& run, const telemetry::RunPhases& phases,
-                           const store::ArtifactStore& artifacts) {
+                           const rules::RunClocks& clocks, const store::ArtifactStore& artifacts) {
   const std::string caches =
       EvidenceOf(absl::StrCat("caches_", node, ".json"), kCachesBytesMax, run, artifacts)
           .value_or("");
   const std::optional<telemetry::Series> series =
       TelemetryOf(static_cast<size_t>(node),
-                  {"disk.", "server.", "run.", "network.", "infiniband."}, run, artifacts);
+                  {"disk.", "server.", "run.", "network.", "infiniband."}, clocks, run, artifacts);
   return telemetry::NodePassOf(node, phases, series.has_value() ? &*series : nullptr, caches);
 }
 
@@ -31,10 +31,11 @@ telemetry::NodePass PassOf(int node, const core::Run& run, const telemetry::RunP
 
 void JudgeBytes(const core::Run& run, const telemetry::RunPhases& phases, int node_count,
                 const std::optional<core::Dataset>& dataset, bool is_demanded,
-                const store::ArtifactStore& artifacts, core::RunFacts* facts) {
+                const rules::RunClocks& clocks, const store::ArtifactStore& artifacts,
+                core::RunFacts* facts) {
   std::vector<telemetry::NodePass> nodes;
   for (int node = 0; node < node_count; ++node) {
-    nodes.push_back(PassOf(node, run, phases, artifacts));
+    nodes.push_back(PassOf(node, run, phases, clocks, artifacts));
     if (!nodes.back().unknown.empty()) break;  // then the whole is
   }
   const std::optional<int64_t> train_samples =

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "common/rules/run_clocks.h"
 #include "common/telemetry/run_phases.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
@@ -15,7 +16,8 @@ namespace assay::runtime {
 // known. `is_demanded`: the round makes it a violation. Reads one node's telemetry at a time.
 void JudgeBytes(const core::Run& run, const telemetry::RunPhases& phases, int node_count,
                 const std::optional<core::Dataset>& dataset, bool is_demanded,
-                const store::ArtifactStore& artifacts, core::RunFacts* facts);
+                const rules::RunClocks& clocks, const store::ArtifactStore& artifacts,
+                core::RunFacts* facts);
 
 // Adds R-IOB-002, a violation, if the log declares a cache of the nodes although the round's clock
 // runs while data is staged.

@@ -27,7 +27,8 @@ using telemetry::MeterPower;
 constexpr int64_t kUncertaintyUsMax = 3'600'000'000;
 constexpr double kMetersApartMax = 0.05;
 
-// How far the wall clock of the node may be off that of node 0, which stamps the log.
+// How far the wall clock of the node may be off that of node 0, which stamps the log, by what both
+// were off the coordinator's when the run began.
 int64_t UncertaintyNs(const core::Run& run, size_t node) {
   const core::RunNode& first = run.nodes[0];
   const core::RunNode& one = run.nodes[node];
@@ -145,8 +146,8 @@ class EnergyJudge {
 
 }  // namespace
 
-void JudgeEnergy(const core::Run& run, const store::ArtifactStore& artifacts,
-                 core::RunFacts* facts) {
+void JudgeEnergy(const core::Run& run, const rules::RunClocks& clocks,
+                 const store::ArtifactStore& artifacts, core::RunFacts* facts) {
   if (!facts->run_start_ms || !facts->run_stop_ms || *facts->run_start_ms < 0 ||
       *facts->run_stop_ms <= *facts->run_start_ms || run.nodes.empty())
     return;
@@ -154,10 +155,11 @@ void JudgeEnergy(const core::Run& run, const store::ArtifactStore& artifacts,
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     NodeEnergy node;
     if (const std::optional<telemetry::Series> series =
-            TelemetryOf(i, {"energy.", "power."}, run, artifacts)) {
+            TelemetryOf(i, {"energy.", "power."}, clocks, run, artifacts)) {
       telemetry::RunSpan span =
           telemetry::SpanOf(series->header, *facts->run_start_ms, *facts->run_stop_ms);
-      span.uncertainty_ns = UncertaintyNs(run, i);
+      span.uncertainty_ns = std::min(series->clock_error_ns.value_or(UncertaintyNs(run, i)),
+                                     kUncertaintyUsMax * 1000);
       node.meters = telemetry::MeterPowers(*series, span);
     }
     judge.Add(std::move(node));

@@ -3,6 +3,7 @@
 #ifndef SERVER_RUNTIME_ENERGY_JUDGE_H_
 #define SERVER_RUNTIME_ENERGY_JUDGE_H_
 
+#include "common/rules/run_clocks.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
 
@@ -12,8 +13,8 @@ namespace assay::runtime {
 // nodes where all have one of that kind, else of their components. Without such meters it adds
 // nothing. Warnings tell of meters that stood still or were set back, and of what a power entry
 // would lack. Reads the telemetry of one node after the other; blocks for that. Thread-safe.
-void JudgeEnergy(const core::Run& run, const store::ArtifactStore& artifacts,
-                 core::RunFacts* facts);
+void JudgeEnergy(const core::Run& run, const rules::RunClocks& clocks,
+                 const store::ArtifactStore& artifacts, core::RunFacts* facts);
 
 }  // namespace assay::runtime
 

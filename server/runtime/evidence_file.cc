@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
+#include "common/node_clock.h"
+#include "common/telemetry/align.h"
 
 namespace assay::runtime {
 namespace {
@@ -30,15 +32,26 @@ std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
   return std::nullopt;
 }
 
+rules::RunClocks ClocksOf(std::optional<int64_t> run_start_ms, const core::Run& run,
+                          const store::ArtifactStore& artifacts) {
+  return {run_start_ms, [&run, &artifacts](const std::string& name) {
+            return EvidenceOf(name, kClockSamplesBytesMax, run, artifacts);
+          }};
+}
+
 std::optional<telemetry::Series> TelemetryOf(size_t node, std::vector<std::string> prefixes,
-                                             const core::Run& run,
+                                             const rules::RunClocks& clocks, const core::Run& run,
                                              const store::ArtifactStore& artifacts) {
   const std::string name = absl::StrCat("telemetry_", node, ".bin");
   const std::optional<std::string> bytes = EvidenceOf(name, kTelemetryBytesMax, run, artifacts);
   if (!bytes.has_value()) return std::nullopt;
   absl::StatusOr<telemetry::Series> series = telemetry::ReadSeries(
       *bytes, {.prefixes = std::move(prefixes), .value_count_max = kValueCountMax});
-  if (series.ok()) return *std::move(series);
+  if (series.ok()) {
+    const std::optional<NodeClock> clock = clocks.Of(static_cast<int>(node));
+    if (clock.has_value()) telemetry::Align(*clock, &*series);
+    return *std::move(series);
+  }
   LOG(ERROR) << "run=" << run.id << " is judged without its " << name << ": " << series.status();
   return std::nullopt;
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/rules/run_clocks.h"
 #include "common/telemetry/series.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
@@ -22,10 +23,16 @@ namespace assay::runtime {
 std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
                                       const core::Run& run, const store::ArtifactStore& artifacts);
 
-// The telemetry of `node`, of which only columns whose names begin with one of `prefixes` are kept.
-// nullopt as before, and for what is none.
+// The clocks of the nodes of `run`, whose log says that it began at `run_start_ms`. Both arguments
+// must outlive it.
+rules::RunClocks ClocksOf(std::optional<int64_t> run_start_ms, const core::Run& run,
+                          const store::ArtifactStore& artifacts);
+
+// The telemetry of `node`, of which only columns whose names begin with one of `prefixes` are kept;
+// on the clock of node 0 if `clocks` know that of this node. nullopt as before, and for what is
+// none.
 std::optional<telemetry::Series> TelemetryOf(size_t node, std::vector<std::string> prefixes,
-                                             const core::Run& run,
+                                             const rules::RunClocks& clocks, const core::Run& run,
                                              const store::ArtifactStore& artifacts);
 
 }  // namespace assay::runtime

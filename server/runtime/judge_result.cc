@@ -8,10 +8,12 @@
 
 #include "common/mllog.h"
 #include "common/rules/arrivals.h"
+#include "common/rules/run_clocks.h"
 #include "common/status.h"
 #include "common/telemetry/run_phases.h"
 #include "server/runtime/bytes_judge.h"
 #include "server/runtime/energy_judge.h"
+#include "server/runtime/evidence_file.h"
 #include "server/runtime/program_judge.h"
 #include "server/runtime/time_judge.h"
 #include "server/runtime/touch_judge.h"
@@ -47,7 +49,9 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
     phases.Add(piece);
     if (program != nullptr) program->Add(piece);
   }));
-  core::RunFacts facts = judge->Finish(run);
+  const telemetry::RunPhases declared = phases.Finish();
+  const rules::RunClocks clocks = ClocksOf(declared.run_start_ms, run, artifacts);
+  core::RunFacts facts = judge->Finish(WithCarriedTouches(run, clocks, artifacts));
   const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts);
   if (program != nullptr) JudgeProgram(run, program.get(), &facts);
   if (arrivals.has_value()) {
@@ -56,9 +60,8 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   } else if (program != nullptr) {
     facts.findings.push_back(rules::NoArrivals());
   }
-  JudgeEnergy(run, artifacts, &facts);
-  const telemetry::RunPhases declared = phases.Finish();
-  JudgeBytes(run, declared, submission.spec.node_count, dataset, judge->DemandsFirstPass(),
+  JudgeEnergy(run, clocks, artifacts, &facts);
+  JudgeBytes(run, declared, submission.spec.node_count, dataset, judge->DemandsFirstPass(), clocks,
              artifacts, &facts);
   JudgeCache(declared, submission.rules.is_staging_timed, &facts);
   JudgeTouches(run, submission.spec.node_count, judge->DemandedAssurance(), artifacts, &facts);

@@ -8,19 +8,17 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/node_clock.h"
+#include "common/rules/run_clocks.h"
 #include "common/rules/witnessed_time.h"
 #include "server/runtime/evidence_file.h"
 
 namespace assay::runtime {
 namespace {
 
-constexpr char kArrivalsFile[] = "arrivals.jsonl";
-constexpr char kOffsetsFile[] = "offsets.jsonl";
-constexpr int64_t kFileBytesMax = 4 << 20;
-
 std::optional<std::string> TextOf(absl::string_view name, const core::Run& run,
                                   const store::ArtifactStore& artifacts) {
-  return EvidenceOf(name, kFileBytesMax, run, artifacts);
+  return EvidenceOf(name, kClockSamplesBytesMax, run, artifacts);
 }
 
 // What a node that lies about its clocks can write is kept within what can be stored.
@@ -33,7 +31,7 @@ int64_t Rounded(double value) {
 
 std::optional<std::vector<rules::Arrival>> ArrivalsOf(const core::Run& run,
                                                       const store::ArtifactStore& artifacts) {
-  const std::optional<std::string> text = TextOf(kArrivalsFile, run, artifacts);
+  const std::optional<std::string> text = TextOf(rules::kArrivalsName, run, artifacts);
   if (!text.has_value()) return std::nullopt;
   return rules::ReadArrivals(*text);
 }
@@ -48,8 +46,8 @@ void JudgeStamps(const std::vector<rules::Arrival>& arrivals,
 
 void JudgeTime(const core::Run& run, const std::vector<rules::Arrival>& arrivals,
                const store::ArtifactStore& artifacts, core::RunFacts* facts) {
-  const std::vector<rules::ClockSample> samples =
-      rules::ReadClockSamples(TextOf(kOffsetsFile, run, artifacts).value_or(""));
+  const std::vector<ClockSample> samples =
+      ReadClockSamples(TextOf(ClockSamplesName(0), run, artifacts).value_or(""));
   const std::optional<rules::WitnessedTime> time = rules::TimeOf(arrivals, samples);
   if (!time.has_value()) return;
   facts->arrival_run_ms = Rounded(time->node_ms);

@@ -16,8 +16,11 @@
 
 #include "common/json_reader.h"
 #include "common/json_value.h"
+#include "common/node_clock.h"
+#include "common/program_contract.h"
 #include "common/rules/check.h"
 #include "common/rules/pack_names.h"
+#include "server/core/gang_touch.h"
 #include "server/runtime/evidence_file.h"
 
 namespace assay::runtime {
@@ -51,7 +54,7 @@ bool IsCode(absl::string_view text) {
 // The attributed one, else the one that was only observed.
 NodeTouch TouchOf(int node, const core::Run& run, const store::ArtifactStore& artifacts) {
   NodeTouch touch;
-  for (const char* kind : {"touch_", "observed_"}) {
+  for (const char* kind : {kTouchPrefix, kObservedPrefix}) {
     const std::optional<std::string> text =
         EvidenceOf(absl::StrCat(kind, node, ".json"), kTouchBytesMax, run, artifacts);
     if (!text.has_value()) continue;
@@ -70,7 +73,43 @@ NodeTouch TouchOf(int node, const core::Run& run, const store::ArtifactStore& ar
   return touch;
 }
 
+int64_t IntegerOf(const JsonValue& json, absl::string_view name) {
+  const JsonValue* const member = json.Find(name);
+  return member == nullptr ? 0 : member->AsInt64().value_or(0);
+}
+
+// When a touch was by the clock of node 0. nullopt: not known. The node's record of it has the
+// clock that nobody sets, which its event has not.
+std::optional<core::ClockLead> LeadAtTouch(const NodeClock& clock, int64_t seen_us,
+                                           absl::string_view record) {
+  constexpr int64_t kNsPerUs = 1000;
+  const JsonResult json = ParseJson(record);
+  if (json.error != JsonError::kNone || IntegerOf(json.value, "wall_us") != seen_us)
+    return std::nullopt;
+  const std::optional<CarriedTime> at = clock.ByLog(IntegerOf(json.value, "mono_ns"));
+  if (!at.has_value()) return std::nullopt;
+  return core::ClockLead{.ahead_us = seen_us - at->at_ns / kNsPerUs,
+                         .uncertainty_us = at->error_ns / kNsPerUs + 1};
+}
+
 }  // namespace
+
+core::Run WithCarriedTouches(core::Run run, const rules::RunClocks& clocks,
+                             const store::ArtifactStore& artifacts) {
+  const auto lead_of = [&](const core::Run& of, size_t node, core::NodeTouch touch) {
+    const bool is_attributed = touch == &core::RunNode::first_touch_us;
+    const std::optional<std::string> record =
+        EvidenceOf(absl::StrCat(is_attributed ? kTouchPrefix : kObservedPrefix, node, ".json"),
+                   kTouchBytesMax, of, artifacts);
+    const std::optional<NodeClock> clock =
+        record.has_value() ? clocks.Of(static_cast<int>(node)) : std::nullopt;
+    const std::optional<core::ClockLead> lead =
+        clock.has_value() ? LeadAtTouch(*clock, *(of.nodes[node].*touch), *record) : std::nullopt;
+    return lead.value_or(core::LeadAtStart(of, node, touch));
+  };
+  core::FindFirstTouches(lead_of, &run);
+  return run;
+}
 
 void JudgeTouches(const core::Run& run, int node_count, Assurance demanded,
                   const store::ArtifactStore& artifacts, core::RunFacts* facts) {

@@ -4,10 +4,17 @@
 #define SERVER_RUNTIME_TOUCH_JUDGE_H_
 
 #include "common/rules/ruleset.h"
+#include "common/rules/run_clocks.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
 
 namespace assay::runtime {
+
+// `run` with the first touches of its nodes carried over to the clock of node 0 by what both
+// measured of the coordinator's clock around them; of nodes of which `clocks` do not know that, by
+// their offsets when the run began, as before.
+core::Run WithCarriedTouches(core::Run run, const rules::RunClocks& clocks,
+                             const store::ArtifactStore& artifacts);
 
 // Writes down in `facts` how well its weakest node saw it, and what could have been before it on
 // any of them. Where that is less than `demanded` it adds R-TIM-008, with the first node that falls

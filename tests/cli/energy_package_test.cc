@@ -18,10 +18,12 @@
 #include "common/rules/registry.h"
 #include "common/sha256.h"
 #include "server/runtime/energy_judge.h"
+#include "server/runtime/evidence_file.h"
 #include "server/store/artifacts.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
 #include "tests/rules/sample_log.h"
+#include "tests/support/clock_files.h"
 #include "tests/support/official_checker.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -98,7 +100,7 @@ class EnergyPackageTest : public ::testing::Test {
     sources.push_back(agent::MakeCraySource(options));
     sources.push_back(agent::MakeHwmonSource(options));
     const telemetry::Header header{.boot_id = "boot",
-                                   .wall_us = (run.run_start_ms() - 3000) * 1000 + 420'000,
+                                   .wall_us = (run.run_start_ms() - 3000) * 1000 + wall_ahead_us_,
                                    .node_ns = kNodeNs};
     auto sampler = *agent::Sampler::Create(
         path, std::move(sources), header,
@@ -146,7 +148,8 @@ class EnergyPackageTest : public ::testing::Test {
     core::RunFacts facts;
     facts.run_start_ms = run->run_start_ms();
     facts.run_stop_ms = run->run_stop_ms();
-    runtime::JudgeEnergy(judged, *artifacts_, &facts);
+    runtime::JudgeEnergy(judged, runtime::ClocksOf(facts.run_start_ms, judged, *artifacts_),
+                         *artifacts_, &facts);
     if (facts.energy_joules) run->set_energy_joules(*facts.energy_joules);
     if (facts.energy_error_joules) run->set_energy_error_joules(*facts.energy_error_joules);
     run->set_energy_scope(facts.energy_scope);
@@ -164,6 +167,7 @@ class EnergyPackageTest : public ::testing::Test {
     return run_.home.Path("package/Example_University/results/cluster-a/strong/deepcam");
   }
 
+  int64_t wall_ahead_us_ = 420'000;  // of the nodes, when telemetry begins
   testing::TempDir dir_;
   testing::FakeCoordinator coordinator_;
   testing::Invocation run_;
@@ -267,6 +271,28 @@ TEST_F(EnergyPackageTest, WithoutAMeterOnEachNodeThereIsNoEnergy) {
   EXPECT_FALSE(nlohmann::json::parse(run_.out).contains("energy_joules"));
   ASSERT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kDone) << run_.err;
   EXPECT_THAT(run_.err, Not(HasSubstr("power"))) << "nobody asked for it";
+}
+
+// A wall clock that is 40 s wrong would move the run's time to where nothing was read.
+TEST_F(EnergyPackageTest, ANodesWallClockDoesNotMoveItsEnergy) {
+  v1::Run right = coordinator_.runs[0];
+  v1::Run wrong = right;
+  for (const int node : {0, 1})
+    Keep(&right, absl::StrCat("telemetry_", node, ".bin"), Telemetry(right, node));
+  Keep(&wrong, "telemetry_0.bin", Telemetry(wrong, 0));
+  wall_ahead_us_ += 40'000'000;
+  Keep(&wrong, "telemetry_1.bin", Telemetry(wrong, 1));
+  const core::RunFacts by_wall = Judge(&wrong);
+  EXPECT_THAT(RulesOf(by_wall), ElementsAre("R-PWR-010", "R-PWR-011")) << "by agents of before";
+
+  // Telemetry begins 2.58 s before the run, when the nodes' clocks show 40 s.
+  Keep(&wrong, "arrivals.jsonl",
+       testing::StartArrivals(wrong.run_start_ms(), 42 * kSecondNs + 580'000'000));
+  Keep(&wrong, "offsets.jsonl", testing::Offsets(42 * kSecondNs + 580'000'000));
+  Keep(&wrong, "offsets_1.jsonl", testing::Offsets(42 * kSecondNs + 580'000'000));
+  const core::RunFacts by_offsets = Judge(&wrong);
+  EXPECT_TRUE(RulesOf(by_offsets).empty());
+  EXPECT_NEAR(by_offsets.energy_joules.value_or(0), Judge(&right).energy_joules.value_or(1), 1e-6);
 }
 
 TEST_F(EnergyPackageTest, AShortRunHasEnergyAndNoPowerEntry) {

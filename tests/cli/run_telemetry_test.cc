@@ -16,6 +16,7 @@
 #include "common/file.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
+#include "tests/support/clock_files.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -38,16 +39,17 @@ class RunTelemetryTest : public ::testing::Test {
   }
   // A node with two processors, measured each second from five seconds before the run to its end:
   // it is idle before, and then one processor is busy, a tenth of that by others.
-  std::string NodeOf(const v1::Run& run) {
+  std::string NodeOf(const v1::Run& run, int64_t wall_ahead_s = 0) {
     constexpr int64_t kSecond = 1'000'000'000;
     constexpr int64_t kNodeNs = 9 * kSecond;
-    const telemetry::Header header{.boot_id = "boot",
-                                   .wall_us = (run.run_start_ms() - 5000) * 1000,
-                                   .node_ns = kNodeNs,
-                                   .columns = {{"cpu.user", "ms", true},
-                                               {"cpu.idle", "ms", true},
-                                               {"run.cpu", "ms", true},
-                                               {"paging.swapped_in", "pages", true}}};
+    const telemetry::Header header{
+        .boot_id = "boot",
+        .wall_us = (run.run_start_ms() - 5000) * 1000 + wall_ahead_s * 1'000'000,
+        .node_ns = kNodeNs,
+        .columns = {{"cpu.user", "ms", true},
+                    {"cpu.idle", "ms", true},
+                    {"run.cpu", "ms", true},
+                    {"paging.swapped_in", "pages", true}}};
     const std::string path = dir_.Path("telemetry.bin");
     absl::StatusOr<telemetry::SeriesWriter> writer = telemetry::SeriesWriter::Create(path, header);
     EXPECT_THAT(writer, IsOk());
@@ -109,6 +111,54 @@ TEST_F(RunTelemetryTest, EverySampleStandsAtItsSecondOfTheRun) {
 
   EXPECT_THAT(run_.out, AllOf(HasSubstr("\n1,-5.0,cpu.user,0,ms\n"),
                               HasSubstr("\n1,1.0,cpu.user,1000,ms\n"), Not(HasSubstr("cpu.idle"))));
+}
+
+// A wall clock that is 30 s wrong, or set by that: nodes are on the clock of the log by what they
+// measured, and who has not is named.
+TEST_F(RunTelemetryTest, NodesStandOnOneClockWhateverTheirWallClocksShow) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const v1::Run& run = FirstRun();
+  coordinator_.AddArtifact("telemetry_0.bin", NodeOf(run, 30));
+  coordinator_.AddArtifact("telemetry_1.bin", NodeOf(run, -30));
+  coordinator_.AddArtifact("telemetry_2.bin", NodeOf(run, -30));
+  coordinator_.AddArtifact("foreign_1.jsonl",
+                           telemetry::ForeignLine({14 * kSecond, 19 * kSecond, {{7, "b", 600}}}));
+  coordinator_.AddArtifact("arrivals.jsonl",
+                           testing::StartArrivals(run.run_start_ms(), 14 * kSecond));
+  coordinator_.AddArtifact("offsets.jsonl", testing::Offsets(14 * kSecond));
+  coordinator_.AddArtifact("offsets_1.jsonl", testing::Offsets(14 * kSecond, 1 + 200e-6));
+
+  EXPECT_EQ(run_.Run("run telemetry r-1 --measure cpu.user -o csv"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("\n0,1.0,cpu.user,1000,ms\n"),
+                              ContainsRegex("\n1,(1\\.0|0\\.999)[0-9]*,cpu.user,1000,ms\n"),
+                              HasSubstr("\n2,-29.0,cpu.user,1000,ms\n")));
+  EXPECT_THAT(run_.err, HasSubstr("1 by offsets, off node 0 by at most 2.8 ms (node 1); 1 by the "
+                                  "wall clock, off by nobody knows what: node 2"));
+
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, AllOf(ContainsRegex("clocks +1 by offsets"),
+                              ContainsRegex("1 +cpu.user +1000 +1000 +ms/s +5000"),
+                              HasSubstr("b (7) 12 % of a CPU")));
+  EXPECT_EQ(run_.Run("run show r-1 --telemetry --json=telemetry_clocks"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, AllOf(ContainsRegex("\"aligned_by\": ?\"offsets\""),
+                              ContainsRegex("\"aligned_by\": ?\"wall clock\""),
+                              ContainsRegex("\"error_seconds\": ?null")));
+}
+
+// Whoever controls a node may leave a file of any size: it is not even fetched.
+TEST_F(RunTelemetryTest, AFileOfOffsetsThatNobodyWouldWriteIsNone) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  coordinator_.AddArtifact("telemetry_1.bin", NodeOf(FirstRun()));
+  coordinator_.AddArtifact("arrivals.jsonl",
+                           testing::StartArrivals(FirstRun().run_start_ms(), 14 * kSecond));
+  coordinator_.AddArtifact("offsets.jsonl", testing::Offsets(14 * kSecond));
+  coordinator_.AddArtifact("offsets_1.jsonl", testing::Offsets(14 * kSecond));
+  for (v1::Run& run : coordinator_.runs)
+    run.mutable_artifacts()->rbegin()->set_size_bytes(int64_t{300} << 20);
+
+  EXPECT_EQ(run_.Run("run telemetry r-1 --measure cpu.user -o csv"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, HasSubstr("\n1,1.0,cpu.user,1000,ms\n")) << "by its wall clock";
+  EXPECT_THAT(run_.err, HasSubstr("nobody knows what: node 1"));
 }
 
 // What gnuplot is told: the quality at its second, the loss by an axis of its own, an epoch's line,

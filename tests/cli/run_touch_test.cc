@@ -2,8 +2,10 @@
 
 #include "cli/run/run_touch.h"
 
+#include <cstdint>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -11,6 +13,7 @@
 #include "common/sha256.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
+#include "tests/support/clock_files.h"
 
 namespace assay {
 namespace {
@@ -66,7 +69,7 @@ TEST_F(RunTouchTest, OneSentenceSaysWhoHowAndWhatWasNotSeen) {
   EXPECT_THAT(run_.out, AllOf(HasSubstr(":13:20.123456 by rank 3 (python3, pid 4711), fanotify of "
                                         "the file system: observed; holes: W-NO-GATE "
                                         "W-TRAINER-ROOT"),
-                              ContainsRegex("1 +observed +somebody +inotify"),
+                              ContainsRegex("1 +observed +unknown +somebody +inotify"),
                               ContainsRegex("0 +W-TRAINER-ROOT +rank 3 has CAP_SYS_ADMIN")));
 
   const nlohmann::json json = Json();
@@ -99,6 +102,46 @@ TEST_F(RunTouchTest, ARunIsAsGoodAsItsWeakestNode) {
   EXPECT_EQ(json["touches"][1]["assurance"], "self-reported") << json;
   EXPECT_EQ(json["touch_assurance"], "self-reported");
   EXPECT_EQ(json["touch"], "node 1: no first touch was witnessed: self-reported");
+}
+
+// Of node 0, which stamps the log; of one that knows how its clock stood to that; and of others.
+TEST_F(RunTouchTest, EachStampHasABound) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  constexpr int64_t kStartMs = 1'700'000'000'000;
+  for (v1::Run& run : coordinator_.runs) {
+    run.set_run_start_ms(kStartMs);
+    run.clear_workers();
+    for (const char* worker : {"workers/a", "workers/b", "workers/c"})
+      run.add_workers(worker);
+  }
+  const auto touch = [](int64_t wall_us, int64_t mono_ns) {
+    return absl::StrCat(R"({"path": "/d/a", "mechanism": "fanotify", "strength": "attributed",)",
+                        R"( "assurance": "observed", "wall_us": )", wall_us,
+                        ", \"mono_ns\": ", mono_ns, "}");
+  };
+  Add("touch_0.json", touch(kStartMs * 1000 + 40, 1));
+  // Two seconds after run_start, by a wall clock that is 30 s wrong.
+  Add("touch_1.json", touch((kStartMs - 28'000) * 1000, 52 * kSecond));
+  Add("touch_2.json", touch(kStartMs * 1000, 52 * kSecond));
+  Add("arrivals.jsonl", testing::StartArrivals(kStartMs, 14 * kSecond));
+  Add("offsets.jsonl", testing::Offsets(14 * kSecond));
+  Add("offsets_1.jsonl", testing::Offsets(50 * kSecond));
+  Add("offsets_2.jsonl", "{\"boot_id\": \"bo");
+
+  const nlohmann::json touches = Json()["touches"];
+  ASSERT_EQ(touches.size(), 3U);
+  EXPECT_EQ(touches[0]["log_clock_error_us"], 0);
+  EXPECT_EQ(touches[0]["log_clock_us"], kStartMs * 1000 + 40);
+  EXPECT_EQ(touches[1]["log_clock_us"], (kStartMs + 2000) * 1000);
+  EXPECT_EQ(touches[1]["log_clock_error_us"], 801) << "both offsets, and a rest";
+  EXPECT_THAT(touches[1]["sentence"].get<std::string>(),
+              HasSubstr(":13:22.000000 +- 0.801 ms by the run"));
+  EXPECT_TRUE(touches[2]["log_clock_error_us"].is_null());
+  EXPECT_THAT(touches[2]["sentence"].get<std::string>(),
+              HasSubstr(":13:20.000000 by a clock off by an unknown time by the run"));
+
+  EXPECT_EQ(run_.Run("run show r-1 --touch -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("OFF BY"), HasSubstr("0.801 ms"), HasSubstr("unknown")));
 }
 
 TEST_F(RunTouchTest, ARunWithoutRecordsSaysSo) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -123,6 +124,14 @@ TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
     EXPECT_FALSE(shown["touches"][0]["holes"].empty()) << "it has staged its data itself";
     EXPECT_EQ(shown["touches"][0].contains("gate"), shown["touches"][0]["watched"] == "file system")
         << shown;
+    // Both nodes are this machine: their wall clocks are the same one.
+    constexpr int64_t kSlewUs = 1000;
+    for (const Json& touch : shown["touches"]) {
+      ASSERT_TRUE(touch["log_clock_error_us"].is_number()) << touch;
+      EXPECT_LE(std::abs(touch["log_clock_us"].get<int64_t>() - touch["wall_us"].get<int64_t>()),
+                touch["log_clock_error_us"].get<int64_t>() + kSlewUs)
+          << touch;
+    }
   }
 }
 
@@ -149,6 +158,9 @@ TEST_F(QuickstartTest, MeasuresEachNodeMeanwhile) {
   for (const Json& run : Runs()) {
     const Json shown = site_->AssayJson({"run", "show", run["id"], "--telemetry"});
     ASSERT_TRUE(shown.contains("telemetry")) << shown;
+    ASSERT_THAT(shown["telemetry_clocks"], SizeIs(2)) << shown;
+    for (const Json& clock : shown["telemetry_clocks"])
+      EXPECT_EQ(clock["aligned_by"], "offsets") << clock;
     std::map<std::string, double> totals[2];
     for (const Json& row : shown["telemetry"])
       if (row.contains("total")) totals[row["node"].get<int>()][row["measure"]] = row["total"];
@@ -212,6 +224,7 @@ TEST_F(QuickstartTest, ExportsAPackageThatScoresTheSame) {
       site_->Path("package/Example/benchmarks/cosmoflow/this-host/witness/result_1/");
   EXPECT_TRUE(FileExists(witness + "touch_0.json") || FileExists(witness + "observed_0.json"))
       << witness;
+  EXPECT_TRUE(FileExists(witness + "touches.json")) << witness;
 
   const Json folders = site_->AssayJson({"score", "package", "--round", kRound});
   ASSERT_THAT(folders["items"], SizeIs(1));

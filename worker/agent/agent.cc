@@ -148,7 +148,7 @@ void Agent::Loop(int stop_fd) {
 }
 
 void Agent::KeepClockSamples() {
-  for (const rules::ClockSample& sample : sync_->TakeClockSamples())
+  for (const ClockSample& sample : sync_->TakeClockSamples())
     for (auto& [key, run] : runs_)
       run.Keep(sample);
 }

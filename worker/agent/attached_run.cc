@@ -146,12 +146,12 @@ RunObserved AttachedRun::Observe() {
   return seen;
 }
 
-void AttachedRun::Keep(const rules::ClockSample& sample) {
-  if (exit_.has_value() || recorder_ == nullptr || recorder_->node_rank() != 0) return;
+void AttachedRun::Keep(const ClockSample& sample) {
+  if (exit_.has_value() || recorder_ == nullptr) return;
   const UniqueFd file(open(directory_.ClockSamplesPath().c_str(),
                            O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, kPrivateFile));
   const absl::Status written =
-      file.is_open() ? WriteAll(file.get(), rules::ClockSampleText(sample))
+      file.is_open() ? WriteAll(file.get(), ClockSampleText(sample))
                      : absl::ErrnoToStatus(errno, "open " + directory_.ClockSamplesPath());
   if (!written.ok()) LOG(WARNING) << "run=" << key_.run << " keeps no clock: " << written;
 }

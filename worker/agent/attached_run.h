@@ -13,8 +13,8 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/node_clock.h"
 #include "common/process.h"
-#include "common/rules/witnessed_time.h"
 #include "worker/agent/machine.h"
 #include "worker/agent/run_directory.h"
 #include "worker/agent/run_recorder.h"
@@ -46,8 +46,8 @@ class AttachedRun {
   // Looks at the directory and the process, and returns what the machine is to be told.
   RunObserved Observe();
 
-  // Writes down how the clocks of rank 0's node stand, until the run has ended.
-  void Keep(const rules::ClockSample& sample);
+  // Writes down how the node's clocks stand, until the run has ended.
+  void Keep(const ClockSample& sample);
 
   // Readable when the step has ended; -1 while no step is known.
   int exit_fd() const { return exit_fd_.get(); }

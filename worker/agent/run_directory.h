@@ -4,7 +4,7 @@
 //   spec.textproto     what to do, as the coordinator sent it        written by the agent
 //   worker.textproto   the part of the configuration the step needs  agent
 //   preflight.json     what the node has passed for the run's set    agent
-//   offsets.jsonl      node 0: its clock beside the coordinator's    agent
+//   offsets.jsonl      the node's clock beside the coordinator's     agent
 //   stop               exists once the run is to be stopped          agent
 //   leave              exists once the ranks may start, if the spec  agent
 //                      says that they wait for that

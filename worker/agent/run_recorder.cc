@@ -7,6 +7,7 @@
 #include "common/file.h"
 #include "common/foreign_file.h"
 #include "common/log.h"
+#include "common/node_clock.h"
 #include "common/program_contract.h"
 #include "common/rpc/finding_proto.h"
 #include "common/rules/facility_round.h"
@@ -308,7 +309,7 @@ std::vector<ArtifactFile> RunRecorder::Artifacts() const {
     add(absl::StrCat("result_", spec_.run_number(), ".txt"),
         directory_.ResultPath(spec_.run_number()));
   if (node == 0) add("arrivals.jsonl", directory_.ArrivalsPath());
-  if (node == 0) add("offsets.jsonl", directory_.ClockSamplesPath());
+  add(ClockSamplesName(node), directory_.ClockSamplesPath());
   for (ArtifactFile& file : workload_->Collected())
     add(std::move(file.name), std::move(file.path));
   add(absl::StrCat(kTouchPrefix, node, ".json"), directory_.TouchPath());

@@ -140,11 +140,12 @@ void SyncClient::Sample(int64_t send_ns, const ClockReading& now,
   samples_.push_back({.boot_id = response.boot_id(),
                       .wall_us = now.wall_ns / 1000,
                       .node_ns = now.NodeNs(),
+                      .mono_ns = now.mono_ns,
                       .offset_us = estimate->offset_us,
                       .uncertainty_us = estimate->uncertainty_us});
 }
 
-std::vector<rules::ClockSample> SyncClient::TakeClockSamples() {
+std::vector<ClockSample> SyncClient::TakeClockSamples() {
   MutexLock lock(&mutex_);
   return std::exchange(samples_, {});
 }

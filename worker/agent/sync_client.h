@@ -19,8 +19,8 @@
 
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "common/node_clock.h"
 #include "common/rpc/channel.h"
-#include "common/rules/witnessed_time.h"
 #include "worker/agent/call_slot.h"
 #include "worker/agent/clock_offset.h"
 #include "worker/agent/clock_watch.h"
@@ -49,7 +49,7 @@ class SyncClient {
 
   // How far this node's clock was from the coordinator's at the replies since the last time that
   // somebody asked, the first hundred.
-  std::vector<rules::ClockSample> TakeClockSamples() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<ClockSample> TakeClockSamples() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Request {
@@ -83,7 +83,7 @@ class SyncClient {
   std::optional<Request> next_ ABSL_GUARDED_BY(mutex_);
   std::string current_status_ ABSL_GUARDED_BY(mutex_);  // serialized; of the last call
   MonoTime not_before_ ABSL_GUARDED_BY(mutex_);
-  std::vector<rules::ClockSample> samples_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ClockSample> samples_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };

@@ -19,6 +19,7 @@
 #include "common/rules/arrivals.h"
 #include "common/sha256.h"
 #include "common/telemetry/series.h"
+#include "tests/support/clock_files.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -283,6 +284,45 @@ TEST_F(JudgeResultTest, ACacheIsNoStartWhereStagingIsTimed) {
                              Field(&core::Finding::severity, core::Severity::kError),
                              Field(&core::Finding::found, "70 bytes"))));
   EXPECT_EQ(facts->is_compliant, false);
+}
+
+// Node 1's wall clock is set back by 30 s after the run began on it: by the offset of that time its
+// touch would be far behind run_start, or far before.
+TEST_F(JudgeResultTest, TouchesOfOtherNodesAreJudgedByTheirClocksAtThatTime) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  constexpr int64_t kBeginMs = 1'000'000;
+  const auto early = Contains(Field(&core::Finding::rule_id, "R-TIM-001"));
+  const auto touch_at = [&](int64_t after_ms) {
+    Upload(Line("run_start", kBeginMs) + Line("run_stop", kBeginMs + 9000), 1);
+    run_.nodes.resize(2);
+    for (core::RunNode& node : run_.nodes)
+      node.clock_offset_uncertainty_us = 300;
+    run_.nodes[1].first_touch_us = (kBeginMs + after_ms - 30'000) * 1000;
+    UploadFile("touch_1.json",
+               absl::StrCat("{\"wall_us\": ", *run_.nodes[1].first_touch_us,
+                            ", \"mono_ns\": ", 50 * kSecond + after_ms * 1'000'000, "}"));
+    UploadFile("arrivals.jsonl", testing::StartArrivals(kBeginMs, 14 * kSecond));
+    UploadFile("offsets.jsonl", testing::Offsets(14 * kSecond));
+  };
+
+  touch_at(20);
+  EXPECT_THAT(Judge()->findings, early) << "by what was known at the start, as before";
+  UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond));
+  EXPECT_THAT(Judge()->findings, Not(early));
+
+  touch_at(-20);
+  UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond));
+  EXPECT_THAT(Judge()->findings, early);
+
+  // 20 ms before the start, but nobody knows better than 60 ms.
+  touch_at(-20);
+  UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond, 1, 60'000));
+  EXPECT_THAT(Judge()->findings, Not(early));
+
+  // A record of another touch, and a file that is cut.
+  touch_at(20);
+  UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond).substr(0, 40));
+  EXPECT_THAT(Judge()->findings, early);
 }
 
 TEST_F(JudgeResultTest, ARoundMayDemandHowWellTheFirstTouchWasSeen) {

@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/rules/witnessed_time.h"
+#include "common/node_clock.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/agent/fake_coordinator.h"
 #include "tests/worker/agent/run_fixture.h"
@@ -112,6 +112,24 @@ class AgentTest : public ::testing::Test {
         }
       };
     });
+  }
+  // Runs until the coordinator was asked thrice; what the node keeps of its clock in that file.
+  std::vector<ClockSample> ClocksOfARun(const std::string& name) {
+    run_.Trainer("until [ -e " + run_.dir.Path("go") + " ]; do sleep 0.01; done");
+    StartAgent();
+    OrderTheRun();
+    EXPECT_TRUE(AwaitPhase(v1::WorkerStatus::EXECUTING));
+    EXPECT_TRUE(coordinator_.Await([](const State& s) {
+      return std::count_if(s.requests.begin(), s.requests.end(), [](const auto& request) {
+               return request.status().phase() == v1::WorkerStatus::EXECUTING;
+             }) >= 3;
+    }));
+    EXPECT_EQ(
+        coordinator_.With([](State* s) { return s->requests.back(); }).poll_timeout().seconds(),
+        10);
+    EXPECT_THAT(WriteFileAtomic(run_.dir.Path("go"), ""), IsOk());
+    EXPECT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
+    return ReadClockSamples(coordinator_.With([&name](State* s) { return s->files[name]; }));
   }
   bool AwaitLogLine(const std::string& text) {
     return coordinator_.Await([&](const State& s) {
@@ -387,30 +405,25 @@ TEST_F(AgentTest, ABadSpecIsReportedAndStartsNothing) {
 
 // Only that tells whether all clocks of this machine have stood still.
 TEST_F(AgentTest, KeepsItsClockBesideTheCoordinatorsWhileARunGoesOn) {
-  run_.Trainer("until [ -e " + run_.dir.Path("go") + " ]; do sleep 0.01; done");
-  StartAgent();
-  OrderTheRun();
-  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::EXECUTING));
-  ASSERT_TRUE(coordinator_.Await([](const State& s) {
-    return std::count_if(s.requests.begin(), s.requests.end(), [](const auto& request) {
-             return request.status().phase() == v1::WorkerStatus::EXECUTING;
-           }) >= 3;
-  }));
-  EXPECT_EQ(coordinator_.With([](State* s) { return s->requests.back(); }).poll_timeout().seconds(),
-            10);
-  ASSERT_THAT(WriteFileAtomic(run_.dir.Path("go"), ""), IsOk());
-  ASSERT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
-
-  const std::vector<rules::ClockSample> samples = rules::ReadClockSamples(
-      coordinator_.With([](State* s) { return s->files["offsets.jsonl"]; }));
+  const std::vector<ClockSample> samples = ClocksOfARun("offsets.jsonl");
   ASSERT_GE(samples.size(), 2U);
   const int64_t offset_us = samples[0].offset_us;
-  for (const rules::ClockSample& sample : samples) {
+  for (const ClockSample& sample : samples) {
     EXPECT_EQ(sample.boot_id, "of the coordinator");
+    EXPECT_GT(sample.mono_ns, 0);
     // The coordinator is on this machine: its clock gains 600 ppm at most.
     EXPECT_LE(std::abs(sample.offset_us - offset_us),
               samples[0].uncertainty_us + sample.uncertainty_us + 100'000);
   }
+}
+
+// By that its telemetry and its touch are carried over to the clock of node 0.
+TEST_F(AgentTest, EveryNodeKeepsItsClock) {
+  run_.spec.set_node_count(2);
+  run_.spec.set_node_rank(1);
+  run_.spec.add_hosts("127.0.0.1");
+  EXPECT_GE(ClocksOfARun("offsets_1.jsonl").size(), 2U);
+  EXPECT_FALSE(coordinator_.With([](State* s) { return s->files.contains("offsets.jsonl"); }));
 }
 
 TEST_F(AgentTest, TellsWhoItIsAndItsClockOffset) {
