@@ -18,6 +18,7 @@ constexpr int64_t kEvidenceBytes = 1 << 20;  // a line of a log, and what is quo
 constexpr int64_t kDescriptionBytes = 256 << 10;  // the JSON of a large system has 10 KiB
 constexpr int64_t kLabels = 64;
 constexpr int64_t kFindings = 1000;  // of one log
+constexpr int64_t kArtifactCount = core::ArtifactCountMax(core::kNodeCountMax);
 constexpr int64_t kTouchHoles = 64;  // kinds of holes, of which a dozen are known
 constexpr int64_t kSecondsOfRun = 366LL * 24 * 3600;
 constexpr int64_t kSecondsOfTime = 253'402'300'799;  // the end of the year 9999
@@ -108,8 +109,8 @@ constexpr Limit kTable[] = {
     Count("Run.touch_hole_codes", kTouchHoles),
     Name("Run.touch_hole_codes", kNameBytes),
     Count("Run.findings", kFindings),
-    Count("Run.artifacts", static_cast<int64_t>(core::kArtifactCountMax)),
-    Count("Run.late_artifacts", static_cast<int64_t>(core::kArtifactCountMax)),
+    Count("Run.artifacts", kArtifactCount),
+    Count("Run.late_artifacts", kArtifactCount),
     Range("Run.event_count", 0, kInt64Max),
     Range("Run.global_batch_size", kInt64Min, kInt64Max),
     Range("Run.instance_scale", kInt64Min, kInt64Max),

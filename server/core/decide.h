@@ -26,8 +26,11 @@ inline constexpr int32_t kMinutesPerRunMax = 30 * 24 * 60;
 inline constexpr size_t kHyperparameterCountMax = 1000;
 inline constexpr size_t kOpenRunCountMax = 1'000'000;  // about 1 GB of memory
 inline constexpr size_t kAppendCountMax = 1000;
-inline constexpr size_t kArtifactCountMax = 1000;  // of one run
-inline constexpr size_t kTextBytesMax = 4096;      // of a name or a reason
+inline constexpr size_t kTextBytesMax = 4096;  // of a name or a reason
+// Of one run. Each node leaves a file for each thing that it witnesses, each rank what it printed.
+constexpr size_t ArtifactCountMax(size_t node_count) {
+  return 1000 + 64 * node_count;
+}
 
 inline constexpr int64_t kTimeUsMax = 253'402'300'799'999'999;  // the end of the year 9999
 

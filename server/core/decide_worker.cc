@@ -305,9 +305,10 @@ absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& co
   if (IsKnown(*run, command.artifact)) return decision;
   const bool is_late = IsSealed(*run, command.worker);
   if (!is_late) RETURN_IF_ERROR(CheckNameIsFree(*run, command.artifact.file_name));
-  if (run->artifacts.size() + run->late_artifacts.size() >= kArtifactCountMax)
-    return absl::ResourceExhaustedError(
-        absl::StrCat("run ", command.run.ToString(), " has ", kArtifactCountMax, " artifacts"));
+  const size_t most = ArtifactCountMax(run->nodes.size());
+  if (run->artifacts.size() + run->late_artifacts.size() >= most)
+    return absl::ResourceExhaustedError(absl::StrCat("run ", command.run.ToString(), " has ", most,
+                                                     " artifacts, and may not have more"));
   decision.events.push_back(
       ArtifactRecorded{.run = command.run, .artifact = command.artifact, .is_late = is_late});
   return decision;

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 
 #include "server/core/core.h"
+#include "server/core/decide.h"
 #include "tests/server/core/world.h"
 #include "tests/support/status_matchers.h"
 
@@ -162,6 +163,39 @@ TEST_F(EvidenceTest, RecordsArtifactsOnce) {
   for (const ArtifactRef& bad : {ArtifactRef{"a/b", digest, 1}, ArtifactRef{"", digest, 1},
                                  ArtifactRef{"a", "xyz", 1}, ArtifactRef{"a", digest, -1}})
     EXPECT_THAT(world_.Do(RecordArtifact{RunId{1}, 1, bad, ""}), StatusIs(kInvalid));
+}
+
+// Each node leaves a file for each thing that it witnesses, and each rank what it printed.
+TEST(LargeGangTest, EveryNodeLeavesItsFiles) {
+  constexpr int kNodes = 128;
+  constexpr int kFiles = 17;
+  World world;
+  SubmissionSpec spec = SomeSpec();
+  spec.node_count = kNodes;
+  for (int node = 0; node < kNodes; ++node)
+    ASSERT_THAT(world.Sync(absl::StrCat("w", node)), IsOk());
+  world.Submit(spec);
+  for (int node = 0; node < kNodes; ++node)
+    for (int file = 0; file < kFiles; ++file)
+      ASSERT_THAT(
+          world.Do(RecordArtifact{RunId{1},
+                                  1,
+                                  {absl::StrCat("file_", file, "_", node), std::string(64, 'a'), 1},
+                                  absl::StrCat("w", node)}),
+          IsOk());
+  EXPECT_EQ(world.run(RunId{1}).artifacts.size(), kNodes * kFiles);
+}
+
+TEST_F(EvidenceTest, ARunHasSoManyArtifactsAndNotMore) {
+  const auto record = [this](size_t i) {
+    return world_.Do(
+        RecordArtifact{RunId{1}, 1, {absl::StrCat("file_", i), std::string(64, 'a'), 1}, "w0"});
+  };
+  const size_t most = ArtifactCountMax(2);
+  for (size_t i = 0; i < most; ++i)
+    ASSERT_THAT(record(i), IsOk());
+  EXPECT_THAT(record(most), StatusIs(absl::StatusCode::kResourceExhausted,
+                                     HasSubstr(absl::StrCat("has ", most, " artifacts"))));
 }
 
 // A submission of two runs, of which the first has succeeded on w0: its evidence is sealed.

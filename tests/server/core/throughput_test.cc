@@ -6,10 +6,13 @@
 #include "server/core/desired.h"
 #include "server/core/schedule.h"
 #include "tests/server/core/world.h"
+#include "tests/support/status_matchers.h"
 
 namespace assay::core {
 namespace {
 
+using ::assay::testing::IsOk;
+using ::assay::testing::StatusIs;
 using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::ElementsAre;
