@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/dataset/dataset_files.h"
+#include "cli/dataset/dataset_nodes.h"
 #include "common/client/ids.h"
 #include "common/client/resource_json.h"
 #include "common/status.h"
@@ -121,6 +122,9 @@ std::vector<Command> DatasetCommands() {
            .positionals = {id},
            .examples = {{"assay dataset show cosmo32", ""}},
            .run = RunDatasetShow},
+          DatasetStageCommand(),
+          DatasetEvictCommand(),
+          DatasetNodesCommand(),
           {.path = "dataset remove",
            .summary = "make the coordinator forget a dataset; its files stay",
            .positionals = {id},

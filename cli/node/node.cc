@@ -75,7 +75,21 @@ absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) 
                                               {"UNIT", "unit"},
                                               {"MEDIAN", "median", Format::kNumber},
                                               {"PROBLEM", "problem", Format::kText, 1},
-                                              {"DETAIL", "detail", Format::kText, 2}}}}}));
+                                              {"DETAIL", "detail", Format::kText, 2}}},
+                                            {"Node cache",
+                                             "cache.datasets",
+                                             {{"DATASET", "name"},
+                                              {"DIGEST", "digest", Format::kDigest},
+                                              {"BYTES", "bytes", Format::kBytes},
+                                              {"OF", "bytes_total", Format::kBytes},
+                                              {"PINNED", "is_pinned", Format::kYesNo},
+                                              {"IN USE", "is_in_use", Format::kYesNo}}},
+                                            {"Orders for the node cache",
+                                             "cache_orders",
+                                             {{"DATASET", "dataset"},
+                                              {"ACTION", "action"},
+                                              {"STATE", "state", Format::kState},
+                                              {"REASON", "reason", Format::kText, 1}}}}}));
   return ExitStatus::kDone;
 }
 

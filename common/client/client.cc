@@ -73,6 +73,10 @@ absl::StatusOr<v1::Worker> Client::Call(const v1::RevokeWorkerRequest& request,
                                         absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::RevokeWorker, request, timeout);
 }
+absl::StatusOr<v1::OrderCachesResponse> Client::Call(const v1::OrderCachesRequest& request,
+                                                     absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::OrderCaches, request, timeout);
+}
 absl::StatusOr<v1::ListAllocationsResponse> Client::Call(const v1::ListAllocationsRequest& request,
                                                          absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListAllocations, request, timeout);

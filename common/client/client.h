@@ -60,6 +60,8 @@ class Client {
                                   absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Worker> Call(const v1::RevokeWorkerRequest& request,
                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::OrderCachesResponse> Call(const v1::OrderCachesRequest& request,
+                                               absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListAllocationsResponse> Call(const v1::ListAllocationsRequest& request,
                                                    absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Allocation> Call(const v1::GetAllocationRequest& request,

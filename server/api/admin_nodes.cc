@@ -20,6 +20,7 @@ constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
 constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
 constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
 constexpr absl::string_view kRevokeWorker = "assay.v1.AdminService/RevokeWorker";
+constexpr absl::string_view kOrderCaches = "assay.v1.AdminService/OrderCaches";
 constexpr absl::string_view kListAllocations = "assay.v1.AdminService/ListAllocations";
 constexpr absl::string_view kGetAllocation = "assay.v1.AdminService/GetAllocation";
 constexpr absl::string_view kRequestAllocation = "assay.v1.AdminService/RequestAllocation";
@@ -42,7 +43,37 @@ v1::ListWorkersResponse ToResponse(const core::WorkersReply& reply,
   return response;
 }
 
+absl::StatusOr<core::OrderCaches> ReadOrder(const v1::OrderCachesRequest& request) {
+  core::OrderCaches command;
+  ASSIGN_OR_RETURN(command.dataset, ParseDatasetName(request.dataset()));
+  if (request.action() != v1::CacheOrder::STAGE && request.action() != v1::CacheOrder::EVICT)
+    return absl::InvalidArgumentError("action: expected STAGE or EVICT");
+  if (request.action() == v1::CacheOrder::EVICT) command.action = core::CacheAction::kEvict;
+  for (const std::string& name : request.workers()) {
+    ASSIGN_OR_RETURN(std::string worker, ParseWorkerName(name));
+    command.workers.push_back(std::move(worker));
+  }
+  return command;
+}
+
 }  // namespace
+
+grpc::ServerUnaryReactor* AdminService::OrderCaches(grpc::CallbackServerContext* context,
+                                                    const v1::OrderCachesRequest* request,
+                                                    v1::OrderCachesResponse* response) {
+  return Ask(
+      context, *request, response, kOrderCaches,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        ASSIGN_OR_RETURN(core::OrderCaches command, ReadOrder(*request));
+        return command;
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        v1::OrderCachesResponse ordered;
+        for (const std::string& worker : Expect<core::CachesReply>(std::move(reply)).workers)
+          ordered.add_workers(WorkerName(worker));
+        return absl::StatusOr<v1::OrderCachesResponse>(std::move(ordered));
+      });
+}
 
 grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext* context,
                                                     const v1::ListWorkersRequest* request,

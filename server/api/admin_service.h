@@ -52,6 +52,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ReleaseAllocation(grpc::CallbackServerContext* context,
                                               const v1::ReleaseAllocationRequest* request,
                                               v1::Allocation* response) override;
+  grpc::ServerUnaryReactor* OrderCaches(grpc::CallbackServerContext* context,
+                                        const v1::OrderCachesRequest* request,
+                                        v1::OrderCachesResponse* response) override;
   grpc::ServerUnaryReactor* AddDataset(grpc::CallbackServerContext* context,
                                        const v1::AddDatasetRequest* request,
                                        v1::Dataset* response) override;

@@ -44,6 +44,27 @@ core::PreflightReport ReadPreflight(const v1::PreflightReport& message) {
   return report;
 }
 
+core::CacheReport ReadCache(const v1::CacheReport& message) {
+  core::CacheReport report{.number = message.number(),
+                           .is_done = message.is_done(),
+                           .problem = message.problem(),
+                           .files = message.files(),
+                           .files_total = message.files_total(),
+                           .bytes = message.bytes(),
+                           .bytes_total = message.bytes_total(),
+                           .look_problem = message.look_problem()};
+  for (const v1::CachedDataset& dataset : message.datasets())
+    report.datasets.push_back({.digest = dataset.digest(),
+                               .name = dataset.name(),
+                               .files = dataset.files(),
+                               .files_total = dataset.files_total(),
+                               .bytes = dataset.bytes(),
+                               .bytes_total = dataset.bytes_total(),
+                               .is_pinned = dataset.is_pinned(),
+                               .is_in_use = dataset.is_in_use()});
+  return report;
+}
+
 v1::PreflightSpec SpecOf(const core::PreflightOrder& order) {
   v1::PreflightSpec message;
   message.mutable_checks()->Add(order.checks.begin(), order.checks.end());
@@ -63,6 +84,7 @@ v1::PreflightSpec SpecOf(const core::PreflightOrder& order) {
 
 absl::StatusOr<core::WorkerReport> ReadStatus(const v1::WorkerStatus& status) {
   core::WorkerReport report{.preflight = ReadPreflight(status.preflight())};
+  if (status.has_cache()) report.cache = ReadCache(status.cache());
   switch (status.phase()) {
     case v1::WorkerStatus::IDLE:
       return report;
@@ -158,6 +180,8 @@ v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
   if (presence.last_seen_us != 0) SetTime(presence.last_seen_us, message.mutable_last_seen_time());
   message.set_clock_offset_us(presence.clock_offset_us);
   message.set_clock_offset_uncertainty_us(presence.clock_offset_uncertainty_us);
+  if (const auto& cache = presence.report.cache; cache.has_value())
+    *message.mutable_cache() = Described<v1::CacheReport>(*cache);
   return message;
 }
 
@@ -204,6 +228,8 @@ v1::DesiredState ToProto(const core::Desired& desired) {
       break;
   }
   message.set_may_start(desired.may_start);
+  if (desired.cache.has_value())
+    *message.mutable_cache_order() = Described<v1::CacheOrder>(*desired.cache);
   if (desired.checks.has_value()) *message.mutable_preflight() = SpecOf(*desired.checks);
   if (desired.order.has_value())
     *message.mutable_spec() = ToProto(*desired.order, desired.run, desired.generation);

@@ -59,6 +59,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.AdminService/AddDataset",             kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/ListDatasets",           kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/RemoveDataset",          kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.AdminService/OrderCaches",            kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/ListRounds",             kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/GetServerInfo",          kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/ListAudit",              kNo,  kNo,   kNo,  kYes, kNo},

@@ -8,6 +8,7 @@
 
 #include "common/log.h"
 #include "server/core/apply_allocation.h"
+#include "server/core/cache_orders.h"
 #include "server/core/gang_touch.h"
 #include "server/core/node_checks.h"
 #include "server/core/transitions.h"
@@ -54,6 +55,8 @@ class Applier {
   void operator()(const TokenRevoked& e);
   void operator()(const DatasetAdded& e);
   void operator()(const DatasetRemoved& e);
+  void operator()(const CacheOrdered& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
+  void operator()(const CacheOrderEnded& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const DataLossAccepted& e);
   template <AboutLease E>
   void operator()(const E& e) {

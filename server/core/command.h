@@ -203,6 +203,16 @@ struct RemoveDataset {
   std::string dataset;
 };
 
+// Datasets shall be in the caches of nodes, or shall not. Reply: CachesReply. An order that is
+// pending already stays. NOT_FOUND for an unknown dataset or worker; FAILED_PRECONDITION for a
+// worker that has left or has no cache, or if none has; RESOURCE_EXHAUSTED if a worker has
+// kCacheOrderCountMax pending.
+struct OrderCaches {
+  std::string dataset;
+  CacheAction action = CacheAction::kStage;
+  std::vector<std::string> workers;  // empty: all that have a cache
+};
+
 // Asks the launcher for nodes. Reply: Allocation. Safe to repeat as CreateSubmission is.
 // FAILED_PRECONDITION if the launcher starts none, or has as many allocations as it can;
 // INVALID_ARGUMENT if it has no such nodes; NOT_FOUND for an unknown or ended submission.
@@ -317,13 +327,12 @@ struct LaunchReported {
 // Time has passed. Reply: Done.
 struct Tick {};
 
-using CommandBody =
-    std::variant<CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission,
-                 PruneInstances, ExplainSubmission, PlanPlacement, Synchronize, AppendRunEvents,
-                 RecordArtifact, AuthorizeUpload, DrainWorker, ResumeWorker, RevokeWorker,
-                 ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset,
-                 GetServerInfo, LogChecked, SetScored, RequestAllocation, ReleaseAllocation,
-                 LauncherStarted, LaunchReported, JoinAllocation, EnrolNode, Tick>;
+using CommandBody = std::variant<
+    CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission, PruneInstances,
+    ExplainSubmission, PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, AuthorizeUpload,
+    DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment,
+    AddDataset, RemoveDataset, OrderCaches, GetServerInfo, LogChecked, SetScored, RequestAllocation,
+    ReleaseAllocation, LauncherStarted, LaunchReported, JoinAllocation, EnrolNode, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts
@@ -405,6 +414,7 @@ struct Desired {
   std::optional<RunOrder> order;  // kExecute
   bool may_start = false;         // kExecute, of a throughput set: all of its instances are ready
   std::optional<PreflightOrder> checks = std::nullopt;  // kCheck
+  std::optional<CacheOrder> cache = std::nullopt;       // beside the action; none: nothing is to do
   bool operator==(const Desired&) const = default;
 };
 
@@ -425,6 +435,10 @@ struct WorkersReply {
   std::vector<Entry> workers;  // by name
 };
 
+struct CachesReply {
+  std::vector<std::string> workers;  // that have the order
+};
+
 struct ServerInfo {
   int64_t last_seq = 0;
   int64_t submission_count = 0;  // ever accepted or imported
@@ -433,9 +447,9 @@ struct ServerInfo {
 
 struct Done {};
 
-using Reply =
-    std::variant<Done, SubmissionReply, Explanation, PlacementReply, SynchronizeReply, AppendReply,
-                 ArtifactRef, Worker, WorkersReply, Token, Dataset, Allocation, ServerInfo>;
+using Reply = std::variant<Done, SubmissionReply, Explanation, PlacementReply, SynchronizeReply,
+                           AppendReply, ArtifactRef, Worker, WorkersReply, Token, Dataset,
+                           CachesReply, Allocation, ServerInfo>;
 
 }  // namespace assay::core
 

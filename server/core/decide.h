@@ -74,6 +74,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& comma
 absl::StatusOr<Decision> Decide(const Context& context, const RedeemEnrolment& command);
 absl::StatusOr<Decision> Decide(const Context& context, const AddDataset& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RemoveDataset& command);
+absl::StatusOr<Decision> Decide(const Context& context, const OrderCaches& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command);
 absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation& command);

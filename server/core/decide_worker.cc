@@ -9,6 +9,7 @@
 
 #include "common/status.h"
 #include "server/core/allocate.h"
+#include "server/core/cache_orders.h"
 #include "server/core/decide.h"
 #include "server/core/node_checks.h"
 #include "server/core/schedule.h"
@@ -230,6 +231,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
   RETURN_IF_ERROR(CheckClock("clock_offset_uncertainty_us", command.clock_offset_uncertainty_us));
   RETURN_IF_ERROR(CheckLease(context.state, command));
   RETURN_IF_ERROR(CheckReport(command.report.preflight));
+  RETURN_IF_ERROR(CheckCacheReport(command.report.cache));
   Decision decision{.reply = SynchronizeReply{}};
   std::vector<Event>* events = &decision.events;
   const auto it = context.state.workers.find(command.worker);
@@ -240,6 +242,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
 
   HearOfWorker(worker, command, events);
   HearPreflight(context.state, worker, command, events);
+  HearCache(worker, command, events);
   HearReport(context.state, worker, command, events);
   if (is_farewell && IsFree(worker, *events))
     events->push_back(WorkerStateChanged{.worker = worker.name,

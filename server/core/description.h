@@ -320,6 +320,7 @@ constexpr void Fields(A& a, T& v) {
   a("rendezvous_address", v.rendezvous_address);
   a.Added("program_port", v.program_port);
   a.Added("cpu_model", v.cpu_model);
+  a.Added("cache_bytes", v.cache_bytes);
 }
 
 template <class A, Is<WorkerDescription> T>
@@ -372,6 +373,44 @@ constexpr void Fields(A& a, T& v) {
   a("values", v.values);
 }
 
+template <class A, Is<CacheOrder> T>
+constexpr void Fields(A& a, T& v) {
+  a("number", v.number);
+  a("action", v.action);
+  a("dataset", v.dataset);
+  a("path", v.path);
+  a("digest", v.digest);
+  a("state", v.state);
+  a("reason", v.reason);
+  a("created_at_us", v.created_at_us, ShownAs("create_time"));
+  a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
+}
+
+template <class A, Is<CachedDataset> T>
+constexpr void Fields(A& a, T& v) {
+  a("digest", v.digest);
+  a("name", v.name);
+  a("files", v.files);
+  a("files_total", v.files_total);
+  a("bytes", v.bytes);
+  a("bytes_total", v.bytes_total);
+  a("is_pinned", v.is_pinned);
+  a("is_in_use", v.is_in_use);
+}
+
+template <class A, Is<CacheReport> T>
+constexpr void Fields(A& a, T& v) {
+  a("number", v.number);
+  a("is_done", v.is_done);
+  a("problem", v.problem);
+  a("files", v.files);
+  a("files_total", v.files_total);
+  a("bytes", v.bytes);
+  a("bytes_total", v.bytes_total);
+  a("datasets", v.datasets);
+  a("look_problem", v.look_problem);
+}
+
 template <class A, Is<Worker> T>
 constexpr void Fields(A& a, T& v) {
   a("name", v.name, ShownAs("name", "workers/"));
@@ -388,6 +427,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("allocation", v.allocation);
   a.Added("is_forgotten", v.is_forgotten, kNotShown);
   a.Added("preflight", v.preflight);
+  a.Added("cache_orders", v.cache_orders);
 }
 
 template <class A, Is<Dataset> T>

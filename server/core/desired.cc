@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/sha256.h"
+#include "server/core/cache_orders.h"
 #include "server/core/fabric.h"
 #include "server/core/node_checks.h"
 
@@ -75,8 +76,11 @@ bool AreInstancesReady(const State& state, const PresenceMap& presence,
   });
 }
 
-Desired DesiredFor(const State& state, const std::string& worker_name, const PresenceMap& presence,
-                   const std::string& secret) {
+namespace {
+
+// All but what its node cache is to do.
+Desired ActionFor(const State& state, const std::string& worker_name, const PresenceMap& presence,
+                  const std::string& secret) {
   const auto present = presence.find(worker_name);
   if (present == presence.end()) return Desired{};
   const WorkerReport& report = present->second.report;
@@ -107,7 +111,7 @@ Desired DesiredFor(const State& state, const std::string& worker_name, const Pre
   return Desired{};
 }
 
-bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
+bool DoesIt(const Desired& desired, const WorkerReport& report) {
   switch (desired.action) {
     case DesiredAction::kIdle:
       return report.phase == WorkerPhase::kIdle;
@@ -123,6 +127,21 @@ bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
       return false;
   }
   return false;
+}
+
+}  // namespace
+
+Desired DesiredFor(const State& state, const std::string& worker_name, const PresenceMap& presence,
+                   const std::string& secret) {
+  Desired desired = ActionFor(state, worker_name, presence, secret);
+  const auto it = state.workers.find(worker_name);
+  if (it == state.workers.end()) return desired;
+  if (const CacheOrder* order = FindPending(it->second); order != nullptr) desired.cache = *order;
+  return desired;
+}
+
+bool IsSatisfied(const Desired& desired, const WorkerReport& report) {
+  return DoesIt(desired, report) && KnowsOrder(desired.cache, report.cache);
 }
 
 }  // namespace assay::core

@@ -317,6 +317,28 @@ struct DatasetRemoved {
   bool operator==(const DatasetRemoved&) const = default;
 };
 
+// An operator wants a dataset in the cache of a node, or not there. It is carried out under the
+// number of this event, and takes the place of what was wanted before of the same dataset.
+struct CacheOrdered {
+  static constexpr absl::string_view kType = "CacheOrdered";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  CacheAction action = CacheAction::kStage;
+  std::string dataset;
+  std::string path;
+  std::string digest;
+  bool operator==(const CacheOrdered&) const = default;
+};
+
+struct CacheOrderEnded {
+  static constexpr absl::string_view kType = "CacheOrderEnded";
+  static constexpr int kVersion = 1;
+  std::string worker;
+  int64_t number = 0;
+  std::string problem;  // why it has failed; empty: it is done
+  bool operator==(const CacheOrderEnded&) const = default;
+};
+
 // Somebody, or the scheduler, wants nodes.
 struct AllocationRequested {
   static constexpr absl::string_view kType = "AllocationRequested";
@@ -450,9 +472,10 @@ using Event = std::variant<
     NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
     RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed, WorkerStateChanged,
     WorkerRevoked, WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked,
-    DatasetAdded, DatasetRemoved, AllocationRequested, AllocationSubmitted, AllocationGranted,
-    AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
-    NodeEnrolled, WorkerForgotten, TokensForgotten, RequestsForgotten, DataLossAccepted>;
+    DatasetAdded, DatasetRemoved, CacheOrdered, CacheOrderEnded, AllocationRequested,
+    AllocationSubmitted, AllocationGranted, AllocationLaunchFailed, AllocationActivated,
+    AllocationReleasing, AllocationEnded, WorkerJoined, NodeEnrolled, WorkerForgotten,
+    TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

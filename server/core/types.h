@@ -379,6 +379,7 @@ struct WorkerReport {
   bool is_ready = false;               // kExecuting. All is done that comes before the ranks' start
   bool has_leave_to_start = false;     // kExecuting. It knows that the ranks may start
   PreflightReport preflight;
+  std::optional<CacheReport> cache;  // none: its node has no cache
   bool operator==(const WorkerReport&) const = default;
 };
 

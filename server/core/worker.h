@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/core/id.h"
+#include "server/core/node_cache.h"
 #include "server/core/preflight.h"
 
 namespace assay::core {
@@ -32,6 +33,7 @@ struct Capabilities {
   std::string rendezvous_address;     // host:port where rank 0 would listen
   int32_t program_port = 0;           // kept free for rank 0 of an external program; 0: none
   std::string cpu_model;              // empty: not told
+  int64_t cache_bytes = 0;            // quota of its node cache; 0: it has none
   bool operator==(const Capabilities&) const = default;
 };
 
@@ -61,6 +63,7 @@ struct Worker {
   AllocationId allocation;                 // none: not yet told to which it belongs
   bool is_forgotten = false;               // lives in the store alone from the next commit on
   std::optional<Preflight> preflight;      // the last one
+  std::vector<CacheOrder> cache_orders;    // the last for each dataset, by number
   bool operator==(const Worker&) const = default;
 };
 

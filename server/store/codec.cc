@@ -235,6 +235,22 @@ constexpr void Fields(A& a, T& v) {
   a("dataset", v.dataset);
 }
 
+template <class A, Is<CacheOrdered> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("action", v.action);
+  a("dataset", v.dataset);
+  a("path", v.path);
+  a("digest", v.digest);
+}
+
+template <class A, Is<CacheOrderEnded> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("number", v.number);
+  a("problem", v.problem);
+}
+
 template <class A, Is<AllocationRequested> T>
 constexpr void Fields(A& a, T& v) {
   a("allocation", v.allocation);

@@ -76,6 +76,7 @@ TEST_F(CommandsTest, ListsAndShowsLookAsAgreed) {
       {"allocation_show", "allocation show a-2"},
       {"dataset_list", "dataset list"},
       {"dataset_show", "dataset show cosmo32"},
+      {"dataset_nodes", "dataset nodes cosmo32"},
       {"token_list", "admin token list"},
       {"score", "score e-1"},
       {"status", "status @last"},
@@ -87,6 +88,25 @@ TEST_F(CommandsTest, ListsAndShowsLookAsAgreed) {
       ExpectGolden(absl::StrCat(name, ".", output), run_.out);
     }
   }
+}
+
+TEST_F(CommandsTest, StagingNamesTheNodesAndWaitsForThemIfAsked) {
+  EXPECT_EQ(run_.Run("dataset stage cosmo32 -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_EQ(run_.out, "cosmo32 is staged to the cache of 2 nodes: w0, w1\n");
+  EXPECT_THAT(run_.err, HasSubstr("assay dataset nodes cosmo32"));
+  EXPECT_EQ(run_.Run("dataset evict cosmo32 --node w1 -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_EQ(run_.out, "cosmo32 goes from the cache of 1 node: w1\n");
+
+  EXPECT_EQ(run_.Run("dataset stage cosmo32 --node w1 --wait --json=id,state"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("complete"), Not(HasSubstr("w0"))));
+  EXPECT_EQ(run_.Run("dataset stage cosmo32 --timeout 0s"), ExitStatus::kTimedOut);
+  EXPECT_THAT(run_.out, HasSubstr("goes on when r-4 has ended"));
+  coordinator_.workers[1].mutable_cache_orders(0)->set_state(v1::CacheOrder::FAILED);
+  coordinator_.workers[1].mutable_cache_orders(0)->set_reason("the disk is full");
+  EXPECT_EQ(run_.Run("dataset stage cosmo32 --node w1 --wait"), ExitStatus::kFailed);
+  EXPECT_THAT(run_.err, HasSubstr("w1: the disk is full"));
+
+  EXPECT_EQ(run_.Run("dataset stage nothing"), ExitStatus::kNotFound);
 }
 
 TEST_F(CommandsTest, TablesFitTheTerminal) {

@@ -10,6 +10,7 @@
 
 #include "common/log.h"
 #include "common/sha256.h"
+#include "tests/cli/fake_caches.h"
 
 namespace assay::testing {
 namespace {
@@ -116,6 +117,7 @@ FakeCoordinator::FakeCoordinator() {
   allocation.set_name("allocations/a-1");
   allocation.set_state(v1::Allocation::ENDED);
   allocations.push_back(allocation);
+  AddCaches(kNoon, &workers);
   v1::Dataset dataset;
   dataset.set_name("datasets/cosmo32");
   dataset.set_benchmark("cosmoflow");
@@ -406,6 +408,18 @@ grpc::Status FakeCoordinator::DrainWorker(grpc::ServerContext* /*context*/,
                                           const v1::DrainWorkerRequest* /*request*/,
                                           v1::Worker* /*response*/) {
   return {grpc::StatusCode::PERMISSION_DENIED, "only an operator may drain a node"};
+}
+
+// A node that is asked for is done at once.
+grpc::Status FakeCoordinator::OrderCaches(grpc::ServerContext* /*context*/,
+                                          const v1::OrderCachesRequest* request,
+                                          v1::OrderCachesResponse* response) {
+  for (const std::string& worker : request->workers())
+    response->add_workers(worker);
+  if (request->workers().empty())
+    for (const v1::Worker& worker : workers)
+      if (worker.capabilities().cache_bytes() > 0) response->add_workers(worker.name());
+  return grpc::Status::OK;
 }
 
 grpc::Status FakeCoordinator::ListAllocations(grpc::ServerContext* /*context*/,

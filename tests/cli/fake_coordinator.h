@@ -106,6 +106,8 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
                            v1::Worker* response) override;
   grpc::Status RevokeWorker(grpc::ServerContext* context, const v1::RevokeWorkerRequest* request,
                             v1::Worker* response) override;
+  grpc::Status OrderCaches(grpc::ServerContext* context, const v1::OrderCachesRequest* request,
+                           v1::OrderCachesResponse* response) override;
   grpc::Status ListAllocations(grpc::ServerContext* context,
                                const v1::ListAllocationsRequest* request,
                                v1::ListAllocationsResponse* response) override;

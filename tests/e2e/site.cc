@@ -206,7 +206,8 @@ Worker::Worker(const Site& site, const std::string& name, const std::string& ser
                                  "\" enrolment_token_path: \"", data_directory_,
                                  "/token\" rendezvous_host: \"", place.host,
                                  "\" run_user: \"root\" "
-                                 "core_count: 1"));
+                                 "core_count: 1 ",
+                                 place.config));
   std::vector<std::string> argv = place.prefix;
   argv.push_back(site.Program("assay-worker"));
   argv.push_back(absl::StrCat("--config=", config));

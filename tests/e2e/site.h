@@ -95,6 +95,7 @@ class Worker {
   struct Place {
     std::string host = "127.0.0.1";     // at which its ranks meet
     std::vector<std::string> prefix{};  // of the command that starts it there
+    std::string config{};               // more for its configuration
   };
   // `server_address`: host:port of the coordinator.
   Worker(const Site& site, const std::string& name, const std::string& server_address,

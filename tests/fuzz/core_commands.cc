@@ -34,13 +34,14 @@ class Decoder {
     constexpr Method kOften[] = {&Decoder::Obey,   &Decoder::Report, &Decoder::Append,
                                  &Decoder::Record, &Decoder::Create, &Decoder::Judge,
                                  &Decoder::Score};
-    constexpr Method kSeldom[] = {
-        &Decoder::Cancel,   &Decoder::Import,     &Decoder::Note,      &Decoder::Drain,
-        &Decoder::Resume,   &Decoder::Revoke,     &Decoder::MakeToken, &Decoder::EndToken,
-        &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,    &Decoder::Look,
-        &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,     &Decoder::EndLease,
-        &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,     &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 30, "decode the new command above");
+    constexpr Method kSeldom[] = {&Decoder::Cancel,    &Decoder::Import,     &Decoder::Note,
+                                  &Decoder::Drain,     &Decoder::Resume,     &Decoder::Revoke,
+                                  &Decoder::MakeToken, &Decoder::EndToken,   &Decoder::Redeem,
+                                  &Decoder::Add,       &Decoder::Remove,     &Decoder::Look,
+                                  &Decoder::Launched,  &Decoder::LauncherUp, &Decoder::Lease,
+                                  &Decoder::EndLease,  &Decoder::Join,       &Decoder::EnrolInJob,
+                                  &Decoder::Prune,     &Decoder::Cache,      &Decoder::Time};
+    static_assert(std::variant_size_v<core::CommandBody> == 31, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -133,6 +134,7 @@ class Decoder {
     description.incarnation = absl::StrCat("i", bytes_.Rarely(16) ? bytes_.Below(8) : 0);
     if (bytes_.Rarely(32)) description.incarnation.clear();
     description.capabilities.rendezvous_address = "node:7000";
+    description.capabilities.cache_bytes = bytes_.Rarely(8) ? 0 : 1;
     if (bytes_.Rarely(8)) description.capabilities.backends = {bytes_.TextLike("onednn")};
     if (bytes_.Rarely(8)) description.labels["rack"] = bytes_.TextLike("a");
     if (bytes_.Rarely(16)) description.version = bytes_.TextLike("1");
@@ -170,6 +172,7 @@ class Decoder {
     if (report.phase == core::WorkerPhase::kFinished) report.exit_code = ExitCode();
     if (desired.action == core::DesiredAction::kCheck)
       report.preflight = Checked(desired.generation);
+    if (desired.cache.has_value()) report.cache = Cached(desired.cache->number);
     return FromWorker(worker, Call(worker, std::move(report)));
   }
 
@@ -181,6 +184,14 @@ class Decoder {
     if (bytes_.Rarely(8)) check.problem = bytes_.TextLike("slow");
     report.checks = {check, {.check = "quiet"}};
     if (bytes_.Rarely(2)) report.fabric = Fabric();
+    return report;
+  }
+
+  core::CacheReport Cached(int64_t number) {
+    core::CacheReport report{.number = bytes_.Near<int64_t>(number),
+                             .is_done = bytes_.Below(2) == 0,
+                             .bytes = bytes_.Near<int64_t>(10)};
+    if (bytes_.Rarely(4)) report.problem = bytes_.TextLike("no space");
     return report;
   }
 
@@ -206,6 +217,7 @@ class Decoder {
     report.exit_code = ExitCode();
     report.reason = bytes_.TextLike("why");
     if (bytes_.Rarely(4)) report.preflight = Checked(core_.state().last_seq);
+    if (bytes_.Rarely(4)) report.cache = Cached(core_.state().last_seq);
     if (bytes_.Rarely(4)) report.artifacts.push_back(Artifact());
     return FromWorker(worker, Call(worker, std::move(report)));
   }
@@ -426,11 +438,19 @@ class Decoder {
     dataset.id = bytes_.TextLike("cosmo32");
     dataset.benchmark = bytes_.TextLike("cosmoflow");
     dataset.path = bytes_.TextLike("/data/cosmo32");
+    dataset.digest = bytes_.Rarely(4) ? "" : "ab";
     dataset.train_sample_count = bytes_.Near<int64_t>(256);
     dataset.parameters["cube_edge"] = absl::StrCat(bytes_.Near<int32_t>(32));
     return FromPerson(core::AddDataset{std::move(dataset)});
   }
   core::Command Remove() { return FromPerson(core::RemoveDataset{bytes_.TextLike("cosmo32")}); }
+
+  core::Command Cache() {
+    core::OrderCaches command{.dataset = bytes_.TextLike("cosmo32")};
+    if (bytes_.Below(2) == 0) command.action = core::CacheAction::kEvict;
+    if (bytes_.Below(2) == 0) command.workers = {WorkerName()};
+    return FromPerson(std::move(command));
+  }
 
   core::Command Look() {
     switch (bytes_.Below(4)) {

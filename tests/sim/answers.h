@@ -83,6 +83,14 @@ class AnswerCheck {
   void operator()(const core::RevokeWorker& body) const {
     EXPECT_GT(committed_.workers.at(body.worker).certificate_generation, 0) << body.worker;
   }
+  void operator()(const core::OrderCaches& body) const {
+    for (const std::string& name : std::get<core::CachesReply>(reply_).workers) {
+      bool is_kept = false;
+      for (const core::CacheOrder& order : committed_.workers.at(name).cache_orders)
+        is_kept = is_kept || order.dataset == body.dataset;
+      EXPECT_TRUE(is_kept) << name << " has lost its order about " << body.dataset;
+    }
+  }
   void operator()(const core::GetServerInfo&) const {
     EXPECT_LE(std::get<core::ServerInfo>(reply_).last_seq, committed_.last_seq);
   }

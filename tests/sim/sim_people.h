@@ -180,7 +180,14 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(10)) {
+    switch (network_.Below(11)) {
+      case 10:
+        return Ask(core::OrderCaches{.dataset = "cosmo32",
+                                     .action = network_.Below(3) == 0 ? core::CacheAction::kEvict
+                                                                      : core::CacheAction::kStage,
+                                     .workers = network_.Below(2) == 0
+                                                    ? std::vector<std::string>{}
+                                                    : std::vector<std::string>{worker}});
       case 9: {
         const std::string text = absl::StrCat("remark ", network_.now_us());
         return Ask(core::NoteSubmission{text, AnyEntry(), text},

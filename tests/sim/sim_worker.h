@@ -78,6 +78,7 @@ class SimWorker {
     state_ = agent::Restore(std::move(held), fences_);
     is_up_ = true;
     is_leaving_ = false;
+    caching_ = 0;  // it ended with the agent
     for (const auto& [key, run] : disk_)
       Observe(key);
     Take(agent::SyncFailed{});
@@ -129,6 +130,7 @@ class SimWorker {
     const core::Desired& desired = orders_[start.key];
     DiskRun& run = disk_[start.key];
     if (run.is_started) return;
+    EXPECT_EQ(caching_, 0) << name_ << " copies to its cache while " << start.key.run << " starts";
     EXPECT_TRUE(started_.insert(start.key).second)
         << name_ << " starts " << start.key.run << " again";
     for (const auto& [key, other] : disk_)
@@ -213,6 +215,20 @@ class SimWorker {
 
   void Do(const agent::StopCheck&) {}
 
+  // Goes on from where it was stopped, if it was.
+  void Do(const agent::StartCaching& start) {
+    caching_ = start.number;
+    const bool fails = network_.Percent(network_.troubles.check_failure_percent);
+    network_.After(kSecond * (1 + network_.Below(40)),
+                   [this, number = start.number, fails, incarnation = incarnation_] {
+                     if (incarnation != incarnation_ || caching_ != number) return;
+                     caching_ = 0;
+                     Take(agent::CacheSeen{number, true, fails ? "no space" : ""});
+                   });
+  }
+
+  void Do(const agent::StopCaching&) { caching_ = 0; }
+
   core::PreflightReport ReportOf(const agent::Status& status) {
     core::PreflightReport report{.number = status.check,
                                  .is_done = status.check_result.has_value()};
@@ -247,6 +263,11 @@ class SimWorker {
     command.report.is_ready = status.is_ready;
     command.report.has_leave_to_start = status.has_leave_to_start;
     command.report.preflight = ReportOf(status);
+    command.description.capabilities.cache_bytes = 1;
+    command.report.cache =
+        core::CacheReport{.number = status.cache_order,
+                          .is_done = status.is_cache_done,
+                          .problem = status.is_cache_done ? *status.cache_report : ""};
     command.is_leaving = status.is_leaving;
     command.poll_timeout_us = status.is_leaving ? 0 : 20 * kSecond;
     if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
@@ -274,6 +295,7 @@ class SimWorker {
     } else if (desired.action != core::DesiredAction::kIdle)
       wanted.key = {desired.run.ToString(), desired.generation};
     wanted.may_start = desired.may_start;
+    if (desired.cache.has_value()) wanted.cache_order = desired.cache->number;
     if (desired.order.has_value()) orders_[wanted.key] = desired;
     Take(agent::SyncReply{wanted});
   }
@@ -337,6 +359,7 @@ class SimWorker {
   int incarnation_ = 0;
   int64_t call_ = 0;
   agent::MachineState state_;
+  int64_t caching_ = 0;  // the order for the node cache that goes on
   std::map<agent::RunKey, core::Desired> orders_;
   std::map<int64_t, core::PreflightOrder> checks_;  // by number
 

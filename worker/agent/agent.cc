@@ -38,7 +38,8 @@ Agent::Agent(AgentOptions options, Endpoint endpoint, v1::WorkerService::StubInt
       stub_(stub),
       endpoint_(std::move(endpoint)),
       clock_(clock),
-      check_(options_.config, options_.step_program) {}
+      check_(options_.config, options_.step_program),
+      cache_(options_.config, options_.step_program) {}
 
 std::string Agent::FencesPath() const {
   return JoinPath(options_.config.data_directory(), "fences");
@@ -139,12 +140,23 @@ void Agent::Loop(int stop_fd) {
       Feed(std::move(input));
     KeepClockSamples();
     if (std::optional<CheckEnded> end = check_.TakeEnd(); end.has_value()) Feed(*std::move(end));
+    if (std::optional<CacheSeen> seen = cache_.TakeEnd(); seen.has_value()) Feed(*std::move(seen));
     SettleIfDue();
     SalvageEnded();
     if (clock_->Mono() < next_tick_) continue;
     next_tick_ = clock_->Mono() + options_.tick;
     Feed(Tick{});
+    FollowCache();
   }
+}
+
+// It is looked at while nobody measures anything on the node, and the end of an order is heard:
+// what a look says takes the place of what was said of the order.
+void Agent::FollowCache() {
+  if (std::optional<CacheSeen> seen = cache_.TakeProgress(); seen.has_value())
+    Feed(*std::move(seen));
+  if (state_.runs.empty() && state_.check == 0 && state_.cache_order == 0 && !state_.is_leaving)
+    cache_.LookIfDue(clock_->Mono());
 }
 
 void Agent::KeepClockSamples() {
@@ -190,6 +202,7 @@ void Agent::WaitForSomething(int stop_fd) {
   for (const auto& [key, run] : runs_)
     if (run.exit_fd() >= 0) entries.push_back({run.exit_fd(), POLLIN, 0});
   if (check_.exit_fd() >= 0) entries.push_back({check_.exit_fd(), POLLIN, 0});
+  if (cache_.exit_fd() >= 0) entries.push_back({cache_.exit_fd(), POLLIN, 0});
   entries.push_back({stop_fd, POLLIN, 0});
   const int64_t left_ms = absl::ToInt64Milliseconds(TimeLeft() + absl::Milliseconds(1));
   if (poll(entries.data(), entries.size(), static_cast<int>(left_ms)) <= 0) return;
@@ -312,6 +325,7 @@ absl::Status Agent::Prepare(const StartStep& action) {
 }
 
 void Agent::Do(const StartStep& action) {
+  cache_.StopLook();
   if (FindRun(action.key) == nullptr) {
     const absl::Status prepared = Prepare(action);
     if (!prepared.ok()) {
@@ -349,11 +363,20 @@ void Agent::Do(const GiveLeave& action) {
 void Agent::Do(const StartCheck& action) {
   v1::PreflightSpec spec;
   if (!spec.ParseFromString(action.spec)) LOG(ERROR) << "the pre-flight's spec does not parse";
+  cache_.StopLook();
   check_.Start(action.number, spec, options_.rendezvous_listener_fd);
 }
 
 void Agent::Do(const StopCheck&) {
   check_.Stop();
+}
+
+void Agent::Do(const StartCaching& action) {
+  cache_.Start(action.number, action.spec);
+}
+
+void Agent::Do(const StopCaching&) {
+  cache_.Stop();
 }
 
 void Agent::Do(const Synchronize& action) {

@@ -25,6 +25,7 @@
 #include "common/clock.h"
 #include "common/rpc/channel.h"
 #include "worker/agent/attached_run.h"
+#include "worker/agent/cache_process.h"
 #include "worker/agent/check_process.h"
 #include "worker/agent/courier.h"
 #include "worker/agent/directory_watch.h"
@@ -98,6 +99,8 @@ class Agent {
   void Do(const GiveLeave& action);
   void Do(const StartCheck& action);
   void Do(const StopCheck& action);
+  void Do(const StartCaching& action);
+  void Do(const StopCaching& action);
   void Do(const Synchronize& action);
   void Do(const SendEvents& action);
   void Do(const UploadArtifacts& action);
@@ -108,6 +111,7 @@ class Agent {
   void ObserveAll();
   void KeepClockSamples();
   void ObserveChanges();
+  void FollowCache();
   void Drain();
   AttachedRun* FindRun(const RunKey& key);
   std::string FencesPath() const;
@@ -121,6 +125,7 @@ class Agent {
   MachineState state_;
   std::map<RunKey, AttachedRun> runs_;
   CheckProcess check_;
+  CacheProcess cache_;
   std::deque<Input> inputs_;  // fed while another is handled
   bool is_feeding_ = false;
   std::atomic<bool> is_refused_ = false;  // the coordinator does not know us any more

@@ -294,6 +294,8 @@ v1::Capabilities CapabilitiesOf(const Inventory& inventory, const v1::WorkerConf
   for (const std::string& backend : inventory.backends)
     capabilities.add_backends(backend);
   capabilities.set_rendezvous_address(rendezvous_address);
+  if (!config.node_cache().directory().empty())
+    capabilities.set_cache_bytes(config.node_cache().quota_gb() * kGB);
   return capabilities;
 }
 

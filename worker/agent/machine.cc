@@ -104,6 +104,27 @@ void Check(const Desired& desired, MachineState* state, std::vector<Action>* act
   actions->push_back(StartCheck{state->check, desired.spec});
 }
 
+void StopCache(MachineState* state, std::vector<Action>* actions) {
+  if (state->is_caching) actions->push_back(StopCaching{});
+  state->is_caching = false;
+}
+
+// Before what the order brings: a run or a check finds the node without a process of the cache.
+void Cache(const Desired& desired, MachineState* state, std::vector<Action>* actions) {
+  if (desired.cache_order != state->cache_order) {
+    StopCache(state, actions);
+    state->cache_order = desired.cache_order;
+    state->is_cache_done = false;
+  }
+  if (state->cache_order == 0 || state->is_cache_done) return;
+  if (desired.order != Order::kIdle || !state->runs.empty() || state->is_leaving) {
+    StopCache(state, actions);
+  } else if (!state->is_caching) {
+    state->is_caching = true;
+    actions->push_back(StartCaching{state->cache_order, desired.cache_spec});
+  }
+}
+
 void Obey(const Desired& desired, MachineState* state, std::vector<Action>* actions) {
   if (desired.order == Order::kCheck) return Check(desired, state, actions);
   DropCheck(state, actions);
@@ -147,6 +168,7 @@ class Stepper {
     }
   }
   void operator()(const SyncReply& reply) const {
+    Cache(reply.desired, state_, actions_);
     Obey(reply.desired, state_, actions_);
     Report(state_, actions_);
   }
@@ -185,8 +207,17 @@ class Stepper {
     state_->check_result = end.result;
     ReportChange(state_, actions_);
   }
+  void operator()(const CacheSeen& seen) const {
+    state_->cache_report = seen.report;
+    if (seen.is_done && seen.number != 0 && seen.number == state_->cache_order) {
+      state_->is_cache_done = true;
+      state_->is_caching = false;
+    }
+    ReportChange(state_, actions_);
+  }
   void operator()(const LeaveRequested&) const {
     state_->is_leaving = true;
+    StopCache(state_, actions_);
     DropCheck(state_, actions_);
     ReportChange(state_, actions_);
   }
@@ -225,6 +256,9 @@ Status StatusOf(const MachineState& state) {
   status.is_leaving = state.is_leaving;
   status.check = state.check;
   status.check_result = state.check_result;
+  status.cache_order = state.cache_order;
+  status.is_cache_done = state.is_cache_done;
+  status.cache_report = state.cache_report;
   if (const auto* executing = FindExecuting(state); executing != nullptr) {
     status.phase = Phase::kExecuting;
     status.key = executing->first;

@@ -8,6 +8,7 @@
 //   - a run is reported FINISHED only when its step has ended, every event of it is durable at the
 //     coordinator, and every artifact is uploaded;
 //   - no step starts while the node is checked;
+//   - the node cache is worked on only while there is no run and no check;
 //   - files of a run are deleted only when the coordinator says FORGET.
 //
 // No gRPC, no proto, no files, no clock: the simulator runs the same code as the agent.
@@ -53,6 +54,9 @@ struct Desired {
   RunKey key;              // all but kIdle; kCheck: without a run, the generation is the number
   std::string spec;        // kExecute, kCheck
   bool may_start = false;  // kExecute. As in DesiredState
+  // What is to be done in the node cache, beside the order; 0: nothing. Opaque here.
+  int64_t cache_order = 0;
+  std::string cache_spec;
 };
 
 enum class Phase { kIdle, kExecuting, kFinished };
@@ -68,6 +72,11 @@ struct Status {
   // The pre-flight of this node that was asked for last; 0: none. Its result is opaque here.
   int64_t check = 0;
   std::optional<std::string> check_result;  // it is done
+  // The order for the node cache that was given last, 0: none; and what is said of it and of the
+  // cache, which is opaque here and may be empty. None: the cache has not been looked at.
+  int64_t cache_order = 0;
+  bool is_cache_done = false;
+  std::optional<std::string> cache_report;
   bool is_leaving = false;
   bool operator==(const Status&) const = default;
 };
@@ -116,11 +125,17 @@ struct CheckEnded {
   int64_t number = 0;
   std::string result;
 };
+// What there is to say of the node cache, and whether the order of that number has ended.
+struct CacheSeen {
+  int64_t number = 0;  // 0: of none
+  bool is_done = false;
+  std::string report;
+};
 // The agent was asked to end. A running step is left alone; see IsEnding.
 struct LeaveRequested {};
 
 using Input = std::variant<Tick, SyncReply, SyncFailed, RunObserved, EventsAcked, ArtifactUploaded,
-                           DeliveryRefused, CheckEnded, LeaveRequested>;
+                           DeliveryRefused, CheckEnded, CacheSeen, LeaveRequested>;
 
 // ------------------------------------------------------------------------------------- actions
 // All are idempotent: the driver may be told the same thing twice.
@@ -147,6 +162,13 @@ struct StartCheck {
 };
 // End the pre-flight that goes on: nobody waits for it.
 struct StopCheck {};
+// Begin or continue what is to be done in the node cache, which CacheSeen ends.
+struct StartCaching {
+  int64_t number = 0;
+  std::string spec;
+};
+// End the process that works on the node cache, before anything else. It may be continued later.
+struct StopCaching {};
 // Call Synchronize with `status`; a call under way with another status is given up.
 struct Synchronize {
   Status status;
@@ -166,8 +188,8 @@ struct ForgetRun {
   RunKey key;
 };
 
-using Action = std::variant<StartStep, StopStep, GiveLeave, StartCheck, StopCheck, Synchronize,
-                            SendEvents, UploadArtifacts, ForgetRun>;
+using Action = std::variant<StartStep, StopStep, GiveLeave, StartCheck, StopCheck, StartCaching,
+                            StopCaching, Synchronize, SendEvents, UploadArtifacts, ForgetRun>;
 
 // --------------------------------------------------------------------------------------- state
 
@@ -193,6 +215,10 @@ struct MachineState {
   std::map<std::string, int64_t> fences;  // run -> highest generation ever held here
   int64_t check = 0;                      // as in Status
   std::optional<std::string> check_result;
+  int64_t cache_order = 0;  // as in Status
+  bool is_cache_done = false;
+  std::optional<std::string> cache_report;
+  bool is_caching = false;  // a process is at it
   bool is_leaving = false;
   Status reported;  // of the last Synchronize action
 };

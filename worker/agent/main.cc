@@ -31,6 +31,7 @@
 #include "worker/agent/account.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/cache_command.h"
+#include "worker/agent/cache_work.h"
 #include "worker/agent/config.h"
 #include "worker/agent/connection_keeper.h"
 #include "worker/agent/control_group.h"
@@ -56,6 +57,7 @@ constexpr char kUsage[] =
        assay-worker salvage DIRECTORY NAME              deliver what that agent left (the coordinator starts this)
        assay-worker preflight [--help] [--json] ...     check this node and print what it can do
        assay-worker cache [--help] ...                  the datasets that this node keeps between runs
+       assay-worker cache-work DIRECTORY                look at them, or carry out an order (the agent starts this)
        assay-worker step DIRECTORY                      carry out one run (the agent starts this)
        assay-worker rank ACCOUNT PROGRAM ARGUMENT...    become one rank (the step starts this)
        assay-worker gate PID FILE KIND DIRECTORY...     hold the first reader of a run (the step starts this)
@@ -282,6 +284,8 @@ int Main(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments[0] == kCacheMode)
     return RunCacheCommand({arguments.begin() + 1, arguments.end()}, RealClock(), &std::cout,
                            &std::cerr);
+  if (arguments.size() == 2 && arguments[0] == kCacheWorkMode)
+    return RunCacheWork(arguments[1], RealClock());
   if (!arguments.empty() && arguments[0] == kEnterMode)
     return RunEnter({arguments.begin() + 1, arguments.end()}, kEnterPatience);
   if (arguments.size() >= 2 && arguments[0] == "step") {

@@ -15,6 +15,23 @@ v1::WorkerStatus::Phase ToProto(Phase phase) {
   return v1::WorkerStatus::PHASE_UNSPECIFIED;
 }
 
+// The report is this message, written by CacheProcess; what it says of an earlier order is not of
+// this one.
+v1::CacheReport CacheReportOf(const Status& status) {
+  v1::CacheReport report;
+  report.ParseFromString(status.cache_report.value_or(""));
+  if (report.number() != status.cache_order) {
+    report.clear_problem();
+    report.clear_files();
+    report.clear_files_total();
+    report.clear_bytes();
+    report.clear_bytes_total();
+  }
+  report.set_number(status.cache_order);
+  report.set_is_done(status.is_cache_done);
+  return report;
+}
+
 }  // namespace
 
 v1::WorkerStatus ToProto(const Status& status) {
@@ -33,6 +50,8 @@ v1::WorkerStatus ToProto(const Status& status) {
     proto.mutable_preflight()->set_number(status.check);
     proto.mutable_preflight()->set_is_done(status.check_result.has_value());
   }
+  if (status.cache_report.has_value() || status.cache_order != 0)
+    *proto.mutable_cache() = CacheReportOf(status);
   for (const UploadedFile& file : status.artifacts) {
     if (file.sha256.empty()) continue;  // the coordinator keeps another, or none
     v1::ArtifactRef* ref = proto.add_artifacts();
@@ -46,6 +65,8 @@ v1::WorkerStatus ToProto(const Status& status) {
 std::optional<Desired> FromProto(const v1::DesiredState& desired) {
   Desired result;
   result.key = RunKey{desired.run(), desired.generation()};
+  result.cache_order = desired.cache_order().number();
+  if (result.cache_order != 0) result.cache_spec = desired.cache_order().SerializeAsString();
   switch (desired.action()) {
     case v1::DesiredState::IDLE:
       result.order = Order::kIdle;

@@ -81,7 +81,10 @@ TEST(DescriptionTest, EveryFieldOfTheApiIsListedOrFilledInByHand) {
       {"workers", "event_count", "first_touch_us", "observed_touch_us"});
   ExpectAllFields<v1::Capabilities, core::Capabilities>({});
   ExpectAllFields<v1::Worker, core::Worker>(
-      {"last_seen_time", "clock_offset_us", "clock_offset_uncertainty_us"});
+      {"last_seen_time", "clock_offset_us", "clock_offset_uncertainty_us", "cache"});
+  ExpectAllFields<v1::CacheOrder, core::CacheOrder>({});
+  ExpectAllFields<v1::CacheReport, core::CacheReport>({});
+  ExpectAllFields<v1::CachedDataset, core::CachedDataset>({});
   ExpectAllFields<v1::Dataset, core::Dataset>({});
   ExpectAllFields<v1::Token, core::Token>({});
   ExpectAllFields<v1::Allocation, core::Allocation>({});
@@ -103,6 +106,8 @@ TEST(DescriptionTest, EveryStateHasItsName) {
   ExpectSameNames<core::RunState>(v1::Run::State_descriptor());
   ExpectSameNames<core::WorkerState>(v1::Worker::State_descriptor());
   ExpectSameNames<core::AllocationState>(v1::Allocation::State_descriptor());
+  ExpectSameNames<core::CacheAction>(v1::CacheOrder::Action_descriptor());
+  ExpectSameNames<core::CacheOrderState>(v1::CacheOrder::State_descriptor());
   ExpectSameNames<core::TokenKind>(v1::Token::Kind_descriptor());
   ExpectSameNames<core::Severity>(v1::Finding::Severity_descriptor());
 }

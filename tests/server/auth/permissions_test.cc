@@ -53,6 +53,7 @@ AdminService/RevokeToken            ---A-
 AdminService/ListWorkers            -AAAA
 AdminService/GetWorker              -AAAA
 AdminService/DrainWorker            ---A-
+AdminService/OrderCaches            ---A-
 AdminService/ResumeWorker           ---A-
 AdminService/RevokeWorker           ---A-
 AdminService/ListAllocations        -AAAA

@@ -179,6 +179,8 @@ class World {
     if (wanted != labels.end()) description.labels = wanted->second;
     description.capabilities.rendezvous_address = worker + ":7000";
     description.capabilities.backends = {"onednn", "reference"};
+    if (const auto cache = caches.find(worker); cache != caches.end())
+      description.capabilities.cache_bytes = cache->second;
     return description;
   }
 
@@ -216,6 +218,7 @@ class World {
   std::map<std::string, Clock> clocks;              // of workers; unmeasured where there is none
   std::map<std::string, std::string> incarnations;  // by worker; "i1" where there is none
   std::map<std::string, std::map<std::string, std::string>> labels;
+  std::map<std::string, int64_t> caches;  // of workers that have one: its quota
   bool is_leaving = false;
   // Sees each outcome while the state still holds all that it touched: where a store commits.
   std::function<void(const Outcome&, const State&)> on_outcome;

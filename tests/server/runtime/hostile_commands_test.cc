@@ -166,7 +166,20 @@ class Malice {
       return event;
     });
   }
+  CacheReport Cache() {
+    return {
+        .number = OneIn(2) ? Number() : Small(),
+        .is_done = OneIn(2),
+        .problem = Text(),
+        .bytes = Number(),
+        .datasets = Some(2, [this] { return CachedDataset{.digest = Text(), .bytes = Number()}; })};
+  }
   WorkerReport Report() {
+    WorkerReport report = PlainReport();
+    if (OneIn(2)) report.cache = Cache();
+    return report;
+  }
+  WorkerReport PlainReport() {
     return {.phase = Of<WorkerPhase>(
                 {WorkerPhase::kIdle, WorkerPhase::kExecuting, WorkerPhase::kFinished}),
             .run = Run(),
@@ -228,6 +241,7 @@ struct Maker {
     body.description.incarnation = m.OneIn(9) ? m.Text() : "i1";
     body.description.capabilities.core_count = m.Small();
     body.description.capabilities.memory_bytes = m.Number();
+    body.description.capabilities.cache_bytes = m.OneIn(3) ? m.Number() : 1;
     if (m.OneIn(5)) body.description.labels = m.Labels();
     if (m.OneIn(5)) body.description.version = m.Text();
     if (m.OneIn(9)) body.description.capabilities.backends = {m.Text()};
@@ -246,6 +260,11 @@ struct Maker {
   }
   CommandBody operator()(const RecordArtifact&) { return Record(); }
   CommandBody operator()(const AuthorizeUpload&) { return AuthorizeUpload{Record()}; }
+  CommandBody operator()(const OrderCaches&) {
+    return OrderCaches{.dataset = m.OneIn(2) ? "cosmo32" : m.Text(),
+                       .action = m.OneIn(2) ? CacheAction::kStage : CacheAction::kEvict,
+                       .workers = m.Some(3, [this] { return m.Worker(); })};
+  }
   CommandBody operator()(const DrainWorker&) { return DrainWorker{m.Worker(), m.Text()}; }
   CommandBody operator()(const ResumeWorker&) { return ResumeWorker{m.Worker()}; }
   CommandBody operator()(const RevokeWorker&) { return RevokeWorker{m.Worker(), m.Text()}; }

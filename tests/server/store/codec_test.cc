@@ -106,6 +106,8 @@ std::vector<Event> OneOfEach() {
       TokenRevoked{TokenId{3}, "w0"},
       DatasetAdded{core::testing::SomeDataset()},
       DatasetRemoved{"cosmo32"},
+      CacheOrdered{"w0", CacheAction::kEvict, "cosmo32", "/data/cosmo32", "ab"},
+      CacheOrderEnded{"w0", 7, "no space"},
       AllocationRequested{AllocationId{2},
                           {"local", 3, {{"a", "b"}}, SubmissionId{4}, 5},
                           "why",

@@ -50,6 +50,9 @@ std::string Text(const Status& status) {
   }
   if (status.check != 0)
     text += absl::StrCat(" check ", status.check, " ", status.check_result.value_or("goes on"));
+  if (status.cache_order != 0)
+    text +=
+        absl::StrCat(" cache ", status.cache_order, status.is_cache_done ? " done" : " goes on");
   return status.is_leaving ? text + " leaving" : text;
 }
 
@@ -60,6 +63,8 @@ struct Namer {
   std::string operator()(const Synchronize& a) const { return "sync " + Text(a.status); }
   std::string operator()(const StartCheck& a) const { return absl::StrCat("check ", a.number); }
   std::string operator()(const StopCheck&) const { return "stop check"; }
+  std::string operator()(const StartCaching& a) const { return absl::StrCat("cache ", a.number); }
+  std::string operator()(const StopCaching&) const { return "stop cache"; }
   std::string operator()(const SendEvents& a) const {
     return absl::StrCat("send ", Text(a.key), " ", a.first_seq, "-", a.last_seq);
   }
@@ -81,6 +86,11 @@ struct Agent {
   }
   std::vector<std::string> Told(Order order, const RunKey& key = {}) {
     return On(SyncReply{Desired{order, key, "spec"}});
+  }
+  std::vector<std::string> ToldToCache(int64_t number, Order order = Order::kIdle,
+                                       const RunKey& key = {}) {
+    return On(SyncReply{
+        Desired{.order = order, .key = key, .cache_order = number, .cache_spec = "spec"}});
   }
   // The run is given, its step starts.
   void Execute(const RunKey& key) {
@@ -346,6 +356,49 @@ TEST(MachineTest, WhoLeavesChecksNothing) {
   EXPECT_THAT(agent.Told(Order::kCheck, {"", 9}), ElementsAre("sync idle leaving"));
 }
 
+TEST(MachineTest, WorksOnItsCacheUntilThatIsDone) {
+  Agent agent;
+  EXPECT_THAT(agent.ToldToCache(3), ElementsAre("cache 3", "sync idle cache 3 goes on"));
+  EXPECT_THAT(agent.ToldToCache(3), ElementsAre("sync idle cache 3 goes on"));
+  EXPECT_THAT(agent.On(CacheSeen{3, false, "half"}), ElementsAre("sync idle cache 3 goes on"));
+  EXPECT_THAT(agent.On(CacheSeen{2, true, "of another"}), ElementsAre("sync idle cache 3 goes on"));
+  EXPECT_THAT(agent.On(CacheSeen{3, true, "all"}), ElementsAre("sync idle cache 3 done"));
+  EXPECT_THAT(agent.ToldToCache(3), ElementsAre("sync idle cache 3 done")) << "it was not heard";
+  EXPECT_THAT(agent.ToldToCache(0), ElementsAre("sync idle"));
+  EXPECT_EQ(StatusOf(agent.state).cache_report, "all") << "what the cache has is still told";
+}
+
+TEST(MachineTest, ARunHasTheNodeAtOnceAndTheCacheGoesOnAfterwards) {
+  Agent agent;
+  agent.ToldToCache(3);
+  EXPECT_THAT(
+      agent.ToldToCache(3, Order::kExecute, kA1),
+      ElementsAre("stop cache", "start runs/a-g1", "sync executing runs/a-g1 cache 3 goes on"));
+  agent.On(RunObserved{.key = kA1, .is_started = true});
+  EXPECT_THAT(agent.ToldToCache(3, Order::kIdle),
+              ElementsAre("stop runs/a-g1", "sync executing runs/a-g1 cache 3 goes on"));
+  agent.Ended(kA1, 0);
+  agent.Uploaded(kA1, "result_1.txt");
+  agent.Uploaded(kA1, "touch_0.json");
+  EXPECT_THAT(agent.ToldToCache(3, Order::kForget, kA1),
+              ElementsAre("forget runs/a-g1", "sync idle cache 3 goes on"));
+  EXPECT_THAT(agent.ToldToCache(3), ElementsAre("cache 3", "sync idle cache 3 goes on"));
+  EXPECT_THAT(agent.ToldToCache(3, Order::kCheck, {"", 7}),
+              ElementsAre("stop cache", "check 7", "sync idle check 7 goes on cache 3 goes on"));
+}
+
+TEST(MachineTest, AnotherOrderTakesThePlaceOfTheOneThatGoesOn) {
+  Agent agent;
+  agent.ToldToCache(3);
+  EXPECT_THAT(agent.ToldToCache(4),
+              ElementsAre("stop cache", "cache 4", "sync idle cache 4 goes on"));
+  EXPECT_THAT(agent.ToldToCache(0), ElementsAre("stop cache", "sync idle"));
+  agent.ToldToCache(5);
+  EXPECT_THAT(agent.On(LeaveRequested{}),
+              ElementsAre("stop cache", "sync idle cache 5 goes on leaving"));
+  EXPECT_THAT(agent.ToldToCache(5), ElementsAre("sync idle cache 5 goes on leaving"));
+}
+
 TEST(MachineTest, InputsForUnknownRunsChangeNothing) {
   Agent agent;
   EXPECT_THAT(agent.Ended(kA1, 5), IsEmpty());
@@ -366,6 +419,7 @@ TEST_P(MachineProperty, OneStepAtATimeAndNoneTwice) {
   Agent agent;
   std::set<RunKey> running;
   std::set<RunKey> ever_started;
+  bool is_caching = false;
 
   for (int i = 0; i < 2000; ++i) {
     const RunKey key{below(2) == 0 ? "runs/a" : "runs/b", 1 + below(4) + i / 300};
@@ -373,7 +427,10 @@ TEST_P(MachineProperty, OneStepAtATimeAndNoneTwice) {
     switch (below(6)) {
       case 0:
       case 1:
-        input = SyncReply{Desired{static_cast<Order>(below(5)), key, "spec"}};
+        input = SyncReply{Desired{.order = static_cast<Order>(below(5)),
+                                  .key = key,
+                                  .spec = "spec",
+                                  .cache_order = below(3)}};
         break;
       case 2:
         if (!running.empty()) {
@@ -388,12 +445,16 @@ TEST_P(MachineProperty, OneStepAtATimeAndNoneTwice) {
       case 4:
         if (below(10) == 0) {  // the agent crashes; its disk stays
           agent.state = Restore(agent.state.runs, agent.state.fences);
+          is_caching = false;
         }
         break;
       default:
         break;
     }
     for (const Action& action : Advance(input, &agent.state)) {
+      if (std::holds_alternative<StartCaching>(action)) is_caching = true;
+      if (std::holds_alternative<StopCaching>(action)) is_caching = false;
+      EXPECT_FALSE(is_caching && !running.empty()) << "a run has the node for itself";
       const auto* start = std::get_if<StartStep>(&action);
       // The step is the one that refuses to start twice; the machine may ask until it has begun.
       if (start == nullptr || running.count(start->key) > 0) continue;
