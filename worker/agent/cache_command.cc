@@ -1,5 +1,6 @@
 #include "worker/agent/cache_command.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 
@@ -149,7 +150,7 @@ absl::Status Do(const CacheArguments& arguments, const Clock& clock, std::ostrea
 
 int RunCacheCommand(const std::vector<std::string>& arguments, const Clock& clock,
                     std::ostream* output, std::ostream* error) {
-  if (arguments.size() == 1 && arguments[0] == "--help") {
+  if (std::find(arguments.begin(), arguments.end(), "--help") != arguments.end()) {
     *output << kUsage;
     return EXIT_SUCCESS;
   }

@@ -32,6 +32,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using testing::IsOk;
 using testing::IsOkAndHolds;
 using testing::StatusIs;
@@ -174,6 +175,7 @@ TEST_F(StageAreaTest, TheCommandSaysWhatItDid) {
   EXPECT_EQ(run({"evict", "small"}, 0), "");
   EXPECT_THAT(run({"evict", "small"}, 1), HasSubstr("no dataset \"small\""));
   EXPECT_THAT(run({"pin"}, 2), HasSubstr("pin what?"));
+  EXPECT_THAT(run({"stage", "--help"}, 0), StartsWith("Usage: assay-worker cache stage DIR"));
 }
 
 }  // namespace
