@@ -22,6 +22,7 @@
 #include "cli/entry/follow.h"
 #include "cli/entry/import.h"
 #include "cli/entry/prune.h"
+#include "cli/entry/query.h"
 #include "cli/entry/score.h"
 #include "cli/entry/set.h"
 #include "cli/entry/submit.h"

@@ -1,12 +1,10 @@
 #include "cli/entry/entry.h"
 
-#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 
 #include "cli/command/context.h"
 #include "cli/rules/rule_sets.h"
@@ -16,7 +14,6 @@
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
-#include "common/client/suggest.h"
 #include "common/secret.h"
 #include "common/status.h"
 
@@ -45,7 +42,7 @@ void SetState(v1::ListSubmissionsRequest* request, const std::string& value) {
   request->set_state(absl::AsciiStrToUpper(value));
 }
 
-// A filter by name, for the options of `entry list` and the terms of `query`.
+// A filter by name, for the options of `entry list`.
 struct NamedFilter {
   const char* name;
   const char* value;
@@ -64,25 +61,12 @@ const std::vector<NamedFilter>& Filters() {
   return *kFilters;
 }
 
-absl::StatusOr<ExitStatus> PrintEntries(Context* context, const client::Client& client,
-                                        const v1::ListSubmissionsRequest& request, int64_t limit) {
-  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   client::ListEntries(client, request, limit));
-  ListView view{.schema = "assay.entry/v1",
-                .columns = EntryColumns(),
-                .empty_text = "no entries; 'assay submit FILE' makes one"};
-  for (const v1::Submission& entry : entries)
-    view.items.push_back(client::EntryJson(entry));
-  RETURN_IF_ERROR(context->printer().List(view));
-  if (static_cast<int64_t>(entries.size()) == limit && !context->printer().IsStructured())
-    context->Note(absl::StrCat("the newest ", limit, " are shown; more with --limit N"));
-  return ExitStatus::kDone;
-}
-
 absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
-  return PrintEntries(context, *client, RequestFrom(arguments), limit);
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   client::ListEntries(*client, RequestFrom(arguments), limit));
+  return PrintEntries(context, entries, limit);
 }
 
 absl::StatusOr<ExitStatus> RunEntryShow(Context* context, const Arguments& arguments) {
@@ -125,29 +109,20 @@ absl::StatusOr<ExitStatus> RunEntryNote(Context* context, const Arguments& argum
   return ExitStatus::kDone;
 }
 
-absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments) {
-  v1::ListSubmissionsRequest request;
-  std::vector<std::string> known;
-  for (const NamedFilter& filter : Filters())
-    known.emplace_back(filter.name);
-  for (const std::string& term : arguments.All("TERM")) {
-    const size_t equals = term.find('=');
-    const std::string key = term.substr(0, equals);
-    const auto filter = std::find_if(Filters().begin(), Filters().end(),
-                                     [&](const NamedFilter& f) { return f.name == key; });
-    if (equals == std::string::npos || filter == Filters().end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", term, "' is no filter", client::DidYouMean(key, known),
-                       "; write KEY=VALUE with KEY one of ", absl::StrJoin(known, ", ")));
-    }
-    filter->set(&request, term.substr(equals + 1));
-  }
-  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
-  return PrintEntries(context, *client, request, limit);
-}
-
 }  // namespace
+
+absl::StatusOr<ExitStatus> PrintEntries(Context* context,
+                                        const std::vector<v1::Submission>& entries, int64_t limit) {
+  ListView view{.schema = "assay.entry/v1",
+                .columns = EntryColumns(),
+                .empty_text = "no entries; 'assay submit FILE' makes one"};
+  for (const v1::Submission& entry : entries)
+    view.items.push_back(client::EntryJson(entry));
+  RETURN_IF_ERROR(context->printer().List(view));
+  if (std::ssize(entries) == limit && !context->printer().IsStructured())
+    context->Note(absl::StrCat("the newest ", limit, " are shown; more with --limit N"));
+  return ExitStatus::kDone;
+}
 
 std::vector<Option> FilterOptions() {
   std::vector<Option> options;
@@ -202,27 +177,6 @@ std::vector<Command> EntryCommands() {
                            {.name = "TEXT", .help = "what is to be said; at most 4096 bytes"}},
            .examples = {{"assay entry note e-42 'rerun after the switch was replaced'", ""}},
            .run = RunEntryNote}};
-}
-
-std::vector<Command> QueryCommands() {
-  return {{.path = "query",
-           .summary = "find entries by KEY=VALUE",
-           .description = "Terms are joined by 'and'. Keys: org, system, benchmark, division, "
-                          "round, state.",
-           .positionals = {{.name = "TERM",
-                            .help = "org=ORG, system=NAME, benchmark=NAME, division=NAME, "
-                                    "round=NAME or state=NAME",
-                            .is_required = false,
-                            .is_repeated = true}},
-           .options = {{.name = "limit",
-                        .letter = 'n',
-                        .kind = Option::Kind::kInteger,
-                        .value = "N",
-                        .help = "at most so many",
-                        .fallback = "1000"}},
-           .examples = {{"assay query round=v1.0 benchmark=deepcam state=valid", ""},
-                        {"assay query org=LBNL -o csv", ""}},
-           .run = RunQuery}};
 }
 
 }  // namespace assay::cli

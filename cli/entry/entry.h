@@ -1,12 +1,14 @@
-// assay entry, assay query: entries.
+// assay entry: entries.
 
 #ifndef CLI_ENTRY_ENTRY_H_
 #define CLI_ENTRY_ENTRY_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "assay/v1/resources.pb.h"
 #include "assay/v1/submission_service.pb.h"
@@ -25,8 +27,11 @@ absl::Status ShowChanged(Context* context, const v1::Submission& entry, const st
 std::vector<Option> FilterOptions();
 v1::ListSubmissionsRequest RequestFrom(const Arguments& arguments);
 
+// Lists entries, newest first, and says so if there are as many as `limit` allows.
+absl::StatusOr<ExitStatus> PrintEntries(Context* context,
+                                        const std::vector<v1::Submission>& entries, int64_t limit);
+
 std::vector<Command> EntryCommands();
-std::vector<Command> QueryCommands();
 
 }  // namespace assay::cli
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -193,6 +194,30 @@ TEST_F(ImportTest, FindsEntriesByWhatTheyAre) {
   EXPECT_EQ(Matches({"state=valid"}), kEntries);
   const Outcome typo = site_->Assay({"query", "organisaton=LBNL"});
   EXPECT_EQ(typo.exit_code, 2) << typo.Text();
+  EXPECT_THAT(typo.err, HasSubstr("at 0: there is no field 'organisaton'; fields: "));
+}
+
+// Counts of the published tables.
+TEST_F(ImportTest, FindsEntriesByAFilter) {
+  size_t fast = 0;
+  for (const auto& [system, minutes] : PublishedMinutes()) {
+    double published = 0;
+    ASSERT_TRUE(absl::SimpleAtod(minutes, &published)) << minutes;
+    fast += published < 100 ? 1U : 0U;
+  }
+  EXPECT_EQ(Matches({"round=v0.7 minutes<100"}), fast);
+  EXPECT_EQ(Matches({"round=v0.7", "NOT", "minutes<100"}), kEntries - fast);
+  EXPECT_EQ(Matches({"round=v0.7 -minutes>=100 OR round=v1.0"}), fast);
+  EXPECT_EQ(
+      Matches({"(org=LBNL OR org=CSCS) benchmark=cosmoflow"}),
+      Matches({"org=LBNL", "benchmark=cosmoflow"}) + Matches({"org=CSCS", "benchmark=cosmoflow"}));
+  EXPECT_EQ(Matches({"org=LBNL org=CSCS"}), 0);
+  EXPECT_EQ(Matches({"system=daint_*"}), Matches({"org=CSCS"}));
+  EXPECT_EQ(Matches({"imported=true created>ago(\"1h\")"}), kEntries);
+  EXPECT_EQ(Matches({"round=v0.7 minutes<100", "--limit", "2"}), 2);
+  const Outcome meant =
+      site_->Assay({"query", "--explain", "state=valid org=A OR org=B minutes<10"});
+  EXPECT_EQ(meant.out, "(state=valid AND (organization=A OR organization=B) AND minutes<10)\n");
 }
 
 TEST_F(ImportTest, ChangesNothingTheSecondTime) {

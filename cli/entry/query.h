@@ -1,0 +1,16 @@
+// assay query: entries by a filter.
+
+#ifndef CLI_ENTRY_QUERY_H_
+#define CLI_ENTRY_QUERY_H_
+
+#include <vector>
+
+#include "cli/command/command.h"
+
+namespace assay::cli {
+
+std::vector<Command> QueryCommands();
+
+}  // namespace assay::cli
+
+#endif  // CLI_ENTRY_QUERY_H_
