@@ -203,31 +203,30 @@ std::vector<Command> QueryCommands() {
   for (const QueryField& field : Fields())
     names.push_back(field.field.type == FilterType::kMap ? absl::StrCat(field.name, ".KEY")
                                                          : field.name);
-  return {
-      {.path = "query",
-       .summary = "find entries by a filter",
-       .description = absl::StrCat(
-           "A filter is FIELD=VALUE, or another comparison: != < <= > >=, and : for text "
-           "within a text or a rule among the findings. A * stands for any text. Terms are "
-           "joined by AND, which need not be written, OR, NOT (or -) and parentheses; OR binds "
-           "tighter than AND. Times are 2026-11-23 or ago(\"90d\"). Fields: ",
-           absl::StrJoin(names, ", "), "."),
-       .positionals = {{.name = "FILTER",
-                        .help = "in quotes, or word by word; nothing: all entries",
-                        .is_required = false,
-                        .is_repeated = true}},
-       .options = {{.name = "limit",
-                    .letter = 'n',
-                    .kind = Option::Kind::kInteger,
-                    .value = "N",
-                    .help = "at most so many",
-                    .fallback = "1000"},
-                   {.name = "explain", .help = "print the filter with its parentheses only"}},
-       .examples = {{"assay query round=v1.0 benchmark=deepcam state=valid", ""},
-                    {"assay query 'benchmark=cosmoflow (round=v0.7 OR round=v1.0) minutes<30'", ""},
-                    {"assay query 'hyperparameters.global_batch_size>1024 -org=Fujitsu'", ""},
-                    {"assay query 'findings:R-HP-* created>ago(\"90d\")' -o csv", ""}},
-       .run = RunQuery}};
+  return {{.path = "query",
+           .summary = "find entries by a filter",
+           .description = absl::StrCat(
+               "A filter is FIELD=VALUE, or another comparison: != < <= > >=, and : for text "
+               "within a text or a rule among the findings. A * stands for any text. Terms are "
+               "joined by AND, which need not be written, OR, NOT (or -) and parentheses; OR binds "
+               "tighter than AND. Times are 2026-11-23 or ago(\"90d\"). Fields: ",
+               absl::StrJoin(names, ", "), "."),
+           .positionals = {{.name = "FILTER",
+                            .help = "in quotes, or word by word; nothing: all entries",
+                            .is_required = false,
+                            .is_repeated = true}},
+           .options = {{.name = "limit",
+                        .letter = 'n',
+                        .kind = Option::Kind::kInteger,
+                        .value = "N",
+                        .help = "at most so many",
+                        .fallback = "1000"},
+                       {.name = "explain", .help = "print the filter with its parentheses only"}},
+           .examples = {{"assay query round=v1.0 division=closed state=valid", ""},
+                        {"assay query '(round=v0.7 OR round=v1.0) minutes<30 nodes>=64'", ""},
+                        {"assay query 'hyperparameters.global_batch_size>1024 -org=Fujitsu'", ""},
+                        {"assay query 'findings:R-HP-* created>ago(\"90d\")' -o csv", ""}},
+           .run = RunQuery}};
 }
 
 }  // namespace assay::cli

@@ -25,6 +25,8 @@ struct Peers {
   size_t own = 0;          // the place of this rank in it
 };
 
+// None but this rank where staging is off the clock: sending reads the copies, and there their
+// first read is what the node witnesses.
 Peers PeersOf(const TrainerSpec& spec);
 
 // As data::StageFiles, and all ranks of the world call it. Peers whose jobs are not the same to the

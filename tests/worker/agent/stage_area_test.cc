@@ -32,9 +32,9 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 using testing::IsOk;
 using testing::IsOkAndHolds;
+using ::testing::StartsWith;
 using testing::StatusIs;
 
 class StageAreaTest : public StepFixture {

@@ -201,6 +201,9 @@ TEST(PeersTest, AreTheRanksOfAGroupThatStandAtTheSamePlaceOfTheirNodes) {
   spec.grid.parts = {4, 2};
   spec.run.set_ranks_per_node(4);
   spec.rank = 14;
+  // Else the first read of the copies is the run's first touch, which sending would be.
+  EXPECT_THAT(PeersOf(spec).ranks, ElementsAre(14));
+  spec.run.set_is_staging_timed(true);
   const Peers peers = PeersOf(spec);
   EXPECT_THAT(peers.ranks, ElementsAre(10, 14));
   EXPECT_EQ(peers.own, 1U);

@@ -190,6 +190,7 @@ TEST_F(RanksTest, FourRanksThatShareSamplesLearnWhatOneRankLearns) {
     run.mutable_dataset()->set_train_sample_count(8);
     run.mutable_dataset()->set_eval_sample_count(4);
     run.mutable_dataset()->set_is_staged(world_size == 4);
+    run.set_is_staging_timed(true);
     if (world_size == 4) SetHyperparameter(&run, "spatial_grid", "[2, 2]");
     Finish(run);
     (world_size == 1 ? one : four) = ErrorsOf(run);
