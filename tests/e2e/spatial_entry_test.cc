@@ -15,12 +15,16 @@ namespace assay::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kRoundText[] = R"([round]
-name = "e2e-spatial"
-base = "hpc-3.0.0"
+// Of these rounds the first stages before the clock, the second on it.
+constexpr char kRound[] = "e2e-spatial";
+constexpr char kTimedRound[] = "e2e-spatial-timed";
+
+std::string RoundText(const std::string& name, const std::string& base) {
+  return absl::StrCat("[round]\nname = \"", name, "\"\nbase = \"", base, "\"\n", R"(
 label = "Round of the end-to-end tests: not an MLPerf result"
 
 [benchmark]
@@ -33,21 +37,23 @@ id = "R-FAC-901"
 key = "base_filter_count"
 equals = 2
 hyperparameter = true
-section = "e2e-spatial, Model"
+section = "e2e, Model"
 remedy = "keep the 2 filters of the first convolution"
-)";
+)");
+}
 
 struct Ranks {
   int nodes = 1;
   int per_node = 1;
   std::string backend = "onednn";
   std::string grid;  // empty: none
+  std::string round = kRound;
 };
 
 std::string Submission(const Ranks& ranks) {
   const std::string grid =
       ranks.grid.empty() ? "" : absl::StrCat("spatial_grid = ", ranks.grid, "\n");
-  return absl::StrCat(R"(round = "e2e-spatial"
+  return absl::StrCat("round = \"", ranks.round, R"("
 benchmark = "cosmoflow"
 division = "closed"
 organization = "Example"
@@ -78,7 +84,9 @@ class SpatialEntryTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     site_ = new Site;
-    WriteFile(site_->Path("share/assay/rounds/e2e-spatial.toml"), kRoundText);
+    WriteFile(site_->Path("share/assay/rounds/e2e-spatial.toml"), RoundText(kRound, "hpc-3.0.0"));
+    WriteFile(site_->Path("share/assay/rounds/e2e-spatial-timed.toml"),
+              RoundText(kTimedRound, "hpc-2.0.0"));
     coordinator_ = new Coordinator(site_);
     const std::string folder = site_->Path("datasets/cubes64");
     const Outcome made = site_->Assay(
@@ -124,6 +132,16 @@ TEST_F(SpatialEntryTest, TwoNodesShareEachSample) {
                          HasSubstr("\"key\": \"cube_edge\", \"value\": 64"),
                          HasSubstr("\"status\": \"success\"")));
   EXPECT_THAT(log, Not(HasSubstr("\"key\": \"backend\""))) << "float32 on a CPU is the reference's";
+}
+
+// Each has read half of the files, and has them all.
+TEST_F(SpatialEntryTest, NodesReadEachFileOnceWhereStagingIsTimed) {
+  const std::string log = LogOfScored({.nodes = 2, .grid = "[2, 1]", .round = kTimedRound});
+
+  EXPECT_LT(log.find("\"run_start\""), log.find("\"staging_start\""));
+  for (const char* output : {"trainer_0.out", "trainer_1.out"})
+    EXPECT_THAT(site_->Assay({"run", "files", "@last", output}).out,
+                ContainsRegex("staged files=6 bytes=12[0-9]+ peer_bytes=6[0-9]+ "));
 }
 
 TEST_F(SpatialEntryTest, TwoRanksOfOneNodeShareEachSample) {
