@@ -104,6 +104,9 @@ class Variants:
             f"find . -type f | xargs -P8 -n32 cp --parents -t {self.target}")
 
     def tar(self, source):
+        for folder in self.files.iterdir():  # two tars that make one folder at once may fail
+            if folder.is_dir():
+                (self.target / folder.name).mkdir()
         run("sh", "-c", f"ls {source}/shards/* | "
             f"xargs -P{os.cpu_count()} -n1 tar -C {self.target} -xf")
 
