@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -188,7 +189,7 @@ class Parser {
                        ->allow_extra_args(false);
     if (option.kind == Option::Kind::kChoice) bound.option->check(CLI::IsMember(option.choices));
     if (option.kind == Option::Kind::kInteger)
-      bound.option->check(CLI::Range(option.min, option.max));
+      bound.option->check(IntegerCheck(option.min, option.max));
     if (option.kind == Option::Kind::kDuration) bound.option->check(DurationCheck());
     if (option.is_required) bound.option->required();
   }
@@ -200,6 +201,19 @@ class Parser {
     bound.option->expected(1, positional.is_repeated ? 1 << 20 : 1);
     bound.option->allow_extra_args(positional.is_repeated);
     if (positional.is_required) bound.option->required();
+  }
+
+  static CLI::Validator IntegerCheck(int64_t min, int64_t max) {
+    return CLI::Validator(
+        [min, max](std::string& text) -> std::string {
+          int64_t value = 0;
+          if (!absl::SimpleAtoi(text, &value))
+            return absl::StrCat("'", text, "' is no whole number; ", min, " to ", max,
+                                " are taken");
+          if (value >= min && value <= max) return "";
+          return absl::StrCat(text, " is not in range; ", min, " to ", max, " are taken");
+        },
+        "INTEGER");
   }
 
   static CLI::Validator DurationCheck() {

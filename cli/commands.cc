@@ -22,10 +22,12 @@
 #include "cli/entry/follow.h"
 #include "cli/entry/import.h"
 #include "cli/entry/prune.h"
+#include "cli/entry/publish.h"
 #include "cli/entry/query.h"
 #include "cli/entry/score.h"
 #include "cli/entry/set.h"
 #include "cli/entry/submit.h"
+#include "cli/history/history.h"
 #include "cli/node/node.h"
 #include "cli/package/package.h"
 #include "cli/rules/hyperparameters.h"
@@ -33,6 +35,8 @@
 #include "cli/rules/rules_check.h"
 #include "cli/rules/rules_pack.h"
 #include "cli/run/run.h"
+#include "cli/top/top.h"
+#include "cli/web/open.h"
 
 namespace assay::cli {
 
@@ -40,14 +44,15 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,        SubmitCommands,  LogsCommands,
-          WaitCommands,       ScoreCommands,      PruneCommands,   CompareCommands,
-          AnalyzeCommands,    ImportCommands,     EntryCommands,   ExportCommands,
-          BorrowCommands,     SetCommands,        RunCommands,     NodeCommands,
-          AllocationCommands, DatasetCommands,    RulesCommands,   RulesCheckCommands,
-          RulesPackCommands,  TuningCommands,     PackageCommands, InitCommands,
-          TokenCommands,      VerifyCommands,     QueryCommands,   DoctorCommands,
-          ConfigCommands,     CompletionCommands, HelpCommands,    VersionCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands,     LogsCommands,
+          WaitCommands,       TopCommands,        ScoreCommands,      PruneCommands,
+          CompareCommands,    AnalyzeCommands,    ImportCommands,     EntryCommands,
+          PublishCommands,    ExportCommands,     BorrowCommands,     SetCommands,
+          RunCommands,        NodeCommands,       AllocationCommands, DatasetCommands,
+          RulesCommands,      RulesCheckCommands, RulesPackCommands,  TuningCommands,
+          PackageCommands,    WebCommands,        InitCommands,       TokenCommands,
+          VerifyCommands,     QueryCommands,      HistoryCommands,    DoctorCommands,
+          ConfigCommands,     CompletionCommands, HelpCommands,       VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -73,8 +78,11 @@ std::string NounSummary(absl::string_view noun) {
       {"rules", "rounds and what they demand"},
       {"package", "what an organisation hands in"},
       {"analyze", "where the time went and what it bought, as in the MLPerf HPC paper"},
+      {"history", "series of sets, changes of their level, trends over rounds"},
+      {"history alias", "names of organisations and systems that mean the same"},
       {"admin", "operating a coordinator"},
       {"admin token", "access tokens"},
+      {"web", "the site in your browser"},
       {"config", "settings of this program"}};
   const auto found = kSummaries->find(std::string(noun));
   return found == kSummaries->end() ? "" : found->second;

@@ -52,12 +52,22 @@ bool CompareText(const std::string& found, const Restriction& restriction) {
       return MatchesPattern(found, restriction.text);
     case Comparator::kNotEqual:
       return !MatchesPattern(found, restriction.text);
-    default:
+    case Comparator::kHas:
       return MatchesPattern(found, absl::StrCat("*", restriction.text, "*"));
+    case Comparator::kLess:
+    case Comparator::kLessEqual:
+    case Comparator::kGreater:
+    case Comparator::kGreaterEqual:
+      return false;  // of a map, whose member is a text where a number was compared
   }
+  return false;
 }
 
 bool MatchesRestriction(const FilterValue& found, const Restriction& restriction) {
+  // Of a map, whether it has the key.
+  if (!restriction.key.empty() && restriction.text == "*" &&
+      restriction.comparator == Comparator::kEqual)
+    return !std::holds_alternative<std::monostate>(found);
   if (const auto* const text = std::get_if<std::string>(&found))
     return CompareText(*text, restriction);
   if (const auto* const texts = std::get_if<std::vector<std::string>>(&found)) {

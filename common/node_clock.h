@@ -29,7 +29,7 @@ struct ClockSample {
 // The file in which `node` keeps them: offsets.jsonl of node 0, offsets_3.jsonl of node 3.
 std::string ClockSamplesName(int node);
 // Who reads such a file takes no more of it: anybody may have made it. Four days of a run.
-inline constexpr int64_t kClockSamplesBytesMax = 4 << 20;
+inline constexpr int64_t kClockSamplesBytesMax = 8 << 20;
 
 // One line of JSON, and back. Lines that are none, and numbers that no clock shows, are left out.
 std::string ClockSampleText(const ClockSample& sample);

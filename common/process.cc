@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "absl/strings/str_split.h"
 
 #include "common/file.h"
+#include "common/log.h"
 #include "common/status.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): unistd.h hides it without GNU
@@ -180,6 +182,11 @@ absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options) {
   const absl::StatusOr<ProcessId> child = IdentifyProcess(pid);
   // A child that has ended already is a zombie until it is waited for: its number cannot be reused.
   return child.ok() ? *child : ProcessId{pid, 0};
+}
+
+void EndWithParent(pid_t parent) {
+  CHECK(prctl(PR_SET_PDEATHSIG, SIGTERM) == 0);
+  if (getppid() != parent) raise(SIGTERM);
 }
 
 absl::StatusOr<std::optional<int>> PollExit(const ProcessId& child) {

@@ -71,6 +71,10 @@ absl::StatusOr<int> WaitForExit(const ProcessId& child, absl::Duration timeout);
 // The exit code if the child has ended, without blocking; nullopt while it runs.
 absl::StatusOr<std::optional<int>> PollExit(const ProcessId& child);
 
+// From now on this process gets SIGTERM when the thread of `parent` ends that has started it. Ends
+// it at once, by the same signal, if that has happened.
+void EndWithParent(pid_t parent);
+
 // Sends `signal` to the process group led by `leader`; OK if it is gone already.
 absl::Status SignalGroup(const ProcessId& leader, int signal);
 

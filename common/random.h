@@ -42,6 +42,7 @@ enum class Purpose : uint32_t {
   kTest = 6,
   kBootstrap = 7,     // resampling of runs for the interval of a score
   kAugmentation = 8,  // how training samples are turned
+  kPermutation = 9,   // orders of a series under which a change is tested
 };
 
 // One stream of values, addressed by index. A value type; thread-safe.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that are missing. Usage: deploy/install_packages.sh build|test
-#   build: what it takes to build and run Assay;  test: that and what its tests need.
+# Installs the Debian packages that are missing. Usage: deploy/install_packages.sh build|test|packages
+#   build: what it takes to build and run Assay;  test: that and what its tests need;
+#   packages: that and what making and testing Debian packages needs.
 # Needs root or sudo only if something is missing.
 set -euo pipefail
 
@@ -11,9 +12,13 @@ wanted=()
 section=build
 while read -r line; do
   case $line in
-    '# build' | '# test') section=${line#\# } ;;
+    '# build' | '# test' | '# packages') section=${line#\# } ;;
     '' | '#'*) ;;
-    *) if [[ $section == build || $scope == test ]]; then wanted+=("$line"); fi ;;
+    *)
+      case $section:$scope in
+        build:* | test:test | *:packages) wanted+=("$line") ;;
+      esac
+      ;;
   esac
 done <"$here/packages.txt"
 

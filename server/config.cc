@@ -2,8 +2,10 @@
 
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +22,7 @@
 namespace assay {
 namespace {
 
+constexpr size_t kSwitchNameBytesMax = 128;
 constexpr int64_t kDurationMaxMs = 30LL * 24 * 3600 * 1000;
 
 using Problems = std::vector<std::string>;
@@ -62,6 +65,12 @@ void Note(const absl::Status& status, absl::string_view field, Problems* problem
   if (!status.ok()) problems->push_back(absl::StrCat(field, ": ", status.message()));
 }
 
+// The file's content, or nothing if no path is given.
+absl::StatusOr<std::string> ReadOptional(const std::string& path) {
+  if (path.empty()) return std::string();
+  return ReadFile(path);
+}
+
 void CheckAddress(const std::string& address, Problems* problems) {
   if (address.empty()) return;
   const size_t colon = address.rfind(':');
@@ -73,7 +82,21 @@ void CheckAddress(const std::string& address, Problems* problems) {
       absl::StrCat("listen_address: \"", address, "\" is not host:port, like 127.0.0.1:7443"));
 }
 
+// False if a file is named that cannot be read; each is a problem of its own.
+bool CanReadTlsFiles(const v1::TlsConfig& tls, Problems* problems) {
+  const size_t count = problems->size();
+  const std::pair<const char*, const std::string&> files[] = {
+      {"tls.ca_certificate_path", tls.ca_certificate_path()},
+      {"tls.ca_key_path", tls.ca_key_path()},
+      {"tls.certificate_path", tls.certificate_path()},
+      {"tls.key_path", tls.key_path()}};
+  for (const auto& [field, path] : files)
+    Note(ReadOptional(path).status(), field, problems);
+  return problems->size() == count;
+}
+
 void CheckTls(const v1::ServerConfig& config, Problems* problems) {
+  if (!CanReadTlsFiles(config.tls(), problems)) return;
   const absl::StatusOr<api::ListenOptions> listen = ListenOptionsOf(config);
   if (!listen.ok()) return Note(listen.status(), "tls", problems);
   Note(api::CheckListenOptions(*listen), "listen_address", problems);
@@ -153,10 +176,36 @@ void CheckLocalUsers(const v1::ServerConfig& config, Problems* problems) {
       problems->push_back(absl::StrCat(field, ": principal is empty: say who this is"));
     if (!role.has_value() || *role == auth::Role::kWorker) {
       problems->push_back(absl::StrCat(field, ": role is \"", user.role(),
-                                       "\": choose submitter, reviewer or operator"));
+                                       "\": choose public, submitter, reviewer or operator"));
     }
     if (role == auth::Role::kSubmitter && user.organization().empty())
       problems->push_back(absl::StrCat(field, ": organization is empty: a submitter has one"));
+  }
+}
+
+void CheckWebUrl(const std::string& url, Problems* problems) {
+  if (url.empty() || absl::StartsWith(url, "https://")) return;
+  problems->push_back(absl::StrCat("web_url: \"", url, "\" does not begin with https://"));
+}
+
+void CheckSwitches(const v1::ServerConfig& config, Problems* problems) {
+  constexpr int kSwitchesMax = 1024;
+  constexpr double kWattsMax = 1'000'000;
+  std::set<std::string> names;
+  if (config.switches_size() > kSwitchesMax)
+    problems->push_back(absl::StrCat("switches: are ", config.switches_size(),
+                                     ": a run counts at most ", kSwitchesMax));
+  for (const v1::SwitchPower& one : config.switches()) {
+    const std::string field = absl::StrCat("switches { name: \"", one.name(), "\" }");
+    if (one.name().empty() || one.name().size() > kSwitchNameBytesMax)
+      problems->push_back(absl::StrCat(field, ": name has not 1 to ", kSwitchNameBytesMax,
+                                       " bytes: say which switch this is"));
+    if (!names.insert(one.name()).second)
+      problems->push_back(absl::StrCat(field, ": is there twice"));
+    if (!(one.watts() > 0 && one.watts() <= kWattsMax))
+      problems->push_back(absl::StrCat(field, ": watts is ", one.watts(),
+                                       ": give its maximum rating, above 0 and at most ",
+                                       kWattsMax));
   }
 }
 
@@ -170,6 +219,8 @@ absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
   CheckScheduler(config.scheduler(), &problems);
   CheckPreflight(config, &problems);
   CheckLocalUsers(config, &problems);
+  CheckSwitches(config, &problems);
+  CheckWebUrl(config.web_url(), &problems);
   if (config.queue_limit() < 0)
     problems.push_back("queue_limit: is negative: give 0 for the default");
   Note(runtime::LoadRuleBook({config.round_paths().begin(), config.round_paths().end()}).status(),
@@ -178,12 +229,6 @@ absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
   for (std::string& problem : problems)
     problem = absl::StrCat(path, ": ", problem);
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
-}
-
-// The file's content, or nothing if no path is given.
-absl::StatusOr<std::string> ReadOptional(const std::string& path) {
-  if (path.empty()) return std::string();
-  return ReadFile(path);
 }
 
 }  // namespace
@@ -265,6 +310,8 @@ runtime::RuntimeOptions RuntimeOptionsOf(const v1::ServerConfig& config) {
   options.data_directory = config.data_directory();
   options.round_paths = {config.round_paths().begin(), config.round_paths().end()};
   options.policy = PolicyOf(config);
+  for (const v1::SwitchPower& one : config.switches())
+    options.switches.push_back({.name = one.name(), .watts = one.watts()});
   if (config.queue_limit() > 0)
     options.core_thread.queue_limit = static_cast<size_t>(config.queue_limit());
   return options;

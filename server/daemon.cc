@@ -71,6 +71,9 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   ASSIGN_OR_RETURN(api::Backend backend, MakeBackend(config, &clock, runtime.get()));
   api::RefusalLog refusals(&clock);
   backend.refusals = &refusals;
+  api::WebCodes web_codes(&clock);
+  backend.web_codes = &web_codes;
+  backend.web_url = config.web_url();
   const std::unique_ptr<api::NodeEnrolment> nodes = MakeNodeEnrolment(config);
   backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));

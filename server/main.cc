@@ -12,22 +12,29 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "common/log.h"
+#include "common/process.h"
 #include "server/api/services.h"
 #include "server/config.h"
 #include "server/daemon.h"
 #include "server/offline_verify.h"
 
 ABSL_FLAG(std::string, config, "", "path of the configuration, a ServerConfig as text proto");
-ABSL_FLAG(bool, check_config, false, "only read and check the configuration");
+ABSL_FLAG(bool, check_config, false,
+          "only read and check the configuration: 0 if it is good, 2 if not, with all problems");
 ABSL_FLAG(bool, accept_data_loss, false,
           "start although acknowledged events are missing; the log of events records it, and ids "
           "are not given again");
 ABSL_FLAG(bool, verify, false,
           "only look for damage in the data directory of a daemon that does not run");
 ABSL_FLAG(bool, json, false, "with --verify: a JSON object a line");
-ABSL_FLAG(bool, version, false, "print the version");
+ABSL_FLAG(int32_t, end_with, 0,
+          "end when the process of this number does, which has started this one; 0: go on");
 
 namespace assay {
 namespace {
@@ -64,11 +71,20 @@ int Verify(const v1::ServerConfig& config) {
   return *fault_count == 0 ? 0 : kExitFailure;
 }
 
+// Which flags --help shows: those of this file and no library's. --version is Abseil's own flag.
+absl::FlagsUsageConfig UsageConfig() {
+  const auto is_ours = [](absl::string_view file) {
+    return absl::EndsWith(file, "server/main.cc");
+  };
+  absl::FlagsUsageConfig config;
+  config.contains_help_flags = is_ours;
+  config.contains_helpshort_flags = is_ours;
+  config.contains_helppackage_flags = is_ours;
+  config.version_string = [] { return absl::StrCat("assayd ", api::kBackendVersion, "\n"); };
+  return config;
+}
+
 int Main() {
-  if (absl::GetFlag(FLAGS_version)) {
-    std::cout << "assayd " << api::kBackendVersion << "\n";
-    return 0;
-  }
   if (absl::GetFlag(FLAGS_config).empty()) {
     std::cerr << "give the configuration: assayd --config=<file>; assay admin init writes one\n";
     return kExitUsage;
@@ -76,6 +92,7 @@ int Main() {
   // Also what libraries make, and whoever started us may have any.
   umask(S_IRWXG | S_IRWXO);
   const sigset_t signals = BlockSignals();
+  if (absl::GetFlag(FLAGS_end_with) != 0) EndWithParent(absl::GetFlag(FLAGS_end_with));
   const absl::StatusOr<v1::ServerConfig> config = LoadServerConfig(absl::GetFlag(FLAGS_config));
   if (!config.ok()) {
     std::cerr << config.status().message() << "\n";
@@ -98,7 +115,12 @@ int Main() {
 }  // namespace assay
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("The coordinator of Assay.\n\n  assayd --config=<file>");
+  absl::SetProgramUsageMessage(
+      "The coordinator of Assay.\n\n  assayd --config=<file>\n\n"
+      "The configuration is a text proto (assay.v1.ServerConfig); assay admin init writes one.\n"
+      "SIGTERM and SIGINT end it in order. Exit status: 1 it cannot serve, 2 the configuration is "
+      "wrong.");
+  absl::SetFlagsUsageConfig(assay::UsageConfig());
   absl::ParseCommandLine(argc, argv);
   return assay::Main();
 }

@@ -2,6 +2,7 @@
 # Installs what the tests need, builds everything and runs all tests of one preset.
 # Usage: tests/run.sh [preset]     presets: dev (default), clang, asan, tsan, coverage, fuzz, and
 #   attack: a minute of each attack that dev makes for seconds (tests/attack), in dev's build
+#   packages: as root, the Debian packages in a clean root, by the commands of docs/operator.md (tests/packages)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-dev}
@@ -14,11 +15,17 @@ took() { # WHAT: since the last call
 }
 
 echo "== 1/3 packages"
-deploy/install_packages.sh test
+scope="test"
+[[ $preset != packages ]] || scope=packages
+deploy/install_packages.sh "$scope"
 took packages
 echo "== 2/3 release build (build/release/bin: what is installed)"
 cmake --workflow --preset release
 took "release build"
+if [[ $preset == packages ]]; then
+  echo "== 3/3 packages, installed, upgraded and removed"
+  exec tests/packages/packages_test.sh
+fi
 echo "== 3/3 build and test, preset $preset"
 status=0
 cmake --workflow --preset "$preset" || status=$?

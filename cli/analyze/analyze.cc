@@ -385,7 +385,9 @@ std::vector<Command> AnalyzeCommands() {
        .run = RunCompute},
       {.path = "analyze scaling",
        .summary = "epoch scaling, throughput scaling and what comes of both",
-       .description = "Figure 2 of the MLPerf HPC paper.",
+       .description = "Figure 2 of the MLPerf HPC paper. The efficiency is the training throughput "
+                      "of a unit in per cent of that of the smallest entry of the same benchmark, "
+                      "organisation and kind of unit.",
        .positionals = what,
        .options = WithAnalysisOptions({Plot()}),
        .examples = {{"assay analyze scaling hpc_results_v0.7 --round v0.7 --benchmark cosmoflow "

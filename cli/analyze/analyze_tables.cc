@@ -236,12 +236,15 @@ AnalysisTable ScalingTable(const AnalysisInput& input) {
                                {"EVAL [1/s]", "eval_text", Format::kNumber, 3},
                                {"BOTH [1/s]", "both_text", Format::kNumber},
                                {"EPOCHS/h", "rate_text", Format::kNumber},
+                               {"EFFICIENCY [%]", "efficiency_text", Format::kNumber, 5},
                                {"COMPUTE [min]", "compute_text", Format::kNumber}}),
-      .programs =
-          ProgramColumns({"units", "batch_size", "communication_intensity", "epochs", "epochs_sd",
-                          "steps", "train_samples_per_second", "eval_samples_per_second",
-                          "samples_per_second", "epochs_per_hour", "compute_minutes"})};
-  for (const Characteristics& entry : input.entries) {
+      .programs = ProgramColumns(
+          {"units", "batch_size", "communication_intensity", "epochs", "epochs_sd", "steps",
+           "train_samples_per_second", "eval_samples_per_second", "samples_per_second",
+           "epochs_per_hour", "compute_minutes", "scaling_efficiency_percent", "scaling_base"})};
+  const auto efficiencies = analysis::ScalingEfficiencies(input.entries);
+  for (size_t i = 0; i < input.entries.size(); ++i) {
+    const Characteristics& entry = input.entries[i];
     const analysis::ScalingPoint point = analysis::ScalingOf(entry);
     Json item = EntryIdentity(entry.entry);
     if (entry.entry.units() > 0) item["units"] = entry.entry.units();
@@ -254,6 +257,11 @@ AnalysisTable ScalingTable(const AnalysisInput& input) {
     Set(&item, "samples_per_second", point.samples_per_s);
     Set(&item, "epochs_per_hour", point.epochs_per_h);
     Set(&item, "compute_minutes", point.compute_minutes);
+    if (efficiencies[i]) {
+      item["scaling_efficiency_percent"] = efficiencies[i]->share * 100;
+      item["scaling_base"] = EntryLabel(input.entries[efficiencies[i]->base].entry);
+      SetText(&item, "efficiency", Fixed(efficiencies[i]->share * 100, 1));
+    }
     SetText(&item, "intensity", Fixed(entry.communication_intensity(), 2));
     SetText(&item, "epochs", WithSpread(entry.epochs, 1));
     SetText(&item, "steps", Fixed(point.steps, 0));

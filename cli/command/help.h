@@ -22,8 +22,11 @@ struct HelpTopic {
   std::string text;
 };
 
-// environment, exit-codes, formatting, ids, rules, timing.
+// environment, exit-codes, formatting, ids, query, rules, timing.
 const std::vector<HelpTopic>& HelpTopics();
+
+// The text of the topic query (query_topic.cc).
+std::string QueryTopic();
 
 // "-f, --follow", "--round ROUND": an option as help and man pages write it.
 std::string OptionUsage(const Option& option);

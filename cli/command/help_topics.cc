@@ -174,6 +174,7 @@ const std::vector<HelpTopic>& HelpTopics() {
       {"exit-codes", "what the exit status means", ExitCodeTopic()},
       {"formatting", "tables, plain text, JSON, CSV", kFormatting},
       {"ids", "how things are named", kIds},
+      {"query", "questions to the history: filters, fields, groups", QueryTopic()},
       {"rules", "rounds, divisions, offline checks", kRules},
       {"timing", "what is timed and who witnesses it", kTiming},
   };

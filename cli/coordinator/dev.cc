@@ -8,6 +8,7 @@
 #include "cli/command/context.h"
 #include "cli/coordinator/dev_coordinator.h"
 #include "cli/dataset/dataset_files.h"
+#include "cli/web/open.h"
 #include "common/client/ids.h"
 #include "common/status.h"
 
@@ -51,7 +52,7 @@ absl::StatusOr<ExitStatus> RunDev(Context* context, const Arguments& arguments) 
                                                    ", as many as this host has processors"));
   context->Note("starting...");
   absl::StatusOr<std::unique_ptr<DevCoordinator>> started =
-      DevCoordinator::Start(context, static_cast<int>(wanted));
+      DevCoordinator::Start(context, static_cast<int>(wanted), DevLife::kEndsWithThis);
   if (absl::IsCancelled(started.status())) return ExitStatus::kInterrupted;
   RETURN_IF_ERROR(started.status());
   const std::unique_ptr<DevCoordinator> dev = *std::move(started);
@@ -67,7 +68,16 @@ absl::StatusOr<ExitStatus> RunDev(Context* context, const Arguments& arguments) 
   line("socket", dev->endpoint().target.substr(5));
   line("workers", workers);
   line("rules", rounds);
+  if (!dev->site_url().empty()) {
+    ASSIGN_OR_RETURN(const SignInLink link, MakeSignInLink(dev->client(), dev->site_url()));
+    line("site", link.url);
+  }
   line("log", absl::StrCat(dev->directory(), "/assayd.log"));
+  if (!dev->site_url().empty())
+    context->out()
+        << "The link signs you in, once, within a minute; 'assay web open' prints another. "
+           "Your browser\nasks about the site's certificate, which this coordinator has "
+           "signed.\n";
   context->out() << "In another shell:  assay quickstart\nCtrl-C ends it and removes everything.\n"
                  << std::flush;
   RETURN_IF_ERROR(dev->WaitForEnd(context->env().interrupt));

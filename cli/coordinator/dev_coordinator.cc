@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 
 #include "cli/command/share.h"
+#include "cli/coordinator/dev_site.h"
 #include "cli/coordinator/init.h"
 #include "common/client/watch.h"
 #include "common/status.h"
@@ -32,10 +33,12 @@ constexpr absl::Duration kStartTimeout = absl::Seconds(30);
 constexpr absl::Duration kStopGrace = absl::Seconds(20);
 constexpr absl::Duration kGlance = absl::Milliseconds(250);  // between looks at child and Ctrl-C
 constexpr uint16_t kDefaultPort = 7443;
+constexpr uint16_t kDefaultSitePort = 8443;
+constexpr absl::Duration kKeyLifetime = absl::Hours(24 * 30);
 
-// A loopback port that is free now: the default one, or any.
-absl::StatusOr<uint16_t> FreePort() {
-  for (const uint16_t wanted : {kDefaultPort, uint16_t{0}}) {
+// A loopback port that is free now: `preferred`, or any.
+absl::StatusOr<uint16_t> FreePort(uint16_t preferred) {
+  for (const uint16_t wanted : {preferred, uint16_t{0}}) {
     UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -49,13 +52,18 @@ absl::StatusOr<uint16_t> FreePort() {
   return absl::UnavailableError("no TCP port on 127.0.0.1 is free");
 }
 
-std::string PidPath(const std::string& directory) {
-  return JoinPath(directory, "assayd.pid");
+// Where the numbers of running programs are kept.
+constexpr char kCoordinatorPid[] = "assayd.pid";
+constexpr char kSitePid[] = "assay-web.pid";
+
+absl::Status WritePid(const std::string& directory, const char* name, const ProcessId& process) {
+  return WriteFileAtomic(JoinPath(directory, name),
+                         absl::StrCat(process.pid, " ", process.start_ticks, "\n"));
 }
 
-// The coordinator that an earlier command left in `directory`, if it still runs.
-std::optional<ProcessId> RunningIn(const std::string& directory) {
-  const absl::StatusOr<std::string> text = ReadFile(PidPath(directory));
+// The program that an earlier command left in `directory`, if it still runs.
+std::optional<ProcessId> RunningIn(const std::string& directory, const char* name) {
+  const absl::StatusOr<std::string> text = ReadFile(JoinPath(directory, name));
   if (!text.ok()) return std::nullopt;
   const std::vector<std::string> fields = absl::StrSplit(*text, ' ');
   ProcessId process;
@@ -94,10 +102,10 @@ absl::StatusOr<std::string> PrepareDevDirectory(const Environment& environment) 
   return directory;
 }
 
-absl::Status DevCoordinator::Spawn(Context* context, int worker_count) {
+absl::Status DevCoordinator::Spawn(Context* context, int worker_count, DevLife life) {
   const Environment& env = context->env();
   InitOptions options{.directory = directory_};
-  ASSIGN_OR_RETURN(const uint16_t port, FreePort());
+  ASSIGN_OR_RETURN(const uint16_t port, FreePort(kDefaultPort));
   listen_address_ = absl::StrCat("127.0.0.1:", port);
   options.host_names = {"localhost", "127.0.0.1"};
   options.listen_address = listen_address_;
@@ -109,21 +117,45 @@ absl::Status DevCoordinator::Spawn(Context* context, int worker_count) {
   options.local_worker_count = worker_count;
   ASSIGN_OR_RETURN(options.worker_program, SiblingProgram(env, "assay-worker"));
   options.now = env.clock->Wall();
-  options.lifetime = absl::Hours(24 * 30);
+  options.lifetime = kKeyLifetime;
+  if (SiblingProgram(env, "assay-web").ok()) {
+    ASSIGN_OR_RETURN(const uint16_t site_port, FreePort(kDefaultSitePort));
+    site_address_ = absl::StrCat("127.0.0.1:", site_port);
+    options.web_url = site_url();
+  }
   RETURN_IF_ERROR(InitDirectory(options));
   RETURN_IF_ERROR(MakeDirectories(options.data_directory));
 
   ASSIGN_OR_RETURN(const std::string program, SiblingProgram(env, "assayd"));
   SpawnOptions spawn;
   spawn.argv = {program, "--config", JoinPath(directory_, "assayd.textproto")};
+  if (life == DevLife::kEndsWithThis) spawn.argv.push_back(absl::StrCat("--end_with=", getpid()));
   spawn.output_path = JoinPath(directory_, "assayd.log");
   spawn.new_session = true;  // the terminal's Ctrl-C is for this program, which stops it in order
   ASSIGN_OR_RETURN(process_, assay::Spawn(spawn));
   is_running_ = true;
   endpoint_.target = absl::StrCat("unix:", options.unix_socket_path);
   ASSIGN_OR_RETURN(client_, client::Client::Connect(endpoint_));
-  return WriteFileAtomic(PidPath(directory_),
-                         absl::StrCat(process_.pid, " ", process_.start_ticks, "\n"));
+  return WritePid(directory_, kCoordinatorPid, process_);
+}
+
+std::string DevCoordinator::site_url() const {
+  return site_address_.empty() ? "" : absl::StrCat("https://", site_address_);
+}
+
+absl::Status DevCoordinator::StartSite(Context* context, DevLife life) {
+  if (site_address_.empty()) {
+    context->Note("no site: assay-web is not installed beside this program");
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(site_process_, StartDevSite(*context, *client_,
+                                               {.directory = directory_,
+                                                .listen_address = site_address_,
+                                                .server_address = listen_address_,
+                                                .ends_with_this = life == DevLife::kEndsWithThis,
+                                                .lifetime = kKeyLifetime}));
+  has_site_ = true;
+  return WritePid(directory_, kSitePid, site_process_);
 }
 
 absl::Status DevCoordinator::Ended(int exit_code) const {
@@ -166,10 +198,11 @@ absl::Status DevCoordinator::WaitUntilReady(Context* context, int worker_count) 
 }
 
 absl::StatusOr<std::unique_ptr<DevCoordinator>> DevCoordinator::Start(Context* context,
-                                                                      int worker_count) {
+                                                                      int worker_count,
+                                                                      DevLife life) {
   std::unique_ptr<DevCoordinator> dev(new DevCoordinator);
   ASSIGN_OR_RETURN(const std::string directory, PrepareDevDirectory(context->env()));
-  if (RunningIn(directory).has_value()) {
+  if (RunningIn(directory, kCoordinatorPid).has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("a private coordinator runs already in ", directory,
                      "; use it, or end it with 'assay dev --stop'"));
@@ -177,13 +210,15 @@ absl::StatusOr<std::unique_ptr<DevCoordinator>> DevCoordinator::Start(Context* c
   // What a killed one has left behind.
   RETURN_IF_ERROR(RemoveTree(directory));
   ASSIGN_OR_RETURN(dev->directory_, PrepareDevDirectory(context->env()));
-  RETURN_IF_ERROR(dev->Spawn(context, worker_count));
+  RETURN_IF_ERROR(dev->Spawn(context, worker_count, life));
   RETURN_IF_ERROR(dev->WaitUntilReady(context, worker_count));
+  RETURN_IF_ERROR(dev->StartSite(context, life));
   return dev;
 }
 
 DevCoordinator::~DevCoordinator() {
   if (is_detached_) return;
+  if (has_site_) StopGroup(site_process_, kStopGrace).IgnoreError();
   if (is_running_) StopGroup(process_, kStopGrace).IgnoreError();
   if (!directory_.empty()) RemoveTree(directory_).IgnoreError();
 }
@@ -201,17 +236,28 @@ absl::Status DevCoordinator::WaitForEnd(Interrupt* interrupt) {
   }
 }
 
+namespace {
+
+// Ends `process`, which is no child of this one: a pidfd becomes readable when it has.
+absl::Status StopOther(const ProcessId& process) {
+  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
+  RETURN_IF_ERROR(SignalGroup(process, SIGTERM));
+  pollfd wait = {pidfd.get(), POLLIN, 0};
+  if (poll(&wait, 1, static_cast<int>(absl::ToInt64Milliseconds(kStopGrace))) != 0)
+    return absl::OkStatus();
+  return SignalGroup(process, SIGKILL);
+}
+
+}  // namespace
+
 absl::Status StopDevCoordinator(const Environment& environment) {
   const std::string directory = environment.RuntimeDirectory();
-  const std::optional<ProcessId> process = RunningIn(directory);
-  if (!process.has_value())
+  const std::optional<ProcessId> site = RunningIn(directory, kSitePid);
+  if (site.has_value()) RETURN_IF_ERROR(StopOther(*site));
+  const std::optional<ProcessId> process = RunningIn(directory, kCoordinatorPid);
+  if (!process.has_value() && !site.has_value())
     return absl::NotFoundError(absl::StrCat("no private coordinator runs in ", directory));
-  // It is no child of this process; a pidfd becomes readable when it ends.
-  const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, process->pid, 0)));
-  RETURN_IF_ERROR(SignalGroup(*process, SIGTERM));
-  pollfd wait = {pidfd.get(), POLLIN, 0};
-  if (poll(&wait, 1, static_cast<int>(absl::ToInt64Milliseconds(kStopGrace))) == 0)
-    RETURN_IF_ERROR(SignalGroup(*process, SIGKILL));
+  if (process.has_value()) RETURN_IF_ERROR(StopOther(*process));
   return RemoveTree(directory);
 }
 

@@ -22,11 +22,19 @@ namespace assay::cli {
 // PERMISSION_DENIED if it belongs to somebody else or others may look into it.
 absl::StatusOr<std::string> PrepareDevDirectory(const Environment& environment);
 
+// What becomes of a private coordinator when this program ends.
+enum class DevLife {
+  kEndsWithThis,  // it ends, too, even if this program is killed
+  kMayBeKept,     // if Detach was called it goes on
+};
+
 class DevCoordinator {
  public:
-  // Starts assayd and its agents and waits until they answer. FAILED_PRECONDITION if one runs
-  // already; otherwise what went wrong, with the end of its log.
-  static absl::StatusOr<std::unique_ptr<DevCoordinator>> Start(Context* context, int worker_count);
+  // Starts assayd, its agents and its site, and waits until they answer. FAILED_PRECONDITION if one
+  // runs already; otherwise what went wrong, with the end of its log. Without assay-web beside this
+  // program it has no site, and the user is told.
+  static absl::StatusOr<std::unique_ptr<DevCoordinator>> Start(Context* context, int worker_count,
+                                                               DevLife life);
 
   // Stops it and removes its directory, unless Detach was called.
   ~DevCoordinator();
@@ -35,6 +43,8 @@ class DevCoordinator {
   const client::Client& client() const { return *client_; }
   const std::string& listen_address() const { return listen_address_; }
   const std::string& directory() const { return directory_; }
+  // https://HOST:PORT; empty if there is no site.
+  std::string site_url() const;
 
   // Blocks until assayd ends by itself (an error with the end of its log) or Ctrl-C comes (OK).
   absl::Status WaitForEnd(Interrupt* interrupt);
@@ -44,7 +54,8 @@ class DevCoordinator {
 
  private:
   DevCoordinator() = default;
-  absl::Status Spawn(Context* context, int worker_count);
+  absl::Status Spawn(Context* context, int worker_count, DevLife life);
+  absl::Status StartSite(Context* context, DevLife life);
   absl::Status WaitUntilReady(Context* context, int worker_count);
   absl::Status Ended(int exit_code) const;
 
@@ -54,6 +65,9 @@ class DevCoordinator {
   std::unique_ptr<client::Client> client_;
   ProcessId process_;
   bool is_running_ = false;
+  std::string site_address_;
+  ProcessId site_process_;
+  bool has_site_ = false;
   bool is_detached_ = false;
 };
 

@@ -1,9 +1,13 @@
 #include "cli/coordinator/init.h"
 
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
+#include <optional>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +23,9 @@ namespace {
 
 constexpr int kOwnerOnly = 0600;
 constexpr int kOwnerOnlyDirectory = 0700;
+constexpr int kGroupReads = 0640;
+constexpr int kGroupReadsDirectory = 0750;
+constexpr char kDaemonGroup[] = "assay";  // of deploy/systemd/assayd.service
 constexpr absl::Duration kCaLifetime = absl::Hours(24 * 3650);
 
 std::string Quoted(absl::string_view text) {
@@ -39,6 +46,7 @@ std::string ServerConfigText(const InitOptions& options) {
       "  key_path: ", path("server.key"), "\n", "}\n");
   for (const std::string& round : options.round_paths)
     absl::StrAppend(&text, "round_paths: ", Quoted(round), "\n");
+  if (!options.web_url.empty()) absl::StrAppend(&text, "web_url: ", Quoted(options.web_url), "\n");
   if (options.local_worker_count == 0) return absl::StrCat(text, "launcher { kind: \"attach\" }\n");
   return absl::StrCat(
       text, "launcher {\n  kind: \"local\"\n  worker_count: ", options.local_worker_count,
@@ -55,6 +63,38 @@ std::string WorkerConfigText(const InitOptions& options) {
       "enrolment_token_path: \"/etc/assay/enrol.token\"\n");
 }
 
+// Nothing if there is no such group.
+std::optional<gid_t> GroupNumber(const std::string& name) {
+  std::vector<char> buffer(size_t{1} << 16);
+  group entry = {};
+  group* found = nullptr;
+  if (getgrnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 ||
+      found == nullptr)
+    return std::nullopt;
+  return found->gr_gid;
+}
+
+// Lets the group read `path`, and nobody else but the owner.
+absl::Status OpenToGroup(const std::string& path, gid_t group, int mode) {
+  if (chown(path.c_str(), static_cast<uid_t>(-1), group) != 0 ||
+      chmod(path.c_str(), static_cast<mode_t>(mode)) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot let the group read ", path));
+  return absl::OkStatus();
+}
+
+// The daemon, which is not root, reads its keys as a member of its group.
+absl::Status OpenDirectoryToGroup(const std::string& directory, gid_t group) {
+  for (const char* name : {"ca.crt", "ca.key", "server.crt", "server.key", "assayd.textproto"})
+    RETURN_IF_ERROR(OpenToGroup(JoinPath(directory, name), group, kGroupReads));
+  return OpenToGroup(directory, group, kGroupReadsDirectory);
+}
+
+// The group that was asked for; the daemon's own if root asked for none and there is one.
+std::string ChosenGroup(const Arguments& arguments) {
+  if (arguments.Has("group")) return arguments.Get("group");
+  return geteuid() == 0 && GroupNumber(kDaemonGroup).has_value() ? kDaemonGroup : "";
+}
+
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
@@ -69,6 +109,7 @@ absl::StatusOr<ExitStatus> RunInit(Context* context, const Arguments& arguments)
   options.server_address = absl::StrCat(options.host_names.front(), ":", port);
   options.data_directory = arguments.Get("data");
   options.unix_socket_path = arguments.Get("unix-socket");
+  options.group = ChosenGroup(arguments);
   for (const char* local : {"localhost", "127.0.0.1"})
     options.host_names.emplace_back(local);
   options.now = context->env().clock->Wall();
@@ -79,7 +120,10 @@ absl::StatusOr<ExitStatus> RunInit(Context* context, const Arguments& arguments)
   RETURN_IF_ERROR(InitDirectory(options));
   context->out() << "wrote " << options.directory << ":\n"
                  << "  ca.crt              give it to submitters and nodes\n"
-                 << "  ca.key              signs nodes; keep it secret (mode 0600)\n"
+                 << "  ca.key              signs nodes; keep it secret ("
+                 << (options.group.empty() ? "mode 0600"
+                                           : absl::StrCat("the group ", options.group, " reads it"))
+                 << ")\n"
                  << "  server.crt .key     the coordinator's own, valid "
                  << absl::ToInt64Hours(options.lifetime) / 24 << " days\n"
                  << "  assayd.textproto    the coordinator's configuration\n"
@@ -91,6 +135,12 @@ absl::StatusOr<ExitStatus> RunInit(Context* context, const Arguments& arguments)
 }  // namespace
 
 absl::Status InitDirectory(const InitOptions& options) {
+  const std::optional<gid_t> group = GroupNumber(options.group);
+  if (!options.group.empty() && !group.has_value()) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no group '", options.group,
+        "': install the package assay-server, or make it with groupadd --system ", options.group));
+  }
   RETURN_IF_ERROR(MakeDirectories(options.directory));
   for (const char* name :
        {"ca.crt", "ca.key", "server.crt", "server.key", "assayd.textproto", "worker.textproto"}) {
@@ -117,6 +167,7 @@ absl::Status InitDirectory(const InitOptions& options) {
   RETURN_IF_ERROR(WriteFileAtomic(path("server.key"), server.key_pem, kOwnerOnly));
   RETURN_IF_ERROR(WriteFileAtomic(path("server.crt"), certificate));
   RETURN_IF_ERROR(WriteFileAtomic(path("assayd.textproto"), ServerConfigText(options)));
+  if (group.has_value()) RETURN_IF_ERROR(OpenDirectoryToGroup(options.directory, *group));
   if (options.local_worker_count > 0) return absl::OkStatus();
   return WriteFileAtomic(path("worker.textproto"), WorkerConfigText(options));
 }
@@ -149,6 +200,11 @@ std::vector<Command> InitCommands() {
                         .value = "PATH",
                         .help = "for commands on its own host",
                         .fallback = "/run/assay/assayd.sock"},
+                       {.name = "group",
+                        .kind = Kind::kText,
+                        .value = "GROUP",
+                        .help = "which may read the files, keys too: the daemon's "
+                                "(default: assay, if root asks and there is such a group)"},
                        {.name = "lifetime",
                         .kind = Kind::kDuration,
                         .value = "DURATION",

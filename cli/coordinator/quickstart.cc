@@ -3,10 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
 #include "cli/command/share.h"
@@ -16,6 +20,8 @@
 #include "cli/dataset/dataset_files.h"
 #include "cli/entry/follow.h"
 #include "cli/entry/submit.h"
+#include "cli/web/open.h"
+#include "common/client/cache_records.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/status.h"
@@ -79,6 +85,26 @@ absl::StatusOr<SubmissionFile> QuickstartFile(const Context& context, const std:
   return LoadSubmissionFile(context, JoinPath(directory, "cosmoflow-mini.toml"));
 }
 
+// "caches when the runs began   cold on 5 nodes, bounded on 1": each run has its own nodes. What
+// each word means and how it is known is in `assay run show RUN --caches`.
+absl::Status PrintCaches(Context* context, const client::Client& client, const std::string& name) {
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(client, name));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(client, entry.name()));
+  std::map<std::string, int> counts;  // of nodes, by how cold they were
+  for (const v1::Run& run : runs) {
+    ASSIGN_OR_RETURN(const Json caches, client::CachesOf(client, run));
+    for (const Json& node : caches)
+      ++counts[node.value("coldness", std::string("unknown"))];
+  }
+  if (counts.empty()) return absl::OkStatus();
+  context->Note(absl::StrCat("caches when the runs began   ",
+                             absl::StrJoin(counts, ", ", [](std::string* out, const auto& count) {
+                               absl::StrAppend(out, count.first, " on ", count.second,
+                                               count.second == 1 ? " node" : " nodes");
+                             })));
+  return absl::OkStatus();
+}
+
 void PrintNext(Context* context, const v1::Submission& entry, bool is_kept) {
   const std::string id = client::ShortId(entry.name());
   const std::string run = entry.runs().empty() ? "r-1" : client::ShortId(entry.runs(0));
@@ -88,9 +114,23 @@ void PrintNext(Context* context, const v1::Submission& entry, bool is_kept) {
         "       the runs; assay dev starts an empty one; assay help shows the rest");
     return;
   }
-  context->Note(absl::StrCat("Next:  assay logs ", run, " --events    the witnessed first touch\n",
-                             "       assay entry show ", id, "\n", "       assay entry export ", id,
+  context->Note(absl::StrCat("Next:  assay run show ", run,
+                             " --touch --caches   how each node saw it\n", "       assay run show ",
+                             run, " --telemetry        what it did\n", "       assay entry show ",
+                             id, "\n", "       assay entry export ", id,
                              " results    the package in MLPerf's layout"));
+}
+
+// The way to the runs in a browser, if this coordinator has a site.
+void PrintLink(Context* context, const client::Client& client) {
+  const absl::StatusOr<SignInLink> link = MakeSignInLink(client, "");
+  if (!link.ok()) return;
+  context->Note(
+      absl::StrCat("Look:  ", link->url, "\n",
+                   "       signs your browser in, once, within a minute; 'assay web open' "
+                   "prints another.\n",
+                   "       It asks about the certificate, which this coordinator has "
+                   "signed."));
 }
 
 absl::StatusOr<ExitStatus> Run(Context* context, const Arguments& arguments,
@@ -108,7 +148,10 @@ absl::StatusOr<ExitStatus> Run(Context* context, const Arguments& arguments,
                              entry.spec().benchmark(), " ", entry.spec().division(), ", round ",
                              entry.spec().round(), ", ", entry.runs_size(), " runs on ",
                              entry.spec().node_count(), " nodes"));
-  return WaitForEntry(context, client, entry.name(), absl::InfiniteDuration());
+  ASSIGN_OR_RETURN(const ExitStatus status,
+                   WaitForEntry(context, client, entry.name(), absl::InfiniteDuration()));
+  if (status == ExitStatus::kDone) RETURN_IF_ERROR(PrintCaches(context, client, entry.name()));
+  return status;
 }
 
 absl::StatusOr<ExitStatus> RunQuickstart(Context* context, const Arguments& arguments) {
@@ -129,7 +172,8 @@ absl::StatusOr<ExitStatus> RunQuickstart(Context* context, const Arguments& argu
   if (client == nullptr) {
     context->Note("starting a private coordinator with workers...");
     absl::StatusOr<std::unique_ptr<DevCoordinator>> started =
-        DevCoordinator::Start(context, std::min(2, DefaultThreads()));
+        DevCoordinator::Start(context, std::min(2, DefaultThreads()),
+                              is_kept ? DevLife::kMayBeKept : DevLife::kEndsWithThis);
     if (absl::IsCancelled(started.status())) return ExitStatus::kInterrupted;
     RETURN_IF_ERROR(started.status());
     dev = *std::move(started);
@@ -146,6 +190,7 @@ absl::StatusOr<ExitStatus> RunQuickstart(Context* context, const Arguments& argu
   if (*status == ExitStatus::kDone) {
     ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, "@last"));
     PrintNext(context, entry, dev == nullptr || is_kept);
+    if (dev == nullptr || is_kept) PrintLink(context, *client);
   }
   return *status;
 }

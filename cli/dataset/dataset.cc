@@ -1,6 +1,8 @@
 #include "cli/dataset/dataset.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -104,32 +106,34 @@ std::vector<Command> DatasetCommands() {
   const Positional directory = {
       .name = "DIR", .help = "the dataset's folder", .completes = Completes::kDirectory};
   const Positional id = {.name = "ID", .help = "as cosmo32"};
-  return {DatasetGenerateCommand(),
-          DatasetImportCommand(),
-          DatasetPackCommand(),
-          DatasetVerifyCommand(),
-          {.path = "dataset add",
-           .summary = "register a dataset with the coordinator",
-           .positionals = {id, directory},
-           .examples = {{"assay dataset add cosmo32 /data/cosmo32", ""}},
-           .run = RunAdd},
-          {.path = "dataset list",
-           .summary = "list registered datasets",
-           .examples = {{"assay dataset list", ""}},
-           .run = RunDatasetList},
-          {.path = "dataset show",
-           .summary = "show a registered dataset",
-           .positionals = {id},
-           .examples = {{"assay dataset show cosmo32", ""}},
-           .run = RunDatasetShow},
-          DatasetStageCommand(),
-          DatasetEvictCommand(),
-          DatasetNodesCommand(),
-          {.path = "dataset remove",
-           .summary = "make the coordinator forget a dataset; its files stay",
-           .positionals = {id},
-           .examples = {{"assay dataset remove cosmo32", ""}},
-           .run = RunDatasetRemove}};
+  std::vector<Command> commands = {
+      DatasetGenerateCommand(),
+      DatasetImportCommand(),
+      DatasetPackCommand(),
+      DatasetVerifyCommand(),
+      {.path = "dataset add",
+       .summary = "register a dataset with the coordinator",
+       .positionals = {id, directory},
+       .examples = {{"assay dataset add cosmo32 /data/cosmo32", ""}},
+       .run = RunAdd},
+      {.path = "dataset list",
+       .summary = "list registered datasets",
+       .examples = {{"assay dataset list", ""}},
+       .run = RunDatasetList},
+      {.path = "dataset show",
+       .summary = "show a registered dataset",
+       .positionals = {id},
+       .examples = {{"assay dataset show cosmo32", ""}},
+       .run = RunDatasetShow},
+      DatasetNodesCommand(),
+      {.path = "dataset remove",
+       .summary = "make the coordinator forget a dataset; its files stay",
+       .positionals = {id},
+       .examples = {{"assay dataset remove cosmo32", ""}},
+       .run = RunDatasetRemove}};
+  std::vector<Command> orders = DatasetOrderCommands();
+  std::move(orders.begin(), orders.end(), std::back_inserter(commands));
+  return commands;
 }
 
 }  // namespace assay::cli

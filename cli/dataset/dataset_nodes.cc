@@ -1,6 +1,9 @@
 #include "cli/dataset/dataset_nodes.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,6 +33,46 @@ constexpr int kNodePageSize = 500;
 constexpr int kBarWidth = 24;
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
 
+// What operators order of nodes about a dataset, each with `assay dataset NAME`.
+struct Verb {
+  v1::CacheOrder::Action action = v1::CacheOrder::ACTION_UNSPECIFIED;
+  const char* name = nullptr;
+  const char* doing = nullptr;  // the state of a node that is at it
+  const char* said = nullptr;   // "cosmo32 SAID 2 nodes: w0, w1"
+  const char* summary = nullptr;
+  const char* description = nullptr;
+};
+
+constexpr Verb kVerbs[] = {
+    {v1::CacheOrder::STAGE, "stage", "staging", "is staged to the cache of",
+     "copy a dataset to the caches of nodes",
+     "For operators. Each node copies the dataset from where it is registered to its own cache "
+     "(node_cache of the agent's configuration), when no run is on it: a run that comes has the "
+     "node at once, and the copy goes on when it has ended. What is there already is not copied "
+     "again. Runs of rounds that do not time staging start from the cache, and are placed on "
+     "nodes that have the dataset before others of the same type. What has failed and may pass is "
+     "tried again for 20 hours; `assay dataset nodes` says when. With --wait it exits with 1 if a "
+     "node has failed for good."},
+    {v1::CacheOrder::EVICT, "evict", "evicting", "goes from the cache of",
+     "remove a dataset from the caches of nodes",
+     "For operators. The dataset itself stays where it is registered. What is pinned on a node "
+     "stays there: assay dataset unpin."},
+    {v1::CacheOrder::PIN, "pin", "pinning", "is pinned in the cache of",
+     "keep a dataset in the caches of nodes, whatever needs the room",
+     "For operators. What is pinned is evicted neither for another dataset nor by an order, until "
+     "it is unpinned. A node that does not have the dataset, and is not told to stage it, has "
+     "nothing to pin and says so."},
+    {v1::CacheOrder::UNPIN, "unpin", "unpinning", "is not pinned any more in the cache of",
+     "let a dataset be evicted from the caches of nodes again",
+     "For operators. The dataset stays until it is evicted, or another needs the room."},
+};
+
+const Verb* FindVerb(v1::CacheOrder::Action action) {
+  const auto* const it = std::find_if(std::begin(kVerbs), std::end(kVerbs),
+                                      [action](const Verb& verb) { return verb.action == action; });
+  return it == std::end(kVerbs) ? nullptr : it;
+}
+
 // What one node has of a dataset, and what it is told about it.
 struct NodeOfDataset {
   std::string node;
@@ -37,12 +80,13 @@ struct NodeOfDataset {
   std::string run;  // that the node executes; empty: none
   bool is_told = false;
   std::optional<v1::CachedDataset> cached;
-  std::optional<v1::CacheOrder> order;      // the last about the dataset
+  std::optional<v1::CacheOrder> order;      // about the dataset: what is to do, or has ended last
   std::optional<v1::CacheReport> progress;  // of that order, while it is carried out
   std::string look_problem;
 
   bool IsPending() const { return order.has_value() && order->state() == v1::CacheOrder::PENDING; }
   bool HasFailed() const { return order.has_value() && order->state() == v1::CacheOrder::FAILED; }
+  bool IsTriedAgain() const { return IsPending() && order->failure_count() > 0; }
   bool IsComplete() const { return cached.has_value() && cached->files() >= cached->files_total(); }
 };
 
@@ -54,8 +98,25 @@ absl::StatusOr<v1::Dataset> FindDataset(const client::Client& client, const std:
                                           "'; 'assay dataset list' shows all"));
 }
 
-std::optional<NodeOfDataset> Describe(const v1::Worker& worker, const v1::Dataset& dataset) {
-  const std::string id = client::ShortId(dataset.name());
+// That of `action`, where it is given; else the first that is pending; else the last that has
+// failed; else the last.
+std::optional<v1::CacheOrder> FindOrder(const v1::Worker& worker, const v1::Dataset& dataset,
+                                        std::optional<v1::CacheOrder::Action> action) {
+  std::optional<v1::CacheOrder> found;
+  for (const v1::CacheOrder& order : worker.cache_orders()) {
+    if (order.dataset() != client::ShortId(dataset.name()) || order.digest() != dataset.digest() ||
+        order.action() != action.value_or(order.action()))
+      continue;
+    if (found.has_value() && found->state() == v1::CacheOrder::PENDING) break;
+    const bool is_worse_known = found.has_value() && found->state() == v1::CacheOrder::FAILED &&
+                                order.state() == v1::CacheOrder::DONE;
+    if (!is_worse_known) found = order;
+  }
+  return found;
+}
+
+std::optional<NodeOfDataset> Describe(const v1::Worker& worker, const v1::Dataset& dataset,
+                                      std::optional<v1::CacheOrder::Action> action) {
   NodeOfDataset node{.node = client::ShortId(worker.name()),
                      .node_state = client::StateText(worker.state()),
                      .run = client::ShortId(worker.run()),
@@ -63,8 +124,7 @@ std::optional<NodeOfDataset> Describe(const v1::Worker& worker, const v1::Datase
                      .look_problem = worker.cache().look_problem()};
   for (const v1::CachedDataset& cached : worker.cache().datasets())
     if (cached.digest() == dataset.digest()) node.cached = cached;
-  for (const v1::CacheOrder& order : worker.cache_orders())
-    if (order.dataset() == id && order.digest() == dataset.digest()) node.order = order;
+  node.order = FindOrder(worker, dataset, action);
   if (node.IsPending() && worker.cache().number() == node.order->number() && node.run.empty())
     node.progress = worker.cache();
   const bool has_cache = worker.capabilities().cache_bytes() > 0;
@@ -72,16 +132,17 @@ std::optional<NodeOfDataset> Describe(const v1::Worker& worker, const v1::Datase
   return node;
 }
 
-// All nodes with a cache, by name.
-absl::StatusOr<std::vector<NodeOfDataset>> ReadNodes(const client::Client& client,
-                                                     const v1::Dataset& dataset) {
+// All nodes with a cache, by name; with their orders of `action`, or of any.
+absl::StatusOr<std::vector<NodeOfDataset>> ReadNodes(
+    const client::Client& client, const v1::Dataset& dataset,
+    std::optional<v1::CacheOrder::Action> action = std::nullopt) {
   std::vector<NodeOfDataset> nodes;
   v1::ListWorkersRequest request;
   request.set_page_size(kNodePageSize);
   do {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client.Call(request));
     for (const v1::Worker& worker : page.workers())
-      if (std::optional<NodeOfDataset> node = Describe(worker, dataset); node.has_value())
+      if (std::optional<NodeOfDataset> node = Describe(worker, dataset, action); node.has_value())
         nodes.push_back(*std::move(node));
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -91,7 +152,8 @@ absl::StatusOr<std::vector<NodeOfDataset>> ReadNodes(const client::Client& clien
 std::string StateOf(const NodeOfDataset& node) {
   if (node.IsPending()) {
     if (!node.progress.has_value()) return "waiting";
-    return node.order->action() == v1::CacheOrder::EVICT ? "evicting" : "staging";
+    const Verb* const verb = FindVerb(node.order->action());
+    return verb == nullptr ? "busy" : verb->doing;
   }
   if (node.HasFailed()) return "failed";
   if (!node.is_told || !node.look_problem.empty()) return "unknown";
@@ -99,8 +161,24 @@ std::string StateOf(const NodeOfDataset& node) {
   return node.IsComplete() ? "complete" : "partial";
 }
 
+// "failed 3 times, again in 40 s: it is held by a run"
+std::string DescribeTries(const v1::CacheOrder& order) {
+  std::string text = absl::StrCat("failed ", order.failure_count(),
+                                  order.failure_count() == 1 ? " time" : " times");
+  if (order.has_retry_time()) {
+    const absl::Duration pause =
+        absl::FromUnixSeconds(order.retry_time().seconds()) - absl::Now() + absl::Seconds(1);
+    const int64_t pause_s = std::max<int64_t>(absl::ToInt64Seconds(pause), 0);
+    absl::StrAppend(&text, ", again in ", pause_s < 120 ? pause_s : pause_s / 60,
+                    pause_s < 120 ? " s" : " min");
+  }
+  return absl::StrCat(text, ": ", order.reason());
+}
+
 std::string ReasonOf(const NodeOfDataset& node) {
-  if (node.HasFailed()) return node.order->reason();
+  if (node.HasFailed())
+    return node.order->failure_count() > 1 ? DescribeTries(*node.order) : node.order->reason();
+  if (node.IsTriedAgain()) return DescribeTries(*node.order);
   if (node.IsPending() && !node.run.empty())
     return absl::StrCat("goes on when ", node.run, " has ended");
   return node.look_problem;
@@ -132,6 +210,10 @@ Json ItemOf(const NodeOfDataset& node) {
                      {"action", client::EnumText(actions, node.order->action())},
                      {"state", client::EnumText(states, node.order->state())},
                      {"created", client::TimeText(node.order->create_time())}};
+    if (!node.order->path().empty()) item["order"]["path"] = node.order->path();
+    if (node.order->failure_count() > 0) item["order"]["failures"] = node.order->failure_count();
+    if (node.order->has_retry_time())
+      item["order"]["retry"] = client::TimeText(node.order->retry_time());
     if (node.order->has_end_time())
       item["order"]["ended"] = client::TimeText(node.order->end_time());
   }
@@ -173,8 +255,10 @@ void Draw(const Context& context, const std::vector<NodeOfDataset>& nodes, Progr
   int64_t bytes = 0;
   int64_t bytes_total = 0;
   int64_t pending = 0;
+  int64_t tried_again = 0;
   for (const NodeOfDataset& node : nodes) {
     pending += node.IsPending() ? 1 : 0;
+    tried_again += node.IsTriedAgain() ? 1 : 0;
     if (node.progress.has_value()) {
       bytes += node.progress->bytes();
       bytes_total += node.progress->bytes_total();
@@ -187,20 +271,47 @@ void Draw(const Context& context, const std::vector<NodeOfDataset>& nodes, Progr
   line->Draw(absl::StrCat(ProgressBar(bytes, bytes_total, kBarWidth, context.style().is_utf8()),
                           " ", FormatBytes(static_cast<double>(bytes)), " of ",
                           FormatBytes(static_cast<double>(bytes_total)), ", ", count - pending, "/",
-                          count, " nodes"));
+                          count, " nodes",
+                          tried_again == 0 ? "" : absl::StrCat(", ", tried_again, " tried again")));
 }
 
-// Until no order about the dataset is pending on the nodes.
+// Tells each failure that may pass, once.
+void TellFailures(Context* context, const std::vector<NodeOfDataset>& nodes,
+                  std::map<std::string, int32_t>* told, ProgressLine* line) {
+  for (const NodeOfDataset& node : nodes) {
+    if (!node.IsTriedAgain()) continue;
+    int32_t& count = (*told)[node.node];
+    if (std::exchange(count, node.order->failure_count()) >= node.order->failure_count()) continue;
+    line->Clear();
+    context->Warn(absl::StrCat(node.node, ": ", DescribeTries(*node.order)));
+  }
+}
+
+// An order that was given.
+struct Given {
+  const Verb& verb;
+  v1::Dataset dataset;
+  std::set<std::string> nodes;
+};
+
+absl::StatusOr<std::vector<NodeOfDataset>> ReadNodes(const client::Client& client,
+                                                     const Given& given) {
+  ASSIGN_OR_RETURN(std::vector<NodeOfDataset> nodes,
+                   ReadNodes(client, given.dataset, given.verb.action));
+  std::erase_if(nodes,
+                [&given](const NodeOfDataset& node) { return !given.nodes.contains(node.node); });
+  return nodes;
+}
+
+// Until the order is pending on none of its nodes.
 absl::StatusOr<ExitStatus> AwaitNodes(Context* context, const client::Client& client,
-                                      const v1::Dataset& dataset,
-                                      const std::set<std::string>& names, absl::Duration timeout) {
+                                      const Given& given, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  const std::string id = client::ShortId(dataset.name());
+  const std::string id = client::ShortId(given.dataset.name());
+  std::map<std::string, int32_t> told;
   ProgressLine line(context);
   while (true) {
-    ASSIGN_OR_RETURN(std::vector<NodeOfDataset> nodes, ReadNodes(client, dataset));
-    std::erase_if(nodes,
-                  [&names](const NodeOfDataset& node) { return !names.contains(node.node); });
+    ASSIGN_OR_RETURN(std::vector<NodeOfDataset> nodes, ReadNodes(client, given));
     const auto has = [&nodes](bool (NodeOfDataset::*property)() const) {
       return std::any_of(nodes.begin(), nodes.end(),
                          [property](const NodeOfDataset& node) { return (node.*property)(); });
@@ -211,13 +322,14 @@ absl::StatusOr<ExitStatus> AwaitNodes(Context* context, const client::Client& cl
       line.Clear();
       RETURN_IF_ERROR(ShowNodes(context, nodes));
       for (const NodeOfDataset& node : nodes)
-        if (node.HasFailed()) context->Warn(absl::StrCat(node.node, ": ", node.order->reason()));
+        if (node.HasFailed()) context->Warn(absl::StrCat(node.node, ": ", ReasonOf(node)));
       if (!is_over) {
         context->Note(absl::StrCat("timed out; it goes on. See: assay dataset nodes ", id));
         return ExitStatus::kTimedOut;
       }
       return has(&NodeOfDataset::HasFailed) ? ExitStatus::kFailed : ExitStatus::kDone;
     }
+    TellFailures(context, nodes, &told, &line);
     Draw(*context, nodes, &line);
     if (!Pause(context->env().interrupt)) {
       line.Clear();
@@ -227,48 +339,42 @@ absl::StatusOr<ExitStatus> AwaitNodes(Context* context, const client::Client& cl
   }
 }
 
-absl::StatusOr<ExitStatus> Order(Context* context, const Arguments& arguments,
-                                 v1::CacheOrder::Action action) {
+absl::StatusOr<ExitStatus> Order(Context* context, const Arguments& arguments, const Verb& verb) {
   ASSIGN_OR_RETURN(const absl::Duration timeout,
                    arguments.Duration("timeout", absl::InfiniteDuration()));
   v1::OrderCachesRequest request;
   ASSIGN_OR_RETURN(*request.mutable_dataset(), client::DatasetName(arguments.Get("ID")));
-  request.set_action(action);
+  request.set_action(verb.action);
+  if (verb.action == v1::CacheOrder::STAGE && arguments.Has("from-archives"))
+    request.set_path(arguments.Get("from-archives"));
   for (const std::string& node : arguments.All("node")) {
     ASSIGN_OR_RETURN(*request.add_workers(), client::WorkerName(node));
   }
   const bool may_wait = arguments.Has("wait") || arguments.Has("timeout");
   if (may_wait) context->env().interrupt->Listen();
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const v1::Dataset dataset, FindDataset(*client, request.dataset()));
+  Given given{.verb = verb, .dataset = {}, .nodes = {}};
+  ASSIGN_OR_RETURN(given.dataset, FindDataset(*client, request.dataset()));
   ASSIGN_OR_RETURN(const v1::OrderCachesResponse ordered, client->Call(request));
-  std::set<std::string> names;
   for (const std::string& worker : ordered.workers())
-    names.insert(client::ShortId(worker));
-  if (may_wait) return AwaitNodes(context, *client, dataset, names, timeout);
-  const std::string id = client::ShortId(dataset.name());
+    given.nodes.insert(client::ShortId(worker));
+  if (may_wait) return AwaitNodes(context, *client, given, timeout);
   if (context->printer().IsStructured()) {
-    ASSIGN_OR_RETURN(std::vector<NodeOfDataset> nodes, ReadNodes(*client, dataset));
-    std::erase_if(nodes,
-                  [&names](const NodeOfDataset& node) { return !names.contains(node.node); });
+    ASSIGN_OR_RETURN(const std::vector<NodeOfDataset> nodes, ReadNodes(*client, given));
     RETURN_IF_ERROR(ShowNodes(context, nodes));
     return ExitStatus::kDone;
   }
-  context->out() << id
-                 << (action == v1::CacheOrder::EVICT ? " goes from the cache of "
-                                                     : " is staged to the cache of ")
-                 << names.size() << (names.size() == 1 ? " node: " : " nodes: ")
-                 << absl::StrJoin(names, ", ") << "\n";
+  const std::string id = client::ShortId(given.dataset.name());
+  context->out() << id << " " << verb.said << " " << given.nodes.size()
+                 << (given.nodes.size() == 1 ? " node: " : " nodes: ")
+                 << absl::StrJoin(given.nodes, ", ") << "\n";
   context->Note(absl::StrCat("follow: assay dataset nodes ", id));
   return ExitStatus::kDone;
 }
 
-absl::StatusOr<ExitStatus> RunStage(Context* context, const Arguments& arguments) {
-  return Order(context, arguments, v1::CacheOrder::STAGE);
-}
-
-absl::StatusOr<ExitStatus> RunEvict(Context* context, const Arguments& arguments) {
-  return Order(context, arguments, v1::CacheOrder::EVICT);
+template <size_t kVerb>
+absl::StatusOr<ExitStatus> RunOrder(Context* context, const Arguments& arguments) {
+  return Order(context, arguments, kVerbs[kVerb]);
 }
 
 absl::StatusOr<ExitStatus> RunNodes(Context* context, const Arguments& arguments) {
@@ -297,35 +403,36 @@ std::vector<Option> OrderOptions() {
            .help = "wait no longer than this; exits with 7"}};
 }
 
-}  // namespace
-
-Command DatasetStageCommand() {
-  return {.path = "dataset stage",
-          .summary = "copy a dataset to the caches of nodes",
-          .description =
-              "For operators. Each node copies the dataset from where it is registered to its own "
-              "cache (node_cache of the agent's configuration), when no run is on it: a run that "
-              "comes has the node at once, and the copy goes on when it has ended. What is there "
-              "already is not copied again. Runs of rounds that do not time staging start from "
-              "the cache. With --wait it exits with 1 if a node has failed.",
-          .positionals = {Id()},
-          .options = OrderOptions(),
-          .examples = {{"assay dataset stage cosmo32", "to all nodes with a cache"},
-                       {"assay dataset stage cosmo32 --node w0 --node w1 --wait", ""}},
-          .run = RunStage};
+template <size_t kVerb>
+Command OrderCommand() {
+  const Verb& verb = kVerbs[kVerb];
+  const std::string path = absl::StrCat("dataset ", verb.name);
+  Command command{
+      .path = path,
+      .summary = verb.summary,
+      .description = verb.description,
+      .positionals = {Id()},
+      .options = OrderOptions(),
+      .examples = {{absl::StrCat("assay ", path, " cosmo32"),
+                    verb.action == v1::CacheOrder::STAGE ? "to all nodes with a cache" : ""},
+                   {absl::StrCat("assay ", path, " cosmo32 --node w0 --node w1 --wait"), ""}},
+      .run = RunOrder<kVerb>};
+  if (verb.action != v1::CacheOrder::STAGE) return command;
+  command.options.push_back({.name = "from-archives",
+                             .kind = Option::Kind::kText,
+                             .value = "PATH",
+                             .help = "copy from this folder of the nodes, where the dataset's "
+                                     "manifest and its archives lie (assay dataset pack); each "
+                                     "node checks it"});
+  command.examples.push_back(
+      {"assay dataset stage cosmo32 --from-archives /data/cosmo32-packed", ""});
+  return command;
 }
 
-Command DatasetEvictCommand() {
-  return {.path = "dataset evict",
-          .summary = "remove a dataset from the caches of nodes",
-          .description =
-              "For operators. The dataset itself stays where it is registered. What is "
-              "pinned on a node stays there: assay-worker cache unpin.",
-          .positionals = {Id()},
-          .options = OrderOptions(),
-          .examples = {{"assay dataset evict cosmo32", ""},
-                       {"assay dataset evict cosmo32 --node w0", ""}},
-          .run = RunEvict};
+}  // namespace
+
+std::vector<Command> DatasetOrderCommands() {
+  return {OrderCommand<0>(), OrderCommand<1>(), OrderCommand<2>(), OrderCommand<3>()};
 }
 
 Command DatasetNodesCommand() {

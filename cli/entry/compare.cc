@@ -1,12 +1,19 @@
 #include "cli/entry/compare.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "cli/command/context.h"
+#include "cli/command/filter_terms.h"
+#include "common/analysis/set_comparison.h"
 #include "common/client/comparison.h"
+#include "common/client/history.h"
+#include "common/client/set_history.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -14,14 +21,70 @@ namespace {
 
 constexpr size_t kResourcesMax = 10;
 
+// "0.88 (0.84 to 0.92)"
+std::string RatioText(const analysis::MeasureComparison& one) {
+  if (!one.low) return absl::StrFormat("%.3f", one.ratio);
+  return absl::StrFormat("%.3f (%.3f to %.3f)", one.ratio, *one.low, *one.high);
+}
+
+// For people: the sentence, and a line for each measure that differs significantly, or of all.
+absl::Status PrintComparison(const Context& context, const analysis::SetComparison& comparison,
+                             bool is_all) {
+  context.out() << "\n" << ComparisonSentence(comparison) << "\n";
+  ListView view{.columns = {{"MEASURE", "measure"},
+                            {comparison.a, "a", Format::kNumber},
+                            {comparison.b, "b", Format::kNumber},
+                            {"RATIO", "ratio"}}};
+  int folded = 0;
+  for (const analysis::MeasureComparison& one : comparison.measures) {
+    folded += !one.is_significant() && !is_all ? 1 : 0;
+    if (one.is_significant() || is_all)
+      view.items.push_back({{"measure", std::string(TextOf(one.measure))},
+                            {"a", one.a},
+                            {"b", one.b},
+                            {"ratio", RatioText(one)}});
+  }
+  if (!view.items.empty()) {
+    context.out() << "\n";
+    RETURN_IF_ERROR(context.printer().List(view));
+  }
+  if (folded > 0)
+    context.Note(absl::StrCat(folded, " of ", comparison.measures.size(),
+                              " measures do not differ significantly; --all shows them"));
+  return absl::OkStatus();
+}
+
+bool IsId(const std::string& word) {
+  return word.find_first_of("=<>:!() ") == std::string::npos;
+}
+
+// The ids as they are given, or those of the entries that a filter finds.
+absl::StatusOr<std::vector<std::string>> ComparedIds(const client::Client& client,
+                                                     const Arguments& arguments) {
+  std::vector<std::string> ids = arguments.All("FILTER");
+  if (std::all_of(ids.begin(), ids.end(), IsId)) return ids;
+  const std::string filter = FilterOf(arguments.All("FILTER"));
+  RETURN_IF_ERROR(ReadFilter(HistoryKind::kEntry, filter).status());
+  ASSIGN_OR_RETURN(
+      client::Matches matches,
+      client::FindMatches(client, v1::QueryResultsRequest::ENTRY, filter, kResourcesMax + 1));
+  if (matches.ids.empty())
+    RETURN_IF_ERROR(CheckNamedRounds(client, HistoryKind::kEntry, matches.filter));
+  if (matches.total_count > int64_t{kResourcesMax})
+    return absl::InvalidArgumentError(absl::StrCat("the filter finds ", matches.total_count,
+                                                   " entries; at most ", kResourcesMax,
+                                                   " are compared: narrow it"));
+  return std::move(matches.ids);
+}
+
 absl::StatusOr<ExitStatus> RunCompare(Context* context, const Arguments& arguments) {
-  const std::vector<std::string> ids = arguments.All("ID");
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const std::vector<std::string> ids, ComparedIds(*client, arguments));
   if (ids.size() < 2 || ids.size() > kResourcesMax)
     return absl::InvalidArgumentError(
-        absl::StrCat("compare takes 2 to ", kResourcesMax, " ids, not ", ids.size()));
+        absl::StrCat("compare takes 2 to ", kResourcesMax, " entries or runs, not ", ids.size()));
   if (std::set<std::string>(ids.begin(), ids.end()).size() != ids.size())
     return absl::InvalidArgumentError("compare: an id is given twice");
-  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<Json> resources, client::ReadForComparison(*client, ids));
   ListView view{.schema = "assay.difference/v1",
                 .items = client::CompareResources(ids, resources, arguments.Has("all")),
@@ -29,7 +92,15 @@ absl::StatusOr<ExitStatus> RunCompare(Context* context, const Arguments& argumen
                 .empty_text = "no differences"};
   for (const std::string& id : ids)
     view.columns.push_back({id, id});
+  if (ids.size() == 2) view.columns.push_back({"RATIO", "ratio"});
+  std::optional<analysis::SetComparison> comparison;
+  if (ids.size() == 2 && !absl::StartsWith(ids[0], "r-")) {
+    ASSIGN_OR_RETURN(comparison, client::CompareEntries(*client, ids[0], ids[1]));
+    if (comparison) view.more["comparison"] = client::SetComparisonJson(*comparison);
+  }
   RETURN_IF_ERROR(context->printer().List(view));
+  if (comparison && !context->printer().IsStructured())
+    RETURN_IF_ERROR(PrintComparison(*context, *comparison, arguments.Has("all")));
   const bool is_different = std::any_of(view.items.begin(), view.items.end(),
                                         [](const Json& row) { return row["differs"].get<bool>(); });
   return arguments.Has("exit-code") && is_different ? ExitStatus::kDifferent : ExitStatus::kDone;
@@ -40,14 +111,24 @@ absl::StatusOr<ExitStatus> RunCompare(Context* context, const Arguments& argumen
 std::vector<Command> CompareCommands() {
   return {{.path = "compare",
            .summary = "show what differs between entries or runs",
-           .description = "One column per id, one line per field. Fields in which all agree are "
-                          "left out, and so is what every resource has for itself: ids and dates.",
-           .positionals = {{.name = "ID",
-                            .help = "two to ten entries (e-42) or runs (r-901)",
+           .description =
+               "One column per id, one line per field. Fields in which all agree are "
+               "left out, and so is what every resource has for itself: ids and dates. "
+               "Two entries of one benchmark are compared by their sets of runs as well: "
+               "time to solution, epochs to target and seconds per epoch, each with the "
+               "95 % bootstrap interval of the ratio; what does not differ significantly "
+               "is folded. x % faster takes x % less time. Of two, numbers have their ratio, the "
+               "second "
+               "to the first, and where one direction is better, which of them is.",
+           .positionals = {{.name = "FILTER",
+                            .help = "two to ten entries (e-42) or runs (r-901), or a filter that "
+                                    "finds so many entries (assay help query)",
                             .is_repeated = true}},
-           .options = {{.name = "all", .help = "fields that agree too"},
+           .options = {{.name = "all",
+                        .help = "fields that agree, and measures that do not differ, too"},
                        {.name = "exit-code", .help = "exit status 10 if anything differs"}},
            .examples = {{"assay compare e-42 e-31", "what changed between two submissions"},
+                        {"assay compare round=v1.0 system=Fugaku division=closed", ""},
                         {"assay compare r-1 r-2 r-3", "why one run took longer"}},
            .run = RunCompare}};
 }

@@ -7,10 +7,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "cli/command/context.h"
+#include "cli/command/filter_terms.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/energy.h"
 #include "common/client/entry_score.h"
+#include "common/client/history.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
@@ -19,9 +21,6 @@
 
 namespace assay::cli {
 namespace {
-
-constexpr int kPageSize = 200;
-constexpr char kDefaultLimit[] = "50";
 
 void SetOrganization(v1::ListSubmissionsRequest* request, const std::string& value) {
   request->set_organization(value);
@@ -63,9 +62,25 @@ const std::vector<NamedFilter>& Filters() {
 
 absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kPageSize));
-  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   client::ListEntries(*client, RequestFrom(arguments), limit));
+  ASSIGN_OR_RETURN(const int64_t limit, ListLimit(*context, arguments));
+  if (!arguments.Has("FILTER") && !arguments.Has("since")) {
+    ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                     client::ListEntries(*client, RequestFrom(arguments), limit));
+    if (entries.empty() && arguments.Has("round"))
+      RETURN_IF_ERROR(client::CheckRounds(*client, {CanonicalRound(arguments.Get("round"))}));
+    return PrintEntries(context, entries, limit);
+  }
+  ASSIGN_OR_RETURN(const std::string filter, WithFilterOptions(arguments, HistoryKind::kEntry,
+                                                               FilterOf(arguments.All("FILTER"))));
+  RETURN_IF_ERROR(ReadFilter(HistoryKind::kEntry, filter).status());
+  ASSIGN_OR_RETURN(const client::Matches matches,
+                   client::FindMatches(*client, v1::QueryResultsRequest::ENTRY, filter, limit));
+  if (matches.ids.empty())
+    RETURN_IF_ERROR(CheckNamedRounds(*client, HistoryKind::kEntry, matches.filter));
+  std::vector<v1::Submission> entries;
+  for (const std::string& id : matches.ids) {
+    ASSIGN_OR_RETURN(entries.emplace_back(), client::GetEntry(*client, id));
+  }
   return PrintEntries(context, entries, limit);
 }
 
@@ -119,8 +134,7 @@ absl::StatusOr<ExitStatus> PrintEntries(Context* context,
   for (const v1::Submission& entry : entries)
     view.items.push_back(client::EntryJson(entry));
   RETURN_IF_ERROR(context->printer().List(view));
-  if (std::ssize(entries) == limit && !context->printer().IsStructured())
-    context->Note(absl::StrCat("the newest ", limit, " are shown; more with --limit N"));
+  if (std::ssize(entries) == limit) NoteCut(*context, limit, 0);
   return ExitStatus::kDone;
 }
 
@@ -131,12 +145,7 @@ std::vector<Option> FilterOptions() {
                        .kind = Option::Kind::kText,
                        .value = filter.value,
                        .help = filter.help});
-  options.push_back({.name = "limit",
-                     .letter = 'n',
-                     .kind = Option::Kind::kInteger,
-                     .value = "N",
-                     .help = "at most so many",
-                     .fallback = kDefaultLimit});
+  options.push_back(ListLimitOption());
   return options;
 }
 
@@ -157,9 +166,16 @@ absl::Status ShowChanged(Context* context, const v1::Submission& entry, const st
 }
 
 std::vector<Command> EntryCommands() {
+  const auto list_options = [] {
+    std::vector<Option> options = FilterOptions();
+    options.push_back(SinceOption());
+    return options;
+  };
   return {{.path = "entry list",
            .summary = "list entries, newest first",
-           .options = FilterOptions(),
+           .description = "What a filter may say is told by 'assay help query'.",
+           .positionals = {FilterPositional("such as minutes<30 or nodes>=64; nothing: all")},
+           .options = list_options(),
            .examples = {{"assay entry list --benchmark cosmoflow --division closed", ""},
                         {"assay entry list -o csv > entries.csv", "for a spreadsheet"}},
            .run = RunEntryList},

@@ -39,7 +39,7 @@ class Exporter {
         entry_(std::move(entry)),
         runs_(std::move(runs)),
         pruned_(std::move(pruned)),
-        root_(JoinPath(root, client::PathPart(entry_.spec().organization()))) {}
+        root_(JoinPath(root, client::OrganizationFolder(entry_))) {}
 
   absl::Status Write() {
     if (FileExists(results_path()))
@@ -48,13 +48,8 @@ class Exporter {
     RETURN_IF_ERROR(WriteResults(runs_, results_path()));
     if (!pruned_.empty())
       RETURN_IF_ERROR(WriteResults(pruned_, JoinPath(results_path(), "pruned_results")));
-    ASSIGN_OR_RETURN(const std::optional<Json> description,
-                     client::NodeDescription(*client_, runs_));
-    if (!description.has_value())
-      context_->Note("no node describes itself: fill in systems/*.json before handing it in");
-    for (const client::PackageFile& file :
-         client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
-      RETURN_IF_ERROR(Put(file));
+    RETURN_IF_ERROR(WriteDescription());
+    if (entry_.is_imported()) return absl::OkStatus();  // its nodes left nothing here
     RETURN_IF_ERROR(WritePower());
     RETURN_IF_ERROR(WriteRecords(client::kPackagedPreflights, {kPreflightPrefix}));
     RETURN_IF_ERROR(
@@ -73,6 +68,23 @@ class Exporter {
     const std::string full = JoinPath(root_, file.path);
     RETURN_IF_ERROR(MakeDirectories(full.substr(0, full.rfind('/'))));
     return WriteFileAtomic(full, file.content, file.is_executable ? kExecutable : kReadable);
+  }
+
+  // What is said about the entry, beside its results.
+  absl::Status WriteDescription() {
+    std::optional<Json> description;
+    if (!entry_.is_imported()) {
+      ASSIGN_OR_RETURN(description, client::NodeDescription(*client_, runs_));
+    }
+    const bool is_described = description.has_value() || !entry_.system_description_json().empty();
+    if (!is_described)
+      context_->Note(entry_.is_imported()
+                         ? "it came without systems/*.json, so there is none"
+                         : "no node describes itself: fill in systems/*.json before handing it in");
+    for (const client::PackageFile& file :
+         client::DescribingFiles(entry_, runs_, description.value_or(Json::object())))
+      RETURN_IF_ERROR(Put(file));
+    return absl::OkStatus();
   }
 
   // power/result_1/node_0.txt of every run, or of none.

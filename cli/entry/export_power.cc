@@ -31,6 +31,16 @@ std::string HostOf(const v1::Run& run, int node) {
   return node < run.workers_size() ? client::ShortId(run.workers(node)) : absl::StrCat(node);
 }
 
+// The files of a kind are as many for each run, or the official checker takes none.
+std::string OtherSwitches(const std::vector<v1::Run>& runs) {
+  for (const v1::Run& run : runs)
+    if (run.switches_size() != runs[0].switches_size())
+      return absl::StrCat(client::ShortId(run.name()), " counts another number of switches (",
+                          run.switches_size(), ") than ", client::ShortId(runs[0].name()), " (",
+                          runs[0].switches_size(), "): the coordinator's list was changed");
+  return "";
+}
+
 absl::Status AddRun(const client::Client& client, const v1::Run& run, PowerLogs* power) {
   const std::string& result = client::ResultFile(run)->file_name();
   const std::string folder = client::PathPart(result.substr(0, result.find('.')));
@@ -45,6 +55,11 @@ absl::Status AddRun(const client::Client& client, const v1::Run& run, PowerLogs*
     power->files.emplace_back(JoinPath(folder, absl::StrCat("node_", node, ".txt")),
                               telemetry::PowerLog(meters[0], HostOf(run, node)));
   }
+  for (int k = 0; k < run.switches_size(); ++k) {
+    const v1::SwitchPower& one = run.switches(k);
+    power->files.emplace_back(JoinPath(folder, absl::StrCat("sw_", k, ".txt")),
+                              telemetry::SwitchLog(one.name(), one.watts(), run.run_start_ms()));
+  }
   return absl::OkStatus();
 }
 
@@ -56,6 +71,7 @@ absl::StatusOr<PowerLogs> ReadPowerLogs(const client::Client& client,
   std::string obstacle;
   for (const v1::Run& run : runs)
     if (obstacle.empty()) obstacle = Obstacle(run);
+  if (obstacle.empty()) obstacle = OtherSwitches(runs);
   const bool is_measured = std::any_of(
       runs.begin(), runs.end(), [](const v1::Run& run) { return run.energy_scope() == "node"; });
   if (!obstacle.empty()) {

@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 
 #include "cli/entry/score.h"
-#include "cli/run/log_line.h"
 #include "common/client/ids.h"
+#include "common/client/log_line.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/client/watch.h"
@@ -25,7 +25,7 @@ constexpr absl::Duration kRedrawEvery = absl::Seconds(1);
 // What the progress line shows of a run.
 struct Progress {
   int64_t epoch = 0;
-  TrainerProgress step;
+  client::TrainerProgress step;
   std::string metric;  // "eval_error 0.412"
 };
 
@@ -58,12 +58,12 @@ class Reporter {
                                   ": ", event.finding().key(), " ", event.finding().found()));
     }
     if (event.kind() == v1::RunEvent::PROGRESS)
-      progress.step = ParseProgress(event.text()).value_or(progress.step);
+      progress.step = client::ParseProgress(event.text()).value_or(progress.step);
     if (event.kind() != v1::RunEvent::LOG_LINE) return;
-    const std::optional<LogLine> line = ParseLogLine(event.text());
+    const std::optional<client::LogLine> line = client::ParseLogLine(event.text());
     if (!line.has_value()) return;
     if (line->epoch > 0) progress.epoch = line->epoch;
-    if (IsQuality(line->key)) progress.metric = absl::StrCat(line->key, " ", line->value);
+    if (client::IsQuality(line->key)) progress.metric = absl::StrCat(line->key, " ", line->value);
   }
 
   void Redraw() {
@@ -74,9 +74,10 @@ class Reporter {
     });
     const int64_t total = static_cast<int64_t>(view_.runs.size());
     const int64_t done = static_cast<int64_t>(ended_.size());
-    constexpr int kBarWidth = 12;
-    std::string text = absl::StrCat(
-        ProgressBar(done, total, kBarWidth, context_->style().is_utf8()), " ", done, "/", total);
+    constexpr int kEpochBarWidth = 12;
+    std::string text =
+        absl::StrCat(ProgressBar(done, total, kEpochBarWidth, context_->style().is_utf8()), " ",
+                     done, "/", total);
     if (running == view_.runs.end()) {
       absl::StrAppend(&text, "  ", client::StateText(view_.entry.state()));
     } else {

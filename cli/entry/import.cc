@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 #include "cli/command/context.h"
+#include "cli/entry/publish.h"
 #include "cli/rules/hyperparameters.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/terminal/resource_columns.h"
@@ -32,6 +35,7 @@ constexpr int64_t kImportedEntriesMax = 100'000;
 constexpr size_t kPieceBytes = 64 << 10;
 constexpr int kFindingsMax = 1000;
 constexpr size_t kHeaderBytesMax = 1 << 20;
+constexpr size_t kDescriptionBytesMax = 256 << 10;
 
 std::optional<int64_t> WholeNumber(const std::optional<JsonValue>& value) {
   return value.has_value() ? value->AsInt64() : std::nullopt;
@@ -144,13 +148,16 @@ void Shorten(v1::ImportedRun* run) {
 
 absl::StatusOr<v1::Submission> ImportFolder(const client::Client& client,
                                             const package::ResultFolder& folder,
-                                            const rules::RuleSet& rule_set) {
+                                            const rules::RuleSet& rule_set,
+                                            std::optional<absl::Time> published) {
   ASSIGN_OR_RETURN(package::JudgedFolder judged, package::JudgeFolder(folder, rule_set));
   Import entry = ImportFor(std::move(judged), rule_set.name());
   // What the first run says of itself; all runs of an entry use the same.
   if (!entry.runs.empty())
     SetHyperparameters(rules::LoggedHyperparameters(entry.runs[0].log, rule_set, folder.benchmark),
                        entry.header.mutable_spec());
+  if (published.has_value())
+    entry.header.mutable_publish_time()->set_seconds(absl::ToUnixSeconds(*published));
   return Send(client, entry);
 }
 
@@ -161,6 +168,10 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
   if (folders.empty())
     return absl::NotFoundError(
         absl::StrCat(arguments.Get("DIR"), " holds no result_*.txt files, at any depth"));
+  std::optional<absl::Time> published;
+  if (arguments.Has("published")) {
+    ASSIGN_OR_RETURN(published, ParseMoment("--published", arguments.Get("published")));
+  }
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::set<std::string> known, KnownSources(*client, rule_set->name()));
   ListView view{.schema = "assay.entry/v1", .columns = EntryColumns()};
@@ -177,7 +188,8 @@ absl::StatusOr<ExitStatus> RunImport(Context* context, const Arguments& argument
       ++tally.known;
       continue;
     }
-    const absl::StatusOr<v1::Submission> entry = ImportFolder(*client, folder, *rule_set);
+    const absl::StatusOr<v1::Submission> entry =
+        ImportFolder(*client, folder, *rule_set, published);
     if (entry.ok()) {
       ++tally.imported;
       view.items.push_back(client::EntryJson(*entry));
@@ -209,6 +221,10 @@ Import ImportFor(package::JudgedFolder judged, const std::string& round) {
   header.set_source_path(judged.folder.source_path);
   header.set_scaling(judged.folder.scaling);
   header.set_pruned_count(static_cast<int32_t>(judged.folder.pruned_files.size()));
+  if (judged.folder.system_json.size() <= kDescriptionBytesMax)
+    header.set_system_description_json(judged.folder.system_json);
+  else
+    *header.add_findings() = Oddity("the system description is too large to be kept");
   v1::SubmissionSpec* spec = header.mutable_spec();
   spec->set_organization(judged.folder.organization);
   spec->set_system(judged.folder.system);
@@ -244,7 +260,8 @@ std::vector<Command> ImportCommands() {
            .summary = "read published results into the coordinator",
            .description = "Finds every ORG/results/SYSTEM[/strong|weak]/BENCHMARK below DIR, "
                           "judges and scores it, and stores it with its logs as read-only "
-                          "history. Can be repeated: what is there already is left alone.",
+                          "history, with its system's description, which anybody may see. Can be "
+                          "repeated: what is there already is left alone. For operators.",
            .positionals = {{.name = "DIR",
                             .help = "a results repository, or one organisation of it",
                             .completes = Completes::kDirectory}},
@@ -252,8 +269,13 @@ std::vector<Command> ImportCommands() {
                         .kind = Option::Kind::kText,
                         .value = "ROUND",
                         .help = "v0.7 or v1.0",
-                        .is_required = true}},
-           .examples = {{"assay import hpc_results_v0.7 --round v0.7", ""}},
+                        .is_required = true},
+                       {.name = "published",
+                        .kind = Option::Kind::kText,
+                        .value = "DATE",
+                        .help = "when the round was or will be published: 2020-11-18, or a moment; "
+                                "else it is published now"}},
+           .examples = {{"assay import hpc_results_v0.7 --round v0.7 --published 2020-11-18", ""}},
            .run = RunImport}};
 }
 

@@ -1,232 +1,221 @@
 #include "cli/entry/query.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <iterator>
-#include <limits>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "absl/strings/str_split.h"
 
 #include "cli/command/context.h"
+#include "cli/command/filter_terms.h"
 #include "cli/entry/entry.h"
-#include "cli/rules/rule_sets.h"
-#include "common/client/json.h"
+#include "cli/terminal/resource_columns.h"
+#include "common/client/history.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/filter.h"
+#include "common/history_fields.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
 
-std::string Lower(absl::string_view value) {
-  return absl::AsciiStrToLower(value);
-}
-std::string RoundName(absl::string_view value) {
-  return CanonicalRound(std::string(value));
+constexpr int64_t kRowsAtTerminal = 1000;
+
+v1::QueryResultsRequest::Kind ProtoOf(HistoryKind kind) {
+  switch (kind) {
+    case HistoryKind::kEntry:
+      return v1::QueryResultsRequest::ENTRY;
+    case HistoryKind::kRun:
+      return v1::QueryResultsRequest::RUN;
+    case HistoryKind::kFinding:
+      return v1::QueryResultsRequest::FINDING;
+    case HistoryKind::kWorker:
+      return v1::QueryResultsRequest::WORKER;
+  }
+  return v1::QueryResultsRequest::ENTRY;
 }
 
-// A field of the filter. `member`: where the entry's JSON has it. `ask`: has the coordinator leave
-// out what has another value; nullptr: it cannot.
-struct QueryField {
-  const char* name;
-  const char* member;
-  FilterField field;
-  void (*ask)(v1::ListSubmissionsRequest*, const std::string& value) = nullptr;
+void SetList(const std::string& text, google::protobuf::RepeatedPtrField<std::string>* list) {
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty()))
+    list->Add(std::string(absl::StripAsciiWhitespace(part)));
+}
+
+// What the words of the command line ask.
+struct QuestionOfWords {
+  HistoryKind kind = HistoryKind::kEntry;
+  v1::QueryResultsRequest request;
+  FilterNode filter;
 };
 
-const std::vector<QueryField>& Fields() {
-  using Type = FilterType;
-  using Request = v1::ListSubmissionsRequest;
-  static const auto* const kFields = new std::vector<QueryField>{
-      {"id", "id", {}},
-      {"organization",
-       "organization",
-       {},
-       [](Request* request, const std::string& value) { request->set_organization(value); }},
-      {"system",
-       "system",
-       {},
-       [](Request* request, const std::string& value) { request->set_system(value); }},
-      {"benchmark",
-       "benchmark",
-       {},
-       [](Request* request, const std::string& value) { request->set_benchmark(value); }},
-      {"division",
-       "division",
-       {.choices = {"closed", "open"}, .canonical = Lower},
-       [](Request* request, const std::string& value) { request->set_division(value); }},
-      {"round",
-       "round",
-       {.canonical = RoundName},
-       [](Request* request, const std::string& value) { request->set_round(value); }},
-      {"state",
-       "state",
-       {.choices = {"open", "running", "checking", "valid", "invalid", "cancelled"},
-        .canonical = Lower},
-       [](Request* request, const std::string& value) {
-         request->set_state(absl::AsciiStrToUpper(value));
-       }},
-      {"scaling", "scaling", {}},
-      {"status", "status", {}},
-      {"dataset", "dataset", {}},
-      {"submitter", "submitter", {}},
-      {"backend", "backend", {}},
-      {"rules_digest", "rules_digest", {}},
-      {"minutes", "score_minutes", {.type = Type::kNumber}},
-      {"models_per_minute", "models_per_minute", {.type = Type::kNumber}},
-      {"nodes", "nodes", {.type = Type::kNumber}},
-      {"run_count", "run_count", {.type = Type::kNumber}},
-      {"imported", "is_imported", {.type = Type::kBool}},
-      {"created", "created", {.type = Type::kTime}},
-      {"findings", "findings", {}},
-      {"hyperparameters", "hyperparameters", {.type = Type::kMap}}};
-  return *kFields;
+absl::StatusOr<QuestionOfWords> ReadQuestion(const Arguments& arguments) {
+  QuestionOfWords question;
+  question.kind = *ParseHistoryKind(arguments.Get("kind"));
+  v1::QueryResultsRequest& request = question.request;
+  request.set_kind(ProtoOf(question.kind));
+  ASSIGN_OR_RETURN(*request.mutable_filter(),
+                   WithFilterOptions(arguments, question.kind, FilterOf(arguments.All("FILTER"))));
+  // Here too, so that what is misspelt is told without a coordinator.
+  ASSIGN_OR_RETURN(question.filter, ReadFilter(question.kind, request.filter()));
+  request.set_order_by(arguments.Get("order-by"));
+  SetList(arguments.Get("columns"), request.mutable_columns());
+  SetList(arguments.Get("group-by"), request.mutable_group_by());
+  SetList(arguments.Get("aggregate"), request.mutable_aggregates());
+  return question;
 }
 
-const FilterSchema& Schema() {
-  static const auto* const kSchema = [] {
-    auto* const schema = new FilterSchema;
-    for (const QueryField& field : Fields())
-      schema->fields.emplace(field.name, field.field);
-    schema->aliases = {{"org", "organization"}, {"score_minutes", "minutes"}};
-    return schema;
-  }();
-  return *kSchema;
-}
-
-const QueryField& FindField(absl::string_view name) {
-  return *std::find_if(Fields().begin(), Fields().end(),
-                       [name](const QueryField& field) { return field.name == name; });
-}
-
-FilterValue ValueOf(const Json& json, FilterType type) {
-  if (json.is_number()) return json.get<double>();
-  if (json.is_boolean()) return json.get<bool>();
-  if (json.is_string() && type == FilterType::kTime) {
-    absl::Time time;
-    std::string error;
-    if (!absl::ParseTime(absl::RFC3339_full, json.get<std::string>(), &time, &error)) return {};
-    return time;
+Format FormatOf(const v1::QueryColumn& column) {
+  if (column.name() == "state" || column.name() == "severity") return Format::kState;
+  if (column.type() == v1::QueryColumn::TIME) return Format::kTime;
+  if (column.type() == v1::QueryColumn::BOOL) return Format::kYesNo;
+  if (column.type() == v1::QueryColumn::TEXTS) return Format::kWords;
+  if (column.unit() == "bytes") return Format::kBytes;
+  if (column.type() == v1::QueryColumn::NUMBER) {
+    if (column.unit() == "min") return Format::kMinutes;
+    return Format::kNumber;
   }
-  if (json.is_string()) return json.get<std::string>();
-  if (!json.is_array()) return {};
-  std::vector<std::string> rules;  // the only list is that of findings
-  for (const Json& finding : json)
-    rules.push_back(finding.value("rule", ""));
-  return rules;
+  return Format::kText;
 }
 
-bool IsMatch(const FilterNode& filter, const Json& entry) {
-  return Matches(filter, [&entry](const std::string& name, const std::string& key) -> FilterValue {
-    const QueryField& field = FindField(name);
-    const auto member = entry.find(field.member);
-    if (member == entry.end()) return {};
-    if (key.empty()) return ValueOf(*member, field.field.type);
-    const auto value = member->find(key);
-    return value == member->end() ? FilterValue() : ValueOf(*value, FilterType::kText);
-  });
-}
-
-// What all matching entries have for certain is the coordinator's to find. True if nothing is left
-// to look at here.
-bool AskFor(const FilterNode& filter, std::set<std::string>* asked,
-            v1::ListSubmissionsRequest* request) {
-  if (filter.kind == FilterNode::Kind::kAll) {
-    bool is_all = true;
-    for (const FilterNode& part : filter.parts)
-      is_all = AskFor(part, asked, request) && is_all;
-    return is_all;
+ListView ViewOf(HistoryKind kind, const v1::QueryResultsResponse& answer) {
+  ListView view{.schema = absl::StrCat("assay.", ToString(kind), "_row/v1"),
+                .items = client::RowsJson(answer),
+                .empty_text = "nothing matches"};
+  for (const v1::QueryColumn& column : answer.columns()) {
+    const std::string name = client::ExportName(column);
+    view.columns.push_back({absl::AsciiStrToUpper(column.name()), name, FormatOf(column)});
   }
-  const Restriction& restriction = filter.restriction;
-  if (filter.kind != FilterNode::Kind::kRestriction ||
-      restriction.comparator != Comparator::kEqual || restriction.text.empty() ||
-      absl::StrContains(restriction.text, '*'))
-    return false;
-  const QueryField& field = FindField(restriction.field);
-  if (field.ask == nullptr || !asked->insert(restriction.field).second) return false;
-  field.ask(request, restriction.text);
-  return true;
+  return view;
 }
 
-// KEY=VALUE with spaces in it, which the shell has kept together, needs no further quotes.
-std::string AsTerm(const std::string& argument) {
-  const size_t equals = argument.find('=');
-  if (equals == std::string::npos) return argument;
-  const absl::string_view value = absl::string_view(argument).substr(equals + 1);
-  const bool is_plain = value.find_first_of("\"'()<>=!:\\") == absl::string_view::npos;
-  const bool is_spaced = absl::StrContains(value, ' ') && !absl::StrContains(value, " OR ") &&
-                         !absl::StrContains(value, " AND ") && !absl::StrContains(value, " NOT ");
-  if (!is_plain || !is_spaced || argument.substr(0, equals).find(' ') != std::string::npos)
-    return argument;
-  return absl::StrCat(argument.substr(0, equals), "=\"", value, "\"");
+// How many there are, and which are hidden, for who reads a table.
+void NoteCounts(const Context& context, const v1::QueryResultsResponse& answer) {
+  if (!answer.next_page_token().empty())
+    context.Note(absl::StrCat(answer.rows_size(), " of ", answer.total_count(),
+                              " are shown; more with --limit N"));
+  if (answer.hidden_count() > 0) context.Note(answer.hidden_reason());
+}
+
+// Whole entries, as they were always given to programs.
+absl::Status PrintWholeEntries(Context* context, const client::Client& client,
+                               const v1::QueryResultsRequest& request, int64_t limit) {
+  v1::QueryResultsRequest ids = request;
+  ids.add_columns("id");
+  ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer, client::AskHistory(client, ids, limit));
+  if (answer.rows().empty())
+    RETURN_IF_ERROR(CheckNamedRounds(client, HistoryKind::kEntry, answer.filter()));
+  ListView view{.schema = "assay.entry/v1", .columns = EntryColumns(), .empty_text = "no entries"};
+  for (const v1::QueryRow& row : answer.rows()) {
+    ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(client, row.values(0).text()));
+    view.items.push_back(client::EntryJson(entry));
+  }
+  return context->printer().List(view);
 }
 
 absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments) {
-  std::vector<std::string> terms = arguments.All("FILTER");
-  std::transform(terms.begin(), terms.end(), terms.begin(), AsTerm);
-  ASSIGN_OR_RETURN(const FilterNode filter,
-                   ParseFilter(absl::StrJoin(terms, " "), Schema(), absl::Now()));
+  ASSIGN_OR_RETURN(const QuestionOfWords question, ReadQuestion(arguments));
   if (arguments.Has("explain")) {
-    context->out() << FilterText(filter) << "\n";
+    context->out() << FilterText(question.filter) << "\n";
     return ExitStatus::kDone;
   }
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 0));
-  v1::ListSubmissionsRequest request;
-  std::set<std::string> asked;
-  const bool is_whole = AskFor(filter, &asked, &request);
-  ASSIGN_OR_RETURN(std::vector<v1::Submission> entries,
-                   client::ListEntries(*client, request,
-                                       is_whole ? limit : std::numeric_limits<int64_t>::max()));
-  if (!is_whole)
-    std::erase_if(entries, [&filter](const v1::Submission& entry) {
-      return !IsMatch(filter, client::EntryJson(entry));
-    });
-  if (std::ssize(entries) > limit) entries.resize(static_cast<size_t>(limit));
-  return PrintEntries(context, entries, limit);
+  ASSIGN_OR_RETURN(const int64_t limit, ListLimit(*context, arguments, kRowsAtTerminal));
+  const v1::QueryResultsRequest& request = question.request;
+  const bool is_plain_question = question.kind == HistoryKind::kEntry &&
+                                 request.columns().empty() && request.group_by().empty() &&
+                                 request.aggregates().empty();
+  if (is_plain_question && context->printer().IsStructured()) {
+    RETURN_IF_ERROR(PrintWholeEntries(context, *client, request, limit));
+    return ExitStatus::kDone;
+  }
+  ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer,
+                   client::AskHistory(*client, request, limit));
+  if (answer.rows().empty())
+    RETURN_IF_ERROR(CheckNamedRounds(*client, question.kind, answer.filter()));
+  RETURN_IF_ERROR(context->printer().List(ViewOf(question.kind, answer)));
+  NoteCounts(*context, answer);
+  return ExitStatus::kDone;
+}
+
+std::vector<std::string> KindNames() {
+  std::vector<std::string> names;
+  for (const HistoryKind kind : kHistoryKinds)
+    names.emplace_back(ToString(kind));
+  return names;
 }
 
 }  // namespace
 
+absl::StatusOr<std::vector<v1::Submission>> QueryEntries(const client::Client& client,
+                                                         std::vector<std::string> terms,
+                                                         int64_t limit) {
+  const std::string filter = FilterOf(std::move(terms));
+  RETURN_IF_ERROR(ReadFilter(HistoryKind::kEntry, filter).status());
+  ASSIGN_OR_RETURN(const client::Matches matches,
+                   client::FindMatches(client, v1::QueryResultsRequest::ENTRY, filter, limit));
+  std::vector<v1::Submission> entries;
+  for (const std::string& id : matches.ids) {
+    ASSIGN_OR_RETURN(entries.emplace_back(), client::GetEntry(client, id));
+  }
+  return entries;
+}
+
+Positional FilterPositional() {
+  return FilterPositional("in quotes, or word by word; nothing: all entries");
+}
+
 std::vector<Command> QueryCommands() {
-  std::vector<std::string> names;
-  for (const QueryField& field : Fields())
-    names.push_back(field.field.type == FilterType::kMap ? absl::StrCat(field.name, ".KEY")
-                                                         : field.name);
-  return {{.path = "query",
-           .summary = "find entries by a filter",
-           .description = absl::StrCat(
-               "A filter is FIELD=VALUE, or another comparison: != < <= > >=, and : for text "
-               "within a text or a rule among the findings. A * stands for any text. Terms are "
-               "joined by AND, which need not be written, OR, NOT (or -) and parentheses; OR binds "
-               "tighter than AND. Times are 2026-11-23 or ago(\"90d\"). Fields: ",
-               absl::StrJoin(names, ", "), "."),
-           .positionals = {{.name = "FILTER",
-                            .help = "in quotes, or word by word; nothing: all entries",
-                            .is_required = false,
-                            .is_repeated = true}},
-           .options = {{.name = "limit",
-                        .letter = 'n',
-                        .kind = Option::Kind::kInteger,
-                        .value = "N",
-                        .help = "at most so many",
-                        .fallback = "1000"},
-                       {.name = "explain", .help = "print the filter with its parentheses only"}},
-           .examples = {{"assay query round=v1.0 division=closed state=valid", ""},
-                        {"assay query '(round=v0.7 OR round=v1.0) minutes<30 nodes>=64'", ""},
-                        {"assay query 'hyperparameters.global_batch_size>1024 -org=Fujitsu'", ""},
-                        {"assay query 'findings:R-HP-* created>ago(\"90d\")' -o csv", ""}},
-           .run = RunQuery}};
+  return {
+      {.path = "query",
+       .summary = "ask the history: filters, columns, groups, statistics",
+       .description =
+           "A filter is FIELD=VALUE, or another comparison: != < <= > >=, and : for text within "
+           "a text or a rule among the findings. A * stands for any text. Terms are joined by "
+           "AND, which need not be written, OR, NOT (or -) and parentheses; OR binds tighter than "
+           "AND. Times are 2026-11-23 or ago(\"90d\"). 'assay help query' tells all fields, with "
+           "examples. Programs that read entries without --columns get them whole.",
+       .positionals = {FilterPositional("in quotes, or word by word; nothing: all")},
+       .options = {{.name = "kind",
+                    .kind = Option::Kind::kChoice,
+                    .value = "KIND",
+                    .help = "what is asked for",
+                    .choices = KindNames(),
+                    .fallback = "entry"},
+                   {.name = "columns",
+                    .kind = Option::Kind::kText,
+                    .value = "FIELDS",
+                    .help = "what is shown of each, with commas between"},
+                   {.name = "order-by",
+                    .kind = Option::Kind::kText,
+                    .value = "FIELDS",
+                    .help = "minutes, or 'minutes desc, time'; default: newest first"},
+                   {.name = "group-by",
+                    .kind = Option::Kind::kText,
+                    .value = "FIELDS",
+                    .help = "a row for each combination of their values"},
+                   {.name = "aggregate",
+                    .kind = Option::Kind::kText,
+                    .value = "LIST",
+                    .help =
+                        "of each group: count, min(F), max(F), mean(F), sum(F), p50(F), p95(F)"},
+                   SinceOption(),
+                   ListLimitOption("1000"),
+                   {.name = "explain", .help = "print the filter with its parentheses only"}},
+       .examples =
+           {{"assay query round=v1.0 division=closed state=valid", ""},
+            {"assay query '(round=v0.7 OR round=v1.0) minutes<30 nodes>=64' --order-by minutes",
+             ""},
+            {"assay query 'hyperparameters.global_batch_size>1024 -org=Fujitsu'", ""},
+            {"assay query --kind run converged=true --group-by benchmark,round --aggregate "
+             "'count,min(minutes),p50(minutes),p95(epoch_seconds)'",
+             "statistics of runs"},
+            {"assay query --kind finding 'severity=error created>ago(\"90d\")' -o csv", ""}},
+       .run = RunQuery}};
 }
 
 }  // namespace assay::cli

@@ -21,20 +21,19 @@
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
+#include "common/client/touch_evidence.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
 
 std::string TouchText(const v1::Run& run) {
-  const bool is_witnessed = run.has_first_touch_us() || run.has_observed_touch_us();
-  if (!is_witnessed || !run.has_run_start_ms()) return "";
-  const int64_t touch_us =
-      run.has_first_touch_us() ? run.first_touch_us() : run.observed_touch_us();
-  return absl::StrFormat(
-      "%+.1f ms%s",
-      static_cast<double>(touch_us) / 1000.0 - static_cast<double>(run.run_start_ms()),
-      run.has_first_touch_us() ? "" : " (observed)");
+  const std::optional<double> after_ms = client::TouchAfterStartMs(run);
+  if (!after_ms.has_value()) return "";
+  std::string text = absl::StrFormat("%+.1f ms", *after_ms);
+  if (const std::optional<double> error_ms = client::TouchErrorMs(run); error_ms.has_value())
+    absl::StrAppendFormat(&text, " +-%.1f ms", *error_ms);
+  return absl::StrCat(text, run.has_first_touch_us() ? "" : " (observed)");
 }
 
 // ------------------------------------------------------------------------------------ of entries
@@ -139,7 +138,7 @@ Json ScoreJson(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
     for (const char* field :
          {"number", "state", "seconds", "error_seconds", "arrival_seconds", "coordinator_seconds",
           "energy_joules", "energy_error_joules", "energy_scope", "converged", "quality", "epochs",
-          "touch_after_run_start_ms", "touch_assurance", "touch_hole_codes"})
+          "touch_after_run_start_ms", "touch_error_ms", "touch_assurance", "touch_hole_codes"})
       if (run.contains(field)) row[field] = run[field];
     if (run.contains("seconds")) row["minutes"] = run["seconds"].get<double>() / 60.0;
     if (run.contains("compliant")) row["verdict"] = run["compliant"].get<bool>() ? "ok" : "fail";

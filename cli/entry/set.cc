@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
+#include "cli/command/filter_terms.h"
 #include "cli/entry/entry.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/analysis/node_spread.h"
@@ -38,7 +39,7 @@ const std::vector<Column>& SetColumns() {
 
 absl::StatusOr<ExitStatus> RunSetList(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", kListedMax));
+  ASSIGN_OR_RETURN(const int64_t limit, ListLimit(*context, arguments));
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
                    client::ListEntries(*client, RequestFrom(arguments), limit));
   ListView view{.schema = "assay.set/v1",

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/command/context.h"
-#include "cli/run/log_line.h"
+#include "cli/command/filter_terms.h"
 #include "cli/run/run_bytes.h"
 #include "cli/run/run_caches.h"
 #include "cli/run/run_files.h"
@@ -19,7 +19,9 @@
 #include "cli/run/run_touch.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/energy.h"
+#include "common/client/history.h"
 #include "common/client/ids.h"
+#include "common/client/log_line.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/client/watch.h"
@@ -28,21 +30,45 @@
 namespace assay::cli {
 namespace {
 
-absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 50));
+absl::StatusOr<std::vector<v1::Run>> ListedRuns(const client::Client& client,
+                                                const Arguments& arguments, int64_t limit) {
   std::string entry;
   if (arguments.Has("entry")) {
-    ASSIGN_OR_RETURN(entry, client::EntryName(*client, arguments.Get("entry")));
+    ASSIGN_OR_RETURN(entry, client::EntryName(client, arguments.Get("entry")));
   }
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
-                   client::ListRunsOf(*client, entry, arguments.Get("state"), limit));
+  if (!arguments.Has("FILTER") && !arguments.Has("since"))
+    return client::ListRunsOf(client, entry, arguments.Get("state"), limit);
+  std::string filter = FilterOf(arguments.All("FILTER"));
+  if (!entry.empty())
+    filter = absl::StrCat(filter.empty() ? "" : absl::StrCat("(", filter, ") "),
+                          "entry=", client::ShortId(entry));
+  Arguments others;  // the entry is said by its id
+  for (const char* const name : {"state", "since"})
+    if (arguments.Has(name)) others.Add(name, arguments.Get(name));
+  ASSIGN_OR_RETURN(filter, WithFilterOptions(others, HistoryKind::kRun, filter));
+  RETURN_IF_ERROR(ReadFilter(HistoryKind::kRun, filter).status());
+  ASSIGN_OR_RETURN(const client::Matches matches,
+                   client::FindMatches(client, v1::QueryResultsRequest::RUN, filter, limit));
+  if (matches.ids.empty())
+    RETURN_IF_ERROR(CheckNamedRounds(client, HistoryKind::kRun, matches.filter));
+  std::vector<v1::Run> runs;
+  for (const std::string& id : matches.ids) {
+    ASSIGN_OR_RETURN(runs.emplace_back(), client::GetRun(client, id));
+  }
+  return runs;
+}
+
+absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const int64_t limit, ListLimit(*context, arguments));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, ListedRuns(*client, arguments, limit));
   ListView view{.schema = "assay.run/v1",
                 .columns = RunColumns(),
                 .empty_text = "no runs; 'assay submit FILE' makes some"};
   for (const v1::Run& run : runs)
     view.items.push_back(client::RunJson(run));
   RETURN_IF_ERROR(context->printer().List(view));
+  if (std::ssize(runs) == limit) NoteCut(*context, limit, 0);
   return ExitStatus::kDone;
 }
 
@@ -158,7 +184,7 @@ class EventPrinter {
   int64_t StampOf(const v1::RunEvent& event) {
     if (event.wall_us() != 0 || event.kind() != v1::RunEvent::LOG_LINE) return event.wall_us();
     has_logs_stamps_ = true;
-    const std::optional<LogLine> line = ParseLogLine(event.text());
+    const std::optional<client::LogLine> line = client::ParseLogLine(event.text());
     return line.has_value() ? line->time_ms * 1000 : 0;
   }
 
@@ -173,7 +199,7 @@ class EventPrinter {
           is_attributed_ = event.is_attributed();
         }
         return absl::StrCat("first dataset touch, ", event.is_attributed() ? "" : "somebody's, ",
-                            "witnessed  ", FormatTouch(event.text()), TouchVerdict());
+                            "witnessed  ", client::FormatTouch(event.text()), TouchVerdict());
       case v1::RunEvent::FINDING:
         return absl::StrCat(
             context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),
@@ -193,16 +219,16 @@ class EventPrinter {
   }
 
   std::string DescribeProgress(const std::string& text) const {
-    const std::optional<TrainerProgress> progress = ParseProgress(text);
+    const std::optional<client::TrainerProgress> progress = client::ParseProgress(text);
     const Json profile = ParseProfile(text);
-    return context_->style().Paint(progress.has_value() ? FormatProgress(*progress)
+    return context_->style().Paint(progress.has_value() ? client::FormatProgress(*progress)
                                    : profile.is_null()  ? text
                                                         : FormatProfile(profile),
                                    Tone::kFaint);
   }
 
   std::string DescribeLogLine(const v1::RunEvent& event) {
-    const std::optional<LogLine> line = ParseLogLine(event.text());
+    const std::optional<client::LogLine> line = client::ParseLogLine(event.text());
     if (!line.has_value()) return context_->style().Paint(event.text(), Tone::kFaint);
     std::string text = line->key;
     if (line->epoch > 0) absl::StrAppend(&text, "  epoch ", line->epoch);
@@ -325,6 +351,8 @@ std::vector<Command> RunCommands() {
   return {
       {.path = "run list",
        .summary = "list runs",
+       .description = "What a filter may say is told by 'assay help query'.",
+       .positionals = {FilterPositional("such as minutes<30; nothing: all")},
        .options = {{.name = "entry",
                     .kind = Option::Kind::kText,
                     .value = "ID",
@@ -334,13 +362,11 @@ std::vector<Command> RunCommands() {
                     .value = "STATE",
                     .help = "queued, assigned, running, uploading, succeeded, failed, "
                             "cancelled"},
-                   {.name = "limit",
-                    .letter = 'n',
-                    .kind = Option::Kind::kInteger,
-                    .value = "N",
-                    .help = "at most so many",
-                    .fallback = "50"}},
-       .examples = {{"assay run list --entry e-42", ""}, {"assay run list --state running", ""}},
+                   SinceOption(),
+                   ListLimitOption()},
+       .examples = {{"assay run list --entry e-42", ""},
+                    {"assay run list --state running", ""},
+                    {"assay run list 'round=v1.0 converged=false' --since 7d", ""}},
        .run = RunRunList},
       {.path = "run show",
        .summary = "show a run with its verdict and files",

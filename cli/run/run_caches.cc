@@ -1,19 +1,11 @@
 #include "cli/run/run_caches.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
-
-#include "common/client/artifacts.h"
-#include "common/json_document.h"
-#include "common/status.h"
 
 namespace assay::cli {
 namespace {
@@ -52,25 +44,6 @@ Json NotesOf(const Json& caches) {
 }
 
 }  // namespace
-
-absl::StatusOr<Json> CachesOf(const client::Client& client, const v1::Run& run) {
-  Json caches = Json::array();
-  for (const v1::ArtifactRef& file : run.artifacts()) {
-    absl::string_view name = file.file_name();
-    int node = 0;
-    if (!absl::ConsumePrefix(&name, "caches_") || !absl::ConsumeSuffix(&name, ".json") ||
-        !absl::SimpleAtoi(name, &node))
-      continue;
-    ASSIGN_OR_RETURN(const std::string text, client::DownloadArtifact(client, file));
-    Json record = ParseJsonDocument<Json>(text);
-    if (!record.is_object()) continue;
-    record["node"] = node;
-    caches.push_back(std::move(record));
-  }
-  std::sort(caches.begin(), caches.end(),
-            [](const Json& a, const Json& b) { return a["node"] < b["node"]; });
-  return caches;
-}
 
 void AddCaches(Json caches, ShowView* view) {
   view->value["cache_notes"] = NotesOf(caches);

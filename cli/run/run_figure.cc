@@ -16,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-#include "cli/run/log_line.h"
+#include "common/client/log_line.h"
 #include "common/status.h"
 #include "common/telemetry/run_phases.h"
 #include "common/telemetry/summary.h"
@@ -70,9 +70,9 @@ using Lines = std::map<std::string, std::string>;
 Lines QualityLines(const v1::Run& run, absl::string_view log) {
   Lines lines;
   for (const absl::string_view text : absl::StrSplit(log, '\n')) {
-    const std::optional<LogLine> line = ParseLogLine(text);
+    const std::optional<client::LogLine> line = client::ParseLogLine(text);
     double value = 0;
-    if (!line.has_value() || !(IsQuality(line->key) || line->key == "train_loss") ||
+    if (!line.has_value() || !(client::IsQuality(line->key) || line->key == "train_loss") ||
         !absl::SimpleAtod(line->value, &value))
       continue;
     absl::StrAppendFormat(&lines[line->key], "%.6f %.10g\n",

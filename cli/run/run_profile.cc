@@ -8,17 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "common/client/client.h"
-#include "common/client/watch.h"
-#include "common/json_document.h"
-#include "common/status.h"
-
 namespace assay::cli {
 namespace {
-
-// Events to look through at first; each further time so many times more.
-constexpr int64_t kFirstWindow = 256;
-constexpr int64_t kWindowGrowth = 16;
 
 const std::vector<Column>& ProfileFields() {
   static const auto* const kFields = new std::vector<Column>{
@@ -68,14 +59,6 @@ double ProfileNumber(const Json& object, const char* name) {
 
 }  // namespace
 
-Json ParseProfile(absl::string_view text) {
-  const Json json = ParseJsonDocument<Json>(text);
-  if (!json.is_object()) return nullptr;
-  const auto profile = json.find("profile");
-  if (profile == json.end() || !profile->is_object()) return nullptr;
-  return *profile;
-}
-
 std::string FormatProfile(const Json& profile) {
   std::string text =
       absl::StrFormat("profile epoch %.0f  %.4g GFLOP/s", ProfileNumber(profile, "epoch"),
@@ -83,23 +66,6 @@ std::string FormatProfile(const Json& profile) {
   const double share = ProfileNumber(profile, "peak_share");
   if (share > 0) absl::StrAppendFormat(&text, "  %.0f%% of the peak", 100 * share);
   return text;
-}
-
-absl::StatusOr<Json> LatestProfile(const client::Client& client, client::Cancellation* cancellation,
-                                   const v1::Run& run) {
-  for (int64_t window = kFirstWindow;; window *= kWindowGrowth) {
-    const client::RunEventQuery query{.run = run.name(),
-                                      .after_seq = std::max<int64_t>(run.event_count() - window, 0),
-                                      .follow = false};
-    Json latest;
-    RETURN_IF_ERROR(
-        client::ForEachRunEvent(client, cancellation, query, [&](const v1::RunEvent& event) {
-          if (event.kind() != v1::RunEvent::PROGRESS || event.is_late()) return;
-          Json profile = ParseProfile(event.text());
-          if (!profile.is_null()) latest = std::move(profile);
-        }));
-    if (!latest.is_null() || query.after_seq == 0) return latest;
-  }
 }
 
 void AddProfile(const Json& profile, ShowView* view) {

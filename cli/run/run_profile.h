@@ -6,27 +6,16 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-
-#include "assay/v1/resources.pb.h"
-
-#include "cli/terminal/interrupt.h"
 #include "cli/terminal/print.h"
-#include "common/client/cancellation.h"
-#include "common/client/client.h"
+#include "common/client/run_profile.h"
 
 namespace assay::cli {
 
-// The profile in the text of a PROGRESS event; null if it is another record.
-Json ParseProfile(absl::string_view text);
+using client::LatestProfile;
+using client::ParseProfile;
 
 // "profile epoch 3  152.3 GFLOP/s  28% of the peak"
 std::string FormatProfile(const Json& profile);
-
-// The latest profile of `run`; null if it has none. Reads its events from the end.
-absl::StatusOr<Json> LatestProfile(const client::Client& client, client::Cancellation* cancellation,
-                                   const v1::Run& run);
 
 // Makes the profile a member of the run, with the lines and the table that show it.
 void AddProfile(const Json& profile, ShowView* view);

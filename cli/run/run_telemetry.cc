@@ -14,7 +14,6 @@
 #include "absl/strings/strip.h"
 
 #include "cli/command/context.h"
-#include "cli/run/run_clocks.h"
 #include "cli/run/run_figure.h"
 #include "cli/terminal/plot.h"
 #include "cli/terminal/sparkline.h"
@@ -22,10 +21,9 @@
 #include "common/client/export.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
-#include "common/foreign_file.h"
 #include "common/status.h"
-#include "common/telemetry/align.h"
 #include "common/telemetry/bytes.h"
+#include "common/telemetry/disturbance.h"
 #include "common/telemetry/summary.h"
 
 namespace assay::cli {
@@ -155,94 +153,13 @@ absl::StatusOr<ExitStatus> RunRunTelemetry(Context* context, const Arguments& ar
 
 }  // namespace
 
-double SecondsOfRun(const v1::Run& run, const telemetry::Header& header, int64_t at_ns) {
-  const int64_t begin_ns =
-      run.has_run_start_ms() ? telemetry::NodeNsAt(header, run.run_start_ms()) : header.node_ns;
-  return (static_cast<double>(at_ns) - static_cast<double>(begin_ns)) / 1e9;
-}
-
-std::string ClocksText(const std::vector<NodeTelemetry>& nodes) {
-  constexpr size_t kNamedMax = 5;
-  size_t carried = 0;
-  const NodeTelemetry* worst = nullptr;
-  std::vector<int> others;
-  for (const NodeTelemetry& node : nodes) {
-    if (node.node == 0) continue;
-    if (!node.series.clock_error_ns.has_value()) {
-      others.push_back(node.node);
-      continue;
-    }
-    ++carried;
-    if (worst == nullptr || *node.series.clock_error_ns > *worst->series.clock_error_ns)
-      worst = &node;
-  }
-  std::vector<std::string> parts;
-  if (worst != nullptr)
-    parts.push_back(
-        absl::StrFormat("%d by offsets, off node 0 by at most %.3g ms (node %d)", carried,
-                        static_cast<double>(*worst->series.clock_error_ns) * 1e-6, worst->node));
-  if (!others.empty())
-    parts.push_back(absl::StrCat(
-        others.size(), " by the wall clock, off by nobody knows what: node ",
-        absl::StrJoin(others.begin(),
-                      others.begin() + static_cast<int64_t>(std::min(others.size(), kNamedMax)),
-                      ", "),
-        others.size() > kNamedMax ? ", ..." : ""));
-  return absl::StrJoin(parts, "; ");
-}
-
-absl::StatusOr<std::vector<NodeTelemetry>> TelemetryOf(const client::Client& client,
-                                                       const v1::Run& run) {
-  std::vector<NodeTelemetry> nodes;
-  const rules::RunClocks clocks = ClocksOf(client, run);
-  for (const v1::ArtifactRef& file : run.artifacts()) {
-    absl::string_view name = file.file_name();
-    NodeTelemetry node;
-    if (!absl::ConsumePrefix(&name, "telemetry_") || !absl::ConsumeSuffix(&name, ".bin") ||
-        !absl::SimpleAtoi(name, &node.node))
-      continue;
-    ASSIGN_OR_RETURN(const std::string bytes, client::DownloadArtifact(client, file));
-    absl::StatusOr<telemetry::Series> series = telemetry::ReadSeries(bytes);
-    if (!series.ok())
-      return absl::DataLossError(absl::StrCat(file.file_name(), " of ", client::ShortId(run.name()),
-                                              ": ", series.status().message()));
-    node.series = *std::move(series);
-    node.clock = clocks.Of(node.node);
-    if (node.clock.has_value()) telemetry::Align(*node.clock, &node.series);
-    nodes.push_back(std::move(node));
-  }
-  std::sort(nodes.begin(), nodes.end(),
-            [](const NodeTelemetry& a, const NodeTelemetry& b) { return a.node < b.node; });
-  return nodes;
-}
-
-absl::StatusOr<std::vector<NodeTelemetry>> FindTelemetry(const client::Client& client,
-                                                         const v1::Run& run) {
-  ASSIGN_OR_RETURN(std::vector<NodeTelemetry> nodes, TelemetryOf(client, run));
-  if (!nodes.empty()) return nodes;
-  return absl::NotFoundError(
-      absl::StrCat(client::ShortId(run.name()),
-                   " has no telemetry: it has not ended, or an agent of before ran it"));
-}
-
-absl::Status AddForeign(const client::Client& client, const v1::Run& run,
-                        std::vector<NodeTelemetry>* nodes) {
-  for (const v1::ArtifactRef& file : run.artifacts())
-    for (NodeTelemetry& node : *nodes) {
-      if (file.file_name() != absl::StrCat(kForeignPrefix, node.node, ".jsonl")) continue;
-      ASSIGN_OR_RETURN(const std::string text, client::DownloadArtifact(client, file));
-      node.foreign = telemetry::ReadForeign(text);
-      if (node.clock.has_value()) telemetry::Align(*node.clock, &node.foreign);
-    }
-  return absl::OkStatus();
-}
-
 void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
                   const Printer& printer, ShowView* view) {
   constexpr size_t kPartCountMax = 24;
   const bool is_whole = printer.IsStructured();
   Json rows = Json::array();
   Json quiet = Json::array();
+  Json disturbances = Json::array();
   for (const auto& [node, series, clock, foreign] : nodes) {
     const Ends ends = EndsOf(run, series);
     const std::vector<telemetry::Figure> figures =
@@ -266,6 +183,8 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
     AddLargest(telemetry::LargestForeign(foreign, ends.begin_ns, ends.end_ns), &row);
     row["node"] = node;
     quiet.push_back(std::move(row));
+    for (const std::string& note : telemetry::DisturbancesOf(series, ends.begin_ns, ends.end_ns))
+      disturbances.push_back({{"node", node}, {"note", note}});
   }
   view->value["telemetry"] = std::move(rows);
   view->value["telemetry_clocks"] = ClockRows(nodes);
@@ -274,6 +193,10 @@ void AddTelemetry(const v1::Run& run, const std::vector<NodeTelemetry>& nodes,
     view->fields.push_back({"clocks", "telemetry_clocks_text"});
   }
   view->value["quiet"] = std::move(quiet);
+  view->value["disturbances"] = std::move(disturbances);
+  view->sections.push_back({"What can have slowed the node down, which is no finding",
+                            "disturbances",
+                            {{"NODE", "node"}, {"NOTE", "note"}}});
   view->sections.push_back({"Who else used the node",
                             "quiet",
                             {{"NODE", "node"},

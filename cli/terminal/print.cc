@@ -94,6 +94,13 @@ Json Pick(const Json& value, absl::string_view fields) {
   return picked;
 }
 
+// "0:42", "12:07", "1:02:33".
+std::string FormatElapsed(double seconds) {
+  const auto all = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e9));
+  if (all < 3600) return absl::StrFormat("%d:%02d", all / 60, all % 60);
+  return absl::StrFormat("%d:%02d:%02d", all / 3600, all / 60 % 60, all % 60);
+}
+
 }  // namespace
 
 std::string Style::Paint(absl::string_view text, Tone tone) const {
@@ -187,6 +194,11 @@ std::string Printer::FormatField(const Json& value, Format format) const {
       return is_number ? absl::StrFormat("%.1f s", value.get<double>()) : client::RawText(value);
     case Format::kMillis:
       return is_number ? absl::StrFormat("%.3f s", value.get<double>()) : client::RawText(value);
+    case Format::kElapsed:
+      return is_number ? FormatElapsed(value.get<double>()) : client::RawText(value);
+    case Format::kPercent:
+      return is_number ? absl::StrFormat("%.0f %%", 100 * value.get<double>())
+                       : client::RawText(value);
     case Format::kBytes:
       return is_number ? FormatBytes(value.get<double>()) : client::RawText(value);
     case Format::kNumber:
@@ -276,7 +288,10 @@ absl::Status Printer::PrintJsonList(const ListView& view) const {
       RETURN_IF_ERROR(PrintDocument(WithSchema(view.schema, item)));
     return absl::OkStatus();
   }
-  return PrintDocument(Json{{"schema", ListSchema(view.schema)}, {"items", items}});
+  Json document = {{"schema", ListSchema(view.schema)}};
+  document.update(view.more);
+  document["items"] = std::move(items);
+  return PrintDocument(document);
 }
 
 absl::Status Printer::PrintJsonResource(const ShowView& view) const {

@@ -30,6 +30,8 @@ enum class Format {
   kMinutes,  // 7.21 min
   kSeconds,  // 21.8 s
   kMillis,   // 21.813 s
+  kElapsed,  // 1:02:33, of seconds
+  kPercent,  // 83 %, of a share
   kBytes,
   kNumber,  // four significant digits
   kYesNo,
@@ -48,7 +50,8 @@ struct ListView {
   std::string schema;  // of one item: "assay.run/v1"
   Json items = Json::array();
   std::vector<Column> columns;
-  std::string empty_text;  // what a person reads instead of an empty table
+  std::string empty_text;      // what a person reads instead of an empty table
+  Json more = Json::object();  // members of the JSON document beside its items
 };
 
 struct Section {

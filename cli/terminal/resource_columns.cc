@@ -28,7 +28,8 @@ const std::vector<Column>& EntryColumns() {
                               {"CREATED", "created", Format::kTime, 6},
                               {"SUBMITTER", "submitter", Format::kText, 9},
                               {"SOURCE", "source_path", Format::kText, 9},
-                              {"MODELS/MIN", "models_per_minute", Format::kNumber, 5}};
+                              {"MODELS/MIN", "models_per_minute", Format::kNumber, 5},
+                              {"PUBLISHED", "published", Format::kTime, 9}};
   return *kColumns;
 }
 
@@ -46,6 +47,8 @@ const std::vector<Column>& EntryFields() {
                               {"score", "score_minutes", Format::kMinutes},
                               {"energy to solution", kEnergyText},
                               {"first touch", "touch_assurance"},
+                              {"  after, ms", "touch_after_run_start_ms", Format::kNumber},
+                              {"    off by, ms", "touch_error_ms", Format::kNumber},
                               {"  its holes", "touch_hole_codes", Format::kWords},
                               {"normalized score", "normalized_score_minutes", Format::kMinutes},
                               {"reference", "reference_verdict"},
@@ -70,6 +73,8 @@ const std::vector<Column>& EntryFields() {
                               {"submitter", "submitter"},
                               {"created", "created", Format::kTime},
                               {"ended", "ended", Format::kTime},
+                              {"measured", "measured", Format::kTime},
+                              {"published", "published", Format::kTime},
                               {"rules", "rules_digest", Format::kDigest},
                               {"imported from", "source_path"}};
   return *kFields;
@@ -112,11 +117,13 @@ const std::vector<Column>& RunFields() {
                               {"seed", "seed"},
                               {"nodes", "nodes"},
                               {"  of", "nodes_of"},
+                              {"  dataset in cache", "cached_nodes"},
                               {"created", "created", Format::kTime},
                               {"started", "started", Format::kTime},
                               {"ended", "ended", Format::kTime},
                               {"exit code", "exit_code"},
                               {"touch after start", "touch_after_run_start_ms", Format::kNumber},
+                              {"  off by at most", "touch_error_ms", Format::kNumber},
                               {"  its assurance", "touch_assurance"},
                               {"  its holes", "touch_hole_codes", Format::kWords},
                               {"staging ms", "staging_ms"},

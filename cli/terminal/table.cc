@@ -45,7 +45,8 @@ bool LeaveOutOne(const Table& table, std::vector<int>* widths) {
 
 bool IsRightAligned(Format format) {
   return format == Format::kMinutes || format == Format::kSeconds || format == Format::kMillis ||
-         format == Format::kBytes || format == Format::kNumber;
+         format == Format::kElapsed || format == Format::kPercent || format == Format::kBytes ||
+         format == Format::kNumber;
 }
 
 // One line. Blanks are written only before further text, so there are no trailing ones.

@@ -121,6 +121,9 @@ void AddBatchSize(const Runs& runs, Characteristics* result) {
 
 void NoteRuns(Characteristics* result) {
   const Entry& entry = result->entry;
+  if (entry.runs_outside > 0)
+    result->notes.push_back(
+        absl::StrCat(entry.runs_outside, " runs are outside of the window that the score is of"));
   if (entry.is_weak) {
     result->notes.push_back("weak scaling: times are of one instance, none is left out");
     return;

@@ -22,6 +22,7 @@ struct Entry {
   int64_t accelerators = 0;  //
   std::string unit_model;    // of what computes
   std::vector<RunTimes> runs;
+  int runs_outside = 0;                 // judged, but outside of the window that the score is of
   std::optional<double> score_minutes;  // by the round's rule
 
   // What throughput is divided by: accelerators, else processors; 0: unknown.

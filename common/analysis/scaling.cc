@@ -100,6 +100,30 @@ ScalingPoint ScalingOf(const Characteristics& entry) {
   return point;
 }
 
+std::vector<std::optional<ScalingEfficiency>> ScalingEfficiencies(
+    std::span<const Characteristics> entries) {
+  const auto is_alike = [](const Characteristics& a, const Characteristics& b) {
+    return a.entry.benchmark == b.entry.benchmark && a.entry.organization == b.entry.organization &&
+           a.entry.unit_model == b.entry.unit_model && b.train_per_unit.has_value();
+  };
+  std::vector<std::optional<ScalingEfficiency>> efficiencies(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].train_per_unit) continue;
+    size_t base = i;
+    bool has_other_size = false;
+    for (size_t k = 0; k < entries.size(); ++k) {
+      if (!is_alike(entries[i], entries[k])) continue;
+      has_other_size = has_other_size || entries[k].entry.units() != entries[i].entry.units();
+      if (entries[k].entry.units() < entries[base].entry.units()) base = k;
+    }
+    if (has_other_size)
+      efficiencies[i] = {
+          .share = entries[i].train_per_unit->mean / entries[base].train_per_unit->mean,
+          .base = base};
+  }
+  return efficiencies;
+}
+
 std::vector<EpochsAtBatch> EpochScaling(std::span<const Characteristics> entries) {
   struct Pool {
     std::vector<double> epochs;

@@ -5,6 +5,7 @@
 #ifndef COMMON_ANALYSIS_SCALING_H_
 #define COMMON_ANALYSIS_SCALING_H_
 
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,6 +28,18 @@ struct ScalingPoint {
   std::optional<double> epoch_samples;    // those and what is evaluated in an epoch, on average
 };
 ScalingPoint ScalingOf(const Characteristics& entry);
+
+// How much of the training throughput of a unit is left on a larger part of a machine.
+struct ScalingEfficiency {
+  double share = 1;  // throughput per unit to that of the base; 1: all of it
+  size_t base = 0;   // position of the entry with the fewest units
+};
+
+// For each entry its efficiency to the smallest of the same benchmark, organisation and unit model,
+// whatever the division; none where there is no other of a different size, or the throughput is not
+// known. Weak scaling, if the batch of a unit is the same; else a mixture of weak and strong.
+std::vector<std::optional<ScalingEfficiency>> ScalingEfficiencies(
+    std::span<const Characteristics> entries);
 
 // The epochs that a batch size takes: all counted runs of all entries with it, whatever the system,
 // for convergence does not depend on it.

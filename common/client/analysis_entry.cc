@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/analysis/run_times.h"
 #include "common/client/artifacts.h"
 #include "common/client/energy.h"
+#include "common/client/entry_score.h"
 #include "common/client/pages.h"
 #include "common/package/system_description.h"
 #include "common/rules/check.h"
@@ -70,7 +72,12 @@ absl::StatusOr<analysis::Entry> ReadAnalysisEntry(const Client& client,
                            .is_weak = submission.scaling() == "weak"};
   if (submission.has_score_minutes()) entry.score_minutes = submission.score_minutes();
   ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, submission.name()));
-  for (const v1::Run& run : runs) {
+  const std::vector<v1::Run> counted = RunsThatCount(submission, runs);
+  entry.runs_outside = static_cast<int>(
+      std::count_if(runs.begin(), runs.end(),
+                    [](const v1::Run& run) { return run.state() == v1::Run::SUCCEEDED; }) -
+      std::ssize(counted));
+  for (const v1::Run& run : counted) {
     const v1::ArtifactRef* artifact = LogOf(run);
     if (artifact == nullptr) continue;
     ASSIGN_OR_RETURN(const std::string log, DownloadArtifact(client, *artifact));

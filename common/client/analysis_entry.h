@@ -15,9 +15,10 @@
 
 namespace assay::client {
 
-// The coordinator's entry with all its runs that left a log; its machine is what the first of these
-// says. Times do not depend on the rules, so those of another round do. DATA_LOSS if a log is
-// damaged; else the coordinator's error. Downloads the logs, one after the other. Thread-safe.
+// The coordinator's entry with the runs that its score is of (RunsThatCount) and that left a log;
+// its machine is what the first of these says. Times do not depend on the rules, so those of
+// another round do. DATA_LOSS if a log is damaged; else the coordinator's error. Downloads the
+// logs, one after the other. Thread-safe.
 absl::StatusOr<analysis::Entry> ReadAnalysisEntry(const Client& client,
                                                   const v1::Submission& submission,
                                                   const rules::RuleSet& rules);

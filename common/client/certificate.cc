@@ -36,14 +36,15 @@ absl::StatusOr<CertificateAndKey> Load(const std::string& path, absl::Time now) 
   return pair;
 }
 
-absl::StatusOr<CertificateAndKey> Exchange(const Endpoint& endpoint) {
+absl::StatusOr<CertificateAndKey> Exchange(const Endpoint& endpoint, Patience patience) {
   ASSIGN_OR_RETURN(KeyAndCsr made, MakeKeyAndCsr("assay"));  // the coordinator chooses the name
   CertificateAndKey pair{.certificate_pem = {}, .key_pem = std::move(made.key_pem)};
-  absl::StatusOr<std::string> certificate = ExchangeForCertificate({.endpoint = endpoint,
-                                                                    .path = AccessCertificatePath(),
-                                                                    .csr_pem = made.csr_pem,
-                                                                    .timeout = Client::kRetryFor,
-                                                                    .is_patient = true});
+  absl::StatusOr<std::string> certificate =
+      ExchangeForCertificate({.endpoint = endpoint,
+                              .path = AccessCertificatePath(),
+                              .csr_pem = made.csr_pem,
+                              .timeout = Client::kRetryFor,
+                              .is_patient = patience == Patience::kRetry});
   if (!certificate.ok()) return Explain(endpoint, certificate.status());
   pair.certificate_pem = *std::move(certificate);
   RETURN_IF_ERROR(CheckPair(pair));
@@ -60,7 +61,7 @@ void Keep(const std::string& path, const CertificateAndKey& pair) {
 }  // namespace
 
 absl::StatusOr<Endpoint> WithCertificate(const std::string& cache_directory, absl::Time now,
-                                         Endpoint endpoint) {
+                                         Endpoint endpoint, Patience patience) {
   if (absl::StartsWith(endpoint.target, "unix:")) return endpoint;
   if (endpoint.token.empty()) {
     return Explain(endpoint, absl::UnauthenticatedError(absl::StrCat(
@@ -75,7 +76,7 @@ absl::StatusOr<Endpoint> WithCertificate(const std::string& cache_directory, abs
   absl::StatusOr<CertificateAndKey> pair = absl::NotFoundError("no cache");
   if (!path.empty()) pair = Load(path, now);
   if (!pair.ok()) {
-    ASSIGN_OR_RETURN(pair, Exchange(endpoint));
+    ASSIGN_OR_RETURN(pair, Exchange(endpoint, patience));
     if (!path.empty()) Keep(path, *pair);
   }
   endpoint.certificate_pem = pair->certificate_pem;

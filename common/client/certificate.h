@@ -13,6 +13,12 @@
 
 namespace assay::client {
 
+// Whether a coordinator that is away is waited for.
+enum class Patience {
+  kRetry,  // for up to Client::kRetryFor
+  kNone,   // one attempt
+};
+
 // `endpoint` with a certificate in place of its token; as it is if it is a Unix socket.
 // UNAUTHENTICATED if there is no token, or the coordinator does not take it; UNAVAILABLE if it does
 // not answer; INVALID_ARGUMENT without its CA. Blocks, for up to Client::kRetryFor.
@@ -21,7 +27,7 @@ namespace assay::client {
 // lasts five minutes from `now` on is used again. A cache that cannot be read or written is done
 // without, and so is an empty `cache_directory`. Processes may share a cache.
 absl::StatusOr<Endpoint> WithCertificate(const std::string& cache_directory, absl::Time now,
-                                         Endpoint endpoint);
+                                         Endpoint endpoint, Patience patience = Patience::kRetry);
 
 }  // namespace assay::client
 

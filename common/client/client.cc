@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const Endpoint& endpoint
   stubs->channel = channel;
   stubs->submissions = v1::SubmissionService::NewStub(channel);
   stubs->admin = v1::AdminService::NewStub(channel);
+  stubs->history = v1::HistoryService::NewStub(channel);
   return std::unique_ptr<Client>(new Client(endpoint, std::move(stubs)));
 }
 
@@ -52,6 +53,14 @@ absl::StatusOr<v1::ListTokensResponse> Client::Call(const v1::ListTokensRequest&
 absl::StatusOr<v1::Token> Client::Call(const v1::RevokeTokenRequest& request,
                                        absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::RevokeToken, request, timeout);
+}
+absl::StatusOr<v1::CreateWebCodeResponse> Client::Call(const v1::CreateWebCodeRequest& request,
+                                                       absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::CreateWebCode, request, timeout);
+}
+absl::StatusOr<v1::CreateTokenResponse> Client::Call(const v1::RedeemWebCodeRequest& request,
+                                                     absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::RedeemWebCode, request, timeout);
 }
 absl::StatusOr<v1::ListWorkersResponse> Client::Call(const v1::ListWorkersRequest& request,
                                                      absl::Duration timeout) const {
@@ -142,6 +151,11 @@ absl::StatusOr<v1::Submission> Client::Call(const v1::CancelSubmissionRequest& r
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::CancelSubmission, request,
               timeout);
 }
+absl::StatusOr<v1::Submission> Client::Call(const v1::PublishSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::PublishSubmission, request,
+              timeout);
+}
 absl::StatusOr<v1::Submission> Client::Call(const v1::NoteSubmissionRequest& request,
                                             absl::Duration timeout) const {
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::NoteSubmission, request,
@@ -169,6 +183,11 @@ absl::StatusOr<v1::Run> Client::Call(const v1::GetRunRequest& request,
 absl::StatusOr<v1::ListRunsResponse> Client::Call(const v1::ListRunsRequest& request,
                                                   absl::Duration timeout) const {
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::ListRuns, request, timeout);
+}
+
+absl::StatusOr<v1::QueryResultsResponse> Client::Call(const v1::QueryResultsRequest& request,
+                                                      absl::Duration timeout) const {
+  return Send(*this, stubs_->history, &v1::HistoryService::Stub::QueryResults, request, timeout);
 }
 
 bool Client::WaitUntilReachable(absl::Time deadline) const {

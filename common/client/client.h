@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 
 #include "assay/v1/admin_service.pb.h"
+#include "assay/v1/history_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 
 #include "common/rpc/endpoint.h"
@@ -50,6 +51,10 @@ class Client {
                                               absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Token> Call(const v1::RevokeTokenRequest& request,
                                  absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::CreateWebCodeResponse> Call(const v1::CreateWebCodeRequest& request,
+                                                 absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::CreateTokenResponse> Call(const v1::RedeemWebCodeRequest& request,
+                                               absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListWorkersResponse> Call(const v1::ListWorkersRequest& request,
                                                absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Worker> Call(const v1::GetWorkerRequest& request,
@@ -92,6 +97,8 @@ class Client {
                                                    absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::CancelSubmissionRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::PublishSubmissionRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::NoteSubmissionRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::PruneInstancesRequest& request,
@@ -104,6 +111,8 @@ class Client {
                                absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListRunsResponse> Call(const v1::ListRunsRequest& request,
                                             absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::QueryResultsResponse> Call(const v1::QueryResultsRequest& request,
+                                                absl::Duration timeout = kCallTimeout) const;
 
   // As Call, but while the coordinator is away it is tried again for up to kRetryFor. Only for
   // requests that may arrive twice: reads, and those with a request_id.

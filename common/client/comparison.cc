@@ -5,8 +5,11 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "common/client/energy.h"
 #include "common/client/entry_score.h"
@@ -38,6 +41,33 @@ bool IsIdentity(const std::string& field) {
   static const auto* const kIdentities = new std::set<std::string>{
       "id", "set", "entry", "number", "runs", "created", "started", "ended", "artifacts"};
   return kIdentities->count(field) > 0;
+}
+
+// Fields of which less is better (times, energy), and of which more is.
+constexpr absl::string_view kLessIsBetter[] = {"score_minutes", "normalized_score_minutes",
+                                               "seconds",       "energy_joules",
+                                               "epochs",        "time_to_all_minutes"};
+constexpr absl::string_view kMoreIsBetter[] = {"models_per_minute"};
+
+// Numbers that count nothing.
+constexpr absl::string_view kStamps[] = {"seed", "run_start_ms", "run_stop_ms", "first_touch_us",
+                                         "observed_touch_us"};
+
+// "0.85", the second to the first, and "better" or "worse" of the second where that can be said.
+void AddRatio(const std::string& field, const std::string& one, const std::string& other,
+              Json* row) {
+  if (absl::c_linear_search(kStamps, field)) return;
+  double first = 0;
+  double second = 0;
+  if (!absl::SimpleAtod(one, &first) || !absl::SimpleAtod(other, &second) || first == 0) return;
+  const double ratio = second / first;
+  std::string text = absl::StrFormat("%.4g", ratio);
+  const bool is_less_better = absl::c_linear_search(kLessIsBetter, field);
+  if (ratio > 0 && (is_less_better || absl::c_linear_search(kMoreIsBetter, field))) {
+    (*row)["direction"] = (ratio < 1) == is_less_better ? "better" : "worse";
+    absl::StrAppend(&text, " ", (*row)["direction"].get<std::string>());
+  }
+  (*row)["ratio"] = std::move(text);
 }
 
 }  // namespace
@@ -89,6 +119,8 @@ Json CompareResources(const std::vector<std::string>& ids, const std::vector<Jso
     Json row = {{"field", field}, {"differs", !is_same}};
     for (const auto& [id, text] : by_id)
       row[id] = text;
+    if (ids.size() == 2 && by_id.size() == 2 && !is_same)
+      AddRatio(field, by_id.at(ids[0]), by_id.at(ids[1]), &row);
     rows.push_back(std::move(row));
   }
   return rows;

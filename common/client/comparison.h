@@ -23,7 +23,8 @@ absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
 // text; nothing where it has no such field. Members of objects become rows of their own
 // ("hyperparameters.opt_name"). Each row says whether its resources differ ("differs"). What every
 // resource has for itself, ids and dates, is left out, and unless `is_all` rows in which all agree.
-// Pure.
+// Of two resources, rows of numbers have their ratio, the second's to the first's ("ratio"), and
+// where less or more is better, whether the second is "better" or "worse" ("direction"). Pure.
 Json CompareResources(const std::vector<std::string>& ids, const std::vector<Json>& resources,
                       bool is_all);
 

@@ -24,17 +24,27 @@ std::string JoulesText(double joules) {
 
 std::optional<Energy> EnergyOf(const v1::Run& run) {
   if (!run.has_energy_joules()) return std::nullopt;
-  return Energy{.joules = run.energy_joules(),
+  Energy energy{.joules = run.energy_joules(),
                 .error_joules = run.energy_error_joules(),
-                .is_node = run.energy_scope() == kNodeScope};
+                .is_node = run.energy_scope() == kNodeScope,
+                .switch_count = run.switches_size()};
+  for (const v1::SwitchPower& one : run.switches())
+    energy.switch_watts += one.watts();
+  return energy;
 }
 
 std::optional<Energy> MeanEnergy(std::span<const v1::Run> runs) {
   Energy mean;
   for (const v1::Run& run : runs) {
     const std::optional<Energy> energy = EnergyOf(run);
-    if (!energy || (&run != &runs.front() && energy->is_node != mean.is_node)) return std::nullopt;
+    const bool is_first = &run == &runs.front();
+    if (!energy || (!is_first && energy->is_node != mean.is_node)) return std::nullopt;
+    const bool has_equal_switches = is_first || (energy->switch_count == mean.switch_count &&
+                                                 energy->switch_watts == mean.switch_watts);
+    if (!has_equal_switches) return std::nullopt;  // no two of them are of the same things
     mean.is_node = energy->is_node;
+    mean.switch_count = energy->switch_count;
+    mean.switch_watts = energy->switch_watts;
     mean.joules += energy->joules / static_cast<double>(runs.size());
     mean.error_joules += energy->error_joules / static_cast<double>(runs.size());
   }
@@ -43,8 +53,13 @@ std::optional<Energy> MeanEnergy(std::span<const v1::Run> runs) {
 }
 
 std::string EnergyText(const Energy& energy) {
-  return absl::StrCat(JoulesText(energy.joules), " +- ", JoulesText(energy.error_joules), ", ",
-                      energy.is_node ? "whole nodes" : "processors and GPUs alone");
+  std::string text =
+      absl::StrCat(JoulesText(energy.joules), " +- ", JoulesText(energy.error_joules), ", ",
+                   energy.is_node ? "whole nodes" : "processors and GPUs alone");
+  if (energy.switch_count > 0)
+    absl::StrAppendFormat(&text, " and %d %s rated %.0f W", energy.switch_count,
+                          energy.switch_count == 1 ? "switch" : "switches", energy.switch_watts);
+  return text;
 }
 
 std::string EnergyText(const v1::Run& run) {

@@ -16,26 +16,6 @@
 namespace assay::client {
 namespace {
 
-// As its round has it. Of an entry from before the coordinator told that, a facility's own round is
-// taken to score like the newest built-in one.
-rules::Scoring ScoringOf(const v1::Submission& entry) {
-  const std::optional<rules::Counts> counts =
-      rules::FromName<rules::Counts>(entry.scoring().counts());
-  if (counts.has_value())
-    return {.counts = *counts, .failed_runs_allowed = entry.scoring().failed_runs_allowed()};
-  const rules::RuleSet* built_in = rules::FindRuleSet(entry.spec().round());
-  return (built_in != nullptr ? built_in : rules::BuiltInRuleSets().back())->scoring();
-}
-
-rules::RunScore RunScoreOf(const v1::Run& run) {
-  rules::RunScore score;
-  score.compliant = run.is_compliant() && run.state() == v1::Run::SUCCEEDED;
-  score.reached_target = run.is_converged();
-  if (run.has_run_start_ms() && run.has_run_stop_ms())
-    score.run_ms = static_cast<double>(run.run_stop_ms() - run.run_start_ms());
-  return score;
-}
-
 // The positions of the runs that the coordinator scores.
 std::vector<size_t> JudgedRuns(const std::vector<v1::Run>& runs) {
   std::vector<size_t> positions;
@@ -173,6 +153,24 @@ std::string ConvergenceText(const v1::ReferenceConvergence& reference) {
 }
 
 }  // namespace
+
+rules::Scoring ScoringOf(const v1::Submission& entry) {
+  const std::optional<rules::Counts> counts =
+      rules::FromName<rules::Counts>(entry.scoring().counts());
+  if (counts.has_value())
+    return {.counts = *counts, .failed_runs_allowed = entry.scoring().failed_runs_allowed()};
+  const rules::RuleSet* built_in = rules::FindRuleSet(entry.spec().round());
+  return (built_in != nullptr ? built_in : rules::BuiltInRuleSets().back())->scoring();
+}
+
+rules::RunScore RunScoreOf(const v1::Run& run) {
+  rules::RunScore score;
+  score.compliant = run.is_compliant() && run.state() == v1::Run::SUCCEEDED;
+  score.reached_target = run.is_converged();
+  if (run.has_run_start_ms() && run.has_run_stop_ms())
+    score.run_ms = static_cast<double>(run.run_stop_ms() - run.run_start_ms());
+  return score;
+}
 
 EntryScore ScoreOfEntry(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   EntryScore score;

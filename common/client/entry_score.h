@@ -54,6 +54,13 @@ std::string NotMlperfText(const v1::Submission& entry);
 // set those that pass the check.
 std::vector<v1::Run> RunsThatCount(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
+// How its round scores it. Of an entry from before the coordinator told that, a facility's own
+// round is taken to score like the newest built-in one.
+rules::Scoring ScoringOf(const v1::Submission& entry);
+
+// What the score goes by of a run.
+rules::RunScore RunScoreOf(const v1::Run& run);
+
 // What its submitter may still leave out of a throughput set: see rules::Prunings, with positions
 // in `runs`.
 std::vector<rules::Pruning> PruningsOf(const v1::Submission& entry,

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include "common/client/entry_score.h"
 #include "common/client/ids.h"
@@ -22,6 +23,18 @@ constexpr char kThroughput[] = "throughput";
 
 const char* TrainedBy(const v1::SubmissionSpec& spec) {
   return spec.has_command() ? "external program" : "assay";
+}
+
+// The folders in which an imported entry lay, ORG/results/SYSTEM/.../BENCHMARK; empty if it was not
+// imported from such a tree, or a folder's name leads elsewhere.
+std::vector<std::string> SourceFolders(const v1::Submission& entry) {
+  if (!entry.is_imported()) return {};
+  std::vector<std::string> folders = absl::StrSplit(entry.source_path(), '/');
+  constexpr size_t kFoldersMin = 4;
+  if (folders.size() < kFoldersMin || folders[1] != "results") return {};
+  for (const std::string& folder : folders)
+    if (folder.empty() || folder == "." || folder == "..") return {};
+  return folders;
 }
 
 // All nodes of the system that the entry used at the same time.
@@ -118,7 +131,8 @@ const v1::ArtifactRef* ResultFile(const v1::Run& run) {
 
 std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs) {
   std::vector<v1::Run> packaged;
-  for (const v1::Run& run : RunsThatCount(entry, runs))
+  // A checker shall find in what was imported what it found before, also what does not count.
+  for (const v1::Run& run : entry.is_imported() ? runs : RunsThatCount(entry, runs))
     if (ResultFile(run) != nullptr) packaged.push_back(run);
   return packaged;
 }
@@ -134,7 +148,19 @@ std::vector<v1::Run> PrunedRuns(const v1::Submission& entry, const std::vector<v
   return pruned;
 }
 
+std::string OrganizationFolder(const v1::Submission& entry) {
+  const std::vector<std::string> folders = SourceFolders(entry);
+  return folders.empty() ? PathPart(entry.spec().organization()) : folders[0];
+}
+
+std::string SystemFolder(const v1::Submission& entry) {
+  const std::vector<std::string> folders = SourceFolders(entry);
+  return folders.empty() ? PathPart(entry.spec().system()) : folders[2];
+}
+
 std::string ResultsPath(const v1::Submission& entry) {
+  const std::vector<std::string> folders = SourceFolders(entry);
+  if (!folders.empty()) return absl::StrJoin(folders.begin() + 1, folders.end(), "/");
   const v1::SubmissionSpec& spec = entry.spec();
   std::string scaling = entry.scaling();
   const rules::RuleSet* built_in = rules::FindRuleSet(spec.round());
@@ -145,8 +171,7 @@ std::string ResultsPath(const v1::Submission& entry) {
 }
 
 std::string BenchmarkPath(const v1::Submission& entry) {
-  return absl::StrCat("benchmarks/", PathPart(entry.spec().benchmark()), "/",
-                      PathPart(entry.spec().system()));
+  return absl::StrCat("benchmarks/", PathPart(entry.spec().benchmark()), "/", SystemFolder(entry));
 }
 
 absl::StatusOr<std::optional<Json>> NodeDescription(const Client& client,
@@ -168,8 +193,12 @@ std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
                                          const std::vector<v1::Run>& runs,
                                          const Json& node_description) {
   const v1::SubmissionSpec& spec = entry.spec();
-  const std::string system = PathPart(spec.system());
+  const std::string system = SystemFolder(entry);
   const std::string benchmark = BenchmarkPath(entry);
+  if (entry.is_imported()) {
+    if (entry.system_description_json().empty()) return {};
+    return {{absl::StrCat("systems/", system, ".json"), entry.system_description_json()}};
+  }
   const Json implementation = {{"implementation", TrainedBy(spec)},
                                {"version", ASSAY_VERSION},
                                {"entry", ShortId(entry.name())},

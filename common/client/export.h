@@ -23,15 +23,21 @@ namespace assay::client {
 const v1::ArtifactRef* ResultFile(const v1::Run& run);
 
 // The runs that make up the package, of all of the entry's: those that ended in order, count for
-// the result and left their log.
+// the result and left their log. Of an imported entry all that it came with.
 std::vector<v1::Run> PackagedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
 // The instances of a throughput set that do not count and have left their log: they are handed in
 // as pruned_results. Of other entries none.
 std::vector<v1::Run> PrunedRuns(const v1::Submission& entry, const std::vector<v1::Run>& runs);
 
+// The folder of the entry's organisation, and the name of its system in the package: as they were
+// where it was imported from.
+std::string OrganizationFolder(const v1::Submission& entry);
+std::string SystemFolder(const v1::Submission& entry);
+
 // Where the result files lie below the organisation's folder: results/SYSTEM[/strong]/BENCHMARK. In
-// v0.7 there is no strong and weak (rules specification, section 4.1).
+// v0.7 there is no strong and weak (rules specification, section 4.1). Of an imported entry, where
+// they lay.
 std::string ResultsPath(const v1::Submission& entry);
 
 // What the first node that ran says of itself; nullopt if none does, as for imported history, whose
@@ -46,7 +52,8 @@ struct PackageFile {
 };
 
 // Everything of the package but its result files: systems/SYSTEM.json and what stands in
-// benchmarks/BENCHMARK/SYSTEM to run it again. `runs` are the packaged ones.
+// benchmarks/BENCHMARK/SYSTEM to run it again. `runs` are the packaged ones. Of an imported entry
+// the description is the one that it came with, byte for byte, and there is nothing else.
 std::vector<PackageFile> DescribingFiles(const v1::Submission& entry,
                                          const std::vector<v1::Run>& runs,
                                          const Json& node_description);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/client/ids.h"
+#include "common/client/touch_evidence.h"
 #include "common/json_document.h"
 
 namespace assay::client {
@@ -23,6 +24,13 @@ std::string TextOf(State state) {
 
 Json Absent() {
   return Json(Json::value_t::discarded);
+}
+
+template <typename Resource>
+Json DescriptionOf(const Resource& resource) {
+  Json description = ParseJsonDocument<Json>(resource.system_description_json());
+  if (!description.is_object()) return Absent();
+  return description;
 }
 
 // ---------------------------------------------------------------------------- members of an entry
@@ -90,14 +98,18 @@ std::vector<JsonRow> EntryRows() {
           {"submitter"},
           {"create_time", "created"},
           {"end_time", "ended"},
+          {"measure_time", "measured"},
+          {"publish_time", "published"},
           {"rules_digest source_path"},
+          Derived("system_description_json", "system_description", DescriptionOf<v1::Submission>),
           {"runs", "", kId},
           {"findings notes"},
           {"spec.backend", "", kHidden},    // INPUT_ONLY
           {"spec.run_count", "", kHidden},  // asked for; run_count is how many there are
           // What the coordinator goes by: the round says it, or the submission file.
           {"required_run_count spec.replacement_count_max spec.run_timeout", "", kHidden},
-          {"spec.epoch_count_max spec.staging", "", kHidden}};
+          {"spec.epoch_count_max", "epochs_max"},
+          {"spec.staging"}};
 }
 
 // Of the entry's members those that are about its runs; it alone shows what is new.
@@ -117,11 +129,13 @@ Json Seconds(const v1::Run& run) {
 }
 
 Json TouchAfterRunStart(const v1::Run& run) {
-  const bool is_witnessed = run.has_first_touch_us() || run.has_observed_touch_us();
-  if (!is_witnessed || !run.has_run_start_ms()) return Absent();
-  const int64_t touch_us =
-      run.has_first_touch_us() ? run.first_touch_us() : run.observed_touch_us();
-  return static_cast<double>(touch_us) / 1000.0 - static_cast<double>(run.run_start_ms());
+  const std::optional<double> after_ms = TouchAfterStartMs(run);
+  return after_ms.has_value() ? Json(*after_ms) : Absent();
+}
+
+Json TouchError(const v1::Run& run) {
+  const std::optional<double> error_ms = TouchErrorMs(run);
+  return error_ms.has_value() ? Json(*error_ms) : Absent();
 }
 
 Json TouchStrength(const v1::Run& run) {
@@ -164,13 +178,14 @@ std::vector<JsonRow> RunRows() {
           Derived("arrival_run_ms", "arrival_seconds", ArrivalSeconds),
           Derived("coordinator_run_ms", "coordinator_seconds", CoordinatorSeconds),
           Derived("coordinator_error_us", "coordinator_error_seconds", CoordinatorErrorSeconds),
-          {"energy_joules energy_error_joules energy_scope"},
+          {"energy_joules energy_error_joules energy_scope switches"},
           {"is_converged", "converged"},
           {"is_compliant", "compliant"},
           {"quality"},
           {"epoch_count", "epochs"},
           {"global_batch_size instance_scale seed"},
           {"workers", "nodes", kId},
+          {"cached_workers", "cached_nodes", kId},
           {"node_names"},
           {"allocation", "", kId},
           Derived("has_submitters_nodes", "nodes_of", NodesOf),
@@ -178,7 +193,8 @@ std::vector<JsonRow> RunRows() {
           {"start_time", "started"},
           {"end_time", "ended"},
           {"exit_code run_start_ms run_stop_ms first_touch_us observed_touch_us"},
-          Derived("", "touch_after_run_start_ms", TouchAfterRunStart),
+          Derived("touch_after_start_us", "touch_after_run_start_ms", TouchAfterRunStart),
+          Derived("touch_error_us", "touch_error_ms", TouchError),
           Derived("", "touch_strength", TouchStrength),
           {"touch_assurance touch_hole_codes"},
           {"staging_ms"},
@@ -188,12 +204,6 @@ std::vector<JsonRow> RunRows() {
 }
 
 // --------------------------------------------------------------------- nodes and their allocations
-
-Json SystemDescription(const v1::Worker& worker) {
-  Json description = ParseJsonDocument<Json>(worker.system_description_json());
-  if (!description.is_object()) return Absent();
-  return description;
-}
 
 std::vector<JsonRow> NodeRows() {
   return {{"name", "id", kId | kAlways},
@@ -210,9 +220,13 @@ std::vector<JsonRow> NodeRows() {
           {"clock_offset_us", "", kAlways, "clock_offset_uncertainty_us"},
           {"clock_offset_uncertainty_us version certificate_generation"},
           {"certificates_revoke_time", "certificates_revoked", 0, "certificate_generation"},
-          Derived("system_description_json", "system_description", SystemDescription),
+          Derived("system_description_json", "system_description", DescriptionOf<v1::Worker>),
           // The fencing token, and what only the nodes of a gang need of each other.
           {"generation capabilities.rendezvous_address", "", kHidden}};
+}
+
+Json AgeSeconds(const v1::NodeFigures& figures) {
+  return static_cast<double>(figures.age_ms()) / 1e3;
 }
 
 std::vector<JsonRow> PreflightRows() {
@@ -319,6 +333,7 @@ JsonTables ResourceTables() {
       {v1::Submission::descriptor(), EntryRows()},
       {v1::Run::descriptor(), RunRows()},
       {v1::Worker::descriptor(), NodeRows()},
+      {v1::NodeFigures::descriptor(), {Derived("age_ms", "age_seconds", AgeSeconds)}},
       {v1::Preflight::descriptor(), PreflightRows()},
       {v1::NodeCheck::descriptor(), NodeCheckRows()},
       {v1::Allocation::descriptor(), AllocationRows()},

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "assay/v1/admin_service.grpc.pb.h"
+#include "assay/v1/history_service.grpc.pb.h"
 #include "assay/v1/submission_service.grpc.pb.h"
 
 namespace assay::client {
@@ -17,6 +18,7 @@ struct Stubs {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::SubmissionService::Stub> submissions;
   std::unique_ptr<v1::AdminService::Stub> admin;
+  std::unique_ptr<v1::HistoryService::Stub> history;
 };
 
 }  // namespace assay::client

@@ -164,23 +164,6 @@ std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEn
   return findings;
 }
 
-std::vector<Finding> WithoutLender(std::vector<Finding> findings) {
-  const auto tells = [](const Finding& finding) {
-    return finding.severity == Severity::kError &&
-           (finding.rule_id == "R-BOR-001" || finding.rule_id == "R-BOR-003");
-  };
-  const auto kept = std::remove_if(findings.begin(), findings.end(), tells);
-  if (kept == findings.end()) return findings;
-  findings.erase(kept, findings.end());
-  Finding& differs = findings.emplace_back(BorrowingFinding(
-      "R-BOR-001", "lender", "something else, or another benchmark, division or round",
-      "lender_entry", "the lender's hyperparameters as a group"));
-  differs.remedy =
-      "let somebody who may see the lender's entry make the file, with 'assay entry "
-      "borrow'";
-  return findings;
-}
-
 std::vector<BorrowedValue> CompareBorrowing(const Hyperparameters& own,
                                             const Hyperparameters& lender,
                                             const Hyperparameters& proposed) {

@@ -62,10 +62,6 @@ Hyperparameters BorrowValues(const Hyperparameters& own, const Hyperparameters& 
 std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEntry& lender,
                                     const BorrowingEntry& proposed);
 
-// The same findings for somebody who may not see the lender's entry: one in place of all errors
-// that would tell what it says.
-std::vector<Finding> WithoutLender(std::vector<Finding> findings);
-
 // One hyperparameter of the three.
 struct BorrowedValue {
   std::string key;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kNsPerMs = 1'000'000;
 constexpr double kSeconds = 1e-9;
+constexpr char kStatePrefix[] = "meter.";
 // No node draws more: a counter that shows it was set back, and taken for one that began again.
 constexpr double kNodeWattsMax = 50'000;
 
@@ -37,6 +38,7 @@ int64_t WallMsAt(const Header& header, int64_t node_ns) {
 // The columns of one meter.
 struct Meter {
   std::string name;
+  bool is_check = false;
   bool is_counter = false;
   std::vector<size_t> columns;
 };
@@ -46,23 +48,41 @@ double ScaleOf(absl::string_view unit) {
   return absl::StartsWith(unit, "m") ? 1e-3 : 1;
 }
 
+std::optional<size_t> FindColumn(const Series& series, absl::string_view name) {
+  const std::vector<Column>& columns = series.header.columns;
+  for (size_t c = 0; c < columns.size(); ++c)
+    if (columns[c].name == name) return c;
+  return std::nullopt;
+}
+
 // "rapl" of "rapl.package-0", "node.cray" of itself.
 std::string MeterName(absl::string_view name) {
   if (name == "node" || absl::StartsWith(name, "node.")) return std::string(name);
   return std::string(name.substr(0, name.find('.')));
 }
 
-std::vector<Meter> MetersOf(const std::vector<Column>& columns) {
+bool HasValue(const std::vector<int64_t>& values) {
+  return std::any_of(values.begin(), values.end(), [](int64_t value) { return value != kMissing; });
+}
+
+std::vector<Meter> MetersOf(const Series& series) {
+  const std::vector<Column>& columns = series.header.columns;
   std::map<std::string, Meter> energies;
   std::map<std::string, Meter> powers;
   for (size_t c = 0; c < columns.size(); ++c) {
     absl::string_view name = columns[c].name;
+    const bool is_check = absl::ConsumePrefix(&name, "check.");
     const bool is_energy = absl::ConsumePrefix(&name, "energy.") && columns[c].is_counter;
     const bool is_power = !is_energy && absl::ConsumePrefix(&name, "power.");
     if (!is_energy && !is_power) continue;
+    const bool may_lack_values =
+        is_check || FindColumn(series, absl::StrCat(kStatePrefix, name)).has_value();
+    if (may_lack_values && !HasValue(series.columns[c]))
+      continue;  // it counts no energy, or says nothing
     Meter& meter = (is_energy ? energies : powers)[MeterName(name)];
     meter.name = MeterName(name);
     meter.is_counter = is_energy;
+    meter.is_check = is_check;
     if (name == "rapl.psys") meter.columns.clear();
     const bool is_in_psys =
         !meter.columns.empty() && absl::EndsWith(columns[meter.columns[0]].name, "rapl.psys");
@@ -100,8 +120,13 @@ std::vector<Row> RowsOf(const Series& series, const Meter& meter) {
 class OneMeter {
  public:
   OneMeter(const Series& series, const Meter& meter, const RunSpan& span)
-      : series_(series), meter_(meter), span_(span), rows_(RowsOf(series, meter)) {
+      : series_(series),
+        meter_(meter),
+        span_(span),
+        rows_(RowsOf(series, meter)),
+        state_(FindColumn(series, kStatePrefix + meter.name)) {
     power_.meter = meter.name;
+    power_.is_check = meter.is_check;
     power_.is_node = meter.name == "node" || absl::StartsWith(meter.name, "node.");
     for (const Comparison& comparison : series.header.comparisons) {
       if (comparison.meter != meter.name || power_.is_node) continue;
@@ -141,6 +166,19 @@ class OneMeter {
     if (gap_s <= power_.longest_gap_s) return;
     power_.longest_gap_s = gap_s;
     power_.gap_at_s = static_cast<double>(from_ns - span_.begin_ns) * kSeconds;
+    power_.gap_why = WhyNotRead(from_ns, to_ns);
+  }
+
+  // What its state was at the first sample between these that it did not answer.
+  std::string WhyNotRead(int64_t from_ns, int64_t to_ns) const {
+    if (!state_.has_value()) return "";
+    for (size_t i = 0; i < series_.at_ns.size(); ++i) {
+      const int64_t state = series_.columns[*state_][i];
+      if (series_.at_ns[i] < from_ns || series_.at_ns[i] > to_ns || state == kMissing) continue;
+      if (state != static_cast<int64_t>(MeterState::kReads))
+        return ToText(static_cast<MeterState>(state));
+    }
+    return "";
   }
 
   double Watts(const Row& row) const {
@@ -217,10 +255,12 @@ class OneMeter {
   const Meter& meter_;
   const RunSpan span_;
   const std::vector<Row> rows_;
+  const std::optional<size_t> state_;  // the column that says how it stands with the meter
   MeterPower power_;
 };
 
 int RankOf(const MeterPower& power, bool is_counter) {
+  if (power.is_check) return 4;
   if (!power.is_node) return 3;
   if (!power.compared_with.empty()) return 2;
   return is_counter ? 0 : 1;
@@ -231,7 +271,74 @@ const char* MeasurementType(absl::string_view meter) {
   return meter == "node.cray" ? "DC" : "AC";
 }
 
+// Records of MLLOG, one a line.
+class LogText {
+ public:
+  explicit LogText(const std::string& file) : file_(file) {}
+
+  void Add(int64_t wall_ms, const char* key, JsonValue value, JsonObject metadata,
+           MllogEventType type = MllogEventType::kPointInTime) {
+    absl::StrAppend(&text_,
+                    FormatMllog({.time_ms = wall_ms,
+                                 .event_type = type,
+                                 .key = key,
+                                 .value = std::move(value),
+                                 .file = file_,
+                                 .lineno = ++line_,
+                                 .metadata = std::move(metadata)}),
+                    "\n");
+  }
+  std::string text() && { return std::move(text_); }
+
+ private:
+  const std::string file_;
+  std::string text_;
+  int line_ = 0;
+};
+
 }  // namespace
+
+const char* ToText(MeterState state) {
+  switch (state) {
+    case MeterState::kReads:
+      return "it reads";
+    case MeterState::kLate:
+      return "it does not answer in time";
+    case MeterState::kUnreachable:
+      return "it cannot be reached";
+    case MeterState::kUnverified:
+      return "its certificate cannot be verified";
+    case MeterState::kRefused:
+      return "it refuses the credentials";
+    case MeterState::kNoReading:
+      return "it answers without a reading";
+    case MeterState::kStandsStill:
+      return "it stands still";
+    case MeterState::kNoCredentials:
+      return "the agent cannot read its credentials";
+  }
+  return "nobody knows why";
+}
+
+std::vector<std::string> SilentMeters(const Series& series) {
+  std::vector<std::string> silent;
+  const std::vector<Column>& columns = series.header.columns;
+  for (size_t c = 0; c < columns.size(); ++c) {
+    absl::string_view name = columns[c].name;
+    if (!absl::ConsumePrefix(&name, kStatePrefix)) continue;
+    const auto said_nothing = [&](absl::string_view kind) {
+      const std::optional<size_t> column = FindColumn(series, absl::StrCat(kind, name));
+      return !column.has_value() || !HasValue(series.columns[*column]);
+    };
+    if (!said_nothing("energy.") || !said_nothing("power.")) continue;
+    const auto last = std::find_if(series.columns[c].rbegin(), series.columns[c].rend(),
+                                   [](int64_t value) { return value != kMissing; });
+    const auto state =
+        last == series.columns[c].rend() ? MeterState::kLate : static_cast<MeterState>(*last);
+    silent.push_back(absl::StrCat(name, ": ", ToText(state)));
+  }
+  return silent;
+}
 
 RunSpan SpanOf(const Header& header, int64_t run_start_ms, int64_t run_stop_ms) {
   return {.begin_ns = NodeNsAt(header, run_start_ms), .end_ns = NodeNsAt(header, run_stop_ms)};
@@ -251,7 +358,7 @@ double MeterPower::EnergyJ(double run_s) const {
 
 std::vector<MeterPower> MeterPowers(const Series& series, const RunSpan& span) {
   std::vector<std::pair<int, MeterPower>> ranked;
-  for (const Meter& meter : MetersOf(series.header.columns)) {
+  for (const Meter& meter : MetersOf(series)) {
     std::optional<MeterPower> power = OneMeter(series, meter, span).Read();
     if (!power.has_value()) continue;
     const int rank = RankOf(*power, meter.is_counter);
@@ -266,31 +373,26 @@ std::vector<MeterPower> MeterPowers(const Series& series, const RunSpan& span) {
 }
 
 std::string PowerLog(const MeterPower& power, absl::string_view host) {
-  std::string text;
-  int line = 0;
-  const auto add = [&](int64_t wall_ms, const char* key, JsonValue value, JsonObject metadata,
-                       MllogEventType type = MllogEventType::kPointInTime) {
-    absl::StrAppend(&text,
-                    FormatMllog({.time_ms = wall_ms,
-                                 .event_type = type,
-                                 .key = key,
-                                 .value = std::move(value),
-                                 .file = power.meter,
-                                 .lineno = ++line,
-                                 .metadata = std::move(metadata)}),
-                    "\n");
-  };
+  LogText log(power.meter);
   JsonObject how = {{"measurement_type", MeasurementType(power.meter)}, {"meter", power.meter}};
   if (!power.compared_with.empty()) how.emplace_back("compared_with", power.compared_with);
   const JsonObject where = {{"host", host}};
-  add(power.begin_wall_ms, "power_measurement_start", {}, {}, MllogEventType::kIntervalStart);
-  add(power.begin_wall_ms, "conversion_eff", 1, std::move(how));
+  log.Add(power.begin_wall_ms, "power_measurement_start", {}, {}, MllogEventType::kIntervalStart);
+  log.Add(power.begin_wall_ms, "conversion_eff", 1, std::move(how));
   for (const PowerReading& reading : power.readings)
-    add(reading.wall_ms, "power_reading", reading.watts, where);
+    log.Add(reading.wall_ms, "power_reading", reading.watts, where);
   const int64_t end_ms =
       power.readings.empty() ? power.begin_wall_ms : power.readings.back().wall_ms;
-  add(end_ms, "power_measurement_stop", {}, {}, MllogEventType::kIntervalEnd);
-  return text;
+  log.Add(end_ms, "power_measurement_stop", {}, {}, MllogEventType::kIntervalEnd);
+  return std::move(log).text();
+}
+
+std::string SwitchLog(absl::string_view name, double watts, int64_t wall_ms) {
+  LogText log("switches");
+  log.Add(wall_ms, "conversion_eff", 1,
+          {{"measurement_type", "AC"}, {"meter", "none: its maximum rating"}});
+  log.Add(wall_ms, "interconnect_power_est", watts, {{"host", name}});
+  return std::move(log).text();
 }
 
 }  // namespace assay::telemetry

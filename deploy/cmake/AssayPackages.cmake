@@ -12,6 +12,7 @@ find_package(nlohmann_json CONFIG REQUIRED)
 find_package(RapidJSON CONFIG REQUIRED)
 find_package(CLI11 CONFIG REQUIRED)
 find_package(tomlplusplus CONFIG REQUIRED)
+find_package(CURL REQUIRED)
 find_package(benchmark CONFIG REQUIRED)
 find_package(ucx CONFIG REQUIRED)
 find_package(Boost REQUIRED)  # headers only: Boost.Math
@@ -38,6 +39,13 @@ find_path(MUNGE_INCLUDE_DIR munge.h REQUIRED)
 add_library(munge::munge UNKNOWN IMPORTED)
 set_target_properties(munge::munge PROPERTIES IMPORTED_LOCATION ${MUNGE_LIBRARY}
                                               INTERFACE_INCLUDE_DIRECTORIES ${MUNGE_INCLUDE_DIR})
+
+# Nor Net-SNMP's.
+find_library(NETSNMP_LIBRARY netsnmp REQUIRED)
+find_path(NETSNMP_INCLUDE_DIR net-snmp/net-snmp-config.h REQUIRED)
+add_library(netsnmp::netsnmp UNKNOWN IMPORTED)
+set_target_properties(netsnmp::netsnmp PROPERTIES IMPORTED_LOCATION ${NETSNMP_LIBRARY}
+                                                  INTERFACE_INCLUDE_DIRECTORIES ${NETSNMP_INCLUDE_DIR})
 
 # FFTW has no CMake configuration that Debian ships.
 find_library(FFTW3F_LIBRARY fftw3f REQUIRED)

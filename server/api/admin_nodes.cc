@@ -2,8 +2,13 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 #include "common/status.h"
 #include "server/api/admin_service.h"
@@ -16,6 +21,7 @@ namespace assay::api {
 namespace {
 
 constexpr absl::string_view kListWorkers = "assay.v1.AdminService/ListWorkers";
+constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
 constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
 constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
@@ -43,12 +49,21 @@ v1::ListWorkersResponse ToResponse(const core::WorkersReply& reply,
   return response;
 }
 
+absl::StatusOr<core::CacheAction> ReadAction(v1::CacheOrder::Action action) {
+  std::vector<absl::string_view> names;
+  for (const core::CacheAction known : core::kCacheActions) {
+    names.push_back(ToString(known));
+    if (v1::CacheOrder::Action_Name(action) == names.back()) return known;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("action: expected one of ", absl::StrJoin(names, ", ")));
+}
+
 absl::StatusOr<core::OrderCaches> ReadOrder(const v1::OrderCachesRequest& request) {
   core::OrderCaches command;
   ASSIGN_OR_RETURN(command.dataset, ParseDatasetName(request.dataset()));
-  if (request.action() != v1::CacheOrder::STAGE && request.action() != v1::CacheOrder::EVICT)
-    return absl::InvalidArgumentError("action: expected STAGE or EVICT");
-  if (request.action() == v1::CacheOrder::EVICT) command.action = core::CacheAction::kEvict;
+  ASSIGN_OR_RETURN(command.action, ReadAction(request.action()));
+  command.path = request.path();
   for (const std::string& name : request.workers()) {
     ASSIGN_OR_RETURN(std::string worker, ParseWorkerName(name));
     command.workers.push_back(std::move(worker));
@@ -81,8 +96,9 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext*
   // `request` lives until the call is finished.
   return Ask(
       context, *request, response, kListWorkers,
-      [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        return core::ListWorkers{};
+      [this, request](const auth::Identity& who) -> absl::StatusOr<core::CommandBody> {
+        return core::ListWorkers{.is_brief = request->is_brief(),
+                                 .viewer = ViewerOf(*backend_, who, kGetRun)};
       },
       [request](core::Reply reply, const auth::Identity&) {
         return absl::StatusOr<v1::ListWorkersResponse>(
@@ -102,15 +118,22 @@ grpc::ServerUnaryReactor* AdminService::GetWorker(grpc::CallbackServerContext* c
     call.Finish(name.status());
     return call.reactor;
   }
-  const auto tell_past = [call, name = *name](absl::StatusOr<core::Worker> worker) {
+  const core::VisibleTo viewer = ViewerOf(*backend_, *identity, kGetRun);
+  const auto tell_past = [call, viewer, name = *name](absl::StatusOr<core::Worker> worker) {
     if (absl::IsNotFound(worker.status()))
       return call.Finish(absl::NotFoundError(absl::StrCat(
           WorkerName(name), " does not exist: its agent has never called; assay node list")));
     if (!worker.ok()) return call.Finish(worker.status());
+    if (!viewer.sees_all) {  // whose runs it had nobody looks up any more
+      worker->run = {};
+      worker->generation = 0;
+      worker->allocation = {};
+      worker->preflight.reset();
+    }
     call.Finish(absl::StatusOr<v1::Worker>(ToProto(*worker, {})));
   };
   backend_->core->Post(
-      CommandOf(*identity, core::ListWorkers{}),
+      CommandOf(*identity, core::ListWorkers{.viewer = viewer}),
       [call, name = *name, tell_past, this](absl::StatusOr<core::Reply> reply) {
         if (!reply.ok()) return call.Finish(reply.status());
         for (const core::WorkersReply::Entry& entry :
@@ -190,6 +213,7 @@ grpc::ServerUnaryReactor* AdminService::ListAllocations(grpc::CallbackServerCont
     return call.reactor;
   }
   backend_->queries->ListAllocations(
+      ViewerOf(*backend_, *identity, kGetRun),
       {.size = request->page_size(), .token = request->page_token()},
       [call](absl::StatusOr<core::Page<core::Allocation>> page) {
         if (!page.ok()) return call.Finish(page.status());
@@ -210,10 +234,12 @@ grpc::ServerUnaryReactor* AdminService::GetAllocation(grpc::CallbackServerContex
     call.Finish(id.status());
     return call.reactor;
   }
-  backend_->queries->GetAllocation(*id, [call](absl::StatusOr<core::Allocation> allocation) {
-    if (!allocation.ok()) return call.Finish(allocation.status());
-    call.Finish(absl::StatusOr<v1::Allocation>(ToProto(*allocation)));
-  });
+  backend_->queries->GetAllocation(
+      ViewerOf(*backend_, *identity, kGetRun), *id,
+      [call](absl::StatusOr<core::Allocation> allocation) {
+        if (!allocation.ok()) return call.Finish(allocation.status());
+        call.Finish(absl::StatusOr<v1::Allocation>(ToProto(*allocation)));
+      });
   return call.reactor;
 }
 

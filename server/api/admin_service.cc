@@ -24,6 +24,7 @@ constexpr absl::string_view kListDatasets = "assay.v1.AdminService/ListDatasets"
 constexpr absl::string_view kRemoveDataset = "assay.v1.AdminService/RemoveDataset";
 constexpr absl::string_view kListRounds = "assay.v1.AdminService/ListRounds";
 constexpr absl::string_view kGetServerInfo = "assay.v1.AdminService/GetServerInfo";
+constexpr absl::string_view kListSubmissions = "assay.v1.SubmissionService/ListSubmissions";
 constexpr absl::string_view kListAudit = "assay.v1.AdminService/ListAudit";
 constexpr absl::string_view kVerifyStore = "assay.v1.AdminService/VerifyStore";
 
@@ -47,8 +48,8 @@ absl::Status CheckAccess(const v1::Token& token) {
   const std::optional<auth::Role> role = auth::ParseRole(token.role());
   // Workers show certificates: a token that makes a worker of whoever holds it is not made.
   if (!role.has_value() || *role == auth::Role::kWorker) {
-    return absl::InvalidArgumentError(absl::StrCat("token.role is \"", token.role(),
-                                                   "\": choose submitter, reviewer or operator"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "token.role is \"", token.role(), "\": choose public, submitter, reviewer or operator"));
   }
   if (token.principal().empty())
     return absl::InvalidArgumentError("token.principal is empty: say whom the token stands for");
@@ -199,28 +200,53 @@ grpc::ServerUnaryReactor* AdminService::ListRounds(grpc::CallbackServerContext* 
   return call.reactor;
 }
 
+namespace {
+
+// What `identity` is told. The public learns what serves it, and nothing of the site.
+v1::ServerInfo ToProtoFor(const Backend& backend, const auth::Identity& identity,
+                          const core::ServerInfo& info) {
+  v1::ServerInfo message;
+  message.set_version(backend.version);
+  message.set_principal(identity.principal);
+  message.set_role(std::string(auth::RoleName(identity.role)));
+  message.set_organization(identity.organization);
+  message.set_submission_count(info.submission_count);
+  if (identity.role == auth::Role::kPublic) return message;
+  message.set_event_seq(info.last_seq);
+  SetTime(absl::ToUnixMicros(backend.start_time), message.mutable_start_time());
+  message.set_worker_count(info.worker_count);
+  if (identity.role == auth::Role::kOperator) message.set_data_directory(backend.data_directory);
+  return message;
+}
+
+}  // namespace
+
 grpc::ServerUnaryReactor* AdminService::GetServerInfo(grpc::CallbackServerContext* context,
                                                       const v1::GetServerInfoRequest* request,
                                                       v1::ServerInfo* response) {
-  return Ask(
-      context, *request, response, kGetServerInfo,
-      [](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
-        return core::GetServerInfo{};
-      },
-      [this](core::Reply reply, const auth::Identity& identity) {
-        const core::ServerInfo info = Expect<core::ServerInfo>(std::move(reply));
-        v1::ServerInfo message;
-        message.set_version(backend_->version);
-        message.set_event_seq(info.last_seq);
-        SetTime(absl::ToUnixMicros(backend_->start_time), message.mutable_start_time());
-        message.set_principal(identity.principal);
-        message.set_role(std::string(auth::RoleName(identity.role)));
-        message.set_submission_count(info.submission_count);
-        message.set_worker_count(info.worker_count);
-        if (identity.role == auth::Role::kOperator)
-          message.set_data_directory(backend_->data_directory);
-        return absl::StatusOr<v1::ServerInfo>(std::move(message));
-      });
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity =
+      Admit(*backend_, *context, kGetServerInfo, *request);
+  if (!identity.ok()) {
+    call.Finish(identity.status());
+    return call.reactor;
+  }
+  const auto tell = [this, call, identity = *identity](absl::StatusOr<core::Reply> reply) {
+    if (!reply.ok()) return call.Finish(reply.status());
+    const core::ServerInfo info = Expect<core::ServerInfo>(*std::move(reply));
+    core::VisibleTo viewer = ViewerOf(*backend_, identity, kListSubmissions);
+    if (viewer.sees_all)
+      return call.Finish(absl::StatusOr<v1::ServerInfo>(ToProtoFor(*backend_, identity, info)));
+    backend_->queries->CountSubmissions(
+        std::move(viewer), [this, call, identity, info](absl::StatusOr<int64_t> count) {
+          if (!count.ok()) return call.Finish(count.status());
+          core::ServerInfo seen = info;
+          seen.submission_count = *count;
+          call.Finish(absl::StatusOr<v1::ServerInfo>(ToProtoFor(*backend_, identity, seen)));
+        });
+  };
+  backend_->core->Post(CommandOf(*identity, core::GetServerInfo{}), tell);
+  return call.reactor;
 }
 
 grpc::ServerUnaryReactor* AdminService::ListAudit(grpc::CallbackServerContext* context,

@@ -25,6 +25,12 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* RevokeToken(grpc::CallbackServerContext* context,
                                         const v1::RevokeTokenRequest* request,
                                         v1::Token* response) override;
+  grpc::ServerUnaryReactor* CreateWebCode(grpc::CallbackServerContext* context,
+                                          const v1::CreateWebCodeRequest* request,
+                                          v1::CreateWebCodeResponse* response) override;
+  grpc::ServerUnaryReactor* RedeemWebCode(grpc::CallbackServerContext* context,
+                                          const v1::RedeemWebCodeRequest* request,
+                                          v1::CreateTokenResponse* response) override;
   grpc::ServerUnaryReactor* ListWorkers(grpc::CallbackServerContext* context,
                                         const v1::ListWorkersRequest* request,
                                         v1::ListWorkersResponse* response) override;

@@ -11,6 +11,7 @@
 #include "server/api/names.h"
 #include "server/api/proto_archive.h"
 #include "server/core/description.h"
+#include "server/core/node_figures.h"
 
 namespace assay::api {
 namespace {
@@ -52,7 +53,8 @@ core::CacheReport ReadCache(const v1::CacheReport& message) {
                            .files_total = message.files_total(),
                            .bytes = message.bytes(),
                            .bytes_total = message.bytes_total(),
-                           .look_problem = message.look_problem()};
+                           .look_problem = message.look_problem(),
+                           .is_temporary = message.is_temporary()};
   for (const v1::CachedDataset& dataset : message.datasets())
     report.datasets.push_back({.digest = dataset.digest(),
                                .name = dataset.name(),
@@ -182,6 +184,8 @@ v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
   message.set_clock_offset_uncertainty_us(presence.clock_offset_uncertainty_us);
   if (const auto& cache = presence.report.cache; cache.has_value())
     *message.mutable_cache() = Described<v1::CacheReport>(*cache);
+  if (presence.figures.has_value())
+    *message.mutable_figures() = Described<v1::NodeFigures>(*presence.figures);
   return message;
 }
 
@@ -200,6 +204,10 @@ absl::StatusOr<core::Synchronize> FromProto(const v1::SynchronizeRequest& reques
   command.clock_offset_us = request.clock_offset_us();
   command.clock_offset_uncertainty_us = request.clock_offset_uncertainty_us();
   command.is_leaving = request.is_leaving();
+  if (request.has_figures()) {
+    ASSIGN_OR_RETURN(command.figures,
+                     ReadDescribed<core::NodeFigures>(request.figures(), "figures"));
+  }
   const int64_t poll_s = std::clamp<int64_t>(request.poll_timeout().seconds(), 0, 20);
   const int64_t poll_us = poll_s * 1'000'000 + request.poll_timeout().nanos() / 1000;
   command.poll_timeout_us = std::clamp<int64_t>(poll_us, 0, kPollMaxUs);

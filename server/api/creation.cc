@@ -50,9 +50,11 @@ void WithKnownSource(const Backend* backend, runtime::Plan plan,
   const core::SourceArchive* const source = core::SourceOf(plan.spec.workload);
   if (source == nullptr) return next(std::move(plan));
   const std::string sha256 = source->sha256;
+  const core::VisibleTo owner = {.organization = plan.spec.organization};
   backend->queries->GetArtifact(
-      sha256, [plan = std::move(plan),
-               next = std::move(next)](const absl::StatusOr<core::ArtifactInfo>& found) mutable {
+      owner, sha256,
+      [plan = std::move(plan),
+       next = std::move(next)](const absl::StatusOr<core::ArtifactInfo>& found) mutable {
         const core::SourceArchive& wanted = *core::SourceOf(plan.spec.workload);
         if (!found.ok() && !absl::IsNotFound(found.status())) return next(found.status());
         const bool is_known = found.ok() && found->organization == plan.spec.organization &&

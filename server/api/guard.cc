@@ -72,13 +72,4 @@ absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& conte
   return identity;
 }
 
-absl::StatusOr<std::string> VisibleOrganization(const auth::Identity& identity,
-                                                absl::string_view method,
-                                                const std::string& wanted) {
-  if (auth::AccessOf(identity.role, method) != auth::Access::kOwnOrganization) return wanted;
-  const std::string& organization = wanted.empty() ? identity.organization : wanted;
-  RETURN_IF_ERROR(auth::CheckOrganization(identity, method, organization));
-  return organization;
-}
-
 }  // namespace assay::api

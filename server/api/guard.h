@@ -64,12 +64,6 @@ class Guard {
   const runtime::CertificateTable* const certificates_;
 };
 
-// The organisation to which a list must be narrowed for `identity`, who asked for `wanted` (empty:
-// all). PERMISSION_DENIED if it may not see that one.
-absl::StatusOr<std::string> VisibleOrganization(const auth::Identity& identity,
-                                                absl::string_view method,
-                                                const std::string& wanted);
-
 }  // namespace assay::api
 
 #endif  // SERVER_API_GUARD_H_

@@ -33,11 +33,24 @@ core::RunFacts FactsOf(const v1::Run& run) {
   if (run.has_energy_joules()) facts.energy_joules = run.energy_joules();
   if (run.has_energy_error_joules()) facts.energy_error_joules = run.energy_error_joules();
   facts.energy_scope = run.energy_scope();
+  for (const v1::SwitchPower& one : run.switches())
+    facts.switches.push_back({.name = one.name(), .watts = one.watts()});
   facts.global_batch_size = run.global_batch_size();
   facts.instance_scale = run.instance_scale();
   for (const v1::Finding& finding : run.findings())
     facts.findings.push_back(FindingFromProto(finding));
   return facts;
+}
+
+// When the entry was or will be published; a header that does not say means that it is.
+absl::StatusOr<int64_t> PublicationOf(const v1::ImportHeader& header, int64_t now_us) {
+  if (!header.has_publish_time()) return now_us;
+  const int64_t seconds = header.publish_time().seconds();
+  if (seconds > 0) return seconds * 1'000'000;
+  return absl::InvalidArgumentError(
+      absl::StrCat("publish_time is ", seconds,
+                   " s since 1970: give the day on which the round was published, "
+                   "or leave it out if it is published already"));
 }
 
 }  // namespace
@@ -84,6 +97,9 @@ absl::Status Import::TakeHeader(const v1::ImportHeader& header) {
   spec.round = header.round();
   command_.source_path = header.source_path();
   command_.scaling = header.scaling();
+  command_.system_description_json = header.system_description_json();
+  ASSIGN_OR_RETURN(command_.published_at_us,
+                   PublicationOf(header, absl::ToUnixMicros(backend_->clock->Wall())));
   for (const v1::Finding& finding : header.findings())
     command_.findings.push_back(FindingFromProto(finding));
   // A round that is known says what judges the logs; the spec of history is kept as published.

@@ -57,10 +57,11 @@ grpc::ServerUnaryReactor* SubmissionService::JoinAllocation(
     call.Finish(absl::StatusOr<v1::JoinAllocationResponse>(std::move(joined)));
   };
   // Whose it is never changes, so it may be looked up before the core is asked.
-  backend_->queries->GetOrganization(
-      *id, [=, this,
-            command = std::move(command)](const absl::StatusOr<std::string>& organization) mutable {
-        const absl::Status visible = CheckVisible(*identity, kJoin, organization, NameOf(*id));
+  backend_->queries->GetDisclosure(
+      *id, [=, this, command = std::move(command)](
+               const absl::StatusOr<core::Disclosure>& disclosure) mutable {
+        const absl::Status visible =
+            CheckVisible(*backend_, *identity, kJoin, disclosure, NameOf(*id)).status();
         if (!visible.ok()) return call.Finish(visible);
         backend_->core->Post(std::move(command), answer);
       });

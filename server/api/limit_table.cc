@@ -2,8 +2,11 @@
 
 #include <limits>
 
+#include "common/filter.h"
 #include "server/api/limits.h"
 #include "server/core/decide.h"
+#include "server/core/history.h"
+#include "server/core/node_figures.h"
 #include "server/core/query.h"
 
 namespace assay::api {
@@ -19,11 +22,15 @@ constexpr int64_t kDescriptionBytes = 256 << 10;  // the JSON of a large system 
 constexpr int64_t kLabels = 64;
 constexpr int64_t kFindings = 1000;  // of one log
 constexpr int64_t kArtifactCount = core::ArtifactCountMax(core::kNodeCountMax);
+constexpr int64_t kSwitches = 1024;
 constexpr int64_t kTouchHoles = 64;  // kinds of holes, of which a dozen are known
 constexpr int64_t kSecondsOfRun = 366LL * 24 * 3600;
 constexpr int64_t kSecondsOfTime = 253'402'300'799;  // the end of the year 9999
 constexpr int64_t kMicroseconds = kSecondsOfTime * 1'000'000;
 constexpr int64_t kMemoryBytes = int64_t{1} << 60;
+constexpr int64_t kBytesPerSecond = 1'000'000'000'000'000;  // of a node
+constexpr int64_t kWatts = 1'000'000;                       // of a node
+constexpr int64_t kQuality = 1'000'000'000'000'000;
 constexpr int64_t kSamples = 1'000'000'000'000;
 constexpr int64_t kArtifactBytes = int64_t{4} << 30;  // the store takes no more
 constexpr int64_t kImportedLogBytes = 64 << 20;       // published ones have up to 9 MB
@@ -105,9 +112,16 @@ constexpr Limit kTable[] = {
     Range("Run.energy_joules", 0, kInt64Max),
     Range("Run.energy_error_joules", 0, kInt64Max),
     Name("Run.energy_scope", kNameBytes),
+    Count("Run.switches", kSwitches),
+    Name("SwitchPower.name", kNameBytes),
+    Range("SwitchPower.watts", 0, kInt32Max),
     Name("Run.touch_assurance", kNameBytes),
+    Range("Run.touch_after_start_us", -kMicroseconds, kMicroseconds),
+    Range("Run.touch_error_us", 0, kMicroseconds),
     Count("Run.touch_hole_codes", kTouchHoles),
     Name("Run.touch_hole_codes", kNameBytes),
+    Count("Run.cached_workers", core::kNodeCountMax),
+    Name("Run.cached_workers", kIdBytes),
     Count("Run.findings", kFindings),
     Count("Run.artifacts", kArtifactCount),
     Count("Run.late_artifacts", kArtifactCount),
@@ -155,6 +169,20 @@ constexpr Limit kTable[] = {
     Range("CachedDataset.files_total", 0, kInt64Max),
     Range("CachedDataset.bytes", 0, kInt64Max),
     Range("CachedDataset.bytes_total", 0, kInt64Max),
+    Range("NodeFigures.age_ms", 0, core::kFiguresAgeMaxMs),
+    Range("NodeFigures.run_cpu_share", 0, 1),
+    Range("NodeFigures.other_cpu_share", 0, 1),
+    Range("NodeFigures.memory_used_bytes", 0, kMemoryBytes),
+    Range("NodeFigures.memory_total_bytes", 0, kMemoryBytes),
+    Range("NodeFigures.storage_read_bytes_per_s", 0, kBytesPerSecond),
+    Range("NodeFigures.storage_written_bytes_per_s", 0, kBytesPerSecond),
+    Range("NodeFigures.network_received_bytes_per_s", 0, kBytesPerSecond),
+    Range("NodeFigures.network_sent_bytes_per_s", 0, kBytesPerSecond),
+    Range("NodeFigures.gpu_share", 0, 1),
+    Range("NodeFigures.gpu_watts", 0, kWatts),
+    Range("NodeFigures.node_watts", 0, kWatts),
+    Range("NodeFigures.epoch", 0, kInt32Max),
+    Range("NodeFigures.quality", -kQuality, kQuality),
     Name("Dataset.name", kIdBytes),
     Name("Dataset.benchmark", kNameBytes),
     Name("Dataset.path", kPathBytes),
@@ -214,6 +242,8 @@ constexpr Limit kTable[] = {
     Name("NoteSubmissionRequest.name", kIdBytes),
     Bytes("NoteSubmissionRequest.text", 4096),
     Name("NoteSubmissionRequest.request_id", kIdBytes),
+    Name("PublishSubmissionRequest.name", kIdBytes),
+    Range("PublishSubmissionRequest.publish_time", 0, kSecondsOfTime),
     Name("JoinAllocationRequest.name", kIdBytes),
     Name("JoinAllocationRequest.job", kIdBytes),
     Count("JoinAllocationRequest.hosts", core::kNodeCountMax),
@@ -239,6 +269,8 @@ constexpr Limit kTable[] = {
     Count("ImportHeader.findings", kFindings),
     Name("ImportHeader.rules_digest", kIdBytes),
     Range("ImportHeader.pruned_count", 0, kInt32Max),
+    Range("ImportHeader.publish_time", 0, kSecondsOfTime),
+    Bytes("ImportHeader.system_description_json", kDescriptionBytes),
     Bytes("ImportedRun.file_name", kFileNameBytes),
     Name("ImportedRun.sha256", kIdBytes),
     Range("ImportedRun.size_bytes", 0, kImportedLogBytes),
@@ -297,6 +329,7 @@ constexpr Limit kTable[] = {
     Name("CreateTokenRequest.request_id", kIdBytes),
     Range("CreateTokenRequest.lifetime", 0, kSecondsOfRun),
     Name("RevokeTokenRequest.name", kIdBytes),
+    Name("RedeemWebCodeRequest.code", kIdBytes),
     Range("ListWorkersRequest.page_size", 0, core::kPageSizeMax),
     Name("ListWorkersRequest.page_token", kIdBytes),
     Name("GetWorkerRequest.name", kIdBytes),
@@ -339,8 +372,21 @@ constexpr Limit kTable[] = {
     Name("OrderCachesRequest.dataset", kIdBytes),
     Count("OrderCachesRequest.workers", core::kNodeCountMax),
     Name("OrderCachesRequest.workers", kIdBytes),
+    Name("OrderCachesRequest.path", kPathBytes),
     Range("ListAuditRequest.after_seq", 0, kInt64Max),
     Range("ListAuditRequest.page_size", 0, core::kPageSizeMax),
+
+    // history_service.proto
+    Bytes("QueryResultsRequest.filter", static_cast<int64_t>(kFilterBytesMax)),
+    Name("QueryResultsRequest.order_by", 4 * kNameBytes),
+    Count("QueryResultsRequest.columns", 64),
+    Name("QueryResultsRequest.columns", kNameBytes),
+    Count("QueryResultsRequest.group_by", 8),
+    Name("QueryResultsRequest.group_by", kNameBytes),
+    Count("QueryResultsRequest.aggregates", 16),
+    Name("QueryResultsRequest.aggregates", kNameBytes),
+    Range("QueryResultsRequest.page_size", 0, core::kHistoryPageSizeMax),
+    Bytes("QueryResultsRequest.page_token", 16 << 10),
 };
 
 }  // namespace

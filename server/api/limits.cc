@@ -14,6 +14,7 @@
 #include "google/protobuf/descriptor.h"
 
 #include "assay/v1/admin_service.pb.h"
+#include "assay/v1/history_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 #include "assay/v1/worker_service.pb.h"
 
@@ -208,7 +209,8 @@ class Checks {
       rows_.emplace(limit.field, &limit);
     const FileDescriptor* const files[] = {v1::CreateSubmissionRequest::descriptor()->file(),
                                            v1::SynchronizeRequest::descriptor()->file(),
-                                           v1::CreateTokenRequest::descriptor()->file()};
+                                           v1::CreateTokenRequest::descriptor()->file(),
+                                           v1::QueryResultsRequest::descriptor()->file()};
     for (const FileDescriptor* file : files)
       for (int s = 0; s < file->service_count(); ++s)
         for (int m = 0; m < file->service(s)->method_count(); ++m)

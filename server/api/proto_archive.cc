@@ -139,6 +139,10 @@ void ProtoReader::Read(const ProtoMember& member, int64_t& value) {
           duration->nanos() / (1'000'000'000 / ticks_per_second);
 }
 
+void ProtoReader::Read(const ProtoMember& member, double& value) {
+  value = message_.GetReflection()->GetDouble(message_, member.field);
+}
+
 void ProtoReader::Read(const ProtoMember& member, std::string& value) {
   value = message_.GetReflection()->GetString(message_, member.field);
   if (!absl::StartsWith(value, member.shown.collection)) {

@@ -135,6 +135,7 @@ class ProtoReader {
   void Read(const ProtoMember& member, bool& value);
   void Read(const ProtoMember& member, int32_t& value);
   void Read(const ProtoMember& member, int64_t& value);  // also a time or a duration
+  void Read(const ProtoMember& member, double& value);
   void Read(const ProtoMember& member, std::string& value);
   void Read(const ProtoMember& member, std::vector<std::string>& values);
   void Read(const ProtoMember& member, std::map<std::string, std::string>& values);
@@ -150,9 +151,7 @@ class ProtoReader {
   }
   template <typename T>
   void Read(const ProtoMember& member, std::optional<T>& value) {
-    if (message_.GetReflection()->HasField(message_, member.field))
-      ReadMessage(message_.GetReflection()->GetMessage(message_, member.field), *member.field,
-                  value.emplace());
+    if (message_.GetReflection()->HasField(message_, member.field)) Read(member, value.emplace());
   }
   template <typename T>
   void Read(const ProtoMember& member, std::vector<T>& values) {

@@ -15,6 +15,7 @@
 #include "common/status.h"
 #include "server/api/admin_service.h"
 #include "server/api/certificate_desk.h"
+#include "server/api/history_service.h"
 #include "server/api/limits.h"
 #include "server/api/submission_service.h"
 #include "server/api/worker_service.h"
@@ -52,11 +53,16 @@ Backend WithGuard(Backend backend, const Guard* guard) {
 
 struct Server::Services {
   explicit Services(const Backend* backend)
-      : submission(backend), worker(backend), enrolment(backend), admin(backend) {}
+      : submission(backend),
+        worker(backend),
+        enrolment(backend),
+        admin(backend),
+        history(backend) {}
   SubmissionService submission;
   WorkerService worker;
   EnrolmentService enrolment;
   AdminService admin;
+  HistoryService history;
 };
 
 absl::Status CheckListenOptions(const ListenOptions& options) {
@@ -103,6 +109,7 @@ absl::Status Server::Listen(const ListenOptions& options) {
   builder.RegisterService(&services_->worker);
   builder.RegisterService(&services_->enrolment);
   builder.RegisterService(&services_->admin);
+  builder.RegisterService(&services_->history);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::InternalError("gRPC does not start");
   gate::Gate::Options gate = {

@@ -34,12 +34,28 @@ core::Command CommandOf(const auth::Identity& identity, core::CommandBody body) 
   return command;
 }
 
-absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
-                          const absl::StatusOr<std::string>& organization,
-                          absl::string_view resource) {
-  if (!organization.ok() && !absl::IsNotFound(organization.status())) return organization.status();
-  if (organization.ok() && auth::CheckOrganization(identity, method, *organization).ok())
-    return absl::OkStatus();
+core::VisibleTo ViewerOf(const Backend& backend, const auth::Identity& identity,
+                         absl::string_view method) {
+  return auth::VisibleThrough(identity, method, backend.clock->Wall());
+}
+
+absl::StatusOr<core::Sight> CheckVisible(const Backend& backend, const auth::Identity& identity,
+                                         absl::string_view method,
+                                         const absl::StatusOr<core::Disclosure>& disclosure,
+                                         absl::string_view resource) {
+  if (!disclosure.ok() && !absl::IsNotFound(disclosure.status())) return disclosure.status();
+  core::Sight sight = core::Sight::kNothing;
+  if (disclosure.ok()) {
+    // Whoever is a member of a joint entry reads it, but touches what is of its very name.
+    const bool is_read = auth::AccessOf(identity.role, method) != auth::Access::kOwnOrganization ||
+                         auth::CheckOrganization(identity, method, disclosure->organization).ok();
+    if (is_read) sight = core::SightOf(ViewerOf(backend, identity, method), *disclosure);
+  }
+  if (sight != core::Sight::kNothing) return sight;
+  return NotVisible(resource);
+}
+
+absl::Status NotVisible(absl::string_view resource) {
   return absl::NotFoundError(
       absl::StrCat(resource, " does not exist, or is not of your organization"));
 }

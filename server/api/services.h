@@ -22,6 +22,7 @@
 #include "server/api/guard.h"
 #include "server/api/node_enrolment.h"
 #include "server/api/refusal_log.h"
+#include "server/api/web_codes.h"
 #include "server/core/command.h"
 #include "server/runtime/certificate_table.h"
 #include "server/runtime/core_thread.h"
@@ -50,9 +51,11 @@ struct Backend {
   const Guard* guard = nullptr;
   NodeEnrolment* nodes = nullptr;  // nullptr: no node enrols by munge
   RefusalLog* refusals = nullptr;
+  WebCodes* web_codes = nullptr;
   CertificateAndKey ca;  // no key: enrolment is off
   std::string version;
   std::string data_directory;
+  std::string web_url;  // of the site; may be empty
   absl::Time start_time;
 };
 
@@ -85,12 +88,21 @@ absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerC
 // The command that `identity` gives: by whom, as what, and under which certificate.
 core::Command CommandOf(const auth::Identity& identity, core::CommandBody body);
 
-// OK if `identity` may see `resource` through `method`, which is of `organization` as it was looked
-// up. NOT_FOUND in the same words whether it does not exist or is a rival's: who competes is nobody
-// else's business. Look up nothing else before, so that both take equally long.
-absl::Status CheckVisible(const auth::Identity& identity, absl::string_view method,
-                          const absl::StatusOr<std::string>& organization,
-                          absl::string_view resource);
+// What `identity` sees through `method` at this moment.
+core::VisibleTo ViewerOf(const Backend& backend, const auth::Identity& identity,
+                         absl::string_view method);
+
+// How much of `resource` `identity` sees through `method`, given who may see it as it was looked
+// up; never nothing. By a method that is open to owners alone, whole or not at all. NOT_FOUND in
+// the same words whether it does not exist or is a rival's: who competes is nobody else's business.
+// Look up nothing else before, so that both take equally long.
+absl::StatusOr<core::Sight> CheckVisible(const Backend& backend, const auth::Identity& identity,
+                                         absl::string_view method,
+                                         const absl::StatusOr<core::Disclosure>& disclosure,
+                                         absl::string_view resource);
+
+// What CheckVisible says of what is not there, or not for the caller.
+absl::Status NotVisible(absl::string_view resource);
 
 // Calls `next` with the submission that the core has answered with, from the store if the core let
 // it go already.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "common/foreign_file.h"
 #include "common/rpc/finding_proto.h"
 #include "common/secret.h"
 #include "common/status.h"
@@ -15,6 +14,7 @@
 #include "server/api/creation.h"
 #include "server/api/import.h"
 #include "server/api/names.h"
+#include "server/api/published_view.h"
 #include "server/api/pull_stream.h"
 #include "server/api/source_streams.h"
 #include "server/api/submission_streams.h"
@@ -35,42 +35,37 @@ constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kListRuns = "assay.v1.SubmissionService/ListRuns";
 constexpr absl::string_view kImport = "assay.v1.SubmissionService/ImportSubmission";
 
-// Calls `next` if `identity` may see the submission or run; otherwise finishes `call`.
+// Calls `next` with how much `identity` sees of the submission or run, if it sees it; otherwise
+// finishes `call`.
 template <typename Id, typename Response, typename Next>
 void IfVisible(const Backend* backend, const auth::Identity& identity, absl::string_view method,
                Id id, UnaryCall<Response> call, Next next) {
-  backend->queries->GetOrganization(
-      id, [=, next = std::move(next)](const absl::StatusOr<std::string>& organization) mutable {
-        const absl::Status visible = CheckVisible(identity, method, organization, NameOf(id));
-        if (!visible.ok()) return call.Finish(visible);
-        next();
+  backend->queries->GetDisclosure(
+      id, [=, next = std::move(next)](const absl::StatusOr<core::Disclosure>& disclosure) mutable {
+        const absl::StatusOr<core::Sight> sight =
+            CheckVisible(*backend, identity, method, disclosure, NameOf(id));
+        if (!sight.ok()) return call.Finish(sight.status());
+        next(*sight);
       });
 }
 
-v1::ListSubmissionsResponse ToResponse(const core::Page<core::Submission>& page) {
+v1::ListSubmissionsResponse ToResponse(const core::VisibleTo& viewer,
+                                       const core::Page<core::Submission>& page) {
   v1::ListSubmissionsResponse response;
-  for (const core::Submission& submission : page.items)
-    *response.add_submissions() = ToProto(submission);
+  for (const core::Submission& submission : page.items) {
+    v1::Submission* const message = response.add_submissions();
+    *message = ToProto(submission, core::SightOf(viewer, core::DisclosureOf(submission)));
+    message->clear_system_description_json();  // a page of them would be too large
+  }
   response.set_next_page_token(page.next_page_token);
   return response;
 }
 
-// Without the files that `identity` must not know of.
-v1::Run ToProtoFor(const auth::Identity& identity, const core::Run& run) {
-  v1::Run message = ToProto(run);
-  if (identity.role == auth::Role::kOperator) return message;
-  for (auto* const files : {message.mutable_artifacts(), message.mutable_late_artifacts()})
-    files->erase(std::remove_if(
-                     files->begin(), files->end(),
-                     [](const v1::ArtifactRef& file) { return IsForOperators(file.file_name()); }),
-                 files->end());
-  return message;
-}
-
-v1::ListRunsResponse ToResponse(const auth::Identity& identity, const core::Page<core::Run>& page) {
+v1::ListRunsResponse ToResponse(const auth::Identity& identity,
+                                const core::Page<core::SeenRun>& page) {
   v1::ListRunsResponse response;
-  for (const core::Run& run : page.items)
-    *response.add_runs() = ToProtoFor(identity, run);
+  for (const core::SeenRun& run : page.items)
+    *response.add_runs() = ToProto(run.run, run.sight, identity.role);
   response.set_next_page_token(page.next_page_token);
   return response;
 }
@@ -80,12 +75,12 @@ struct ListRequest {
   core::PageRequest page;
 };
 
-absl::StatusOr<ListRequest> ReadList(const auth::Identity& identity,
+absl::StatusOr<ListRequest> ReadList(core::VisibleTo viewer,
                                      const v1::ListSubmissionsRequest& request) {
   ListRequest list;
   list.page = {.size = request.page_size(), .token = request.page_token()};
-  ASSIGN_OR_RETURN(list.filter.organization,
-                   VisibleOrganization(identity, kList, request.organization()));
+  list.filter.viewer = std::move(viewer);
+  list.filter.organization = request.organization();
   list.filter.system = request.system();
   list.filter.benchmark = request.benchmark();
   list.filter.division = request.division();
@@ -103,11 +98,11 @@ struct ListRunsQuery {
   core::PageRequest page;
 };
 
-absl::StatusOr<ListRunsQuery> ReadListRuns(const auth::Identity& identity,
+absl::StatusOr<ListRunsQuery> ReadListRuns(core::VisibleTo viewer,
                                            const v1::ListRunsRequest& request) {
   ListRunsQuery list;
   list.page = {.size = request.page_size(), .token = request.page_token()};
-  ASSIGN_OR_RETURN(list.filter.organization, VisibleOrganization(identity, kListRuns, ""));
+  list.filter.viewer = std::move(viewer);
   if (!request.submission().empty()) {
     ASSIGN_OR_RETURN(list.filter.submission, ParseSubmissionName(request.submission()));
   }
@@ -210,8 +205,10 @@ grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
   WithBorrowing(backend_, *identity, kPlan, *std::move(plan),
                 [this, call, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
                   if (!checked.ok()) return call.Finish(checked.status());
-                  core::Command command =
-                      CommandOf(identity, core::PlanPlacement{.spec = checked->spec});
+                  core::Command command = CommandOf(
+                      identity,
+                      core::PlanPlacement{.spec = checked->spec,
+                                          .viewer = ViewerOf(*backend_, identity, kPlan)});
                   backend_->core->Post(std::move(command), [this, call, plan = *std::move(checked)](
                                                                absl::StatusOr<core::Reply> reply) {
                     FinishWithPlan(*backend_, plan, std::move(reply), call);
@@ -231,10 +228,10 @@ grpc::ServerUnaryReactor* SubmissionService::GetSubmission(grpc::CallbackServerC
     call.Finish(id.status());
     return call.reactor;
   }
-  IfVisible(backend_, *identity, kGet, *id, call, [this, call, id = *id] {
-    backend_->queries->GetSubmission(id, [call](absl::StatusOr<core::Submission> found) {
+  IfVisible(backend_, *identity, kGet, *id, call, [this, call, id = *id](core::Sight sight) {
+    backend_->queries->GetSubmission(id, [call, sight](absl::StatusOr<core::Submission> found) {
       if (!found.ok()) return call.Finish(found.status());
-      call.Finish(ToProto(*found));
+      call.Finish(ToProto(*found, sight));
     });
   });
   return call.reactor;
@@ -245,17 +242,20 @@ grpc::ServerUnaryReactor* SubmissionService::ListSubmissions(
     v1::ListSubmissionsResponse* response) {
   const auto call = StartUnary(context, response);
   const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kList, *request);
-  absl::StatusOr<ListRequest> list =
-      Then(identity, [&](const auth::Identity& who) { return ReadList(who, *request); });
+  absl::StatusOr<ListRequest> list = Then(identity, [&](const auth::Identity& who) {
+    return ReadList(ViewerOf(*backend_, who, kList), *request);
+  });
   if (!list.ok()) {
     call.Finish(list.status());
     return call.reactor;
   }
-  backend_->queries->ListSubmissions(std::move(list->filter), std::move(list->page),
-                                     [call](absl::StatusOr<core::Page<core::Submission>> page) {
-                                       if (!page.ok()) return call.Finish(page.status());
-                                       call.Finish(ToResponse(*page));
-                                     });
+  const core::VisibleTo viewer = list->filter.viewer;
+  backend_->queries->ListSubmissions(
+      std::move(list->filter), std::move(list->page),
+      [call, viewer](absl::StatusOr<core::Page<core::Submission>> page) {
+        if (!page.ok()) return call.Finish(page.status());
+        call.Finish(ToResponse(viewer, *page));
+      });
   return call.reactor;
 }
 
@@ -278,7 +278,7 @@ grpc::ServerUnaryReactor* ChangeSubmission(const Backend* backend, absl::string_
   core::Command command = CommandOf(*identity, make_command(*id));
   // Whose it is never changes, so it may be looked up before the core is asked.
   IfVisible(backend, *identity, method, *id, call,
-            [backend, call, command = std::move(command)]() mutable {
+            [backend, call, command = std::move(command)](core::Sight) mutable {
               backend->core->Post(std::move(command),
                                   [backend, call](absl::StatusOr<core::Reply> reply) {
                                     FinishWithSubmission(backend, std::move(reply), call);
@@ -377,7 +377,7 @@ grpc::ServerUnaryReactor* SubmissionService::PruneInstances(
                          });
   };
   IfVisible(backend_, *identity, kPrune, query->submission, call,
-            [this, id = query->submission, prune = std::move(prune)]() mutable {
+            [this, id = query->submission, prune = std::move(prune)](core::Sight) mutable {
               backend_->queries->GetRunSet(id, std::move(prune));
             });
   return call.reactor;
@@ -394,9 +394,11 @@ grpc::ServerUnaryReactor* SubmissionService::ExplainSubmission(
     call.Finish(id.status());
     return call.reactor;
   }
-  core::Command command = CommandOf(*identity, core::ExplainSubmission{.submission = *id});
+  core::Command command = CommandOf(
+      *identity, core::ExplainSubmission{.submission = *id,
+                                         .viewer = ViewerOf(*backend_, *identity, kExplain)});
   IfVisible(backend_, *identity, kExplain, *id, call,
-            [this, call, command = std::move(command)]() mutable {
+            [this, call, command = std::move(command)](core::Sight) mutable {
               backend_->core->Post(std::move(command), [call](absl::StatusOr<core::Reply> reply) {
                 if (!reply.ok()) return call.Finish(reply.status());
                 call.Finish(ToProto(Expect<core::Explanation>(*std::move(reply))));
@@ -416,12 +418,13 @@ grpc::ServerUnaryReactor* SubmissionService::GetRun(grpc::CallbackServerContext*
     call.Finish(id.status());
     return call.reactor;
   }
-  IfVisible(backend_, *identity, kGetRun, *id, call, [this, call, id = *id, who = *identity] {
-    backend_->queries->GetRun(id, [call, who](absl::StatusOr<core::Run> run) {
-      if (!run.ok()) return call.Finish(run.status());
-      call.Finish(ToProtoFor(who, *run));
-    });
-  });
+  IfVisible(backend_, *identity, kGetRun, *id, call,
+            [this, call, id = *id, who = *identity](core::Sight sight) {
+              backend_->queries->GetRun(id, [call, who, sight](absl::StatusOr<core::Run> run) {
+                if (!run.ok()) return call.Finish(run.status());
+                call.Finish(ToProto(*run, sight, who.role));
+              });
+            });
   return call.reactor;
 }
 
@@ -430,16 +433,17 @@ grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContex
                                                       v1::ListRunsResponse* response) {
   const auto call = StartUnary(context, response);
   const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kListRuns, *request);
-  absl::StatusOr<ListRunsQuery> list =
-      Then(identity, [&](const auth::Identity& who) { return ReadListRuns(who, *request); });
+  absl::StatusOr<ListRunsQuery> list = Then(identity, [&](const auth::Identity& who) {
+    return ReadListRuns(ViewerOf(*backend_, who, kListRuns), *request);
+  });
   if (!list.ok()) {
     call.Finish(list.status());
     return call.reactor;
   }
   const core::SubmissionId submission = list->filter.submission;
-  auto query = [this, call, list = *std::move(list), who = *identity]() {
+  auto query = [this, call, list = *std::move(list), who = *identity] {
     backend_->queries->ListRuns(list.filter, list.page,
-                                [call, who](absl::StatusOr<core::Page<core::Run>> page) {
+                                [call, who](absl::StatusOr<core::Page<core::SeenRun>> page) {
                                   if (!page.ok()) return call.Finish(page.status());
                                   call.Finish(ToResponse(who, *page));
                                 });
@@ -448,7 +452,7 @@ grpc::ServerUnaryReactor* SubmissionService::ListRuns(grpc::CallbackServerContex
     query();
   } else {
     // A submission that does not exist is an error, not an empty list.
-    IfVisible(backend_, *identity, kListRuns, submission, call, query);
+    IfVisible(backend_, *identity, kListRuns, submission, call, [query](core::Sight) { query(); });
   }
   return call.reactor;
 }

@@ -37,6 +37,9 @@ class SubmissionService final : public v1::SubmissionService::CallbackService {
   grpc::ServerUnaryReactor* NoteSubmission(grpc::CallbackServerContext* context,
                                            const v1::NoteSubmissionRequest* request,
                                            v1::Submission* response) override;
+  grpc::ServerUnaryReactor* PublishSubmission(grpc::CallbackServerContext* context,
+                                              const v1::PublishSubmissionRequest* request,
+                                              v1::Submission* response) override;
   grpc::ServerUnaryReactor* ExplainSubmission(grpc::CallbackServerContext* context,
                                               const v1::ExplainSubmissionRequest* request,
                                               v1::ExplainSubmissionResponse* response) override;

@@ -12,6 +12,7 @@
 #include "server/api/artifact_stream.h"
 #include "server/api/convert.h"
 #include "server/api/names.h"
+#include "server/api/published_view.h"
 #include "server/api/pull_stream.h"
 
 namespace assay::api {
@@ -58,10 +59,11 @@ class EventWatch final : public WatchStream<v1::Event> {
       Hook(submission_);
       return Start();
     }
-    backend_->queries->GetOrganization(
-        submission_, [this](const absl::StatusOr<std::string>& organization) {
+    backend_->queries->GetDisclosure(
+        submission_, [this](const absl::StatusOr<core::Disclosure>& disclosure) {
           const absl::Status visible =
-              CheckVisible(identity_, kWatchEvents, organization, NameOf(submission_));
+              CheckVisible(*backend_, identity_, kWatchEvents, disclosure, NameOf(submission_))
+                  .status();
           if (!visible.ok()) return Refuse(visible);
           Hook(submission_);
           Start();
@@ -87,9 +89,7 @@ class EventWatch final : public WatchStream<v1::Event> {
           absl::StrCat("after_seq is ", request.after_seq(), ": give 0 for the beginning"));
     if (!request.submission().empty()) {
       ASSIGN_OR_RETURN(submission_, ParseSubmissionName(request.submission()));
-      return absl::OkStatus();
     }
-    ASSIGN_OR_RETURN(organization_, VisibleOrganization(identity_, kWatchEvents, ""));
     return absl::OkStatus();
   }
 
@@ -105,19 +105,17 @@ class EventWatch final : public WatchStream<v1::Event> {
       const std::vector<core::EventRow>& rows = answer->events;
       if (!rows.empty()) after_seq_ = std::max(after_seq_, rows.back().seq);
       for (const core::EventRow& row : rows)
-        page.messages.push_back(ToProto(row));
+        if (std::optional<v1::Event> event = ToProtoIfSeen(row); event.has_value())
+          page.messages.push_back(*std::move(event));
       fetched(std::move(page));
     };
-    if (organization_.empty())
-      backend_->queries->EventsAfter(submission_, after_seq_, kPageEvents, std::move(answered));
-    else
-      backend_->queries->EventsOfOrganization(organization_, after_seq_, kPageEvents,
-                                              std::move(answered));
+    // Asked anew each time: what is not published yet may be by then.
+    backend_->queries->EventsAfter(ViewerOf(*backend_, identity_, kWatchEvents), submission_,
+                                   after_seq_, kPageEvents, std::move(answered));
   }
 
   core::SubmissionId submission_;
-  std::string organization_;  // only of this one; empty: of all, or of submission_
-  int64_t after_seq_;         // one fetch at a time touches it
+  int64_t after_seq_;  // one fetch at a time touches it
 };
 
 // ---------------------------------------------------------------------------------- WatchRunEvents
@@ -139,11 +137,12 @@ class RunEventWatch final : public WatchStream<v1::RunEvent> {
                        ": give a rank from 0, or -1 for all, and 0 for the beginning")));
     }
     run_ = *run;
-    backend_->queries->GetOrganization(
-        run_, [this](const absl::StatusOr<std::string>& organization) {
-          const absl::Status visible =
-              CheckVisible(identity_, kWatchRunEvents, organization, NameOf(run_));
-          if (!visible.ok()) return Refuse(visible);
+    backend_->queries->GetDisclosure(
+        run_, [this](const absl::StatusOr<core::Disclosure>& disclosure) {
+          const absl::StatusOr<core::Sight> sight =
+              CheckVisible(*backend_, identity_, kWatchRunEvents, disclosure, NameOf(run_));
+          if (!sight.ok()) return Refuse(sight.status());
+          sight_ = *sight;
           FindSubmission();
         });
   }
@@ -178,14 +177,17 @@ class RunEventWatch final : public WatchStream<v1::RunEvent> {
           const std::vector<core::RunEvent>& items = *events;
           if (!items.empty()) after_ = node_rank_ < 0 ? items.back().order : items.back().seq;
           for (const core::RunEvent& event : items)
-            page.messages.push_back(ToProto(event, run_));
+            if (std::optional<v1::RunEvent> seen = ToProtoIfSeen(event, run_, sight_);
+                seen.has_value())
+              page.messages.push_back(*std::move(seen));
           fetched(std::move(page));
         });
   }
 
   const int32_t node_rank_;
   core::RunId run_;
-  int64_t after_;  // one fetch at a time touches it
+  core::Sight sight_ = core::Sight::kNothing;  // set before the first fetch
+  int64_t after_;                              // one fetch at a time touches it
 };
 
 // -------------------------------------------------------------------------------- DownloadArtifact
@@ -196,20 +198,16 @@ class Download final : public ArtifactStream {
       : ArtifactStream(backend, std::move(identity)), sha256_(std::move(sha256)) {}
 
   void Begin() {
-    backend().queries->GetArtifact(sha256_, [this](absl::StatusOr<core::ArtifactInfo> found) {
-      const absl::StatusOr<std::string> organization =
-          Then(found, [](const core::ArtifactInfo& info) {
-            return absl::StatusOr<std::string>(info.organization);
-          });
-      const std::string resource = absl::StrCat("artifacts/", sha256_);
-      const bool is_hidden = found.ok() && IsForOperators(found->artifact.file_name) &&
-                             identity().role != auth::Role::kOperator;
-      const absl::Status visible =
-          CheckVisible(identity(), kDownload,
-                       is_hidden ? absl::NotFoundError(resource) : organization, resource);
-      if (!visible.ok()) return Refuse(visible);
-      Send(sha256_);
-    });
+    const core::VisibleTo viewer = ViewerOf(backend(), identity(), kDownload);
+    backend().queries->GetArtifact(
+        viewer, sha256_, [this](absl::StatusOr<core::ArtifactInfo> found) {
+          const std::string resource = absl::StrCat("artifacts/", sha256_);
+          const bool is_hidden = found.ok() && IsForOperators(found->artifact.file_name) &&
+                                 identity().role != auth::Role::kOperator;
+          if (is_hidden || absl::IsNotFound(found.status())) return Refuse(NotVisible(resource));
+          if (!found.ok()) return Refuse(found.status());
+          Send(sha256_);
+        });
   }
 
  private:

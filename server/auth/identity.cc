@@ -6,6 +6,8 @@ absl::string_view RoleName(Role role) {
   switch (role) {
     case Role::kAnonymous:
       return "anonymous";
+    case Role::kPublic:
+      return "public";
     case Role::kSubmitter:
       return "submitter";
     case Role::kReviewer:
@@ -19,7 +21,8 @@ absl::string_view RoleName(Role role) {
 }
 
 std::optional<Role> ParseRole(absl::string_view name) {
-  for (const Role role : {Role::kSubmitter, Role::kReviewer, Role::kOperator, Role::kWorker}) {
+  for (const Role role :
+       {Role::kPublic, Role::kSubmitter, Role::kReviewer, Role::kOperator, Role::kWorker}) {
     if (RoleName(role) == name) return role;
   }
   return std::nullopt;

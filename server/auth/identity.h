@@ -13,7 +13,8 @@ namespace assay::auth {
 
 enum class Role {
   kAnonymous,  // has shown nothing, and may do nothing over gRPC
-  kSubmitter,  // acts for its organisation
+  kPublic,     // reads what is published: a site that shows it to anybody
+  kSubmitter,  // acts for its organisation, and reads what is published
   kReviewer,   // reads everything
   kOperator,   // runs the service
   kWorker,     // an agent; speaks for itself only

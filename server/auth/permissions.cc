@@ -15,27 +15,31 @@ namespace {
 constexpr Access kNo = Access::kDenied;
 constexpr Access kYes = Access::kAllowed;
 constexpr Access kOwn = Access::kOwnOrganization;
+constexpr Access kPub = Access::kPublished;
 constexpr Access kSelf = Access::kSelf;
 
 constexpr auto kTable = std::to_array<PermissionRow>({
     // clang-format off
-    // method                                       anon  subm   revw  oper  worker
+    // method                                       publ  subm   revw  oper  worker
     {"assay.v1.SubmissionService/CreateSubmission",  kNo,  kOwn,  kNo,  kYes, kNo},
     {"assay.v1.SubmissionService/CreateSubmissionWithSource", kNo, kOwn, kNo, kYes, kNo},
     {"assay.v1.SubmissionService/PlanSubmission",    kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/GetSubmission",     kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/ListSubmissions",   kNo,  kOwn,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/GetSubmission",     kPub, kPub,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/ListSubmissions",   kPub, kPub,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/CancelSubmission",  kNo,  kOwn,  kNo,  kYes, kNo},
     {"assay.v1.SubmissionService/PruneInstances",    kNo,  kOwn,  kNo,  kYes, kNo},
     {"assay.v1.SubmissionService/NoteSubmission",    kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/ExplainSubmission", kNo,  kOwn,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/PublishSubmission", kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.SubmissionService/ExplainSubmission", kNo,  kPub,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/JoinAllocation",    kNo,  kOwn,  kNo,  kYes, kNo},
-    {"assay.v1.SubmissionService/GetRun",            kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/ListRuns",          kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/WatchEvents",       kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/WatchRunEvents",    kNo,  kOwn,  kYes, kYes, kNo},
-    {"assay.v1.SubmissionService/DownloadArtifact",  kNo,  kOwn,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/GetRun",            kPub, kPub,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/ListRuns",          kPub, kPub,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/WatchEvents",       kPub, kPub,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/WatchRunEvents",    kPub, kPub,  kYes, kYes, kNo},
+    {"assay.v1.SubmissionService/DownloadArtifact",  kPub, kPub,  kYes, kYes, kNo},
     {"assay.v1.SubmissionService/ImportSubmission",  kNo,  kNo,   kNo,  kYes, kNo},
+
+    {"assay.v1.HistoryService/QueryResults",         kPub, kPub,  kYes, kYes, kNo},
 
     {"assay.v1.WorkerService/Synchronize",           kNo,  kNo,   kNo,  kNo,  kSelf},
     {"assay.v1.WorkerService/StreamEvents",          kNo,  kNo,   kNo,  kNo,  kSelf},
@@ -47,6 +51,8 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.AdminService/CreateToken",            kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/ListTokens",             kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/RevokeToken",            kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.AdminService/CreateWebCode",          kNo,  kYes,  kYes, kYes, kNo},
+    {"assay.v1.AdminService/RedeemWebCode",          kYes, kYes,  kYes, kYes, kNo},
     {"assay.v1.AdminService/ListWorkers",            kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/GetWorker",              kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/DrainWorker",            kNo,  kNo,   kNo,  kYes, kNo},
@@ -60,9 +66,9 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.AdminService/ListDatasets",           kNo,  kYes,  kYes, kYes, kYes},
     {"assay.v1.AdminService/RemoveDataset",          kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/OrderCaches",            kNo,  kNo,   kNo,  kYes, kNo},
-    {"assay.v1.AdminService/ListRounds",             kNo,  kYes,  kYes, kYes, kYes},
-    {"assay.v1.AdminService/GetServerInfo",          kNo,  kYes,  kYes, kYes, kYes},
-    {"assay.v1.AdminService/ListAudit",              kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.AdminService/ListRounds",             kYes, kYes,  kYes, kYes, kYes},
+    {"assay.v1.AdminService/GetServerInfo",          kYes, kYes,  kYes, kYes, kYes},
+    {"assay.v1.AdminService/ListAudit",              kNo,  kNo,   kYes, kYes, kNo},
     {"assay.v1.AdminService/VerifyStore",            kNo,  kNo,   kNo,  kYes, kNo},
     // clang-format on
 });
@@ -70,7 +76,9 @@ constexpr auto kTable = std::to_array<PermissionRow>({
 Access Cell(const PermissionRow& row, Role role) {
   switch (role) {
     case Role::kAnonymous:
-      return row.anonymous;
+      return Access::kDenied;
+    case Role::kPublic:
+      return row.public_;
     case Role::kSubmitter:
       return row.submitter;
     case Role::kReviewer:
@@ -94,7 +102,8 @@ const PermissionRow* FindRow(absl::string_view method) {
 // "operator or submitter": whoever may call the method of `row`.
 std::string RolesThatMay(const PermissionRow* row) {
   std::vector<absl::string_view> names;
-  for (const Role role : {Role::kSubmitter, Role::kReviewer, Role::kOperator, Role::kWorker}) {
+  for (const Role role :
+       {Role::kPublic, Role::kSubmitter, Role::kReviewer, Role::kOperator, Role::kWorker}) {
     if (row != nullptr && Cell(*row, role) != Access::kDenied) names.push_back(RoleName(role));
   }
   return names.empty() ? "nobody" : absl::StrJoin(names, " or ");
@@ -124,10 +133,31 @@ absl::Status CheckMethod(const Identity& identity, absl::string_view method) {
       identity.principal, " is ", RoleName(identity.role), "; ", method, " is for ", roles));
 }
 
+core::VisibleTo VisibleThrough(const Identity& identity, absl::string_view method, absl::Time now) {
+  core::VisibleTo viewer = {.now_us = absl::ToUnixMicros(now)};
+  switch (AccessOf(identity.role, method)) {
+    case Access::kDenied:
+    case Access::kSelf:
+      return viewer;
+    case Access::kAllowed:
+      viewer.sees_all = true;
+      return viewer;
+    case Access::kPublished:
+      viewer.sees_published = true;
+      viewer.organization = identity.organization;
+      return viewer;
+    case Access::kOwnOrganization:
+      viewer.organization = identity.organization;
+      return viewer;
+  }
+  return viewer;
+}
+
 absl::Status CheckOrganization(const Identity& identity, absl::string_view method,
                                absl::string_view organization) {
   RETURN_IF_ERROR(CheckMethod(identity, method));
-  if (AccessOf(identity.role, method) != Access::kOwnOrganization) return absl::OkStatus();
+  const Access access = AccessOf(identity.role, method);
+  if (access != Access::kOwnOrganization && access != Access::kPublished) return absl::OkStatus();
   if (!identity.organization.empty() && identity.organization == organization)
     return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(

@@ -30,6 +30,7 @@ class Applier {
   void operator()(const SubmissionCheckStarted& e);
   void operator()(const SubmissionClosed& e);
   void operator()(const SubmissionNoted& e);
+  void operator()(const SubmissionPublished& e);
   void operator()(const InstancesPruned& e);
   void operator()(const RunQueued& e);
   void operator()(const RunAssigned& e);
@@ -57,6 +58,8 @@ class Applier {
   void operator()(const DatasetRemoved& e);
   void operator()(const CacheOrdered& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const CacheOrderEnded& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
+  void operator()(const CacheOrderPostponed& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
+  void operator()(const CacheOrderRetried& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const DataLossAccepted& e);
   template <AboutLease E>
   void operator()(const E& e) {
@@ -186,6 +189,8 @@ void Applier::operator()(const SubmissionClosed& e) {
   submission.score_minutes = e.score_minutes;
   submission.convergence = e.convergence;
   submission.throughput = e.throughput;
+  for (const RunId run : submission.runs)
+    submission.measured_at_us = EarlierStart(submission.measured_at_us, Get(run).facts);
   // What was cancelled replaces nothing.
   if (submission.spec.borrowing && e.state == SubmissionState::kCancelled)
     state_.borrowings.erase(submission.spec.borrowing->own);
@@ -199,6 +204,10 @@ void Applier::operator()(const SubmissionNoted& e) {
                         .at_us = record_.at_us,
                         .text = e.text});
   Remember(e.standing, e.request_id, e.submission.ToString());
+}
+
+void Applier::operator()(const SubmissionPublished& e) {
+  Get(e.submission).published_at_us = e.published_at_us;
 }
 
 void Applier::operator()(const InstancesPruned& e) {
@@ -221,6 +230,7 @@ void Applier::operator()(const RunAssigned& e) {
   run.generation = e.generation;
   run.assigned_at_us = record_.at_us;
   run.allocation = e.allocation;
+  run.cached_workers = e.cached_workers;
   const auto lease = state_.allocations.find(e.allocation);
   run.has_submitters_nodes =
       lease != state_.allocations.end() && lease->second.spec.launcher == kSubmitterLauncher;

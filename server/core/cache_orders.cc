@@ -13,8 +13,46 @@
 namespace assay::core {
 namespace {
 
+constexpr int64_t kTryPauseMinUs = 5LL * 1'000'000;
+constexpr int64_t kTryPauseMaxUs = 3600LL * 1'000'000;
+
 bool IsPending(const CacheOrder& order) {
   return order.state == CacheOrderState::kPending;
+}
+
+bool WaitsForRetry(const CacheOrder& order) {
+  return IsPending(order) && order.retry_at_us != 0;
+}
+
+bool IsAboutPin(CacheAction action) {
+  return action == CacheAction::kPin || action == CacheAction::kUnpin;
+}
+
+// After so many failures.
+int64_t TryPauseUs(int32_t failure_count) {
+  const int32_t doublings = std::clamp(failure_count - 1, 0, 10);
+  return std::min(kTryPauseMinUs << doublings, kTryPauseMaxUs);
+}
+
+// What a failed try of the order comes to.
+Event FailTry(const Worker& worker, const CacheOrder& order, const CacheReport& report,
+              int64_t now_us) {
+  const std::string problem = report.problem.substr(0, kTextBytesMax);
+  const int32_t failure_count = order.failure_count + 1;
+  if (report.is_temporary && failure_count < kCacheTryCountMax)
+    return CacheOrderPostponed{.worker = worker.name,
+                               .number = order.number,
+                               .problem = problem,
+                               .retry_at_us = now_us + TryPauseUs(failure_count)};
+  return CacheOrderEnded{.worker = worker.name, .number = order.number, .problem = problem};
+}
+
+CacheOrder& GetOrder(const RecordedEvent& record, int64_t number, Worker* worker) {
+  const auto it =
+      std::find_if(worker->cache_orders.begin(), worker->cache_orders.end(),
+                   [number](const CacheOrder& order) { return order.number == number; });
+  CHECK(it != worker->cache_orders.end()) << "event=" << record.seq << " is about no order";
+  return *it;
 }
 
 bool HasCache(const Worker& worker) {
@@ -63,12 +101,24 @@ absl::StatusOr<std::vector<std::string>> WorkersFor(const State& state,
   return workers;
 }
 
+// Of a folder that only the nodes can look at.
+absl::Status CheckPath(const OrderCaches& command) {
+  if (command.path.empty()) return absl::OkStatus();
+  if (command.action != CacheAction::kStage)
+    return absl::InvalidArgumentError(absl::StrCat("path: a dataset is copied from one, and ",
+                                                   ToString(command.action),
+                                                   " copies nothing: leave it out"));
+  if (command.path.front() == '/') return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "path: expected an absolute path, the same on the nodes, found \"", command.path, "\""));
+}
+
 bool IsPendingAlready(const Worker& worker, const CacheOrdered& wanted) {
   return std::any_of(worker.cache_orders.begin(), worker.cache_orders.end(),
                      [&wanted](const CacheOrder& order) {
-                       return IsPending(order) && order.dataset == wanted.dataset &&
-                              order.action == wanted.action && order.digest == wanted.digest &&
-                              order.path == wanted.path;
+                       return IsPending(order) && order.failure_count == 0 &&
+                              order.dataset == wanted.dataset && order.action == wanted.action &&
+                              order.digest == wanted.digest && order.path == wanted.path;
                      });
 }
 
@@ -80,6 +130,10 @@ absl::string_view ToString(CacheAction action) {
       return "STAGE";
     case CacheAction::kEvict:
       return "EVICT";
+    case CacheAction::kPin:
+      return "PIN";
+    case CacheAction::kUnpin:
+      return "UNPIN";
   }
   return "";
 }
@@ -108,13 +162,14 @@ absl::StatusOr<Decision> Decide(const Context& context, const OrderCaches& comma
         absl::StrCat("dataset ", dataset.id,
                      " was registered without a digest, by which caches name datasets: remove it "
                      "and add it anew"));
+  RETURN_IF_ERROR(CheckPath(command));
   ASSIGN_OR_RETURN(const std::vector<std::string> workers, WorkersFor(context.state, command));
   Decision decision{.reply = CachesReply{workers}};
   for (const std::string& name : workers) {
     CacheOrdered order{.worker = name,
                        .action = command.action,
                        .dataset = dataset.id,
-                       .path = dataset.path,
+                       .path = command.path.empty() ? dataset.path : command.path,
                        .digest = dataset.digest};
     if (!IsPendingAlready(context.state.workers.at(name), order))
       decision.events.push_back(std::move(order));
@@ -123,8 +178,15 @@ absl::StatusOr<Decision> Decide(const Context& context, const OrderCaches& comma
 }
 
 const CacheOrder* FindPending(const Worker& worker) {
-  const auto it = std::find_if(worker.cache_orders.begin(), worker.cache_orders.end(), IsPending);
-  return it == worker.cache_orders.end() ? nullptr : &*it;
+  const std::vector<CacheOrder>& orders = worker.cache_orders;
+  for (auto it = orders.begin(); it != orders.end(); ++it) {
+    if (!IsPending(*it) || WaitsForRetry(*it)) continue;
+    const bool is_held = std::any_of(orders.begin(), it, [&](const CacheOrder& before) {
+      return WaitsForRetry(before) && before.dataset == it->dataset;
+    });
+    if (!is_held) return &*it;
+  }
+  return nullptr;
 }
 
 bool KnowsOrder(const std::optional<CacheOrder>& wanted, const std::optional<CacheReport>& report) {
@@ -133,7 +195,8 @@ bool KnowsOrder(const std::optional<CacheOrder>& wanted, const std::optional<Cac
   return is_at_one && report->number == wanted->number;
 }
 
-void HearCache(const Worker& worker, const Synchronize& command, std::vector<Event>* events) {
+void HearCache(const Worker& worker, const Synchronize& command, int64_t now_us,
+               std::vector<Event>* events) {
   const CacheOrder* const order = FindPending(worker);
   if (order == nullptr) return;
   const std::optional<CacheReport>& report = command.report.cache;
@@ -143,16 +206,33 @@ void HearCache(const Worker& worker, const Synchronize& command, std::vector<Eve
                         .number = order->number,
                         .problem = "the configuration of its agent has no node_cache any more"});
   } else if (report.has_value() && report->is_done && report->number == order->number) {
-    events->push_back(CacheOrderEnded{.worker = worker.name,
-                                      .number = order->number,
-                                      .problem = report->problem.substr(0, kTextBytesMax)});
+    events->push_back(report->problem.empty()
+                          ? CacheOrderEnded{.worker = worker.name, .number = order->number}
+                          : FailTry(worker, *order, *report, now_us));
   }
+}
+
+std::vector<Event> RetryCacheOrders(const State& state, int64_t now_us) {
+  std::vector<Event> events;
+  for (const auto& [name, worker] : state.workers)
+    for (const CacheOrder& order : worker.cache_orders)
+      if (WaitsForRetry(order) && now_us >= order.retry_at_us)
+        events.push_back(CacheOrderRetried{.worker = name, .number = order.number});
+  return events;
+}
+
+std::optional<int64_t> NextCacheRetryUs(const Worker& worker) {
+  std::optional<int64_t> next;
+  for (const CacheOrder& order : worker.cache_orders)
+    if (WaitsForRetry(order)) next = std::min(next.value_or(order.retry_at_us), order.retry_at_us);
+  return next;
 }
 
 void ApplyCache(const RecordedEvent& record, const CacheOrdered& event, Worker* worker) {
   std::vector<CacheOrder>& orders = worker->cache_orders;
-  std::erase_if(orders,
-                [&event](const CacheOrder& order) { return order.dataset == event.dataset; });
+  std::erase_if(orders, [&event](const CacheOrder& order) {
+    return order.dataset == event.dataset && IsAboutPin(order.action) == IsAboutPin(event.action);
+  });
   orders.push_back({.number = record.seq,
                     .action = event.action,
                     .dataset = event.dataset,
@@ -165,13 +245,25 @@ void ApplyCache(const RecordedEvent& record, const CacheOrdered& event, Worker* 
 }
 
 void ApplyCache(const RecordedEvent& record, const CacheOrderEnded& event, Worker* worker) {
-  const auto it =
-      std::find_if(worker->cache_orders.begin(), worker->cache_orders.end(),
-                   [&event](const CacheOrder& order) { return order.number == event.number; });
-  CHECK(it != worker->cache_orders.end()) << "event=" << record.seq << " ends no order";
-  it->state = event.problem.empty() ? CacheOrderState::kDone : CacheOrderState::kFailed;
-  it->reason = event.problem;
-  it->ended_at_us = record.at_us;
+  CacheOrder& order = GetOrder(record, event.number, worker);
+  const bool is_done = event.problem.empty();
+  order.state = is_done ? CacheOrderState::kDone : CacheOrderState::kFailed;
+  order.reason = event.problem;
+  order.ended_at_us = record.at_us;
+  if (!is_done) ++order.failure_count;
+}
+
+void ApplyCache(const RecordedEvent& record, const CacheOrderPostponed& event, Worker* worker) {
+  CacheOrder& order = GetOrder(record, event.number, worker);
+  ++order.failure_count;
+  order.reason = event.problem;
+  order.retry_at_us = event.retry_at_us;
+}
+
+void ApplyCache(const RecordedEvent& record, const CacheOrderRetried& event, Worker* worker) {
+  CacheOrder& order = GetOrder(record, event.number, worker);
+  order.number = record.seq;
+  order.retry_at_us = 0;
 }
 
 absl::Status CheckCacheReport(const std::optional<CacheReport>& report) {

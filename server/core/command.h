@@ -12,7 +12,9 @@
 #include <variant>
 #include <vector>
 
+#include "server/core/node_figures.h"
 #include "server/core/types.h"
+#include "server/core/visibility.h"
 
 namespace assay::core {
 
@@ -77,17 +79,32 @@ struct ImportSubmission {
   std::optional<Throughput> throughput;  //
   std::optional<Convergence> convergence;
   std::vector<Finding> findings;
-  std::string reason;  // of the state, for people
+  std::string reason;           // of the state, for people
+  int64_t published_at_us = 0;  // of the submission
+  std::string system_description_json;
 };
 
-// Why a submission waits. Reply: Explanation. Read only. NOT_FOUND if there never was one.
+// Lets anybody see a submission from a time on, for ever. Reply: SubmissionReply; repeating it
+// changes nothing. NOT_FOUND if there never was one; FAILED_PRECONDITION if it has no verdict or is
+// published under another time; INVALID_ARGUMENT for a time in the past of one that is not
+// imported.
+struct PublishSubmission {
+  SubmissionId submission;
+  int64_t at_us = 0;  // 0: now
+};
+
+// Why a submission waits. Reply: Explanation, which counts and names only what `viewer` sees beside
+// it. Read only. NOT_FOUND if there never was one.
 struct ExplainSubmission {
   SubmissionId submission;
+  VisibleTo viewer = {};
 };
 
-// What the runs of a spec would wait for. Reply: PlacementReply. Read only.
+// What the runs of a spec would wait for. Reply: PlacementReply, which counts runs that `viewer`
+// sees. Read only.
 struct PlanPlacement {
   SubmissionSpec spec;
+  VisibleTo viewer = {};
 };
 
 // ---------------------------------------------------------------------------------------- workers
@@ -102,6 +119,7 @@ struct Synchronize {
   int64_t clock_offset_uncertainty_us = 0;
   bool is_leaving = false;
   int64_t poll_timeout_us = 0;  // the runtime may hold the reply this long while nothing changes
+  std::optional<NodeFigures> figures{};
 };
 
 // Events of one node of a run, consecutive. Reply: AppendReply. What is stored already is ignored.
@@ -153,8 +171,14 @@ struct RevokeWorker {
   std::optional<WorkerDescription> past;  // of a worker that has left memory, from the store
 };
 
-// All workers with their presence. Reply: WorkersReply. Read only.
-struct ListWorkers {};
+// All workers with their presence, of which figures are as old as they are now, and without what
+// they do for submissions that `viewer` does not see. Reply: WorkersReply. Read only.
+struct ListWorkers {
+  // Without what does not change while runs go on, and is large: descriptions but for host and
+  // sizes, orders, what was said of caches and pre-flights.
+  bool is_brief = false;
+  VisibleTo viewer = {};
+};
 
 // --------------------------------------------------------------------------------- administration
 
@@ -203,14 +227,16 @@ struct RemoveDataset {
   std::string dataset;
 };
 
-// Datasets shall be in the caches of nodes, or shall not. Reply: CachesReply. An order that is
-// pending already stays. NOT_FOUND for an unknown dataset or worker; FAILED_PRECONDITION for a
-// worker that has left or has no cache, or if none has; RESOURCE_EXHAUSTED if a worker has
-// kCacheOrderCountMax pending.
+// Datasets shall be in the caches of nodes, shall not, or shall stay there. Reply: CachesReply. An
+// order that is pending already and has not failed stays; it takes the place of the same or the
+// opposite one. NOT_FOUND for an unknown dataset or worker; INVALID_ARGUMENT for a path that is not
+// absolute, or of anything but kStage; FAILED_PRECONDITION for a worker that has left or has no
+// cache, or if none has; RESOURCE_EXHAUSTED if a worker has kCacheOrderCountMax pending.
 struct OrderCaches {
   std::string dataset;
   CacheAction action = CacheAction::kStage;
   std::vector<std::string> workers;  // empty: all that have a cache
+  std::string path = {};             // kStage: on the nodes; empty: where it is registered
 };
 
 // Asks the launcher for nodes. Reply: Allocation. Safe to repeat as CreateSubmission is.
@@ -327,12 +353,14 @@ struct LaunchReported {
 // Time has passed. Reply: Done.
 struct Tick {};
 
-using CommandBody = std::variant<
-    CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission, PruneInstances,
-    ExplainSubmission, PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, AuthorizeUpload,
-    DrainWorker, ResumeWorker, RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment,
-    AddDataset, RemoveDataset, OrderCaches, GetServerInfo, LogChecked, SetScored, RequestAllocation,
-    ReleaseAllocation, LauncherStarted, LaunchReported, JoinAllocation, EnrolNode, Tick>;
+using CommandBody =
+    std::variant<CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission,
+                 PublishSubmission, PruneInstances, ExplainSubmission, PlanPlacement, Synchronize,
+                 AppendRunEvents, RecordArtifact, AuthorizeUpload, DrainWorker, ResumeWorker,
+                 RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset,
+                 RemoveDataset, OrderCaches, GetServerInfo, LogChecked, SetScored,
+                 RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
+                 JoinAllocation, EnrolNode, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts
@@ -373,13 +401,13 @@ struct Explanation {
   int64_t since_us = 0;
   std::string explanation;     // one sentence with the numbers
   std::string remedy;          // what would unblock it; may be empty
-  int32_t queue_position = 0;  // of its first queued run, from 1; 0: none is queued
+  int32_t queue_position = 0;  // of its first queued run among those seen, from 1; 0: none is
 };
 
 struct PlacementReply {
   int32_t worker_count_matching = 0;  // alive or suspect, whatever they do
   int32_t worker_count_free = 0;      // of these, free and alive
-  int32_t run_count_ahead = 0;        // runs queued, assigned or running
+  int32_t run_count_ahead = 0;        // runs queued, assigned or running that the viewer sees
   std::vector<Finding> findings;      // why it could not run at all; an ERROR refuses it
   std::optional<Dataset> dataset;     // that the spec names; none: it is not registered
   // What the launcher would be asked for; none: there are workers, or nobody could be asked.

@@ -10,14 +10,17 @@
 #include "common/status.h"
 #include "server/core/allocate.h"
 #include "server/core/apply.h"
+#include "server/core/cache_orders.h"
 #include "server/core/decide.h"
 #include "server/core/desired.h"
 #include "server/core/explain.h"
 #include "server/core/forget.h"
 #include "server/core/lease.h"
 #include "server/core/node_checks.h"
+#include "server/core/node_figures.h"
 #include "server/core/planner.h"
 #include "server/core/schedule.h"
+#include "server/core/worker_view.h"
 
 namespace assay::core {
 namespace {
@@ -168,22 +171,33 @@ void Core::HandleOne(const Command& command, Outcome* outcome) {
 }
 
 absl::StatusOr<Reply> Core::Read(const ExplainSubmission& command) const {
-  absl::StatusOr<Explanation> answer = Explain(
-      {state_, presence_, policy_, launcher_, waits_, health_, now_us_}, command.submission);
+  absl::StatusOr<Explanation> answer =
+      Explain({state_, presence_, policy_, launcher_, waits_, health_, now_us_}, command.submission,
+              command.viewer);
   if (!answer.ok()) return answer.status();
   return Reply(*std::move(answer));
 }
 
 absl::StatusOr<Reply> Core::Read(const PlanPlacement& command) const {
-  return Reply(PlanFor(state_, presence_, launcher_, command.spec));
+  return Reply(PlanFor(state_, presence_, launcher_, command.spec, command.viewer));
 }
 
-absl::StatusOr<Reply> Core::Read(const ListWorkers&) const {
+absl::StatusOr<Reply> Core::Read(const ListWorkers& command) const {
+  static const auto* const kUnseen = new Presence;
   WorkersReply reply;
+  reply.workers.reserve(state_.workers.size());
   for (const auto& [name, worker] : state_.workers) {
     // One that was revoked before its first call has none.
     const auto it = presence_.find(name);
-    reply.workers.push_back({worker, it == presence_.end() ? Presence{} : it->second});
+    const Presence& presence = it == presence_.end() ? *kUnseen : it->second;
+    WorkersReply::Entry entry =
+        command.is_brief ? BriefEntry(worker, presence) : WorkersReply::Entry{worker, presence};
+    if (std::optional<NodeFigures>& figures = entry.presence.figures; figures.has_value())
+      figures->age_ms =
+          std::min(kFiguresAgeMaxMs,
+                   figures->age_ms + (now_us_ - entry.presence.figures_heard_at_us) / 1000);
+    HideWork(state_, command.viewer, &entry);
+    reply.workers.push_back(std::move(entry));
   }
   return Reply(std::move(reply));
 }
@@ -235,6 +249,10 @@ absl::Status Core::Hear(const Synchronize& command) {
   presence.clock_offset_uncertainty_us = command.clock_offset_uncertainty_us;
   presence.is_reported = true;
   presence.report = command.report;
+  presence.figures = command.figures;
+  if (presence.figures.has_value())
+    presence.figures->age_ms = std::clamp<int64_t>(presence.figures->age_ms, 0, kFiguresAgeMaxMs);
+  presence.figures_heard_at_us = now_us_;
   return absl::OkStatus();
 }
 
@@ -289,6 +307,7 @@ void Core::Schedule(Outcome* outcome) {
   RecordAll(AdvanceAllocations(state_, unheard, now_us_), outcome);
   AdvanceSubmissions(outcome);
   RecordAll(AdvancePreflights(state_, now_us_), outcome);
+  RecordAll(RetryCacheOrders(state_, now_us_), outcome);
   RecordAll(Place(state_, presence_, policy_, now_us_), outcome);
   AskLauncher(outcome);
   RecordAll(ForgetEnded(state_), outcome);
@@ -360,6 +379,8 @@ std::optional<Core::Target> Core::Missing(const Command& command) const {
     if (const auto* explain = std::get_if<ExplainSubmission>(&command.body))
       return explain->submission;
     if (const auto* note = std::get_if<NoteSubmission>(&command.body)) return note->submission;
+    if (const auto* publish = std::get_if<PublishSubmission>(&command.body))
+      return publish->submission;
     if (const auto* prune = std::get_if<PruneInstances>(&command.body)) return prune->submission;
     return {};
   };

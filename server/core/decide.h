@@ -59,6 +59,7 @@ absl::StatusOr<const Submission*> FindSubmission(const State& state, SubmissionI
 absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const PublishSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const PruneInstances& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);

@@ -12,12 +12,13 @@
 namespace assay::core {
 namespace {
 
-constexpr absl::string_view kRoles[] = {"submitter", "reviewer", "operator", "worker"};
+constexpr absl::string_view kRoles[] = {"public", "submitter", "reviewer", "operator", "worker"};
 
 absl::Status CheckToken(const CreateToken& command, int64_t now_us) {
   if (std::find(std::begin(kRoles), std::end(kRoles), command.role) == std::end(kRoles))
-    return absl::InvalidArgumentError(absl::StrCat(
-        "role: expected submitter, reviewer, operator or worker, found \"", command.role, "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("role: expected public, submitter, reviewer, operator or worker, found \"",
+                     command.role, "\""));
   const bool is_enrolment = command.kind == TokenKind::kEnrol;
   if (is_enrolment != (command.role == "worker"))
     return absl::InvalidArgumentError("an ENROL token has the role worker, and no other has it");

@@ -288,6 +288,44 @@ absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& co
                   .reply = SubmissionReply{.id = id}};
 }
 
+namespace {
+
+absl::Status CheckPublication(const Submission& submission, int64_t at_us, int64_t now_us) {
+  const std::string id = submission.id.ToString();
+  if (submission.state != SubmissionState::kValid && submission.state != SubmissionState::kInvalid)
+    return absl::FailedPreconditionError(
+        absl::StrCat("submission ", id, " is ", ToString(submission.state),
+                     "; only one that has ended with a verdict can be published"));
+  const int64_t before_us = submission.published_at_us;
+  const auto shown = [](int64_t us) {
+    return absl::FormatTime(absl::RFC3339_sec, absl::FromUnixMicros(us), absl::UTCTimeZone());
+  };
+  if (before_us > 0 && before_us <= now_us)
+    return absl::FailedPreconditionError(absl::StrCat("submission ", id, " is published since ",
+                                                      shown(before_us),
+                                                      ", which cannot be changed any more"));
+  if (!submission.is_imported && at_us < now_us)
+    return absl::InvalidArgumentError(
+        absl::StrCat("publish_time is ", shown(at_us), ", and nobody could see ", id,
+                     " then: leave it out for now, or give a time to come"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Decision> Decide(const Context& context, const PublishSubmission& command) {
+  const SubmissionId id = command.submission;
+  ASSIGN_OR_RETURN(const Submission* const submission, FindSubmission(context.state, id));
+  const int64_t before_us = submission->published_at_us;
+  const bool is_published = before_us > 0 && before_us <= context.now_us;
+  const bool is_same = command.at_us == 0 ? is_published : command.at_us == before_us;
+  if (is_same) return Repeated(id);
+  const int64_t at_us = command.at_us == 0 ? context.now_us : command.at_us;
+  RETURN_IF_ERROR(CheckPublication(*submission, at_us, context.now_us));
+  return Decision{.events = {SubmissionPublished{.submission = id, .published_at_us = at_us}},
+                  .reply = SubmissionReply{.id = id}};
+}
+
 absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command) {
   const State& state = context.state;
   if (command.spec.round.empty() || command.source_path.empty())
@@ -318,12 +356,15 @@ absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& 
   submission.scaling = command.scaling;
   submission.findings = command.findings;
   submission.source_path = command.source_path;
+  submission.published_at_us = command.published_at_us;
+  submission.system_description_json = command.system_description_json;
   for (const ImportSubmission::ImportedRun& imported : command.runs) {
     Run run = ToRun(imported, context.now_us);
     run.number = static_cast<int32_t>(event.runs.size()) + 1;
     run.id = RunId{state.last_run + run.number};
     run.submission = submission.id;
     submission.runs.push_back(run.id);
+    submission.measured_at_us = EarlierStart(submission.measured_at_us, run.facts);
     event.runs.push_back(std::move(run));
   }
   Decision decision;

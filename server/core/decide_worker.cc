@@ -242,7 +242,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& comma
 
   HearOfWorker(worker, command, events);
   HearPreflight(context.state, worker, command, events);
-  HearCache(worker, command, events);
+  HearCache(worker, command, context.now_us, events);
   HearReport(context.state, worker, command, events);
   if (is_farewell && IsFree(worker, *events))
     events->push_back(WorkerStateChanged{.worker = worker.name,

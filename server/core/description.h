@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 
 #include "common/rules/pack_names.h"
+#include "server/core/cache_description.h"
 #include "server/core/described.h"
 #include "server/core/types.h"
 
@@ -244,6 +245,9 @@ constexpr void Fields(A& a, T& v) {
   a.Added("checked_nodes", v.checked_nodes);
   a.Added("preflight_error", v.preflight_error);
   a.Added("checked_gang", v.checked_gang, kNotShown);
+  a.Added("published_at_us", v.published_at_us, ShownAs("publish_time"));
+  a.Added("measured_at_us", v.measured_at_us, ShownAs("measure_time"));
+  a.Added("system_description_json", v.system_description_json);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -251,6 +255,12 @@ constexpr void Fields(A& a, T& v) {
   a("file_name", v.file_name);
   a("sha256", v.sha256);
   a("size_bytes", v.size_bytes);
+}
+
+template <class A, Is<SwitchPower> T>
+constexpr void Fields(A& a, T& v) {
+  a("name", v.name);
+  a("watts", v.watts);
 }
 
 template <class A, Is<RunFacts> T>
@@ -274,6 +284,9 @@ constexpr void Fields(A& a, T& v) {
   a.Added("energy_scope", v.energy_scope);
   a.Added("touch_assurance", v.touch_assurance);
   a.Added("touch_hole_codes", v.touch_hole_codes);
+  a.Added("switches", v.switches);
+  a.Added("touch_after_start_us", v.touch_after_start_us);
+  a.Added("touch_error_us", v.touch_error_us);
 }
 
 template <class A, Is<GangTouch> T>
@@ -307,6 +320,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("allocation", v.allocation);
   a.Added("node_names", v.node_names);
   a.Added("has_submitters_nodes", v.has_submitters_nodes);
+  a.Added("cached_workers", v.cached_workers, ShownAs("cached_workers", "workers/"));
 }
 
 template <class A, Is<Capabilities> T>
@@ -371,44 +385,6 @@ constexpr void Fields(A& a, T& v) {
 template <class A, Is<Rates> T>
 constexpr void Fields(A& a, T& v) {
   a("values", v.values);
-}
-
-template <class A, Is<CacheOrder> T>
-constexpr void Fields(A& a, T& v) {
-  a("number", v.number);
-  a("action", v.action);
-  a("dataset", v.dataset);
-  a("path", v.path);
-  a("digest", v.digest);
-  a("state", v.state);
-  a("reason", v.reason);
-  a("created_at_us", v.created_at_us, ShownAs("create_time"));
-  a("ended_at_us", v.ended_at_us, ShownAs("end_time"));
-}
-
-template <class A, Is<CachedDataset> T>
-constexpr void Fields(A& a, T& v) {
-  a("digest", v.digest);
-  a("name", v.name);
-  a("files", v.files);
-  a("files_total", v.files_total);
-  a("bytes", v.bytes);
-  a("bytes_total", v.bytes_total);
-  a("is_pinned", v.is_pinned);
-  a("is_in_use", v.is_in_use);
-}
-
-template <class A, Is<CacheReport> T>
-constexpr void Fields(A& a, T& v) {
-  a("number", v.number);
-  a("is_done", v.is_done);
-  a("problem", v.problem);
-  a("files", v.files);
-  a("files_total", v.files_total);
-  a("bytes", v.bytes);
-  a("bytes_total", v.bytes_total);
-  a("datasets", v.datasets);
-  a("look_problem", v.look_problem);
 }
 
 template <class A, Is<Worker> T>

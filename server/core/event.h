@@ -16,6 +16,7 @@
 
 #include "absl/strings/string_view.h"
 
+#include "server/core/cache_event.h"
 #include "server/core/types.h"
 
 namespace assay::core {
@@ -76,6 +77,15 @@ struct SubmissionNoted {
   bool operator==(const SubmissionNoted&) const = default;
 };
 
+// From `published_at_us` on anybody may see it.
+struct SubmissionPublished {
+  static constexpr absl::string_view kType = "SubmissionPublished";
+  static constexpr int kVersion = 1;
+  SubmissionId submission;
+  int64_t published_at_us = 0;
+  bool operator==(const SubmissionPublished&) const = default;
+};
+
 // Its submitter has left good instances out of a throughput set, which has this verdict now.
 struct InstancesPruned {
   static constexpr absl::string_view kType = "InstancesPruned";
@@ -105,6 +115,8 @@ struct RunAssigned {
   int64_t generation = 0;
   std::vector<std::string> workers;  // in rank order
   AllocationId allocation;           // of all of them
+  // Of `workers`, those whose node caches had the dataset; empty also where that does not matter.
+  std::vector<std::string> cached_workers;
   bool operator==(const RunAssigned&) const = default;
 };
 
@@ -317,28 +329,6 @@ struct DatasetRemoved {
   bool operator==(const DatasetRemoved&) const = default;
 };
 
-// An operator wants a dataset in the cache of a node, or not there. It is carried out under the
-// number of this event, and takes the place of what was wanted before of the same dataset.
-struct CacheOrdered {
-  static constexpr absl::string_view kType = "CacheOrdered";
-  static constexpr int kVersion = 1;
-  std::string worker;
-  CacheAction action = CacheAction::kStage;
-  std::string dataset;
-  std::string path;
-  std::string digest;
-  bool operator==(const CacheOrdered&) const = default;
-};
-
-struct CacheOrderEnded {
-  static constexpr absl::string_view kType = "CacheOrderEnded";
-  static constexpr int kVersion = 1;
-  std::string worker;
-  int64_t number = 0;
-  std::string problem;  // why it has failed; empty: it is done
-  bool operator==(const CacheOrderEnded&) const = default;
-};
-
 // Somebody, or the scheduler, wants nodes.
 struct AllocationRequested {
   static constexpr absl::string_view kType = "AllocationRequested";
@@ -466,16 +456,18 @@ struct DataLossAccepted {
   bool operator==(const DataLossAccepted&) const = default;
 };
 
-using Event = std::variant<
-    SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
-    SubmissionNoted, InstancesPruned, RunQueued, RunAssigned, NodeStarted, RunStarted, NodeFinished,
-    NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained, RunCancelled,
-    RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed, WorkerStateChanged,
-    WorkerRevoked, WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked,
-    DatasetAdded, DatasetRemoved, CacheOrdered, CacheOrderEnded, AllocationRequested,
-    AllocationSubmitted, AllocationGranted, AllocationLaunchFailed, AllocationActivated,
-    AllocationReleasing, AllocationEnded, WorkerJoined, NodeEnrolled, WorkerForgotten,
-    TokensForgotten, RequestsForgotten, DataLossAccepted>;
+using Event =
+    std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
+                 SubmissionNoted, SubmissionPublished, InstancesPruned, RunQueued, RunAssigned,
+                 NodeStarted, RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged,
+                 RunFailed, RunFailureExplained, RunCancelled, RunEventsAppended, ArtifactRecorded,
+                 WorkerRegistered, WorkerDescribed, WorkerStateChanged, WorkerRevoked,
+                 WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked,
+                 DatasetAdded, DatasetRemoved, CacheOrdered, CacheOrderEnded, CacheOrderPostponed,
+                 CacheOrderRetried, AllocationRequested, AllocationSubmitted, AllocationGranted,
+                 AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded,
+                 WorkerJoined, NodeEnrolled, WorkerForgotten, TokensForgotten, RequestsForgotten,
+                 DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

@@ -278,7 +278,12 @@ Explanation ExplainChecks(const State& state, const Submission& submission, int6
   return answer;
 }
 
-Explanation ExplainQueued(const Known& known, const Run& run) {
+bool SeesRun(const State& state, const VisibleTo& viewer, RunId run) {
+  const Submission& submission = state.submissions.at(state.runs.at(run).submission);
+  return MaySee(viewer, DisclosureOf(submission));
+}
+
+Explanation ExplainQueued(const Known& known, const Run& run, const VisibleTo& viewer) {
   const auto& [state, presence, policy, launcher, waits, health, now_us] = known;
   const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
   const Census census = Count(state, presence, spec, run.submission);
@@ -307,8 +312,11 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
       return answer;
     case Placement::Verdict::kBehind:
       answer.reason = WaitReason::kPriority;
-      answer.explanation =
-          absl::StrCat(numbers, shared, "; run ", placement.ahead.ToString(), " was there before");
+      answer.explanation = absl::StrCat(numbers, shared,
+                                        SeesRun(state, viewer, placement.ahead)
+                                            ? absl::StrCat("; run ", placement.ahead.ToString())
+                                            : "; another run",
+                                        " was there before");
       answer.remedy = shared.empty() ? "wait for the runs before it, or add workers that match"
                                      : "wait for the runs before it";
       return answer;
@@ -330,7 +338,29 @@ Explanation ExplainQueued(const Known& known, const Run& run) {
   return answer;
 }
 
-Explanation ExplainOpen(const Known& known, const Submission& submission) {
+// "; when placed, 2 of the 4 nodes had dataset cosmo32 in the cache"; empty: none had.
+std::string DescribeCached(const State& state, const Submission& submission) {
+  size_t nodes = 0;
+  size_t cached = 0;
+  for (const RunId id : submission.runs) {
+    if (!state.active.contains(id)) continue;
+    nodes += state.runs.at(id).nodes.size();
+    cached += state.runs.at(id).cached_workers.size();
+  }
+  if (cached == 0) return "";
+  return absl::StrCat("; when placed, ", cached, " of the ", nodes, nodes == 1 ? " node" : " nodes",
+                      " had dataset ", submission.spec.dataset, " in the cache");
+}
+
+// Its place among the queued runs that `viewer` sees, from 1.
+int32_t PlaceOf(const State& state, const VisibleTo& viewer, RunId run) {
+  const auto end = state.queued.find(run);
+  const auto ahead = std::count_if(state.queued.begin(), end,
+                                   [&](RunId other) { return SeesRun(state, viewer, other); });
+  return static_cast<int32_t>(ahead) + 1;
+}
+
+Explanation ExplainOpen(const Known& known, const Submission& submission, const VisibleTo& viewer) {
   const State& state = known.state;
   int32_t active = 0;
   int32_t succeeded = 0;
@@ -349,21 +379,19 @@ Explanation ExplainOpen(const Known& known, const Submission& submission) {
   if (active > 0) {
     answer.reason = WaitReason::kRunning;
     answer.since_us = active_since_us;
-    answer.explanation = absl::StrCat(active, " of its ", submission.spec.run_count,
-                                      " runs are on workers, ", succeeded, " have succeeded");
+    answer.explanation =
+        absl::StrCat(active, " of its ", submission.spec.run_count, " runs are on workers, ",
+                     succeeded, " have succeeded", DescribeCached(state, submission));
   } else if (first_queued.is_none()) {
     answer.explanation = submission.state == SubmissionState::kChecking
                              ? "all runs have ended; its score is being computed"
                              : "a failed run is being stopped on its last workers";
   } else {
-    answer = ExplainQueued(known, state.runs.at(first_queued));
+    answer = ExplainQueued(known, state.runs.at(first_queued), viewer);
     if (answer.since_us == 0) answer.since_us = state.runs.at(first_queued).created_at_us;
   }
   if (answer.since_us == 0) answer.since_us = submission.created_at_us;
-  if (!first_queued.is_none())
-    answer.queue_position =
-        static_cast<int32_t>(std::distance(state.queued.begin(), state.queued.find(first_queued))) +
-        1;
+  if (!first_queued.is_none()) answer.queue_position = PlaceOf(state, viewer, first_queued);
   return answer;
 }
 
@@ -397,9 +425,9 @@ absl::string_view ToString(WaitReason reason) {
   return "";
 }
 
-absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id) {
+absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id, const VisibleTo& viewer) {
   ASSIGN_OR_RETURN(const Submission* const submission, FindSubmission(known.state, id));
-  if (!IsTerminal(submission->state)) return ExplainOpen(known, *submission);
+  if (!IsTerminal(submission->state)) return ExplainOpen(known, *submission, viewer);
   return Explanation{.reason = WaitReason::kEnded,
                      .since_us = submission->ended_at_us,
                      .explanation = absl::StrCat("it has ended ", ToString(submission->state), ": ",
@@ -407,12 +435,15 @@ absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id) {
 }
 
 PlacementReply PlanFor(const State& state, const PresenceMap& presence,
-                       const LauncherStarted& launcher, const SubmissionSpec& spec) {
+                       const LauncherStarted& launcher, const SubmissionSpec& spec,
+                       const VisibleTo& viewer) {
   PlacementReply reply;
   const Capacity capacity = BestCapacity(state, presence, spec, SubmissionId{});
   reply.worker_count_matching = capacity.present_count;
   reply.worker_count_free = capacity.free_count;
-  reply.run_count_ahead = static_cast<int32_t>(state.queued.size() + state.active.size());
+  for (const auto* runs : {&state.queued, &state.active})
+    for (const RunId run : *runs)
+      reply.run_count_ahead += SeesRun(state, viewer, run) ? 1 : 0;
   reply.findings = CheckFeasible(state, spec);
   if (const auto it = state.datasets.find(spec.dataset); it != state.datasets.end())
     reply.dataset = it->second;

@@ -24,12 +24,14 @@ struct Known {
   int64_t now_us;  // for what is still to come
 };
 
-// Answers for any state. NOT_FOUND if there never was such a submission.
-absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id);
+// Answers for any state, without a word of what `viewer` does not see. NOT_FOUND if there never was
+// such a submission.
+absl::StatusOr<Explanation> Explain(const Known& known, SubmissionId id, const VisibleTo& viewer);
 
-// What runs of `spec` would find.
+// What runs of `spec` would find; of the queue only what `viewer` sees.
 PlacementReply PlanFor(const State& state, const PresenceMap& presence,
-                       const LauncherStarted& launcher, const SubmissionSpec& spec);
+                       const LauncherStarted& launcher, const SubmissionSpec& spec,
+                       const VisibleTo& viewer);
 
 }  // namespace assay::core
 

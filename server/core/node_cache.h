@@ -12,25 +12,35 @@
 
 namespace assay::core {
 
-enum class CacheAction { kStage, kEvict };
+enum class CacheAction {
+  kStage,
+  kEvict,
+  kPin,  // what is there is not evicted
+  kUnpin,
+};
+
+inline constexpr CacheAction kCacheActions[] = {CacheAction::kStage, CacheAction::kEvict,
+                                                CacheAction::kPin, CacheAction::kUnpin};
 
 enum class CacheOrderState {
-  kPending,  // goes on, or waits for a run on the node or an order before it
+  kPending,  // goes on, or waits for a run on the node, an order before it or another try
   kDone,
   kFailed,
 };
 
-// That a node shall have a dataset in its cache, or shall not.
+// What a node shall do about a dataset in its cache.
 struct CacheOrder {
-  int64_t number = 0;  // of the event that made it: tells it from all others
+  int64_t number = 0;  // of the event that made it or its last try: tells it from all others
   CacheAction action = CacheAction::kStage;
   std::string dataset;  // its id; path and digest are those that it had then
   std::string path;
   std::string digest;
   CacheOrderState state = CacheOrderState::kPending;
-  std::string reason;  // kFailed
+  std::string reason;  // kFailed, or of the last try
   int64_t created_at_us = 0;
   int64_t ended_at_us = 0;
+  int32_t failure_count = 0;  // tries that have failed
+  int64_t retry_at_us = 0;    // kPending: it waits until then for another try; 0: it does not
   bool operator==(const CacheOrder&) const = default;
 };
 
@@ -57,6 +67,7 @@ struct CacheReport {
   int64_t bytes_total = 0;
   std::vector<CachedDataset> datasets;
   std::string look_problem;
+  bool is_temporary = false;  // `problem` may pass by itself
   bool operator==(const CacheReport&) const = default;
 };
 

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "server/core/cache_placement.h"
 #include "server/core/fabric.h"
 #include "server/core/node_checks.h"
 
@@ -12,6 +17,18 @@ namespace {
 
 bool IsPresent(const Worker& worker) {
   return worker.state == WorkerState::kAlive || worker.state == WorkerState::kSuspect;
+}
+
+// Nodes of one kind are equal to a set, and to any other run: it may have either.
+std::string KindOf(const Submission& submission, const Worker& worker) {
+  const WorkerDescription& description = worker.description;
+  std::string kind =
+      absl::StrCat(IsChecked(submission, worker), "; ", NodeType(description.capabilities), "; ",
+                   absl::StrJoin(description.capabilities.backends, ","));
+  for (const auto& [label, value] : description.labels)
+    if (label != kNodeLabel && label != kAllocationLabel)
+      absl::StrAppend(&kind, "; ", label, "=", value);
+  return kind;
 }
 
 }  // namespace
@@ -57,7 +74,7 @@ int32_t RunLimit(const Policy& policy, const std::string& organization) {
 }
 
 Planner::Planner(const State& state, const PresenceMap& presence, const Policy& policy)
-    : state_(state), policy_(policy), active_(CountActiveRuns(state)) {
+    : state_(state), presence_(presence), policy_(policy), active_(CountActiveRuns(state)) {
   for (const auto& [name, worker] : state.workers) {
     const auto it = state.allocations.find(worker.allocation);
     if (!IsPresent(worker) || it == state.allocations.end() || !IsServing(it->second.state))
@@ -146,19 +163,16 @@ Placement Planner::Next(const Run& run) {
     Keep(run, checked);
     return {.verdict = Placement::Verdict::kChecked, .set_nodes = set_nodes};
   }
-  const auto is_usable = [](const Slot* slot) { return slot->is_free && slot->keeper.is_none(); };
   Placement placement;
   Slots wanted;
   for (const Candidate& candidate : CandidatesFor(run, set_nodes)) {
     Slots gang = candidate.gang;
-    auto next = candidate.others.begin();
-    for (Slot*& slot : gang) {
-      if (slot != nullptr) continue;
-      next = std::find_if(next, candidate.others.end(), is_usable);
-      if (next != candidate.others.end()) slot = *next++;
-    }
+    const Slots chosen = Choose(state_.submissions.at(run.submission), candidate);
+    auto next = chosen.begin();
+    for (Slot*& slot : gang)
+      if (slot == nullptr && next != chosen.end()) slot = *next++;
     if (std::all_of(gang.begin(), gang.end(),
-                    [&](const Slot* slot) { return slot != nullptr && is_usable(slot); })) {
+                    [](const Slot* slot) { return slot != nullptr && IsUsable(slot); })) {
       placement = Check(run, gang);
       if (placement.unchecked.empty() && placement.gang.empty())
         placement = Take(run, candidate.allocation, gang);
@@ -172,6 +186,36 @@ Placement Planner::Next(const Run& run) {
   if (placement.verdict == Placement::Verdict::kTooFew) placement = Keep(run, wanted);
   placement.set_nodes = set_nodes;
   return placement;
+}
+
+// For the places in the gang that the set's nodes do not fill, as far as there are any: the first
+// of the others that can be used, but of each kind first those that have the run's dataset. In
+// their order, so that ranks follow names.
+Planner::Slots Planner::Choose(const Submission& submission, const Candidate& candidate) const {
+  Slots usable;
+  std::copy_if(candidate.others.begin(), candidate.others.end(), std::back_inserter(usable),
+               IsUsable);
+  const auto places = static_cast<size_t>(std::ssize(candidate.gang) - candidate.known_count);
+  if (usable.size() <= places) return usable;
+  const auto end = usable.begin() + static_cast<ptrdiff_t>(places);
+  Slots chosen(usable.begin(), end);
+  const std::string digest = DigestToStartFrom(state_, submission);
+  const auto is_cached = [&](const Slot* slot) {
+    return IsCached(presence_, slot->worker->name, digest);
+  };
+  if (digest.empty() || std::all_of(chosen.begin(), chosen.end(), is_cached) ||
+      std::none_of(end, usable.end(), is_cached))
+    return chosen;
+  std::map<std::string, int64_t> left;
+  for (const Slot* const slot : chosen)
+    ++left[KindOf(submission, *slot->worker)];
+  Slots preferred = usable;
+  std::stable_partition(preferred.begin(), preferred.end(), is_cached);
+  std::set<const Slot*> taken;
+  for (const Slot* const slot : preferred)
+    if (left[KindOf(submission, *slot->worker)]-- > 0) taken.insert(slot);
+  std::erase_if(usable, [&taken](const Slot* slot) { return !taken.contains(slot); });
+  return usable;
 }
 
 // The nodes that have been checked for the set or are at it; whether any is at it.
@@ -266,10 +310,13 @@ std::vector<Event> Place(const State& state, const PresenceMap& presence, const 
     if (!placement.gang.empty())
       StartFabricCheck(state, run.submission, placement.gang, policy, now_us, &events);
     if (placement.verdict != Placement::Verdict::kPlaced) continue;
+    std::vector<std::string> cached =
+        CachedAmong(state, presence, state.submissions.at(run.submission), placement.workers);
     events.push_back(RunAssigned{.run = id,
                                  .generation = run.generation + 1,
                                  .workers = std::move(placement.workers),
-                                 .allocation = placement.allocation});
+                                 .allocation = placement.allocation,
+                                 .cached_workers = std::move(cached)});
   }
   return events;
 }

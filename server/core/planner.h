@@ -9,6 +9,12 @@
 // organisation is at its limit, keeps nothing. Where the operator wants nodes checked, a run starts
 // on nodes that have passed for its set; those of its gang that have not are checked first, then
 // the fabric between them all, and while any is, the set waits and keeps the others.
+//
+// Where a run may start from a node's cache, and more nodes are free than it needs, a node that has
+// its dataset comes in the place of one of the same kind (type, backends, labels) that has not.
+// Nothing else is changed by what nodes have: neither when a run starts, nor how many nodes of
+// which kind it gets, so that nobody after it finds other kinds left, nor which allocation. ADR
+// 0206.
 
 #ifndef SERVER_CORE_PLANNER_H_
 #define SERVER_CORE_PLANNER_H_
@@ -62,6 +68,7 @@ class Planner {
     RunId keeper;  // the run that waits for it; none: nobody does
   };
   using Slots = std::vector<Slot*>;
+  static bool IsUsable(const Slot* slot) { return slot->is_free && slot->keeper.is_none(); }
 
   // An allocation that could hold a gang.
   struct Candidate {
@@ -74,6 +81,7 @@ class Planner {
   const std::vector<std::string>& NodesOfSet(SubmissionId set);
   int64_t NodesFor(const Run& run) const;
   std::vector<Candidate> CandidatesFor(const Run& run, const std::vector<std::string>& set_nodes);
+  Slots Choose(const Submission& submission, const Candidate& candidate) const;
   Placement Take(const Run& run, AllocationId allocation, const Slots& gang);
   Placement TakeInstance(const Run& run, Placement* all);
   Placement Keep(const Run& run, const Slots& wanted);
@@ -81,6 +89,7 @@ class Planner {
   Placement Check(const Run& run, const Slots& gang);
 
   const State& state_;
+  const PresenceMap& presence_;
   const Policy& policy_;
   std::map<SubmissionId, std::vector<std::string>> set_nodes_;  // of those that were asked for
   std::map<AllocationId, std::vector<Slot>> slots_;             // of serving allocations; by name

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/core/types.h"
+#include "server/core/visibility.h"
 
 namespace assay::core {
 
@@ -28,7 +29,7 @@ struct Page {
   std::string next_page_token;  // empty: this is the last page
 };
 
-// Empty fields match everything.
+// Empty fields match everything that `viewer` sees, which is nothing unless it is said.
 struct SubmissionFilter {
   std::string organization;
   std::string system;
@@ -36,12 +37,19 @@ struct SubmissionFilter {
   std::string division;
   std::string round;
   std::optional<SubmissionState> state;
+  VisibleTo viewer = {};
 };
 
 struct RunFilter {
   SubmissionId submission;  // none: of all
   std::optional<RunState> state;
-  std::string organization;  // of the submission; empty: of all
+  VisibleTo viewer = {};  // as above
+};
+
+// A run, and how much of it is seen.
+struct SeenRun {
+  Run run;
+  Sight sight = Sight::kNothing;
 };
 
 // One row of the event log, as an API shows it.
@@ -54,6 +62,7 @@ struct EventRow {
   SubmissionId submission;
   RunId run;
   std::string body_json;
+  Sight sight = Sight::kNothing;  // by whom it was read for
 };
 
 // What one read of a log takes at most, beyond its first row: who asks next waits meanwhile.
@@ -74,12 +83,14 @@ bool IsEndOfLog(const std::vector<T>& items, int32_t limit) {
   return std::ssize(items) < limit && bytes < kLogReadBytesMax;
 }
 
-// What an artifact belongs to; the same bytes may be held by several runs, then the first counts.
+// What an artifact belongs to; the same bytes may be held by several runs, then the first counts
+// that is seen.
 struct ArtifactInfo {
   ArtifactRef artifact;
   RunId run;
   SubmissionId submission;
   std::string organization;
+  Sight sight = Sight::kNothing;  // by whom it was looked up for
 };
 
 // One thing of what is kept that is not as it was written.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/exit_code.h"
+#include "server/core/cache_orders.h"
 #include "server/core/decide.h"
 #include "server/core/node_checks.h"
 
@@ -282,6 +283,7 @@ std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& pre
     if (it != presence.end()) consider(SilenceDeadline(worker, it->second, policy));
     if (const Preflight* preflight = FindRunning(worker); preflight != nullptr)
       consider(preflight->deadline_us);
+    consider(NextCacheRetryUs(worker));
   }
   for (const RunId id : state.active)
     consider(TimeoutUs(state, state.runs.at(id), policy));

@@ -41,8 +41,8 @@ std::vector<Event> AdvanceRun(const State& state, const Run& run, const Policy& 
 std::vector<Event> AdvanceSubmission(const State& state, const Submission& submission,
                                      const Policy& policy);
 
-// The earliest time at which silence, a run's timeout, the end of a lease or another try of its
-// launcher makes a difference; nullopt: never.
+// The earliest time at which silence, a run's timeout, the end of a lease, another try of its
+// launcher or of an order for a cache makes a difference; nullopt: never.
 // All up to `now_us` has been considered.
 std::optional<int64_t> NextDeadlineUs(const State& state, const PresenceMap& presence,
                                       const Policy& policy, int64_t now_us);

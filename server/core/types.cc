@@ -21,7 +21,9 @@ const SourceArchive* SourceOf(const Workload& workload) {
 }
 
 ArtifactRef AsArtifact(const SourceArchive& source) {
-  return {.file_name = "source.tar", .sha256 = source.sha256, .size_bytes = source.size_bytes};
+  return {.file_name = std::string(kSourceFileName),
+          .sha256 = source.sha256,
+          .size_bytes = source.size_bytes};
 }
 
 bool IsThroughput(const SubmissionSpec& spec) {
@@ -32,8 +34,15 @@ int64_t NodesAtOnce(const SubmissionSpec& spec) {
   return IsThroughput(spec) ? int64_t{spec.node_count} * spec.run_count : spec.node_count;
 }
 
+int64_t EarlierStart(int64_t at_us, const RunFacts& facts) {
+  constexpr int64_t kMsMax = 253'402'300'800'000;  // the year 10000
+  const int64_t start_ms = facts.run_start_ms.value_or(0);
+  if (start_ms <= 0 || start_ms >= kMsMax) return at_us;
+  return at_us == 0 ? start_ms * 1000 : std::min(at_us, start_ms * 1000);
+}
+
 std::string ResultFileName(const Run& run) {
-  return absl::StrCat("result_", run.number, ".txt");
+  return absl::StrCat(kResultPrefix, run.number, ".txt");
 }
 
 std::vector<std::string> NodeNames(const Run& run) {

@@ -19,6 +19,7 @@
 #include "common/rules/ruleset.h"
 #include "server/core/allocation.h"
 #include "server/core/id.h"
+#include "server/core/node_figures.h"
 #include "server/core/preflight.h"
 #include "server/core/request.h"
 #include "server/core/worker.h"
@@ -195,6 +196,9 @@ struct Submission {
   std::vector<std::string> checked_nodes;  // that have passed a pre-flight for it
   std::string preflight_error;             // what the last pre-flight that failed has found
   std::string checked_gang;                // whose fabric has passed: GangKey (fabric.h)
+  int64_t published_at_us = 0;  // from when on anybody may see it (visibility.h); 0: never
+  int64_t measured_at_us = 0;   // the first run_start of its logs; 0: there is none, or not yet
+  std::string system_description_json;  // the file that an imported entry came with; empty: none
   bool operator==(const Submission&) const = default;
 };
 
@@ -216,6 +220,10 @@ struct ArtifactRef {
   int64_t size_bytes = 0;
   bool operator==(const ArtifactRef&) const = default;
 };
+
+// What a log that is judged is called, and a program's source among a run's files.
+inline constexpr absl::string_view kResultPrefix = "result_";
+inline constexpr absl::string_view kSourceFileName = "source.tar";
 
 // The source as an artifact of each run that has it.
 ArtifactRef AsArtifact(const SourceArchive& source);
@@ -239,6 +247,13 @@ struct RunNode {
   bool operator==(const RunNode&) const = default;
 };
 
+// A switch whose power is counted by its maximum rating.
+struct SwitchPower {
+  std::string name;
+  double watts = 0;
+  bool operator==(const SwitchPower&) const = default;
+};
+
 // Facts that common/rules read from a run's log.
 struct RunFacts {
   std::optional<bool> is_compliant;
@@ -259,9 +274,13 @@ struct RunFacts {
   // between their readings.
   std::optional<double> energy_joules;
   std::optional<double> energy_error_joules;
-  std::string energy_scope;     // node | components: what the meters are of; empty: there are none
+  std::string energy_scope;  // node | components: what the meters are of; empty: there are none
+  std::vector<SwitchPower> switches;  // whose energy over the run's time is in it, besides
   std::string touch_assurance;  // of the weakest node: proven | observed | self-reported; or empty
   std::vector<std::string> touch_hole_codes;  // of all nodes, in alphabetical order
+  // From run_start to the first touch, by the clock of rank 0; and how far that may be off.
+  std::optional<int64_t> touch_after_start_us;
+  std::optional<int64_t> touch_error_us;
   std::vector<Finding> findings;
   bool operator==(const RunFacts&) const = default;
 };
@@ -287,6 +306,8 @@ struct Run {
   // The machines of `nodes` as their launcher names them; empty: each worker is a node of its own.
   std::vector<std::string> node_names;
   AllocationId allocation;  // to which all of them belong; none: assigned before there were any
+  // Of its workers, those whose caches had its dataset when it was placed, and mattered for it.
+  std::vector<std::string> cached_workers;
   bool has_submitters_nodes = false;  // the submitter has started what watches it
   int64_t created_at_us = 0;
   int64_t assigned_at_us = 0;
@@ -300,6 +321,9 @@ struct Run {
   std::vector<ArtifactRef> late_artifacts;  // came when it was sealed: kept, never judged
   bool operator==(const Run&) const = default;
 };
+
+// The earlier of a time (0: none yet) and the run_start that a log says, if it says a sane one.
+int64_t EarlierStart(int64_t at_us, const RunFacts& facts);
 
 inline bool IsTerminal(SubmissionState state) {
   return state == SubmissionState::kValid || state == SubmissionState::kInvalid ||
@@ -392,6 +416,8 @@ struct Presence {
   bool is_reported = false;                    // `report` has come since the coordinator started
   WorkerReport report;                         // the last one
   std::vector<std::string> past_incarnations;  // whose late calls are refused
+  std::optional<NodeFigures> figures;          // of the last call, as old as they were then
+  int64_t figures_heard_at_us = 0;
   bool operator==(const Presence&) const = default;
 };
 

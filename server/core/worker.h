@@ -63,7 +63,7 @@ struct Worker {
   AllocationId allocation;                 // none: not yet told to which it belongs
   bool is_forgotten = false;               // lives in the store alone from the next commit on
   std::optional<Preflight> preflight;      // the last one
-  std::vector<CacheOrder> cache_orders;    // the last for each dataset, by number
+  std::vector<CacheOrder> cache_orders;    // the last for each dataset, and its pin; oldest first
   bool operator==(const Worker&) const = default;
 };
 

@@ -89,6 +89,10 @@ std::set<std::string> Concerned(const core::Outcome& outcome, const core::State&
       workers.insert(e->worker);
     if (const auto* e = std::get_if<core::CacheOrdered>(&event.event)) workers.insert(e->worker);
     if (const auto* e = std::get_if<core::CacheOrderEnded>(&event.event)) workers.insert(e->worker);
+    if (const auto* e = std::get_if<core::CacheOrderPostponed>(&event.event))
+      workers.insert(e->worker);
+    if (const auto* e = std::get_if<core::CacheOrderRetried>(&event.event))
+      workers.insert(e->worker);
   }
   for (const core::RunId id : with_siblings) {
     const auto it = state.runs.find(id);

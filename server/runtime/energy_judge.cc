@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 
 #include "common/rules/log_rules.h"
@@ -26,6 +27,8 @@ using telemetry::MeterPower;
 
 constexpr int64_t kUncertaintyUsMax = 3'600'000'000;
 constexpr double kMetersApartMax = 0.05;
+constexpr double kCheckedRunMinS = 600;  // others look at a node's power now and then
+constexpr char kNodeScope[] = "node";
 
 // How far the wall clock of the node may be off that of node 0, which stamps the log, by what both
 // were off the coordinator's when the run began.
@@ -43,7 +46,8 @@ int64_t UncertaintyNs(const core::Run& run, size_t node) {
 
 // What one node's meters say, and which of them.
 struct NodeEnergy {
-  std::vector<MeterPower> meters;  // whole nodes first
+  std::vector<MeterPower> meters;   // whole nodes first
+  std::vector<std::string> silent;  // meters that said nothing, with the reason
 
   const MeterPower* OfNode() const {
     return meters.empty() || !meters[0].is_node ? nullptr : &meters[0];
@@ -70,8 +74,10 @@ class EnergyJudge {
       all_have_one = all_have_one && nodes_[i].OfNode() != nullptr;
       if (nodes_[i].OfNode() != nullptr) {
         CheckReadings(i, *nodes_[i].OfNode());
-      } else if (has_node_meter) {
-        Warn("R-PWR-012", absl::StrCat("node ", i, " has none"));
+      } else if (has_node_meter || !nodes_[i].silent.empty()) {
+        Warn("R-PWR-012",
+             absl::StrCat("node ", i, " has none", nodes_[i].silent.empty() ? "" : ": ",
+                          absl::StrJoin(nodes_[i].silent, "; ")));
       }
     }
     all_have_one ? SumNodes() : SumComponents();
@@ -88,8 +94,9 @@ class EnergyJudge {
     if (!power.problem.empty()) {
       Warn("R-PWR-010", absl::StrCat("node ", node, ": ", power.meter, ": ", power.problem));
     } else if (power.longest_gap_s > telemetry::kPowerGapMaxS) {
-      Warn("R-PWR-010", absl::StrFormat("node %d: %s has no reading for %.1f s at %.0f s", node,
-                                        power.meter, power.longest_gap_s, power.gap_at_s));
+      Warn("R-PWR-010", absl::StrFormat("node %d: %s has no reading for %.1f s at %.0f s%s%s", node,
+                                        power.meter, power.longest_gap_s, power.gap_at_s,
+                                        power.gap_why.empty() ? "" : ": ", power.gap_why));
     }
     if (power.readings.size() < telemetry::kPowerReadingsMin)
       Warn("R-PWR-011", absl::StrFormat("node %d: %d readings", node, power.readings.size()));
@@ -97,7 +104,9 @@ class EnergyJudge {
 
   void Compare(size_t node) {
     const std::vector<MeterPower>& meters = nodes_[node].meters;
-    for (size_t i = 1; i < meters.size() && meters[i].is_node; ++i) {
+    for (size_t i = 1; i < meters.size() && meters[0].is_node; ++i) {
+      const bool is_check = meters[i].is_check && run_s_ >= kCheckedRunMinS;
+      if (!meters[i].is_node && !is_check) continue;
       const double one = meters[0].EnergyJ(run_s_);
       const double other = meters[i].EnergyJ(run_s_);
       if (std::fabs(one - other) <= kMetersApartMax * std::max(one, other)) continue;
@@ -110,7 +119,7 @@ class EnergyJudge {
     std::vector<const MeterPower*> powers;
     for (const NodeEnergy& node : nodes_)
       powers.push_back(node.OfNode());
-    Sum(powers, "node");
+    Sum(powers, kNodeScope);
   }
 
   void SumComponents() {
@@ -118,7 +127,7 @@ class EnergyJudge {
     for (const NodeEnergy& node : nodes_) {
       const size_t before = powers.size();
       for (const MeterPower& power : node.meters)
-        if (!power.is_node) powers.push_back(&power);
+        if (!power.is_node && !power.is_check) powers.push_back(&power);
       if (powers.size() == before) return;  // of this node nothing is known
     }
     Sum(powers, "components");
@@ -155,16 +164,26 @@ void JudgeEnergy(const core::Run& run, const rules::RunClocks& clocks,
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     NodeEnergy node;
     if (const std::optional<telemetry::Series> series =
-            TelemetryOf(i, {"energy.", "power."}, clocks, run, artifacts)) {
+            TelemetryOf(i, {"energy.", "power.", "meter.", "check."}, clocks, run, artifacts)) {
       telemetry::RunSpan span =
           telemetry::SpanOf(series->header, *facts->run_start_ms, *facts->run_stop_ms);
       span.uncertainty_ns = std::min(series->clock_error_ns.value_or(UncertaintyNs(run, i)),
                                      kUncertaintyUsMax * 1000);
       node.meters = telemetry::MeterPowers(*series, span);
+      node.silent = telemetry::SilentMeters(*series);
     }
     judge.Add(std::move(node));
   }
   judge.Finish();
+}
+
+void ChargeSwitches(const std::vector<core::SwitchPower>& switches, core::RunFacts* facts) {
+  if (!facts->energy_joules || facts->energy_scope != kNodeScope) return;
+  const double run_s =
+      (static_cast<double>(*facts->run_stop_ms) - static_cast<double>(*facts->run_start_ms)) / 1000;
+  for (const core::SwitchPower& one : switches)
+    *facts->energy_joules += one.watts * run_s;
+  facts->switches = switches;
 }
 
 }  // namespace assay::runtime

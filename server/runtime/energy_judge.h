@@ -3,6 +3,8 @@
 #ifndef SERVER_RUNTIME_ENERGY_JUDGE_H_
 #define SERVER_RUNTIME_ENERGY_JUDGE_H_
 
+#include <vector>
+
 #include "common/rules/run_clocks.h"
 #include "server/core/types.h"
 #include "server/store/artifacts.h"
@@ -15,6 +17,10 @@ namespace assay::runtime {
 // would lack. Reads the telemetry of one node after the other; blocks for that. Thread-safe.
 void JudgeEnergy(const core::Run& run, const rules::RunClocks& clocks,
                  const store::ArtifactStore& artifacts, core::RunFacts* facts);
+
+// Adds to the energy of whole nodes what these switches draw in the run's time at their maximum
+// ratings, and notes them. Other runs stay as they are: components have no power entry.
+void ChargeSwitches(const std::vector<core::SwitchPower>& switches, core::RunFacts* facts);
 
 }  // namespace assay::runtime
 

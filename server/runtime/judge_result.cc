@@ -51,7 +51,8 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   }));
   const telemetry::RunPhases declared = phases.Finish();
   const rules::RunClocks clocks = ClocksOf(declared.run_start_ms, run, artifacts);
-  core::RunFacts facts = judge->Finish(WithCarriedTouches(run, clocks, artifacts));
+  const core::Run carried = WithCarriedTouches(run, clocks, artifacts);
+  core::RunFacts facts = judge->Finish(carried);
   const std::optional<std::vector<rules::Arrival>> arrivals = ArrivalsOf(run, artifacts);
   if (program != nullptr) JudgeProgram(run, program.get(), &facts);
   if (arrivals.has_value()) {
@@ -64,7 +65,7 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   JudgeBytes(run, declared, submission.spec.node_count, dataset, judge->DemandsFirstPass(), clocks,
              artifacts, &facts);
   JudgeCache(declared, submission.rules.is_staging_timed, &facts);
-  JudgeTouches(run, submission.spec.node_count, judge->DemandedAssurance(), artifacts, &facts);
+  JudgeTouches(carried, submission.spec.node_count, judge->DemandedAssurance(), artifacts, &facts);
   return facts;
 }
 

@@ -4,12 +4,14 @@
 #define SERVER_RUNTIME_JUDGE_RESULT_H_
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "server/core/types.h"
 #include "server/runtime/effect_handler.h"
+#include "server/runtime/energy_judge.h"
 #include "server/runtime/rule_book.h"
 #include "server/store/artifacts.h"
 
@@ -27,13 +29,17 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
 // Judges what workers have uploaded by the rules that accepted it. Thread-safe.
 class RuleJudge final : public ResultJudge {
  public:
-  // Both must outlive this.
-  RuleJudge(const RuleBook* rules, const store::ArtifactStore* artifacts)
-      : rules_(*rules), artifacts_(*artifacts) {}
+  // The first two must outlive this. `switches`: of the site, whose power each run is charged with.
+  RuleJudge(const RuleBook* rules, const store::ArtifactStore* artifacts,
+            std::vector<core::SwitchPower> switches = {})
+      : rules_(*rules), artifacts_(*artifacts), switches_(std::move(switches)) {}
 
   absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run, const core::Submission& submission,
                                           const std::optional<core::Dataset>& dataset) override {
-    return JudgeResult(run, submission, dataset, artifacts_, rules_);
+    absl::StatusOr<core::RunFacts> facts =
+        JudgeResult(run, submission, dataset, artifacts_, rules_);
+    if (facts.ok()) ChargeSwitches(switches_, &*facts);
+    return facts;
   }
   absl::StatusOr<Verdict> Score(const core::Submission& submission,
                                 const std::vector<core::Run>& runs) override {
@@ -43,6 +49,7 @@ class RuleJudge final : public ResultJudge {
  private:
   const RuleBook& rules_;
   const store::ArtifactStore& artifacts_;
+  const std::vector<core::SwitchPower> switches_;
 };
 
 }  // namespace assay::runtime

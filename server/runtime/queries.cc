@@ -4,6 +4,7 @@
 
 #include "common/status.h"
 #include "server/store/artifacts.h"
+#include "server/store/history_reader.h"
 #include "server/store/reader.h"
 
 namespace assay::runtime {
@@ -11,6 +12,8 @@ namespace {
 
 // Questions that may wait; each holds a call of the API open.
 constexpr size_t kQueriesMax = 10000;
+// Of the history, in each lane: with 2 s each, the last waits for as long as a call may take.
+constexpr size_t kHistoryQueriesMax = 100;
 
 // Holds a question's callback; if the question is dropped unasked, says so.
 template <typename T>
@@ -41,11 +44,19 @@ void Post(TaskThread* thread, Queries::Callback<T> callback, Ask ask) {
 
 }  // namespace
 
+Queries::HistoryLane::HistoryLane(std::unique_ptr<store::HistoryReader> of)
+    : reader(std::move(of)), thread("history", kHistoryQueriesMax) {}
+
+Queries::HistoryLane::~HistoryLane() = default;
+
 Queries::Queries(std::unique_ptr<store::Reader> lookups, std::unique_ptr<store::Reader> bulk,
-                 const store::ArtifactStore* artifacts)
+                 HistoryReaders history, const store::ArtifactStore* artifacts)
     : artifacts_(artifacts),
       lookups_{std::move(lookups), {"lookups", kQueriesMax}},
-      bulk_{std::move(bulk), {"bulk_reads", kQueriesMax}} {}
+      bulk_{std::move(bulk), {"bulk_reads", kQueriesMax}} {
+  for (size_t i = 0; i < history.size(); ++i)
+    history_[i] = std::make_unique<HistoryLane>(std::move(history[i]));
+}
 
 Queries::~Queries() {
   Stop();
@@ -54,16 +65,23 @@ Queries::~Queries() {
 void Queries::Stop() {
   lookups_.thread.Stop();
   bulk_.thread.Stop();
+  for (const std::unique_ptr<HistoryLane>& lane : history_)
+    lane->thread.Stop();
 }
 
-void Queries::GetOrganization(core::SubmissionId id, Callback<std::string> callback) {
+void Queries::GetDisclosure(core::SubmissionId id, Callback<core::Disclosure> callback) {
   Post(&lookups_.thread, std::move(callback),
-       [this, id] { return lookups_.reader->OrganizationOf(id); });
+       [this, id] { return lookups_.reader->DisclosureOf(id); });
 }
 
-void Queries::GetOrganization(core::RunId id, Callback<std::string> callback) {
+void Queries::GetDisclosure(core::RunId id, Callback<core::Disclosure> callback) {
   Post(&lookups_.thread, std::move(callback),
-       [this, id] { return lookups_.reader->OrganizationOf(id); });
+       [this, id] { return lookups_.reader->DisclosureOf(id); });
+}
+
+void Queries::CountSubmissions(core::VisibleTo viewer, Callback<int64_t> callback) {
+  Post(&bulk_.thread, std::move(callback),
+       [this, viewer = std::move(viewer)] { return bulk_.reader->CountSubmissions(viewer); });
 }
 
 void Queries::GetSubmission(core::SubmissionId id, Callback<core::Submission> callback) {
@@ -102,35 +120,21 @@ void Queries::GetRun(core::RunId id, Callback<core::Run> callback) {
 }
 
 void Queries::ListRuns(core::RunFilter filter, core::PageRequest page,
-                       Callback<core::Page<core::Run>> callback) {
+                       Callback<core::Page<core::SeenRun>> callback) {
   Post(&bulk_.thread, std::move(callback),
        [this, filter, page] { return bulk_.reader->ListRuns(filter, page); });
 }
 
-void Queries::EventsAfter(core::SubmissionId submission, int64_t after_seq, int32_t limit,
-                          Callback<EventsAnswer> callback) {
+void Queries::EventsAfter(core::VisibleTo viewer, core::SubmissionId submission, int64_t after_seq,
+                          int32_t limit, Callback<EventsAnswer> callback) {
   Post(&bulk_.thread, std::move(callback),
-       [this, submission, after_seq, limit]() -> absl::StatusOr<EventsAnswer> {
+       [this, viewer = std::move(viewer), submission, after_seq,
+        limit]() -> absl::StatusOr<EventsAnswer> {
          // The end first: what is committed in between is told by a later call.
          absl::StatusOr<int64_t> last_seq = bulk_.reader->LastSeq();
          if (!last_seq.ok()) return last_seq.status();
          absl::StatusOr<std::vector<core::EventRow>> events =
-             bulk_.reader->EventsAfter(submission, after_seq, limit);
-         if (!events.ok()) return events.status();
-         return EventsAnswer{*std::move(events), *last_seq};
-       });
-}
-
-void Queries::EventsOfOrganization(std::string organization, int64_t after_seq, int32_t limit,
-                                   Callback<EventsAnswer> callback) {
-  Post(&bulk_.thread, std::move(callback),
-       [this, organization = std::move(organization), after_seq,
-        limit]() -> absl::StatusOr<EventsAnswer> {
-         // The end first, as above.
-         absl::StatusOr<int64_t> last_seq = bulk_.reader->LastSeq();
-         if (!last_seq.ok()) return last_seq.status();
-         absl::StatusOr<std::vector<core::EventRow>> events =
-             bulk_.reader->EventsOfOrganization(organization, after_seq, limit);
+             bulk_.reader->EventsAfter(viewer, submission, after_seq, limit);
          if (!events.ok()) return events.status();
          return EventsAnswer{*std::move(events), *last_seq};
        });
@@ -167,20 +171,26 @@ void Queries::GetWorker(std::string name, Callback<core::Worker> callback) {
        [this, name] { return lookups_.reader->GetWorker(name); });
 }
 
-void Queries::GetAllocation(core::AllocationId id, Callback<core::Allocation> callback) {
-  Post(&lookups_.thread, std::move(callback),
-       [this, id] { return lookups_.reader->GetAllocation(id); });
+void Queries::GetAllocation(core::VisibleTo viewer, core::AllocationId id,
+                            Callback<core::Allocation> callback) {
+  Post(&lookups_.thread, std::move(callback), [this, viewer = std::move(viewer), id] {
+    return lookups_.reader->GetAllocation(viewer, id);
+  });
 }
 
-void Queries::ListAllocations(core::PageRequest page,
+void Queries::ListAllocations(core::VisibleTo viewer, core::PageRequest page,
                               Callback<core::Page<core::Allocation>> callback) {
-  Post(&bulk_.thread, std::move(callback),
-       [this, page] { return bulk_.reader->ListAllocations(page); });
+  Post(&bulk_.thread, std::move(callback), [this, viewer = std::move(viewer), page] {
+    return bulk_.reader->ListAllocations(viewer, page);
+  });
 }
 
-void Queries::GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback) {
+void Queries::GetArtifact(core::VisibleTo viewer, std::string sha256,
+                          Callback<core::ArtifactInfo> callback) {
   Post(&lookups_.thread, std::move(callback),
-       [this, sha256] { return lookups_.reader->GetArtifact(sha256); });
+       [this, viewer = std::move(viewer), sha256 = std::move(sha256)] {
+         return lookups_.reader->GetArtifact(viewer, sha256);
+       });
 }
 
 void Queries::OpenArtifact(std::string sha256, Callback<ArtifactReading> callback) {
@@ -193,6 +203,19 @@ void Queries::OpenArtifact(std::string sha256, Callback<ArtifactReading> callbac
 void Queries::ReadArtifact(ArtifactReading reading, Callback<std::string> callback) {
   Post(&bulk_.thread, std::move(callback),
        [reading = std::move(reading)] { return reading->Next(); });
+}
+
+void Queries::AskHistory(core::HistoryQuestion question, Callback<core::HistoryAnswer> callback) {
+  HistoryLane* const lane =
+      history_[0]->waiting <= history_[1]->waiting ? history_[0].get() : history_[1].get();
+  ++lane->waiting;
+  Post(&lane->thread,
+       Callback<core::HistoryAnswer>([lane, callback = std::move(callback)](
+                                         absl::StatusOr<core::HistoryAnswer> answer) mutable {
+         --lane->waiting;
+         callback(std::move(answer));
+       }),
+       [lane, question = std::move(question)] { return lane->reader->Ask(question); });
 }
 
 }  // namespace assay::runtime

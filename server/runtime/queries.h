@@ -3,11 +3,14 @@
 //
 // There are two lanes. What looks up single rows by their key does not queue behind what reads
 // many: lists, logs and the bytes of artifacts. Each of these reads a bounded amount and a stream
-// has one under way, so that streams take turns.
+// has one under way, so that streams take turns. Questions to the history, of which one may take 2
+// s, have two lanes of their own; each goes to the one where fewer wait.
 
 #ifndef SERVER_RUNTIME_QUERIES_H_
 #define SERVER_RUNTIME_QUERIES_H_
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,6 +19,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 
+#include "server/core/history.h"
 #include "server/core/query.h"
 #include "server/core/types.h"
 #include "server/runtime/task_thread.h"
@@ -23,6 +27,7 @@
 namespace assay::store {
 class ArtifactReader;
 class ArtifactStore;
+class HistoryReader;
 class Reader;
 }  // namespace assay::store
 
@@ -36,13 +41,16 @@ class Queries {
   using Callback = absl::AnyInvocable<void(absl::StatusOr<T>)>;
 
   // One reader for each lane. `artifacts` must outlive this.
+  using HistoryReaders = std::array<std::unique_ptr<store::HistoryReader>, 2>;
   Queries(std::unique_ptr<store::Reader> lookups, std::unique_ptr<store::Reader> bulk,
-          const store::ArtifactStore* artifacts);
+          HistoryReaders history, const store::ArtifactStore* artifacts);
   ~Queries();
 
-  // Whose it is, as Reader::OrganizationOf. NOT_FOUND.
-  void GetOrganization(core::SubmissionId id, Callback<std::string> callback);
-  void GetOrganization(core::RunId id, Callback<std::string> callback);
+  // Who may see it, as Reader::DisclosureOf. NOT_FOUND.
+  void GetDisclosure(core::SubmissionId id, Callback<core::Disclosure> callback);
+  void GetDisclosure(core::RunId id, Callback<core::Disclosure> callback);
+  // How many submissions `viewer` sees.
+  void CountSubmissions(core::VisibleTo viewer, Callback<int64_t> callback);
   // NOT_FOUND.
   void GetSubmission(core::SubmissionId id, Callback<core::Submission> callback);
   // Whom a borrowing is about. NOT_FOUND names the entry that does not exist.
@@ -65,20 +73,17 @@ class Queries {
   void GetRun(core::RunId id, Callback<core::Run> callback);
   // Of one submission in order of number; of all, newest first.
   void ListRuns(core::RunFilter filter, core::PageRequest page,
-                Callback<core::Page<core::Run>> callback);
+                Callback<core::Page<core::SeenRun>> callback);
 
-  // Events of the log after `after_seq`, oldest first, at most `limit`; of one submission, or of
-  // all if it is none. `last_seq` of the answer says how far the log was read: with no more events
-  // (core::IsEndOfLog) the watcher is up to date with it.
+  // Events of the log after `after_seq`, oldest first, at most `limit`, that `viewer` sees; of one
+  // submission, or of all if it is none. `last_seq` of the answer says how far the log was read:
+  // with no more events (core::IsEndOfLog) the watcher is up to date with it.
   struct EventsAnswer {
     std::vector<core::EventRow> events;
     int64_t last_seq = 0;
   };
-  void EventsAfter(core::SubmissionId submission, int64_t after_seq, int32_t limit,
-                   Callback<EventsAnswer> callback);
-  // The same, of all submissions of one organisation.
-  void EventsOfOrganization(std::string organization, int64_t after_seq, int32_t limit,
-                            Callback<EventsAnswer> callback);
+  void EventsAfter(core::VisibleTo viewer, core::SubmissionId submission, int64_t after_seq,
+                   int32_t limit, Callback<EventsAnswer> callback);
   // The same for reviewers of changes: without what runs and workers do by themselves.
   void AuditAfter(int64_t after_seq, int32_t limit, Callback<std::vector<core::EventRow>> callback);
 
@@ -93,18 +98,26 @@ class Queries {
   void GetDataset(std::string id, Callback<core::Dataset> callback);
   void ListTokens(Callback<std::vector<core::Token>> callback);
   void GetWorker(std::string name, Callback<core::Worker> callback);  // also one out of memory
-  void GetAllocation(core::AllocationId id, Callback<core::Allocation> callback);
-  // Newest first. INVALID_ARGUMENT for a page token that is not ours.
-  void ListAllocations(core::PageRequest page, Callback<core::Page<core::Allocation>> callback);
+  // NOT_FOUND also for one that is kept for a submission which `viewer` does not see whole.
+  void GetAllocation(core::VisibleTo viewer, core::AllocationId id,
+                     Callback<core::Allocation> callback);
+  // Newest first, without those; a page may be short of them. INVALID_ARGUMENT for a page token
+  // that is not ours.
+  void ListAllocations(core::VisibleTo viewer, core::PageRequest page,
+                       Callback<core::Page<core::Allocation>> callback);
 
-  // Whose artifact it is, for deciding who may read it. NOT_FOUND.
-  void GetArtifact(std::string sha256, Callback<core::ArtifactInfo> callback);
+  // What an artifact belongs to, as Reader::GetArtifact. NOT_FOUND.
+  void GetArtifact(core::VisibleTo viewer, std::string sha256,
+                   Callback<core::ArtifactInfo> callback);
   // A reading of an artifact, shared by its reader and the question that is under way. NOT_FOUND.
   using ArtifactReading = std::shared_ptr<store::ArtifactReader>;
   void OpenArtifact(std::string sha256, Callback<ArtifactReading> callback);
   // Its next piece; empty at the end. DATA_LOSS instead of the last piece if the bytes on disk have
   // changed. One question at a time.
   void ReadArtifact(ArtifactReading reading, Callback<std::string> callback);
+
+  // As HistoryReader::Ask.
+  void AskHistory(core::HistoryQuestion question, Callback<core::HistoryAnswer> callback);
 
   // Answers what is queued, then refuses.
   void Stop();
@@ -115,9 +128,18 @@ class Queries {
     TaskThread thread;
   };
 
+  struct HistoryLane {
+    explicit HistoryLane(std::unique_ptr<store::HistoryReader> of);
+    ~HistoryLane();
+    const std::unique_ptr<store::HistoryReader> reader;  // used on the thread only
+    std::atomic<int> waiting = 0;                        // asked, and not yet answered
+    TaskThread thread;
+  };
+
   const store::ArtifactStore* const artifacts_;
   Lane lookups_;
   Lane bulk_;
+  std::array<std::unique_ptr<HistoryLane>, 2> history_;
 };
 
 }  // namespace assay::runtime

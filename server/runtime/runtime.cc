@@ -10,6 +10,7 @@
 #include "server/runtime/judge_result.h"
 #include "server/store/artifacts.h"
 #include "server/store/data_directory.h"
+#include "server/store/history_reader.h"
 #include "server/store/reader.h"
 #include "server/store/store.h"
 
@@ -51,14 +52,19 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   ASSIGN_OR_RETURN(core::State state, parts->store->Load());
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> lookups, store::Reader::Open(database));
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> bulk, store::Reader::Open(database));
-  parts->queries =
-      std::make_unique<Queries>(std::move(lookups), std::move(bulk), parts->artifacts.get());
+  Queries::HistoryReaders history;
+  for (std::unique_ptr<store::HistoryReader>& reader : history) {
+    ASSIGN_OR_RETURN(reader, store::HistoryReader::Open(database, clock));
+  }
+  parts->queries = std::make_unique<Queries>(std::move(lookups), std::move(bulk),
+                                             std::move(history), parts->artifacts.get());
   parts->uploads = std::make_unique<Uploads>(parts->artifacts.get());
   parts->silences = std::make_unique<SilenceWatch>(clock);
   parts->verifications = std::make_unique<Verifications>(options.data_directory);
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
   parts->effects = std::make_unique<Effects>(
-      EffectHandler(std::make_unique<RuleJudge>(parts->rules.get(), parts->artifacts.get()),
+      EffectHandler(std::make_unique<RuleJudge>(parts->rules.get(), parts->artifacts.get(),
+                                                std::move(options.switches)),
                     std::move(effects_reader)));
   parts->directory.KeepBallast();
   LOG(INFO) << "recovered submissions=" << state.submissions.size() << " runs=" << state.runs.size()

@@ -31,6 +31,7 @@ struct RuntimeOptions {
   bool is_loss_accepted = false;
   core::Policy policy;  // its secret is filled in from the data directory
   CoreThreadOptions core_thread;
+  std::vector<core::SwitchPower> switches;  // with whose power each run is charged
 };
 
 // Thread-safe once opened. The destructor stops it in order: no new commands, last commit, close.

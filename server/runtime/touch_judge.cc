@@ -1,6 +1,7 @@
 #include "server/runtime/touch_judge.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -31,9 +32,14 @@ using rules::Assurance;
 constexpr int64_t kTouchBytesMax = 1 << 20;
 constexpr size_t kHolesMax = 32;  // of a node; there are a dozen kinds
 
+constexpr char kErrorUs[] = "error_us";
+constexpr int64_t kErrorUsMax = int64_t{3'600'000'000};  // more says nothing
+constexpr int64_t kUsPerMs = 1000;                       // which the log cuts off
+
 struct NodeTouch {
   Assurance assurance = Assurance::kSelfReported;
-  std::vector<std::string> holes;  // codes
+  std::vector<std::string> holes;   // codes
+  std::optional<int64_t> error_us;  // of its stamp
 };
 
 std::string Text(const JsonValue& json, absl::string_view name) {
@@ -60,6 +66,10 @@ NodeTouch TouchOf(int node, const core::Run& run, const store::ArtifactStore& ar
     if (!text.has_value()) continue;
     const JsonResult json = ParseJson(*text);
     if (json.error != JsonError::kNone || json.value.AsObject() == nullptr) continue;
+    if (const JsonValue* const error = json.value.Find(kErrorUs); error != nullptr)
+      touch.error_us = error->AsInt64();
+    if (touch.error_us.value_or(0) < 0 || touch.error_us.value_or(0) > kErrorUsMax)
+      touch.error_us.reset();
     // An agent of before says nothing of it.
     touch.assurance =
         rules::FromName<Assurance>(Text(json.value, "assurance")).value_or(Assurance::kObserved);
@@ -90,6 +100,24 @@ std::optional<core::ClockLead> LeadAtTouch(const NodeClock& clock, int64_t seen_
   if (!at.has_value()) return std::nullopt;
   return core::ClockLead{.ahead_us = seen_us - at->at_ns / kNsPerUs,
                          .uncertainty_us = at->error_ns / kNsPerUs + 1};
+}
+
+// When the run's first touch was.
+void TimeTouch(const core::Run& carried, const store::ArtifactStore& artifacts,
+               core::RunFacts* facts) {
+  const std::optional<core::GangTouch>& touch =
+      carried.first_touch.has_value() ? carried.first_touch : carried.observed_touch;
+  if (!touch.has_value() || !facts->run_start_ms.has_value()) return;
+  facts->touch_after_start_us = touch->at_us - *facts->run_start_ms * kUsPerMs;
+  int64_t error_us = 0;  // the largest of any node, whose ever the touch was
+  for (size_t node = 0; node < carried.nodes.size(); ++node) {
+    const core::RunNode& witness = carried.nodes[node];
+    if (!witness.first_touch_us.has_value() && !witness.observed_touch_us.has_value()) continue;
+    const NodeTouch seen = TouchOf(static_cast<int>(node), carried, artifacts);
+    if (!seen.error_us.has_value()) return;
+    error_us = std::max(error_us, *seen.error_us);
+  }
+  facts->touch_error_us = error_us + touch->uncertainty_us + kUsPerMs;
 }
 
 }  // namespace
@@ -128,6 +156,7 @@ void JudgeTouches(const core::Run& run, int node_count, Assurance demanded,
         touch.holes.empty() ? "" : " with the holes ", absl::StrJoin(touch.holes, ", "),
         "; the round demands ", rules::NameOf(demanded))));
   }
+  TimeTouch(run, artifacts, facts);
   facts->touch_assurance = std::string(rules::NameOf(weakest));
   facts->touch_hole_codes.assign(codes.begin(), codes.end());
 }

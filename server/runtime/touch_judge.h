@@ -16,10 +16,11 @@ namespace assay::runtime {
 core::Run WithCarriedTouches(core::Run run, const rules::RunClocks& clocks,
                              const store::ArtifactStore& artifacts);
 
-// Writes down in `facts` how well its weakest node saw it, and what could have been before it on
-// any of them. Where that is less than `demanded` it adds R-TIM-008, with the first node that falls
-// short, and makes the run non-compliant. Of `node_count` nodes each has left touch_N.json, or it
-// has seen none.
+// Of a run whose touches were carried over. Writes down in `facts` when the first touch was after
+// run_start and by how much that may be off (not known where a node's agent did not say it), how
+// well its weakest node saw it, and what could have been before it on any of them. Where that is
+// less than `demanded` it adds R-TIM-008, with the first node that falls short, and makes the run
+// non-compliant. Of `node_count` nodes each has left touch_N.json, or it has seen none.
 void JudgeTouches(const core::Run& run, int node_count, rules::Assurance demanded,
                   const store::ArtifactStore& artifacts, core::RunFacts* facts);
 

@@ -20,6 +20,8 @@ struct IsChange {
              std::is_same_v<E, core::WorkerDescribed> || std::is_same_v<E, core::WorkerForgotten> ||
              std::is_same_v<E, core::WorkerJoined> || std::is_same_v<E, core::PreflightStarted> ||
              std::is_same_v<E, core::AllocationGranted> ||
+             std::is_same_v<E, core::CacheOrderPostponed> ||
+             std::is_same_v<E, core::CacheOrderRetried> ||
              std::is_same_v<E, core::AllocationSubmitted> ||
              std::is_same_v<E, core::AllocationActivated> ||
              std::is_same_v<E, core::TokensForgotten> ||

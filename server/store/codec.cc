@@ -57,6 +57,12 @@ constexpr void Fields(A& a, T& v) {
   a("standing", v.standing);
 }
 
+template <class A, Is<SubmissionPublished> T>
+constexpr void Fields(A& a, T& v) {
+  a("submission", v.submission);
+  a("published_at_us", v.published_at_us);
+}
+
 template <class A, Is<InstancesPruned> T>
 constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
@@ -79,6 +85,7 @@ constexpr void Fields(A& a, T& v) {
   a("generation", v.generation);
   a("workers", v.workers);
   a.Added("allocation", v.allocation);
+  a.Added("cached_workers", v.cached_workers);
 }
 
 template <class A, Is<NodeStarted> T>
@@ -249,6 +256,20 @@ constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
   a("number", v.number);
   a("problem", v.problem);
+}
+
+template <class A, Is<CacheOrderPostponed> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("number", v.number);
+  a("problem", v.problem);
+  a("retry_at_us", v.retry_at_us);
+}
+
+template <class A, Is<CacheOrderRetried> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("number", v.number);
 }
 
 template <class A, Is<AllocationRequested> T>

@@ -10,83 +10,12 @@
 
 #include "common/status.h"
 #include "server/store/codec.h"
+#include "server/store/reader_sql.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
 
 namespace assay::store {
 namespace {
-
-constexpr char kGetSubmission[] = "SELECT body FROM submissions WHERE id = ?1";
-
-// Submissions by the most selective filter that is given; the others are compared row by row. The
-// names in the unary plus are hidden from the planner, so that it takes the index we mean.
-constexpr char kListByNothing[] = "SELECT id, body FROM submissions WHERE ?1 = '' ";
-constexpr char kListBySystem[] = "SELECT id, body FROM submissions WHERE system = ?1 ";
-constexpr char kListByOrganization[] = "SELECT id, body FROM submissions WHERE organization = ?1 ";
-constexpr char kListByRound[] = "SELECT id, body FROM submissions WHERE round = ?1 ";
-constexpr char kListByState[] = "SELECT id, body FROM submissions WHERE state = ?1 ";
-constexpr char kListByBenchmark[] = "SELECT id, body FROM submissions WHERE benchmark = ?1 ";
-constexpr char kListTail[] =
-    "AND (?2 = '' OR +organization = ?2) AND (?3 = '' OR +system = ?3) "
-    "AND (?4 = '' OR +benchmark = ?4) AND (?5 = '' OR +division = ?5) "
-    "AND (?6 = '' OR +round = ?6) AND (?7 = '' OR +state = ?7) "
-    "AND id < ?8 ORDER BY id DESC LIMIT ?9";
-
-constexpr char kOrganizationOfSubmission[] = "SELECT organization FROM submissions WHERE id = ?1";
-constexpr char kOrganizationOfRun[] = "SELECT organization FROM runs WHERE id = ?1";
-constexpr char kGetRun[] = "SELECT body FROM runs WHERE id = ?1";
-constexpr char kRunsOf[] =
-    "SELECT number, body FROM runs WHERE submission_id = ?1 AND number > ?2 "
-    "AND (?3 = '' OR +state = ?3) ORDER BY number LIMIT ?4";
-constexpr char kRunsByNothing[] =
-    "SELECT id, body FROM runs WHERE id < ?1 AND ?2 = '' AND ?3 = '' ORDER BY id DESC LIMIT ?4";
-constexpr char kRunsByOrganization[] =
-    "SELECT id, body FROM runs WHERE organization = ?2 AND id < ?1 "
-    "AND (?3 = '' OR +state = ?3) ORDER BY id DESC LIMIT ?4";
-constexpr char kRunsByState[] =
-    "SELECT id, body FROM runs WHERE state = ?3 AND id < ?1 AND ?2 = '' ORDER BY id DESC LIMIT ?4";
-
-constexpr char kLastSeq[] = "SELECT COALESCE(MAX(seq), 0) FROM events";
-constexpr char kEventsOfAll[] =
-    "SELECT seq, at_us, type, version, principal, submission_id, run_id, body FROM events "
-    "WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-constexpr char kEventsOfSubmission[] =
-    "SELECT seq, at_us, type, version, principal, submission_id, run_id, body FROM events "
-    "WHERE submission_id = ?3 AND seq > ?1 ORDER BY seq LIMIT ?2";
-// CROSS JOIN: along the log, so that its order needs no sorting.
-constexpr char kEventsOfOrganization[] =
-    "SELECT e.seq, e.at_us, e.type, e.version, e.principal, e.submission_id, e.run_id, e.body "
-    "FROM events e CROSS JOIN submissions s ON s.id = e.submission_id "
-    "WHERE s.organization = ?3 AND e.seq > ?1 ORDER BY e.seq LIMIT ?2";
-constexpr char kEventsOfChanges[] =
-    "SELECT seq, at_us, type, version, principal, submission_id, run_id, body FROM events "
-    "WHERE is_change = 1 AND seq > ?1 ORDER BY seq LIMIT ?2";
-
-// A node's seq is never greater than the event's ordinal, so both bounds hold for one node.
-constexpr char kRunEvents[] =
-    "SELECT ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, receive_us, finding, "
-    "is_late, is_attributed FROM run_events WHERE run_id = ?1 AND ordinal > ?2 AND (?3 < 0 OR "
-    "(node_rank = ?3 AND "
-    "seq > ?2)) ORDER BY ordinal LIMIT ?4";
-
-constexpr char kFindings[] =
-    "SELECT finding FROM run_events WHERE run_id = ?1 AND LENGTH(finding) <= 4096 AND is_late = 0 "
-    "ORDER BY ordinal LIMIT ?2";
-
-constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
-constexpr char kGetDataset[] = "SELECT body FROM datasets WHERE id = ?1";
-constexpr char kGetWorker[] = "SELECT body FROM workers WHERE name = ?1";
-constexpr char kGetAllocation[] = "SELECT body FROM allocations WHERE id = ?1";
-constexpr char kListAllocations[] =
-    "SELECT id, body FROM allocations WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
-constexpr char kWorkersOfAllocation[] =
-    "SELECT name FROM workers WHERE allocation_id = ?1 ORDER BY name LIMIT 100000";
-constexpr char kListTokens[] = "SELECT body FROM tokens ORDER BY id LIMIT 100000";
-constexpr char kGetBorrower[] = "SELECT submission_id FROM borrowings WHERE own_id = ?1";
-constexpr char kGetArtifact[] =
-    "SELECT artifacts.file_name, artifacts.size_bytes, runs.id, runs.submission_id, "
-    "runs.organization FROM artifacts JOIN runs ON runs.id = artifacts.run_id "
-    "WHERE artifacts.sha256 = ?1 ORDER BY artifacts.id LIMIT 1";
 
 struct ParsedPage {
   int64_t bound;  // id or number of the last item of the page before
@@ -106,15 +35,20 @@ absl::Status NotFound(absl::string_view kind, absl::string_view id) {
   return absl::NotFoundError(absl::StrCat("there is no ", kind, " ", id));
 }
 
-// The text in the row whose key is `number`.
-absl::StatusOr<std::string> TextOf(Stmt* stmt, int64_t number, absl::string_view kind,
-                                   absl::string_view id) {
+// Whose submission the row in columns `column` and the next is of.
+core::Disclosure ReadDisclosure(const Stmt& stmt, int column) {
+  return {.organization = std::string(stmt.Text(column)), .published_at_us = stmt.Int(column + 1)};
+}
+
+// Who may see what the row of `number` is.
+absl::StatusOr<core::Disclosure> DisclosureIn(Stmt* stmt, int64_t number, absl::string_view kind,
+                                              const std::string& id) {
   RETURN_IF_ERROR(stmt->Bind(number));
   ASSIGN_OR_RETURN(const bool is_row, stmt->Step());
   if (!is_row) return NotFound(kind, id);
-  std::string text(stmt->Text(0));
+  core::Disclosure disclosure = ReadDisclosure(*stmt, 0);
   stmt->Rewind();
-  return text;
+  return disclosure;
 }
 
 // Reads rows of a bound statement until its end, or until `is_enough` of what was read.
@@ -185,6 +119,7 @@ absl::StatusOr<core::EventRow> ReadEventRow(const Stmt& stmt) {
   row.submission.number = stmt.Int(5);
   row.run.number = stmt.Int(6);
   row.body_json = std::string(stmt.Text(7));
+  row.sight = core::Sight::kWhole;  // unless it was read for somebody
   return row;
 }
 
@@ -216,31 +151,30 @@ int32_t BoundedLimit(int32_t limit) {
 struct Reader::Statements {
   Db db;
   Stmt get_submission, list_by_nothing, list_by_system, list_by_organization, list_by_round,
-      list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_organization,
-      runs_by_state, select_nodes, last_seq, events_of_all, events_of_submission,
-      events_of_organization, events_of_changes, run_events, findings, list_datasets, get_dataset,
-      list_tokens, get_worker, get_allocation, list_allocations, workers_of_allocation,
-      get_artifact, get_borrower, organization_of_submission, organization_of_run;
+      list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_state,
+      select_nodes, last_seq, events_of_all, events_of_submission, seen_events, events_of_changes,
+      run_events, findings, list_datasets, get_dataset, list_tokens, get_worker, get_allocation,
+      list_allocations, workers_of_allocation, get_artifact, get_borrower, disclosure_of_submission,
+      disclosure_of_run, count_submissions;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
         {&get_submission, kGetSubmission},
-        {&list_by_nothing, absl::StrCat(kListByNothing, kListTail)},
-        {&list_by_system, absl::StrCat(kListBySystem, kListTail)},
-        {&list_by_organization, absl::StrCat(kListByOrganization, kListTail)},
-        {&list_by_round, absl::StrCat(kListByRound, kListTail)},
-        {&list_by_state, absl::StrCat(kListByState, kListTail)},
-        {&list_by_benchmark, absl::StrCat(kListByBenchmark, kListTail)},
+        {&list_by_nothing, ListSql("")},
+        {&list_by_system, ListSql("system")},
+        {&list_by_organization, ListSql("organization")},
+        {&list_by_round, ListSql("round")},
+        {&list_by_state, ListSql("state")},
+        {&list_by_benchmark, ListSql("benchmark")},
         {&get_run, kGetRun},
-        {&runs_of, kRunsOf},
-        {&runs_by_nothing, kRunsByNothing},
-        {&runs_by_organization, kRunsByOrganization},
-        {&runs_by_state, kRunsByState},
+        {&runs_of, RunsOfSql()},
+        {&runs_by_nothing, RunsSql(/*is_by_state=*/false)},
+        {&runs_by_state, RunsSql(/*is_by_state=*/true)},
         {&select_nodes, kSelectNodes},
         {&last_seq, kLastSeq},
         {&events_of_all, kEventsOfAll},
-        {&events_of_submission, kEventsOfSubmission},
-        {&events_of_organization, kEventsOfOrganization},
+        {&events_of_submission, SeenEventsSql(/*is_of_submission=*/true)},
+        {&seen_events, SeenEventsSql(/*is_of_submission=*/false)},
         {&events_of_changes, kEventsOfChanges},
         {&run_events, kRunEvents},
         {&findings, kFindings},
@@ -251,10 +185,11 @@ struct Reader::Statements {
         {&get_allocation, kGetAllocation},
         {&list_allocations, kListAllocations},
         {&workers_of_allocation, kWorkersOfAllocation},
-        {&get_artifact, kGetArtifact},
+        {&get_artifact, ArtifactSql()},
         {&get_borrower, kGetBorrower},
-        {&organization_of_submission, kOrganizationOfSubmission},
-        {&organization_of_run, kOrganizationOfRun},
+        {&disclosure_of_submission, kDisclosureOfSubmission},
+        {&disclosure_of_run, kDisclosureOfRun},
+        {&count_submissions, CountSql()},
     };
   }
 
@@ -286,12 +221,23 @@ absl::StatusOr<core::Submission> Reader::GetSubmission(core::SubmissionId id) {
                  DecodeSubmission);
 }
 
-absl::StatusOr<std::string> Reader::OrganizationOf(core::SubmissionId id) {
-  return TextOf(&statements_->organization_of_submission, id.number, "submission", id.ToString());
+absl::StatusOr<core::Disclosure> Reader::DisclosureOf(core::SubmissionId id) {
+  return DisclosureIn(&statements_->disclosure_of_submission, id.number, "submission",
+                      id.ToString());
 }
 
-absl::StatusOr<std::string> Reader::OrganizationOf(core::RunId id) {
-  return TextOf(&statements_->organization_of_run, id.number, "run", id.ToString());
+absl::StatusOr<core::Disclosure> Reader::DisclosureOf(core::RunId id) {
+  return DisclosureIn(&statements_->disclosure_of_run, id.number, "run", id.ToString());
+}
+
+absl::StatusOr<int64_t> Reader::CountSubmissions(const core::VisibleTo& viewer) {
+  Stmt& stmt = statements_->count_submissions;
+  const VisibleParameters seen(viewer);
+  RETURN_IF_ERROR(stmt.Bind(seen.sees_all, seen.organization, seen.published_until_us));
+  RETURN_IF_ERROR(stmt.Step().status());
+  const int64_t count = stmt.Int(0);
+  stmt.Rewind();
+  return count;
 }
 
 absl::StatusOr<core::SubmissionId> Reader::BorrowerOf(core::SubmissionId own) {
@@ -308,9 +254,11 @@ absl::StatusOr<core::Page<core::Submission>> Reader::ListSubmissions(
     const core::SubmissionFilter& filter, const core::PageRequest& page) {
   ASSIGN_OR_RETURN(const ParsedPage parsed, ParsePage(page, std::numeric_limits<int64_t>::max()));
   const auto [stmt, key] = statements_->ListBy(filter);
+  const VisibleParameters seen(filter.viewer);
   const std::string state(filter.state.has_value() ? ToString(*filter.state) : "");
   RETURN_IF_ERROR(stmt->Bind(key, filter.organization, filter.system, filter.benchmark,
-                             filter.division, filter.round, state, parsed.bound, parsed.size + 1));
+                             filter.division, filter.round, state, parsed.bound, parsed.size + 1,
+                             seen.sees_all, seen.organization, seen.published_until_us));
   ASSIGN_OR_RETURN(std::vector<core::Submission> items,
                    ReadAll<core::Submission>(
                        stmt, [](const Stmt& row) { return DecodeSubmission(row.Text(1)); }));
@@ -328,31 +276,38 @@ absl::StatusOr<core::Run> Reader::GetRun(core::RunId id) {
   return run;
 }
 
-absl::StatusOr<core::Page<core::Run>> Reader::ListRuns(const core::RunFilter& filter,
-                                                       const core::PageRequest& page) {
+absl::StatusOr<core::Page<core::SeenRun>> Reader::ListRuns(const core::RunFilter& filter,
+                                                           const core::PageRequest& page) {
   const std::string state(filter.state.has_value() ? ToString(*filter.state) : "");
-  const auto read = [this](const Stmt& row) { return ReadRun(row, 1, &statements_->select_nodes); };
+  const VisibleParameters seen(filter.viewer);
+  const auto read = [this, &filter](const Stmt& row) -> absl::StatusOr<core::SeenRun> {
+    ASSIGN_OR_RETURN(core::Run run, ReadRun(row, 1, &statements_->select_nodes));
+    return core::SeenRun{std::move(run), core::SightOf(filter.viewer, ReadDisclosure(row, 2))};
+  };
   if (!filter.submission.is_none()) {
     ASSIGN_OR_RETURN(const ParsedPage parsed, ParsePage(page, 0));
     Stmt* stmt = &statements_->runs_of;
-    RETURN_IF_ERROR(stmt->Bind(filter.submission.number, parsed.bound, state, parsed.size + 1));
-    ASSIGN_OR_RETURN(std::vector<core::Run> items, ReadAll<core::Run>(stmt, read));
-    return ToPage(std::move(items), parsed.size, [](const core::Run& run) { return run.number; });
+    RETURN_IF_ERROR(stmt->Bind(filter.submission.number, parsed.bound, state, parsed.size + 1,
+                               seen.sees_all, seen.organization, seen.published_until_us));
+    ASSIGN_OR_RETURN(std::vector<core::SeenRun> items, ReadAll<core::SeenRun>(stmt, read));
+    return ToPage(std::move(items), parsed.size,
+                  [](const core::SeenRun& seen_run) { return seen_run.run.number; });
   }
   ASSIGN_OR_RETURN(const ParsedPage parsed, ParsePage(page, std::numeric_limits<int64_t>::max()));
-  Stmt* stmt = !filter.organization.empty() ? &statements_->runs_by_organization
-               : !state.empty()             ? &statements_->runs_by_state
-                                            : &statements_->runs_by_nothing;
-  RETURN_IF_ERROR(stmt->Bind(parsed.bound, filter.organization, state, parsed.size + 1));
-  ASSIGN_OR_RETURN(std::vector<core::Run> items, ReadAll<core::Run>(stmt, read));
-  return ToPage(std::move(items), parsed.size, [](const core::Run& run) { return run.id.number; });
+  Stmt* stmt = state.empty() ? &statements_->runs_by_nothing : &statements_->runs_by_state;
+  RETURN_IF_ERROR(stmt->Bind(parsed.bound, state, parsed.size + 1, seen.sees_all, seen.organization,
+                             seen.published_until_us));
+  ASSIGN_OR_RETURN(std::vector<core::SeenRun> items, ReadAll<core::SeenRun>(stmt, read));
+  return ToPage(std::move(items), parsed.size,
+                [](const core::SeenRun& seen_run) { return seen_run.run.id.number; });
 }
 
 absl::StatusOr<std::vector<core::Run>> Reader::RunsOf(core::SubmissionId id) {
   Stmt* stmt = &statements_->runs_of;
   // Replacements included, a submission has fewer runs than this.
   constexpr int32_t kRunsMax = 10000;
-  RETURN_IF_ERROR(stmt->Bind(id.number, 0, absl::string_view(), kRunsMax));
+  RETURN_IF_ERROR(stmt->Bind(id.number, 0, absl::string_view(), kRunsMax, /*sees_all=*/true,
+                             absl::string_view(), 0));
   return ReadAll<core::Run>(
       stmt, [this](const Stmt& row) { return ReadRun(row, 1, &statements_->select_nodes); });
 }
@@ -366,23 +321,24 @@ absl::StatusOr<int64_t> Reader::LastSeq() {
   return seq;
 }
 
-absl::StatusOr<std::vector<core::EventRow>> Reader::EventsAfter(core::SubmissionId submission,
+absl::StatusOr<std::vector<core::EventRow>> Reader::EventsAfter(const core::VisibleTo& viewer,
+                                                                core::SubmissionId submission,
                                                                 int64_t after_seq, int32_t limit) {
-  Stmt* stmt =
-      submission.is_none() ? &statements_->events_of_all : &statements_->events_of_submission;
-  if (submission.is_none()) {
-    RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit)));
-  } else {
-    RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), submission.number));
+  if (submission.is_none() && viewer.sees_all) {
+    RETURN_IF_ERROR(statements_->events_of_all.Bind(after_seq, BoundedLimit(limit)));
+    return ReadLog<core::EventRow>(&statements_->events_of_all, ReadEventRow);
   }
-  return ReadLog<core::EventRow>(stmt, ReadEventRow);
-}
-
-absl::StatusOr<std::vector<core::EventRow>> Reader::EventsOfOrganization(
-    const std::string& organization, int64_t after_seq, int32_t limit) {
-  Stmt* stmt = &statements_->events_of_organization;
-  RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), organization));
-  return ReadLog<core::EventRow>(stmt, ReadEventRow);
+  Stmt* stmt =
+      submission.is_none() ? &statements_->seen_events : &statements_->events_of_submission;
+  const VisibleParameters seen(viewer);
+  RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit), submission.number, seen.sees_all,
+                             seen.organization, seen.published_until_us));
+  return ReadLog<core::EventRow>(stmt,
+                                 [&viewer](const Stmt& row) -> absl::StatusOr<core::EventRow> {
+                                   ASSIGN_OR_RETURN(core::EventRow event, ReadEventRow(row));
+                                   event.sight = core::SightOf(viewer, ReadDisclosure(row, 8));
+                                   return event;
+                                 });
 }
 
 absl::StatusOr<std::vector<core::EventRow>> Reader::AuditAfter(int64_t after_seq, int32_t limit) {
@@ -435,15 +391,28 @@ absl::Status Reader::FillWorkers(core::Allocation* allocation) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<core::Allocation> Reader::GetAllocation(core::AllocationId id) {
-  absl::StatusOr<core::Allocation> allocation = ReadOne(
-      &statements_->get_allocation, id.number, "allocation", id.ToString(), DecodeAllocation);
-  if (allocation.ok()) RETURN_IF_ERROR(FillWorkers(&*allocation));
+absl::StatusOr<bool> Reader::IsSeen(const core::VisibleTo& viewer,
+                                    const core::Allocation& allocation) {
+  if (viewer.sees_all || allocation.spec.submission.is_none()) return true;
+  const absl::StatusOr<core::Disclosure> disclosure = DisclosureOf(allocation.spec.submission);
+  if (absl::IsNotFound(disclosure.status())) return false;
+  if (!disclosure.ok()) return disclosure.status();
+  return core::SightOf(viewer, *disclosure) == core::Sight::kWhole;
+}
+
+absl::StatusOr<core::Allocation> Reader::GetAllocation(const core::VisibleTo& viewer,
+                                                       core::AllocationId id) {
+  ASSIGN_OR_RETURN(core::Allocation allocation,
+                   ReadOne(&statements_->get_allocation, id.number, "allocation", id.ToString(),
+                           DecodeAllocation));
+  ASSIGN_OR_RETURN(const bool is_seen, IsSeen(viewer, allocation));
+  if (!is_seen) return NotFound("allocation", id.ToString());
+  RETURN_IF_ERROR(FillWorkers(&allocation));
   return allocation;
 }
 
 absl::StatusOr<core::Page<core::Allocation>> Reader::ListAllocations(
-    const core::PageRequest& page) {
+    const core::VisibleTo& viewer, const core::PageRequest& page) {
   ASSIGN_OR_RETURN(const ParsedPage parsed, ParsePage(page, std::numeric_limits<int64_t>::max()));
   Stmt* const stmt = &statements_->list_allocations;
   RETURN_IF_ERROR(stmt->Bind(parsed.bound, parsed.size + 1));
@@ -453,25 +422,37 @@ absl::StatusOr<core::Page<core::Allocation>> Reader::ListAllocations(
   core::Page<core::Allocation> result =
       ToPage(std::move(items), parsed.size,
              [](const core::Allocation& allocation) { return allocation.id.number; });
-  for (core::Allocation& allocation : result.items)
+  std::vector<core::Allocation> all = std::exchange(result.items, {});
+  for (core::Allocation& allocation : all) {
+    ASSIGN_OR_RETURN(const bool is_seen, IsSeen(viewer, allocation));
+    if (!is_seen) continue;
     RETURN_IF_ERROR(FillWorkers(&allocation));
+    result.items.push_back(std::move(allocation));
+  }
   return result;
 }
 
-absl::StatusOr<core::ArtifactInfo> Reader::GetArtifact(const std::string& sha256) {
+absl::StatusOr<core::ArtifactInfo> Reader::GetArtifact(const core::VisibleTo& viewer,
+                                                       const std::string& sha256) {
   Stmt& stmt = statements_->get_artifact;
-  RETURN_IF_ERROR(stmt.Bind(sha256));
-  ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
-  if (!is_row) return NotFound("artifact", sha256);
-  core::ArtifactInfo info;
-  info.artifact.file_name = std::string(stmt.Text(0));
-  info.artifact.sha256 = sha256;
-  info.artifact.size_bytes = stmt.Int(1);
-  info.run.number = stmt.Int(2);
-  info.submission.number = stmt.Int(3);
-  info.organization = std::string(stmt.Text(4));
-  stmt.Rewind();
-  return info;
+  const VisibleParameters seen(viewer);
+  RETURN_IF_ERROR(stmt.Bind(sha256, seen.sees_all, seen.organization, seen.published_until_us));
+  while (true) {
+    ASSIGN_OR_RETURN(const bool is_row, stmt.Step());
+    if (!is_row) return NotFound("artifact", sha256);
+    const core::Sight sight = core::SightOf(viewer, ReadDisclosure(stmt, 4));
+    if (!core::IsShownFile(sight, stmt.Text(0))) continue;
+    core::ArtifactInfo info;
+    info.artifact.file_name = std::string(stmt.Text(0));
+    info.artifact.sha256 = sha256;
+    info.artifact.size_bytes = stmt.Int(1);
+    info.run.number = stmt.Int(2);
+    info.submission.number = stmt.Int(3);
+    info.organization = std::string(stmt.Text(4));
+    info.sight = sight;
+    stmt.Rewind();
+    return info;
+  }
 }
 
 absl::StatusOr<std::vector<std::string>> Reader::ExplainPlans() {

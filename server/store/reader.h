@@ -27,9 +27,11 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Whose it is, by an index alone: as quick for what exists as for what does not. NOT_FOUND.
-  absl::StatusOr<std::string> OrganizationOf(core::SubmissionId id);
-  absl::StatusOr<std::string> OrganizationOf(core::RunId id);
+  // Who may see it, without its body: as quick for what exists as for what does not. NOT_FOUND.
+  absl::StatusOr<core::Disclosure> DisclosureOf(core::SubmissionId id);
+  absl::StatusOr<core::Disclosure> DisclosureOf(core::RunId id);
+  // How many submissions `viewer` sees.
+  absl::StatusOr<int64_t> CountSubmissions(const core::VisibleTo& viewer);
 
   absl::StatusOr<core::Submission> GetSubmission(core::SubmissionId id);  // NOT_FOUND
   // Newest first. INVALID_ARGUMENT for a page token that is not ours.
@@ -41,22 +43,20 @@ class Reader {
 
   absl::StatusOr<core::Run> GetRun(core::RunId id);  // NOT_FOUND
   // Of one submission in order of number; of all, newest first.
-  absl::StatusOr<core::Page<core::Run>> ListRuns(const core::RunFilter& filter,
-                                                 const core::PageRequest& page);
+  absl::StatusOr<core::Page<core::SeenRun>> ListRuns(const core::RunFilter& filter,
+                                                     const core::PageRequest& page);
   // All runs of a submission, in order of number.
   absl::StatusOr<std::vector<core::Run>> RunsOf(core::SubmissionId id);
 
   // The last seq of the event log; 0 if it is empty.
   absl::StatusOr<int64_t> LastSeq();
   // After `after_seq`, oldest first, at most `limit` and about kLogReadBytesMax; of one
-  // submission, or of all if it is none.
-  absl::StatusOr<std::vector<core::EventRow>> EventsAfter(core::SubmissionId submission,
+  // submission, or of all if it is none. Without those of submissions that `viewer` does not see;
+  // what concerns none is for who sees all.
+  absl::StatusOr<std::vector<core::EventRow>> EventsAfter(const core::VisibleTo& viewer,
+                                                          core::SubmissionId submission,
                                                           int64_t after_seq, int32_t limit);
-  // The same, of all submissions of one organisation.
-  absl::StatusOr<std::vector<core::EventRow>> EventsOfOrganization(const std::string& organization,
-                                                                   int64_t after_seq,
-                                                                   int32_t limit);
-  // The same, without what runs and workers do by themselves.
+  // Of all, without what runs and workers do by themselves.
   absl::StatusOr<std::vector<core::EventRow>> AuditAfter(int64_t after_seq, int32_t limit);
 
   // node_rank >= 0: of that node, with seq > after; node_rank < 0: of all, with order > after.
@@ -72,11 +72,17 @@ class Reader {
   absl::StatusOr<std::vector<core::Token>> ListTokens();
   // As it was when it was last written; also one that has left memory. NOT_FOUND.
   absl::StatusOr<core::Worker> GetWorker(const std::string& name);
-  // With the workers that belong to it where these came by themselves. NOT_FOUND.
-  absl::StatusOr<core::Allocation> GetAllocation(core::AllocationId id);
-  // Newest first. INVALID_ARGUMENT for a page token that is not ours.
-  absl::StatusOr<core::Page<core::Allocation>> ListAllocations(const core::PageRequest& page);
-  absl::StatusOr<core::ArtifactInfo> GetArtifact(const std::string& sha256);  // NOT_FOUND
+  // With the workers that belong to it where these came by themselves. NOT_FOUND, also for one that
+  // is kept for a submission which `viewer` does not see whole.
+  absl::StatusOr<core::Allocation> GetAllocation(const core::VisibleTo& viewer,
+                                                 core::AllocationId id);
+  // Newest first, without those; a page may be short of them. INVALID_ARGUMENT for a page token
+  // that is not ours.
+  absl::StatusOr<core::Page<core::Allocation>> ListAllocations(const core::VisibleTo& viewer,
+                                                               const core::PageRequest& page);
+  // NOT_FOUND also if `viewer` sees no run that has it under a name that is shown to it.
+  absl::StatusOr<core::ArtifactInfo> GetArtifact(const core::VisibleTo& viewer,
+                                                 const std::string& sha256);
 
   // How SQLite would find the answers, one line per step, for tests.
   absl::StatusOr<std::vector<std::string>> ExplainPlans();
@@ -84,6 +90,7 @@ class Reader {
  private:
   struct Statements;
   absl::Status FillWorkers(core::Allocation* allocation);
+  absl::StatusOr<bool> IsSeen(const core::VisibleTo& viewer, const core::Allocation& allocation);
   explicit Reader(std::unique_ptr<Statements> statements);
   const std::unique_ptr<Statements> statements_;
 };

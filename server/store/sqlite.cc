@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
@@ -44,6 +45,8 @@ absl::Status ToStatus(sqlite3* db, int code) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return absl::UnavailableError(text);
+    case SQLITE_INTERRUPT:
+      return absl::DeadlineExceededError(text);
     case SQLITE_CONSTRAINT:
     case SQLITE_RANGE:
     case SQLITE_MISUSE:
@@ -150,6 +153,49 @@ bool Stmt::BindOne(int place, Null) {
   return sqlite3_bind_null(stmt_.get(), place) == SQLITE_OK;
 }
 
+bool Stmt::BindOne(int place, double value) {
+  return sqlite3_bind_double(stmt_.get(), place, value) == SQLITE_OK;
+}
+
+absl::Status Stmt::BindValues(std::span<const SqlValue> values) {
+  Rewind();
+  int place = 0;
+  for (const SqlValue& value : values) {
+    ++place;
+    const bool is_good = std::visit(
+        [&](const auto& v) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>)
+            return BindOne(place, Null{});
+          else
+            return BindOne(place, v);
+        },
+        value);
+    if (!is_good) return Error();
+  }
+  return absl::OkStatus();
+}
+
+double Stmt::Double(int column) const {
+  return sqlite3_column_double(stmt_.get(), column);
+}
+
+SqlValue Stmt::Value(int column) const {
+  switch (sqlite3_column_type(stmt_.get(), column)) {
+    case SQLITE_INTEGER:
+      return Int(column);
+    case SQLITE_FLOAT:
+      return Double(column);
+    case SQLITE_NULL:
+      return {};
+    default:
+      return std::string(Text(column));
+  }
+}
+
+int Stmt::column_count() const {
+  return sqlite3_column_count(stmt_.get());
+}
+
 int64_t Stmt::Int(int column) const {
   return sqlite3_column_int64(stmt_.get(), column);
 }
@@ -238,6 +284,15 @@ absl::Status Db::Transact(absl::FunctionRef<absl::Status()> body) {
   // After some errors, a full disk among them, SQLite has rolled back by itself.
   if (!status.ok() && sqlite3_get_autocommit(db_.get()) == 0) CHECK_OK(Exec("ROLLBACK"));
   return status;
+}
+
+void Db::EndWhen(absl::AnyInvocable<bool()> is_over) {
+  constexpr int kStepsBetween = 4000;  // of SQLite's machine, some 20 to 100 ns each
+  is_over_ = std::make_unique<absl::AnyInvocable<bool()>>(std::move(is_over));
+  sqlite3_progress_handler(
+      db_.get(), kStepsBetween,
+      [](void* asked) { return (*static_cast<absl::AnyInvocable<bool()>*>(asked))() ? 1 : 0; },
+      is_over_.get());
 }
 
 void Db::LimitRowBytes(int bytes) {

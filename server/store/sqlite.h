@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,6 +32,9 @@ struct Blob {
 };
 struct Null {};
 
+// A value of which only the program that runs knows the type.
+using SqlValue = std::variant<std::monostate, int64_t, double, std::string>;
+
 // A prepared statement. Bound text and blobs are not copied: they must live until the step is done.
 // Movable; not thread-safe; must not outlive its Db.
 class Stmt {
@@ -47,6 +53,9 @@ class Stmt {
     return is_good ? absl::OkStatus() : Error();
   }
 
+  // The same, of values that a list holds. It must live until the step is done.
+  absl::Status BindValues(std::span<const SqlValue> values);
+
   // Moves to the next row; false at the end, where the statement is rewound.
   absl::StatusOr<bool> Step();
 
@@ -61,6 +70,9 @@ class Stmt {
   int64_t Int(int column) const;
   absl::string_view Text(int column) const;
   bool IsNull(int column) const;
+  double Double(int column) const;
+  SqlValue Value(int column) const;
+  int column_count() const;
 
   // Ends a read early, so that it holds no snapshot.
   void Rewind();
@@ -79,6 +91,7 @@ class Stmt {
   }
   bool BindOne(int place, Blob value);
   bool BindOne(int place, Null);
+  bool BindOne(int place, double value);
   bool BindOne(int place, std::optional<int64_t> value) {
     return value.has_value() ? BindOne(place, *value) : BindOne(place, Null{});
   }
@@ -135,6 +148,10 @@ class Db {
   // Whether the last Checkpoint has copied all frames.
   bool is_wal_copied() const { return is_wal_copied_; }
 
+  // While a statement of this connection runs, asks `is_over` every few thousand of its steps, some
+  // times a millisecond; once it says yes, the statement ends with DEADLINE_EXCEEDED.
+  void EndWhen(absl::AnyInvocable<bool()> is_over);
+
   // Refuses values and rows of more than `bytes` with INVALID_ARGUMENT.
   void LimitRowBytes(int bytes);
 
@@ -149,6 +166,7 @@ class Db {
   std::string wal_path_;
   UniqueFd wal_;  // opened at need; SQLite has no locks on it that closing it would drop
   std::unique_ptr<int64_t> wal_frames_ = std::make_unique<int64_t>(0);
+  std::unique_ptr<absl::AnyInvocable<bool()>> is_over_;
   std::unique_ptr<sqlite3, Close> db_;
 };
 

@@ -82,6 +82,7 @@ class Store::Writer {
   using Record = core::RecordedEvent;
   absl::Status Touch(const Record& record, const core::SubmissionCreated& e) {
     submissions_.insert(e.submission);
+    new_.insert(e.submission);
     for (int32_t k = 0; k < e.spec.run_count; ++k)
       TouchNewRun(e.spec, core::RunId{e.first_run.number + k});
     if (e.spec.borrowing)
@@ -91,6 +92,7 @@ class Store::Writer {
   }
   absl::Status Touch(const Record&, const core::SubmissionImported& e) {
     submissions_.insert(e.submission.id);
+    new_.insert(e.submission.id);
     for (const core::Run& run : e.runs) {
       runs_.insert(run.id);
       for (const core::ArtifactRef& artifact : run.artifacts)
@@ -113,6 +115,9 @@ class Store::Writer {
     submissions_.insert(e.submission);
     return WriteRequest(record, {e.standing, record.principal, e.request_id},
                         e.submission.ToString());
+  }
+  absl::Status Touch(const Record&, const core::SubmissionPublished& e) {
+    return TouchSubmission(e.submission);
   }
   absl::Status Touch(const Record&, const core::InstancesPruned& e) {
     return TouchSubmission(e.submission);
@@ -265,10 +270,18 @@ class Store::Writer {
 
   // Parents before children: foreign keys are checked at each statement.
   absl::Status WriteTouched() {
-    for (const core::SubmissionId id : submissions_)
+    std::set<core::SubmissionId> changed = submissions_;
+    for (const core::SubmissionId id : submissions_) {
       RETURN_IF_ERROR(WriteSubmission(state_.submissions.at(id)));
-    for (const core::RunId id : runs_)
+      RETURN_IF_ERROR(sql_.facts.Write(state_.submissions.at(id), new_.contains(id)));
+    }
+    for (const core::RunId id : runs_) {
       RETURN_IF_ERROR(WriteRun(state_.runs.at(id)));
+      RETURN_IF_ERROR(sql_.facts.Write(state_.runs.at(id)));
+      changed.insert(state_.runs.at(id).submission);
+    }
+    for (const core::SubmissionId id : changed)
+      RETURN_IF_ERROR(sql_.facts.Summarize(id));
     for (const auto& [run, rank] : nodes_)
       RETURN_IF_ERROR(WriteNode(run, rank));
     for (const auto& [run, artifact, is_late] : artifacts_)
@@ -295,10 +308,12 @@ class Store::Writer {
 
   absl::Status WriteSubmission(const core::Submission& submission) {
     const core::SubmissionSpec& spec = submission.spec;
-    return sql_.upsert_submission.Run(submission.id.number, ToString(submission.state),
-                                      spec.organization, spec.system, spec.benchmark, spec.division,
-                                      spec.round, submission.created_at_us, submission.ended_at_us,
-                                      Encode(submission));
+    RETURN_IF_ERROR(sql_.upsert_submission.Run(submission.id.number, ToString(submission.state),
+                                               spec.organization, spec.system, spec.benchmark,
+                                               spec.division, spec.round, submission.created_at_us,
+                                               submission.ended_at_us, Encode(submission)));
+    return sql_.upsert_disclosure.Run(submission.id.number, spec.organization,
+                                      submission.published_at_us);
   }
 
   absl::Status WriteRun(const core::Run& run) {
@@ -323,6 +338,7 @@ class Store::Writer {
   const core::State& state_;
   std::string& chain_;
   std::set<core::SubmissionId> submissions_;
+  std::set<core::SubmissionId> new_;  // of them
   std::set<core::RunId> runs_;
   std::set<std::pair<core::RunId, int32_t>> nodes_;
   std::set<core::AllocationId> allocations_;
@@ -383,6 +399,10 @@ int64_t Store::FreeDiskBytes() const {
   // Where it cannot be told, a commit will find out.
   if (statvfs(statements_->path.c_str(), &info) != 0) return std::numeric_limits<int64_t>::max();
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+}
+
+absl::StatusOr<std::vector<std::string>> Store::CompareFacts() {
+  return FactDifferences(&statements_->db);
 }
 
 absl::Status Store::LimitPages(int64_t page_count) {

@@ -31,6 +31,8 @@ struct OpenOptions {
   // number again that the high-water mark knows of.
   bool is_loss_accepted = false;
   int64_t now_us = 0;  // when that was
+  // Makes what questions to the history compare (facts.h) anew, whatever its version.
+  bool are_facts_rebuilt = false;
 };
 
 // Not thread-safe, but may move between threads.
@@ -61,6 +63,8 @@ class Store final : public CoreStore {
   // Keeps `packs` for ever; what is kept already stays as it is. Durable when it returns OK.
   absl::Status KeepRulePacks(const RulePacks& packs);
 
+  // For tests: as FactDifferences (facts.h) has it; none if the facts are what bodies say.
+  absl::StatusOr<std::vector<std::string>> CompareFacts();
   // For tests: refuses to grow beyond `page_count` pages, as a full disk would.
   absl::Status LimitPages(int64_t page_count);
   // For tests: refuses rows of more than `bytes`, as SQLite does with a billion.

@@ -14,6 +14,7 @@
 #include "common/status.h"
 #include "server/core/apply.h"
 #include "server/store/chain.h"
+#include "server/store/facts.h"
 #include "server/store/migrate.h"
 #include "server/store/store.h"
 #include "server/store/store_statements.h"
@@ -112,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
     if (!options.is_loss_accepted) return Refusal(path, losses);
     RETURN_IF_ERROR(store->RecordLoss(losses, reading.mark, options.now_us));
   }
+  RETURN_IF_ERROR(RebuildFacts(&store->statements_->db, options.are_facts_rebuilt));
   RETURN_IF_ERROR(store->OpenMark(reading.mark));
   return store;
 }

@@ -21,6 +21,9 @@ constexpr char kUpsertSubmission[] =
     "created_at_us, ended_at_us, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
     "ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at_us = excluded.ended_at_us, "
     "body = excluded.body";
+constexpr char kUpsertDisclosure[] =
+    "INSERT INTO disclosures (submission_id, organization, published_at_us) VALUES (?1, ?2, ?3) "
+    "ON CONFLICT (submission_id) DO UPDATE SET published_at_us = excluded.published_at_us";
 constexpr char kUpsertRun[] =
     "INSERT INTO runs (id, submission_id, number, state, organization, body) "
     "VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
@@ -86,6 +89,7 @@ absl::Status Store::Statements::Prepare() {
       {&insert_event, kInsertEvent},
       {&insert_run_event, kInsertRunEvent},
       {&upsert_submission, kUpsertSubmission},
+      {&upsert_disclosure, kUpsertDisclosure},
       {&upsert_run, kUpsertRun},
       {&upsert_node, kUpsertNode},
       {&insert_artifact, kInsertArtifact},
@@ -111,7 +115,7 @@ absl::Status Store::Statements::Prepare() {
   for (const auto& [stmt, sql] : all) {
     ASSIGN_OR_RETURN(*stmt, db.Prepare(sql));
   }
-  return absl::OkStatus();
+  return facts.Prepare(&db);
 }
 
 }  // namespace assay::store

@@ -198,6 +198,17 @@ TEST_F(AnalyzeTest, SaysWhyThereIsNoFigure) {
   EXPECT_THAT(run_.err, HasSubstr("apt-get install gnuplot-nox"));
 }
 
+// From Table 6: training throughput per GPU of 16.7866 on 2,048 and 26.5885 on 512.
+TEST_F(AnalyzeTest, ScalingHasItsEfficiency) {
+  const nlohmann::json items = Items("scaling");
+
+  const nlohmann::json large = Item(items, "cosmoflow", "*ABCI-2048");
+  EXPECT_NEAR(large["scaling_efficiency_percent"].get<double>(), 100 * 16.7866 / 26.5885, 0.01);
+  EXPECT_EQ(large["scaling_base"], "ABCI-512");
+  EXPECT_EQ(Item(items, "cosmoflow", "ABCI-512")["scaling_efficiency_percent"], 100);
+  EXPECT_FALSE(Item(items, "cosmoflow", "HAL-64").contains("scaling_efficiency_percent"));
+}
+
 TEST_F(AnalyzeTest, AsciiTerminalsGetAscii) {
   run_.env.variables["LANG"] = "C";
   ASSERT_EQ(Analyze("staging", "-o table"), ExitStatus::kDone);
@@ -217,6 +228,27 @@ TEST(AnalyzeInputTest, SaysWhatIsMissing) {
   EXPECT_EQ(run.Run("analyze compute empty --round v0.7"), ExitStatus::kNotFound);
   EXPECT_EQ(run.Run("analyze compute e-99"), ExitStatus::kNotFound);
   EXPECT_EQ(run.Run("analyze compute e-1 empty --round v0.7"), ExitStatus::kUsage);
+}
+
+// Issue 16: analyze looked at all runs where the score is of a window of them.
+TEST(AnalyzeInputTest, LooksAtTheRunsThatTheScoreIsOf) {
+  testing::FakeCoordinator coordinator;
+  testing::Invocation run;
+  v1::Submission& entry = coordinator.entries.back();  // e-1 with three runs
+  entry.set_required_run_count(3);
+  entry.mutable_scoring()->set_counts("reached_target");
+  v1::Run fourth = coordinator.runs.front();
+  fourth.set_name("runs/r-9");
+  fourth.set_number(4);
+  fourth.set_run_stop_ms(fourth.run_start_ms() + 60'000);
+  coordinator.runs.push_back(fourth);
+  coordinator.Start();
+  run.env.variables["ASSAY_SOCKET"] = coordinator.socket_path();
+
+  ASSERT_EQ(run.Run("analyze breakdown e-1 --json"), ExitStatus::kDone) << run.err;
+
+  const nlohmann::json item = nlohmann::json::parse(run.out)["items"][0];
+  EXPECT_THAT(item["note"].get<std::string>(), HasSubstr("1 runs are outside of the window"));
 }
 
 // A facility's round trains a model of its own size.

@@ -1,5 +1,9 @@
 #include "cli/app.h"
 
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -183,6 +187,34 @@ TEST(AppTest, AdminInitNeverOverwritesKeys) {
 
   EXPECT_EQ(run.Run("admin init etc"), ExitStatus::kConflict);
   EXPECT_EQ(ReadFile(run.home.Path("etc/ca.key")).value_or(""), key);
+}
+
+int ModeOf(const std::string& path) {
+  struct stat info = {};
+  EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+  return static_cast<int>(info.st_mode & 07777);
+}
+
+// The daemon of the unit is not root: it has to read its key by its group.
+TEST(AppTest, AdminInitLetsTheDaemonsGroupRead) {
+  testing::Invocation run;
+  const group* const own = getgrgid(getgid());
+  ASSERT_NE(own, nullptr) << "whoever runs the tests is in no group of this machine";
+
+  ASSERT_EQ(run.Run(absl::StrCat("admin init etc --group ", own->gr_name)), ExitStatus::kDone)
+      << run.err;
+
+  EXPECT_EQ(ModeOf(run.home.Path("etc")), 0750);
+  for (const char* name : {"ca.key", "server.key", "assayd.textproto"})
+    EXPECT_EQ(ModeOf(run.home.Path(absl::StrCat("etc/", name))), 0640) << name;
+}
+
+TEST(AppTest, AdminInitWritesNothingForAGroupThatIsNotThere) {
+  testing::Invocation run;
+
+  EXPECT_EQ(run.Run("admin init etc --group no-such-group"), ExitStatus::kNotFound);
+  EXPECT_THAT(run.err, HasSubstr("no-such-group"));
+  EXPECT_FALSE(FileExists(run.home.Path("etc")));
 }
 
 }  // namespace

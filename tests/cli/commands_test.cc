@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -23,6 +25,7 @@ namespace {
 
 using cli::ExitStatus;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -106,7 +109,17 @@ TEST_F(CommandsTest, StagingNamesTheNodesAndWaitsForThemIfAsked) {
   EXPECT_EQ(run_.Run("dataset stage cosmo32 --node w1 --wait"), ExitStatus::kFailed);
   EXPECT_THAT(run_.err, HasSubstr("w1: the disk is full"));
 
+  v1::CacheOrder* const order = coordinator_.workers[1].mutable_cache_orders(0);
+  order->set_state(v1::CacheOrder::PENDING);
+  order->set_failure_count(3);
+  order->mutable_retry_time()->set_seconds(absl::ToUnixSeconds(absl::Now()) + 40);
+  EXPECT_EQ(run_.Run("dataset nodes cosmo32"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, ContainsRegex("failed 3 times, again in (39|40|41) s: the disk is full"));
+
   EXPECT_EQ(run_.Run("dataset stage nothing"), ExitStatus::kNotFound);
+  EXPECT_EQ(run_.Run("dataset pin cosmo32 --node w1 -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_EQ(run_.out, "cosmo32 is pinned in the cache of 1 node: w1\n");
+  EXPECT_EQ(run_.Run("dataset unpin cosmo32 --from-archives /data"), ExitStatus::kUsage);
 }
 
 TEST_F(CommandsTest, TablesFitTheTerminal) {
@@ -152,11 +165,11 @@ TEST_F(CommandsTest, NamesAndJqFeedOtherPrograms) {
 
 TEST_F(CommandsTest, ComparesRunsByTheirDifferences) {
   EXPECT_EQ(run_.Run("compare r-1 r-2 -o plain --exit-code"), ExitStatus::kDifferent);
-  EXPECT_THAT(run_.out, AllOf(HasSubstr("field\tr-1\tr-2\n"), HasSubstr("seed\t1001\t1002\n"),
-                              Not(HasSubstr("state"))));
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("field\tr-1\tr-2\tratio\n"),
+                              HasSubstr("seed\t1001\t1002\t\n"), Not(HasSubstr("state"))));
 
   run_.Run("compare r-1 r-2 -o plain --all");
-  EXPECT_THAT(run_.out, HasSubstr("state\tsucceeded\tsucceeded\n"));
+  EXPECT_THAT(run_.out, HasSubstr("state\tsucceeded\tsucceeded\t\n"));
   EXPECT_EQ(run_.Run("compare r-1 e-1"), ExitStatus::kUsage);
   EXPECT_EQ(run_.Run("compare r-1"), ExitStatus::kUsage);
 }

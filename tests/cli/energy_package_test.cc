@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,20 @@ using ::testing::Not;
 
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int kRuns = 5;
+
+// As Slurm's: of the whole node, and no meter.
+class Check final : public agent::TelemetrySource {
+ public:
+  explicit Check(int64_t mw) : mw_(mw) {}
+  const std::vector<telemetry::Column>& columns() const override { return columns_; }
+  void Sample(std::span<int64_t> values) override {
+    if (mw_ > 0) values[0] = mw_;
+  }
+
+ private:
+  const int64_t mw_;
+  const std::vector<telemetry::Column> columns_ = {{"check.power.slurm", "mW", false}};
+};
 
 class EnergyPackageTest : public ::testing::Test {
  protected:
@@ -99,11 +114,12 @@ class EnergyPackageTest : public ::testing::Test {
     std::vector<std::unique_ptr<agent::TelemetrySource>> sources;
     sources.push_back(agent::MakeCraySource(options));
     sources.push_back(agent::MakeHwmonSource(options));
+    sources.push_back(std::make_unique<Check>(check_mw_));
     const telemetry::Header header{.boot_id = "boot",
                                    .wall_us = (run.run_start_ms() - 3000) * 1000 + wall_ahead_us_,
                                    .node_ns = kNodeNs};
     auto sampler = *agent::Sampler::Create(
-        path, std::move(sources), header,
+        path, path + ".live", std::move(sources), header,
         {.node_ns = [&now_ns] { return now_ns; }, .cpu_ns = [] { return int64_t{0}; }});
     const int64_t run_ms = run.run_stop_ms() - run.run_start_ms();
     for (int i = 0; i * 1000 < run_ms + 6000; ++i) {
@@ -150,6 +166,11 @@ class EnergyPackageTest : public ::testing::Test {
     facts.run_stop_ms = run->run_stop_ms();
     runtime::JudgeEnergy(judged, runtime::ClocksOf(facts.run_start_ms, judged, *artifacts_),
                          *artifacts_, &facts);
+    runtime::ChargeSwitches(switches_, &facts);
+    for (const core::SwitchPower& one : facts.switches) {
+      run->add_switches()->set_name(one.name);
+      run->mutable_switches(run->switches_size() - 1)->set_watts(one.watts);
+    }
     if (facts.energy_joules) run->set_energy_joules(*facts.energy_joules);
     if (facts.energy_error_joules) run->set_energy_error_joules(*facts.energy_error_joules);
     run->set_energy_scope(facts.energy_scope);
@@ -163,10 +184,32 @@ class EnergyPackageTest : public ::testing::Test {
     return facts;
   }
 
+  // What the official tools say of the package: nothing against it, and this energy of its score.
+  void ExpectOfficialEnergy(double joules) {
+    std::string why_not;
+    const std::string python = testing::ProvideOfficialChecker(&why_not);
+    if (python.empty()) GTEST_SKIP() << why_not;
+    const std::string package = run_.home.Path("package/Example_University");
+    const testing::ProgramRun checked =
+        testing::RunToEnd({python, "-m", "mlperf_logging.package_checker", package, "hpc", "3.0.0",
+                           "--log_output", dir_.Path("checker.log")});
+    EXPECT_THAT(checked.output, HasSubstr("PACKAGE CHECKER FOUND NO ERRORS, SUCCESS"));
+    constexpr char kScore[] =
+        "import sys; from mlperf_logging.result_summarizer import result_summarizer as s;"
+        "print('energy', s._compute_strong_score_standalone('deepcam', 'cluster-a', True, "
+        "sys.argv[1], 'hpc', '3.0.0')[1])";
+    const testing::ProgramRun scored = testing::RunToEnd({python, "-c", kScore, Results()});
+    const size_t at = scored.output.find("energy ");
+    ASSERT_NE(at, std::string::npos) << scored.output;
+    EXPECT_NEAR(std::stod(scored.output.substr(at + 7)), joules, 1e-3) << scored.output;
+  }
+
   std::string Results() const {
     return run_.home.Path("package/Example_University/results/cluster-a/strong/deepcam");
   }
 
+  int64_t check_mw_ = 0;  // what somebody else says of each node; 0: nobody does
+  std::vector<core::SwitchPower> switches_;
   int64_t wall_ahead_us_ = 420'000;  // of the nodes, when telemetry begins
   testing::TempDir dir_;
   testing::FakeCoordinator coordinator_;
@@ -223,22 +266,55 @@ TEST_F(EnergyPackageTest, TheOfficialToolsFindOurEnergyInWhatIsExported) {
   for (size_t i = 0; i < set->energies.size(); ++i)
     EXPECT_NEAR(set->energies[i].value_or(0), coordinator_.runs[i].energy_joules(), 1e-3);
 
-  std::string why_not;
-  const std::string python = testing::ProvideOfficialChecker(&why_not);
-  if (python.empty()) GTEST_SKIP() << why_not;
-  const std::string package = run_.home.Path("package/Example_University");
-  const testing::ProgramRun checked =
-      testing::RunToEnd({python, "-m", "mlperf_logging.package_checker", package, "hpc", "3.0.0",
-                         "--log_output", dir_.Path("checker.log")});
-  EXPECT_THAT(checked.output, HasSubstr("PACKAGE CHECKER FOUND NO ERRORS, SUCCESS"));
-  constexpr char kScore[] =
-      "import sys; from mlperf_logging.result_summarizer import result_summarizer as s;"
-      "print('energy', s._compute_strong_score_standalone('deepcam', 'cluster-a', True, "
-      "sys.argv[1], 'hpc', '3.0.0')[1])";
-  const testing::ProgramRun scored = testing::RunToEnd({python, "-c", kScore, Results()});
-  const size_t at = scored.output.find("energy ");
-  ASSERT_NE(at, std::string::npos) << scored.output;
-  EXPECT_NEAR(std::stod(scored.output.substr(at + 7)), score_joules, 1e-3) << scored.output;
+  ExpectOfficialEnergy(score_joules);
+}
+
+TEST_F(EnergyPackageTest, SwitchesAreInTheEnergyAndInThePackageAsTheOfficialToolsCountThem) {
+  switches_ = {{"ib-leaf-1", 231}, {"ib-spine", 404.5}};
+  for (v1::Run& run : coordinator_.runs) {
+    for (const int node : {0, 1})
+      Keep(&run, absl::StrCat("telemetry_", node, ".bin"), Telemetry(run, node));
+    const double run_s = static_cast<double>(run.run_stop_ms() - run.run_start_ms()) / 1000;
+    EXPECT_NEAR(Judge(&run).energy_joules.value_or(0), (890 + 635.5) * run_s, 0.02 * 890 * run_s);
+  }
+  EXPECT_EQ(run_.Run("run show r-1 -o table"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(run_.out, HasSubstr("whole nodes and 2 switches rated 636 W"));
+  EXPECT_EQ(run_.Run("score e-1 --json"), ExitStatus::kDone) << run_.err;
+  const double score_joules = nlohmann::json::parse(run_.out)["energy_joules"].get<double>();
+
+  ASSERT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(*ReadFile(Results() + "/power/result_5/sw_1.txt"),
+              AllOf(HasSubstr(R"("interconnect_power_est", "value": 404.5)"),
+                    HasSubstr(R"("host": "ib-spine")")));
+  ExpectOfficialEnergy(score_joules);
+}
+
+// A list that was changed between the runs of a set would make other numbers of files.
+TEST_F(EnergyPackageTest, RunsThatCountOtherSwitchesHaveNoPowerEntry) {
+  for (v1::Run& run : coordinator_.runs) {
+    if (run.number() == 4) switches_ = {{"ib-leaf-1", 231}};
+    for (const int node : {0, 1})
+      Keep(&run, absl::StrCat("telemetry_", node, ".bin"), Telemetry(run, node));
+    Judge(&run);
+  }
+  ASSERT_EQ(run_.Run("entry export e-1 package"), ExitStatus::kDone) << run_.err;
+  EXPECT_THAT(
+      run_.err,
+      HasSubstr(
+          "the package has no power: r-4 counts another number of switches (1) than r-1 (0)"));
+  EXPECT_FALSE(FileExists(Results() + "/power"));
+}
+
+// Components have no power entry; neither have switches beside them.
+TEST_F(EnergyPackageTest, ComponentsAreChargedWithNoSwitch) {
+  core::RunFacts facts;
+  facts.run_start_ms = 0;
+  facts.run_stop_ms = 1000;
+  facts.energy_joules = 5;
+  facts.energy_scope = "components";
+  runtime::ChargeSwitches({{"ib-leaf-1", 231}}, &facts);
+  EXPECT_EQ(facts.energy_joules, 5);
+  EXPECT_THAT(facts.switches, ::testing::IsEmpty());
 }
 
 TEST_F(EnergyPackageTest, AGapIsToldBeforeAnythingIsExported) {
@@ -316,6 +392,26 @@ TEST_F(EnergyPackageTest, MetersThatContradictEachOtherAreTold) {
   EXPECT_THAT(
       facts.findings[0].found,
       ::testing::ContainsRegex("node 0: 36[0-9]+ J by node.cray and 41062 J by node.power_meter"));
+}
+
+// It looks at nodes now and then, so a short run is none to compare.
+TEST_F(EnergyPackageTest, WhatSlurmSaysOfANodeIsComparedOverLongRuns) {
+  check_mw_ = 500'000;  // node 0 draws 400 W, node 1 490 W
+  for (const int64_t seconds : {300, 700}) {
+    v1::Run one = coordinator_.runs[0];
+    one.set_run_stop_ms(one.run_start_ms() + seconds * 1000);
+    for (const int node : {0, 1})
+      Keep(&one, absl::StrCat("telemetry_", node, ".bin"), Telemetry(one, node));
+    const core::RunFacts facts = Judge(&one);
+    EXPECT_EQ(facts.energy_scope, "node");
+    if (seconds == 300) {
+      EXPECT_THAT(RulesOf(facts), ::testing::IsEmpty());
+      continue;
+    }
+    ASSERT_THAT(RulesOf(facts), ElementsAre("R-PWR-013"));
+    EXPECT_THAT(facts.findings[0].found,
+                ::testing::ContainsRegex("node 0: 28[0-9]+ J by node.cray and 350000 J by slurm"));
+  }
 }
 
 }  // namespace

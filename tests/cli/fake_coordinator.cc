@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/log.h"
@@ -149,19 +150,9 @@ void FakeCoordinator::Start() {
   builder.AddListeningPort(absl::StrCat("unix:", socket_path_), grpc::InsecureServerCredentials());
   builder.RegisterService(static_cast<v1::SubmissionService::Service*>(this));
   builder.RegisterService(static_cast<v1::AdminService::Service*>(this));
+  builder.RegisterService(static_cast<v1::HistoryService::Service*>(this));
   server_ = builder.BuildAndStart();
   CHECK(server_ != nullptr);
-}
-
-void FakeCoordinator::AddArtifact(const std::string& name, const std::string& bytes) {
-  const std::string digest = Sha256Hex(bytes);
-  artifacts[digest] = bytes;
-  for (v1::Run& run : runs) {
-    v1::ArtifactRef* const file = run.add_artifacts();
-    file->set_file_name(name);
-    file->set_sha256(digest);
-    file->set_size_bytes(static_cast<int64_t>(bytes.size()));
-  }
 }
 
 void FakeCoordinator::Stop() {
@@ -227,10 +218,8 @@ grpc::Status FakeCoordinator::ListSubmissions(grpc::ServerContext* /*context*/,
   MutexLock lock(&mutex_);
   // One entry per page: callers must follow the tokens.
   size_t next = request->page_token().empty() ? 0 : std::stoul(request->page_token());
-  const auto matches = [&](const v1::Submission& e) {
-    return request->state().empty() || v1::Submission::State_Name(e.state()) == request->state();
-  };
-  while (next < entries.size() && !matches(entries[next]))
+  while (next < entries.size() &&
+         !absl::EndsWith(v1::Submission::State_Name(entries[next].state()), request->state()))
     ++next;
   if (next >= entries.size()) return grpc::Status::OK;
   *response->add_submissions() = entries[next];
@@ -290,7 +279,8 @@ grpc::Status FakeCoordinator::ListRuns(grpc::ServerContext* /*context*/,
                                        v1::ListRunsResponse* response) {
   MutexLock lock(&mutex_);
   for (const v1::Run& run : runs)
-    if (request->submission().empty() || run.submission() == request->submission())
+    if (absl::EndsWith(run.submission(), request->submission()) &&
+        absl::EndsWith(v1::Run::State_Name(run.state()), request->state()))
       *response->add_runs() = run;
   return grpc::Status::OK;
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "assay/v1/admin_service.grpc.pb.h"
+#include "assay/v1/history_service.grpc.pb.h"
 #include "assay/v1/submission_service.grpc.pb.h"
 
 #include "common/mutex.h"
@@ -21,7 +22,8 @@ namespace assay::testing {
 // Answers from its public fields; tests change them before the server is asked. What it has been
 // asked to do it remembers.
 class FakeCoordinator final : public v1::SubmissionService::Service,
-                              public v1::AdminService::Service {
+                              public v1::AdminService::Service,
+                              public v1::HistoryService::Service {
  public:
   // Two entries (e-1 valid, e-2 running), four runs, two nodes, a dataset, a token.
   FakeCoordinator();
@@ -93,6 +95,10 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   grpc::Status ImportSubmission(grpc::ServerContext* context,
                                 grpc::ServerReader<v1::ImportSubmissionRequest>* reader,
                                 v1::Submission* response) override;
+
+  // The ids of entries, all on one page; by their texts alone.
+  grpc::Status QueryResults(grpc::ServerContext* context, const v1::QueryResultsRequest* request,
+                            v1::QueryResultsResponse* response) override;
 
   grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                            v1::CreateTokenResponse* response) override;

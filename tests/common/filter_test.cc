@@ -4,6 +4,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -68,6 +69,24 @@ bool IsMatch(const std::string& text) {
 
 // The examples of the standard, with fields of ours: "a b AND c" is "(a AND b) AND c", "a AND b OR
 // c" is "a AND (b OR c)", "New York Giants OR Yankees" is "New York (Giants OR Yankees)".
+TEST(FilterTest, AStarAsksWhetherThereIsAKey) {
+  for (const auto& [text, is_match] : std::vector<std::pair<std::string, bool>>{
+           {"hyperparameters.batch=*", true}, {"hyperparameters.none=*", false}}) {
+    const auto filter = ParseFilter(text, Schema(), kNow);
+    ASSERT_THAT(filter, IsOk());
+    EXPECT_EQ(Matches(*filter, Record), is_match) << text;
+  }
+}
+
+// A text that holds the number is not below it.
+TEST(FilterTest, OrdersNumbersOnly) {
+  const auto filter = ParseFilter("hyperparameters.optimizer<=8", Schema(), kNow);
+  ASSERT_THAT(filter, IsOk());
+  EXPECT_FALSE(Matches(*filter, [](const std::string&, const std::string&) -> FilterValue {
+    return std::string("sgd8");
+  }));
+}
+
 TEST(FilterTest, BindsAsTheStandardSays) {
   EXPECT_EQ(Understood("org=a benchmark=b AND minutes<3"),
             "((organization=a AND benchmark=b) AND minutes<3)");

@@ -1,9 +1,14 @@
 #include "common/printable.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,6 +21,7 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(PrintableTest, WhatATerminalWouldObeyIsShown) {
   const struct {
@@ -68,6 +74,29 @@ TEST(LogTest, ARecordStaysOneLineWhateverItIsTold) {
   EXPECT_THAT(text, HasSubstr("principal=x\\ntime=2026"));
   EXPECT_THAT(text, EndsWith("\\x1b[2K\n"));
   EXPECT_EQ(text.find('\n'), text.size() - 1);
+}
+
+// What systemd does with stderr of a unit: JOURNAL_STREAM names its device and inode.
+TEST(LogTest, ToTheJournalALineBeginsWithItsPriority) {
+  testing::TempDir dir;
+  const std::string path = dir.Path("log");
+  const int kept = dup(STDERR_FILENO);
+  ASSERT_NE(freopen(path.c_str(), "w", stderr), nullptr);
+  struct stat info = {};
+  EXPECT_EQ(fstat(STDERR_FILENO, &info), 0);
+  setenv("JOURNAL_STREAM", absl::StrCat(info.st_dev, ":", info.st_ino).c_str(), 1);
+  LOG(WARNING) << "run=r-7 to the journal";
+  setenv("JOURNAL_STREAM", absl::StrCat(info.st_dev, ":", info.st_ino + 1).c_str(), 1);
+  LOG(WARNING) << "run=r-7 to a file";
+  unsetenv("JOURNAL_STREAM");
+  fflush(stderr);
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(path).value_or(""), '\n');
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[0], StartsWith("<4>time="));
+  EXPECT_THAT(lines[1], StartsWith("time="));
 }
 
 TEST(LogTest, AQuotedValueCannotPassForAnotherField) {

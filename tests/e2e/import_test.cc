@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 
@@ -22,6 +23,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // Table 4 of the MLPerf HPC paper in minutes, by system. Fugaku with 512 nodes is left out: the
 // paper prints 268.77, which no drop rule makes of the published logs.
@@ -104,7 +106,8 @@ class ImportTest : public ::testing::Test {
     const Outcome unpacked =
         site_->RunProgram({"/bin/tar", "-xJf", archive, "-C", site_->Path("cache")});
     ASSERT_EQ(unpacked.exit_code, 0) << unpacked.Text();
-    imported_ = new Outcome(site_->Assay({"import", Tree(), "--round", "v0.7"}));
+    imported_ = new Outcome(
+        site_->Assay({"import", Tree(), "--round", "v0.7", "--published", "2020-11-18"}));
   }
   static void TearDownTestSuite() {
     delete imported_;
@@ -159,6 +162,56 @@ TEST_F(ImportTest, KeepsEveryLogByteForByte) {
                          absl::StrCat("diff -r package/*/results ", Tree(),
                                       "/$(ls package)/results", " | grep -v '^Only in /'")});
   EXPECT_EQ(same.out, "") << "the package differs from what was published";
+}
+
+// Of what was published on that day, measured before; by anybody with a token for the public.
+TEST_F(ImportTest, IsPublishedOnItsDay) {
+  const Json entries = site_->AssayJson({"query", "round=v0.7"});
+  ASSERT_THAT(entries["items"], SizeIs(kEntries));
+  for (const Json& entry : entries["items"]) {
+    EXPECT_THAT(entry.value("published", ""), StartsWith("2020-11-18T00:00:00")) << entry;
+    EXPECT_THAT(entry.value("measured", ""), StartsWith("2020-")) << entry;
+    EXPECT_LT(entry["measured"].get<std::string>(), entry["published"].get<std::string>());
+  }
+  const Outcome bad = site_->Assay({"import", Tree(), "--round", "v0.7", "--published", "soon"});
+  EXPECT_EQ(bad.exit_code, 2) << bad.Text();
+  EXPECT_THAT(bad.err, HasSubstr("expected a day as 2020-11-18"));
+}
+
+// What `assay package check` says of a tree, without where it lies and how many files are in it: an
+// export has a README beside the code, which imports do not keep.
+std::string CheckOf(const Site& site, const std::string& tree, const std::string& organization) {
+  const Outcome checked = site.Assay(
+      {"package", "check", "--round", "v0.7", absl::StrCat(tree, "/", organization), "--json"});
+  Json said = Json::parse(absl::StrReplaceAll(checked.out, {{tree, ""}}), nullptr, false);
+  if (said.is_discarded()) return absl::StrCat(checked.exit_code, " ", checked.Text());
+  for (Json& package : said["items"])
+    package["repository"].erase("file_count");
+  return absl::StrCat(checked.exit_code, " ", said.dump(2));
+}
+
+TEST_F(ImportTest, ExportsWhatACheckerJudgesAsItJudgedTheOriginal) {
+  const Json entries = site_->AssayJson({"query", "round=v0.7"});
+  std::set<std::string> organizations;
+  for (const Json& entry : entries["items"]) {
+    const Outcome exported = site_->Assay({"entry", "export", entry["id"], "all"});
+    ASSERT_EQ(exported.exit_code, 0) << exported.Text();
+    const std::string source = entry["source_path"];
+    organizations.insert(source.substr(0, source.find('/')));
+  }
+  ASSERT_FALSE(organizations.empty());
+
+  for (const std::string& organization : organizations) {
+    for (const char* folder : {"results", "systems"}) {
+      const Outcome same = site_->RunProgram(
+          {"/bin/sh", "-c",
+           absl::StrCat("diff -r '", Tree(), "/", organization, "/", folder, "' 'all/",
+                        organization, "/", folder, "' | grep -v '^Only in ", Tree(), "'")});
+      EXPECT_EQ(same.out, "") << organization << " differs from what was published";
+    }
+    EXPECT_EQ(CheckOf(*site_, site_->Path("all"), organization),
+              CheckOf(*site_, Tree(), organization));
+  }
 }
 
 TEST_F(ImportTest, ShowsTheLogAsIfItHadBeenWatched) {

@@ -115,6 +115,8 @@ TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
     ASSERT_TRUE(run.contains(key)) << run;
     EXPECT_GE(run[key], run["run_start_ms"].get<int64_t>() * 1000 - kClockUncertaintyUs) << run;
     EXPECT_LT(run[key], run["run_stop_ms"].get<int64_t>() * 1000) << run;
+    ASSERT_TRUE(run.contains("touch_error_ms")) << run;
+    EXPECT_GE(run["touch_error_ms"], 1.0) << "the log cuts milliseconds off: " << run;
     const Outcome events = site_->Assay({"logs", run["id"], "--events"});
     EXPECT_THAT(events.out, HasSubstr("first dataset touch, "));
     EXPECT_THAT(events.out, HasSubstr("after run_start ✔"));

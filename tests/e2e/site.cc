@@ -78,7 +78,8 @@ Site::Site() {
   for (const char* part : {"bin", "share/assay/rounds", "home", "run", "cache"})
     CHECK_OK(MakeDirectories(Path(part)));
   std::filesystem::permissions(Path("run"), std::filesystem::perms::owner_all);
-  for (const char* program : {"assay", "assayd", "assay-worker", "assay-hold", "assay-train"})
+  for (const char* program :
+       {"assay", "assayd", "assay-worker", "assay-web", "assay-hold", "assay-train"})
     Install(JoinPath(bin, program), Program(program));
   WriteFile(Path("share/assay/rounds/e2e-small.toml"), kRoundText);
   environment_ = {absl::StrCat("HOME=", Path("home")),

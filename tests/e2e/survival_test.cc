@@ -8,11 +8,13 @@
 #include "common/file.h"
 #include "common/sha256.h"
 #include "tests/e2e/site.h"
+#include "tests/support/await.h"
 #include "tests/support/status_matchers.h"
 
 namespace assay::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
@@ -70,6 +72,43 @@ class SurvivalTest : public ::testing::Test {
   LogTail log_;
   ProcessId follower_;
 };
+
+// Nobody dies: what a run's nodes do is seen while it goes on, and no longer.
+TEST_F(SurvivalTest, TopShowsWhatARunningRunsNodesDo) {
+  constexpr int kEpochs = 100'000;
+  Begin(kEpochs);
+  ASSERT_TRUE(AwaitEpoch(2));
+  Json top;
+  const auto is_each = [&](auto is_it) {
+    top = site_.AssayJson({"top", "--sort", "name"});
+    return top["nodes"].size() == 2 && is_it(top["nodes"][0]) && is_it(top["nodes"][1]);
+  };
+  ASSERT_TRUE(Await([&] {
+    return is_each([](const Json& node) {
+             return node.contains("figures") && node["figures"].contains("run_cpu_share");
+           }) &&
+           top["runs"][0].value("epoch", 0) >= 2;
+  })) << top;
+  EXPECT_EQ(top["runs"][0]["id"], "r-1");
+  EXPECT_EQ(top["runs"][0]["state"], "running");
+  EXPECT_TRUE(top["runs"][0].contains("quality")) << top;
+  for (const Json& node : top["nodes"]) {
+    const Json& figures = node["figures"];
+    EXPECT_EQ(node["run"], "r-1");
+    EXPECT_GT(figures["run_cpu_share"], 0) << node;
+    EXPECT_LE(figures["run_cpu_share"].get<double>() + figures.value("other_cpu_share", 2.0),
+              1.001);
+    EXPECT_GT(figures["memory_total_bytes"], figures["memory_used_bytes"]) << node;
+    EXPECT_LT(figures["age_seconds"], 60) << node;
+  }
+  const Outcome listing = site_.Assay({"top", "-o", "table"});
+  EXPECT_THAT(listing.out, AllOf(HasSubstr("1 run on 2 of 2 nodes"), HasSubstr(" %")));
+
+  EXPECT_EQ(site_.Assay({"cancel", "@last"}).exit_code, 0);
+  EXPECT_TRUE(Await([&] {
+    return is_each([](const Json& node) { return !node.contains("figures"); });
+  })) << top;
+}
 
 TEST_F(SurvivalTest, LosesNothingWhenCoordinatorAndAgentAreKilled) {
   constexpr int kEpochs = 60;

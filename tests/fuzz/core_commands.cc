@@ -34,14 +34,14 @@ class Decoder {
     constexpr Method kOften[] = {&Decoder::Obey,   &Decoder::Report, &Decoder::Append,
                                  &Decoder::Record, &Decoder::Create, &Decoder::Judge,
                                  &Decoder::Score};
-    constexpr Method kSeldom[] = {&Decoder::Cancel,    &Decoder::Import,     &Decoder::Note,
-                                  &Decoder::Drain,     &Decoder::Resume,     &Decoder::Revoke,
-                                  &Decoder::MakeToken, &Decoder::EndToken,   &Decoder::Redeem,
-                                  &Decoder::Add,       &Decoder::Remove,     &Decoder::Look,
-                                  &Decoder::Launched,  &Decoder::LauncherUp, &Decoder::Lease,
-                                  &Decoder::EndLease,  &Decoder::Join,       &Decoder::EnrolInJob,
-                                  &Decoder::Prune,     &Decoder::Cache,      &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 31, "decode the new command above");
+    constexpr Method kSeldom[] = {
+        &Decoder::Cancel,   &Decoder::Import,   &Decoder::Note,       &Decoder::Publish,
+        &Decoder::Drain,    &Decoder::Resume,   &Decoder::Revoke,     &Decoder::MakeToken,
+        &Decoder::EndToken, &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,
+        &Decoder::Look,     &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,
+        &Decoder::EndLease, &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,
+        &Decoder::Cache,    &Decoder::Time};
+    static_assert(std::variant_size_v<core::CommandBody> == 32, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -192,6 +192,9 @@ class Decoder {
                              .is_done = bytes_.Below(2) == 0,
                              .bytes = bytes_.Near<int64_t>(10)};
     if (bytes_.Rarely(4)) report.problem = bytes_.TextLike("no space");
+    report.is_temporary = bytes_.Below(2) == 0;
+    if (bytes_.Below(2) == 0)
+      report.datasets = {{.digest = bytes_.TextLike("d1"), .files = 1, .files_total = 1}};
     return report;
   }
 
@@ -297,6 +300,11 @@ class Decoder {
         core::NoteSubmission{.request_id = bytes_.TextLike("n-1"),
                              .submission = Recent<SubmissionId>(state_.last_submission),
                              .text = bytes_.TextLike("looks odd")});
+  }
+
+  core::Command Publish() {
+    return FromPerson(core::PublishSubmission{Recent<SubmissionId>(state_.last_submission),
+                                              bytes_.Near<int64_t>(0)});
   }
 
   core::Command Prune() {
@@ -447,7 +455,8 @@ class Decoder {
 
   core::Command Cache() {
     core::OrderCaches command{.dataset = bytes_.TextLike("cosmo32")};
-    if (bytes_.Below(2) == 0) command.action = core::CacheAction::kEvict;
+    command.action = core::kCacheActions[bytes_.Below(std::size(core::kCacheActions))];
+    if (bytes_.Rarely(4)) command.path = bytes_.TextLike("/data/packed");
     if (bytes_.Below(2) == 0) command.workers = {WorkerName()};
     return FromPerson(std::move(command));
   }

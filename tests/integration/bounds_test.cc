@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -193,6 +195,46 @@ TEST_F(BoundsTest, OnlyOperatorsLearnWhoElseUsedANode) {
     EXPECT_FALSE(reader->Read(&chunk));
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
   }
+}
+
+TEST_F(BoundsTest, WhatANodeDoesIsForThoseWhoMaySeeItsRun) {
+  Client submitter = WithToken("submitter", "Org");
+  Client rival = WithToken("submitter", "Rival");
+  Client reviewer = WithToken("reviewer", "");
+  ASSERT_THAT(Create(&*root_, TinySpec("Org", 1)), IsOk());
+  FakeWorker worker(deployment_.Worker("w0"), "w0");
+  ASSERT_THAT(worker.AwaitRun(), IsOk());
+  v1::NodeFigures figures;
+  figures.set_run_cpu_share(0.75);
+  worker.SetFigures(figures);
+  ASSERT_THAT(worker.Synchronize(absl::ZeroDuration()), IsOk());
+
+  const auto is_told = [](Client* client) {
+    std::set<bool> told;
+    for (const bool is_brief : {false, true}) {
+      v1::ListWorkersRequest list;
+      list.set_is_brief(is_brief);
+      const auto listed = client->Call(client->admin(), &Admin::ListWorkers, list).value();
+      EXPECT_EQ(listed.workers_size(), 1);
+      const bool is_seen = listed.workers(0).figures().run_cpu_share() == 0.75;
+      EXPECT_EQ(!listed.workers(0).run().empty(), is_seen) << "the run is told with its figures";
+      told.insert(is_seen);
+    }
+    v1::GetWorkerRequest get;
+    get.set_name("workers/w0");
+    const auto found = client->Call(client->admin(), &Admin::GetWorker, get).value();
+    told.insert(found.has_figures());
+    return told;
+  };
+  for (Client* const client : {&*root_, &submitter, &reviewer})
+    EXPECT_THAT(is_told(client), ElementsAre(true));
+  for (Client* const client : {&rival, &worker.client()})
+    EXPECT_THAT(is_told(client), ElementsAre(false));
+
+  figures.set_run_cpu_share(std::numeric_limits<double>::quiet_NaN());
+  worker.SetFigures(figures);
+  EXPECT_THAT(worker.Synchronize(absl::ZeroDuration()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("run_cpu_share")));
 }
 
 TEST_F(BoundsTest, ARequestIdIsThatOfItsOrganization) {

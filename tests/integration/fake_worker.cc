@@ -74,6 +74,7 @@ absl::StatusOr<v1::DesiredState> FakeWorker::Synchronize(absl::Duration poll) {
   request.mutable_capabilities()->set_core_count(2);
   request.mutable_capabilities()->set_rendezvous_address("127.0.0.1:1");
   *request.mutable_status() = status_;
+  if (figures_.has_value()) *request.mutable_figures() = *figures_;
   ASSIGN_OR_RETURN(const v1::SynchronizeResponse response,
                    client_.Call(client_.worker(), &v1::WorkerService::Stub::Synchronize, request));
   return response.desired();

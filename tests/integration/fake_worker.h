@@ -3,6 +3,7 @@
 #ifndef TESTS_INTEGRATION_FAKE_WORKER_H_
 #define TESTS_INTEGRATION_FAKE_WORKER_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ class FakeWorker {
   // From idle to idle: executes the next run, whose log is `lines`.
   absl::Status WalkOneRun(const std::vector<std::string>& lines);
 
+  // What it says with each call from now on.
+  void SetFigures(const v1::NodeFigures& figures) { figures_ = figures; }
+
   const v1::DesiredState& desired() const { return desired_; }
   Client& client() { return client_; }
 
@@ -39,6 +43,7 @@ class FakeWorker {
   Client client_;
   const std::string name_;
   v1::WorkerStatus status_;
+  std::optional<v1::NodeFigures> figures_;
   v1::DesiredState desired_;  // the last EXECUTE
 };
 

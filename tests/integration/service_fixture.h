@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 
 #include "common/secret.h"
+#include "common/sha256.h"
 #include "tests/integration/deployment.h"
 #include "tests/integration/fake_worker.h"
 #include "tests/support/status_matchers.h"
@@ -39,6 +41,35 @@ class ServiceTest : public ::testing::Test {
     request.set_request_id(request_id);
     *request.mutable_spec() = spec;
     return client->Call(client->submission(), &Submissions::CreateSubmission, request);
+  }
+
+  // An entry of history with one log, in the round "tiny".
+  v1::Submission ImportEntry(const v1::SubmissionSpec& spec, const std::string& log,
+                             absl::Time published) {
+    grpc::ClientContext context;
+    PrepareCall(root_->endpoint(), absl::Seconds(60), &context);
+    v1::Submission entry;
+    const auto writer = root_->submission().ImportSubmission(&context, &entry);
+    v1::ImportSubmissionRequest message;
+    v1::ImportHeader* const header = message.mutable_header();
+    header->set_round("tiny");
+    header->set_source_path(spec.organization() + "/results/box/" + Sha256Hex(log));
+    header->mutable_publish_time()->set_seconds(absl::ToUnixSeconds(published));
+    header->set_system_description_json("{\"submitter\": \"x\"}");
+    *header->mutable_spec() = spec;
+    writer->Write(message);
+    v1::ImportedRun* const run = message.mutable_run();
+    run->set_file_name("result_0.txt");
+    run->set_sha256(Sha256Hex(log));
+    run->set_size_bytes(static_cast<int64_t>(log.size()));
+    writer->Write(message);
+    message.set_log(log);
+    writer->Write(message);
+    message.Clear();
+    writer->Write(message);
+    writer->WritesDone();
+    EXPECT_THAT(FromGrpc(writer->Finish()), IsOk());
+    return entry;
   }
 
   // A client with a new token.

@@ -129,12 +129,11 @@ TEST_F(SourceTest, ABorrowingEntryKeepsTheCommitOfItsProgram) {
   lent.mutable_command()->clear_source();
   for (v1::Hyperparameter& parameter : *lent.mutable_hyperparameters())
     if (parameter.key() == "opt_base_learning_rate") parameter.set_json_value("0.002");
-  const auto lender = Create(&*root_, lent);
-  ASSERT_THAT(lender, IsOk());
+  const v1::Submission lender = ImportEntry(lent, "a log\n", absl::Now() - absl::Hours(1));
   v1::SubmissionSpec spec = Request("Org", source_).spec();
   *spec.mutable_hyperparameters() = lent.hyperparameters();
   spec.mutable_borrowing()->set_own_entry(own->name());
-  spec.mutable_borrowing()->set_lender_entry(lender->name());
+  spec.mutable_borrowing()->set_lender_entry(lender.name());
 
   const auto borrowed = Create(&org, spec);
 

@@ -136,22 +136,6 @@ TEST_F(BorrowingTest, WarnsWhereNothingChanges) {
   EXPECT_EQ(findings[0].severity, Severity::kWarning);
 }
 
-// Whoever may not see the lender must not learn its values from what is refused.
-TEST_F(BorrowingTest, WithoutTheLenderNothingIsToldOfIt) {
-  own_.is_borrowed = true;
-  lender_.round = "hpc-2.0.0";
-  proposed_.values["opt_base_learning_rate"] = 0.006;
-
-  const std::vector<Finding> findings = WithoutLender(CheckBorrowing(own_, lender_, proposed_));
-
-  EXPECT_THAT(RulesOf(findings), ElementsAre("R-BOR-005 own_entry", "R-BOR-001 lender_entry"));
-  for (const Finding& finding : findings) {
-    const std::string text = Format("", finding);
-    EXPECT_THAT(text, Not(HasSubstr("0.008")));
-    EXPECT_THAT(text, Not(HasSubstr("hpc-2")));
-  }
-}
-
 TEST_F(BorrowingTest, EveryFindingIsOfARuleInTheTable) {
   own_.is_borrowed = true;
   own_.replaced_by = "e-9";

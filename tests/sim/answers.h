@@ -53,6 +53,13 @@ class AnswerCheck {
       is_kept = is_kept || note.text == body.text;
     EXPECT_TRUE(is_kept) << made->id << " has lost the note " << body.text;
   }
+  void operator()(const core::PublishSubmission& body) const {
+    const core::Submission* made = Made();
+    if (made == nullptr) return;
+    EXPECT_TRUE(IsTerminal(made->state)) << made->id;
+    EXPECT_EQ(made->id, body.submission);
+    EXPECT_GT(made->published_at_us, 0) << made->id;
+  }
   void operator()(const core::PruneInstances& body) const {
     const core::Submission* made = Made();
     if (made == nullptr) return;

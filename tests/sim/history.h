@@ -4,6 +4,7 @@
 #ifndef TESTS_SIM_HISTORY_H_
 #define TESTS_SIM_HISTORY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -102,6 +103,16 @@ class History {
       EXPECT_FALSE(worker.is_drain_requested) << name << " gets " << e.run;
       EXPECT_TRUE(worker.run.is_none()) << name << " gets " << e.run << " and has " << worker.run;
     }
+    for (const std::string& name : e.cached_workers)
+      EXPECT_EQ(std::count(e.workers.begin(), e.workers.end(), name), 1) << name;
+    if (!e.cached_workers.empty()) ++coverage_.met["a run on a node that has its dataset"];
+  }
+
+  void Check(const core::CacheOrderRetried& e, int64_t) {
+    bool is_waiting = false;
+    for (const core::CacheOrder& order : state_.workers.at(e.worker).cache_orders)
+      is_waiting = is_waiting || (order.number == e.number && order.retry_at_us != 0);
+    EXPECT_TRUE(is_waiting) << e.worker << " is told again what does not wait for it";
   }
 
   void Check(const core::RunEventsAppended& e, int64_t) {

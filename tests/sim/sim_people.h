@@ -180,11 +180,12 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(11)) {
+    switch (network_.Below(12)) {
+      case 11:
+        return Ask(core::PublishSubmission{AnyEntry()});
       case 10:
         return Ask(core::OrderCaches{.dataset = "cosmo32",
-                                     .action = network_.Below(3) == 0 ? core::CacheAction::kEvict
-                                                                      : core::CacheAction::kStage,
+                                     .action = core::kCacheActions[network_.Below(5) % 4],
                                      .workers = network_.Below(2) == 0
                                                     ? std::vector<std::string>{}
                                                     : std::vector<std::string>{worker}});

@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 
@@ -90,6 +91,8 @@ class SimServer {
     const auto loaded = store_->Load();
     CHECK_OK(loaded.status());
     EXPECT_TRUE(*loaded == history_.Alive()) << "rows differ from the fold of the log";
+    const std::vector<std::string> differences = store_->FactDifferences();
+    EXPECT_TRUE(differences.empty()) << absl::StrJoin(differences, "\n");
   }
 
  private:

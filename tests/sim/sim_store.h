@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -104,6 +105,14 @@ class SimStore final : public store::CoreStore {
   }
 
   int64_t refused_count() const { return refused_count_; }
+
+  // What questions to the history compare is what bodies say, after all that has happened.
+  std::vector<std::string> FactDifferences() {
+    CHECK_OK(store_->LimitPages(1 << 30));
+    absl::StatusOr<std::vector<std::string>> differences = store_->CompareFacts();
+    CHECK_OK(differences.status());
+    return *std::move(differences);
+  }
 
  private:
   [[noreturn]] void Die(const char* where) {

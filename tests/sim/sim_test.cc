@@ -84,7 +84,8 @@ class Simulation {
     const core::State& state = server_.history().state();
     for (const core::SubmissionId id : submitters_.ids())
       EXPECT_EQ(state.submissions.count(id), 1u) << id << " was acknowledged";
-    EXPECT_EQ(reader->ListSubmissions({}, {.size = 100})->items.size(), state.submissions.size());
+    const core::SubmissionFilter all{.viewer = {.sees_all = true}};
+    EXPECT_EQ(reader->ListSubmissions(all, {.size = 100})->items.size(), state.submissions.size());
     for (const auto& [id, submission] : state.submissions)
       EXPECT_TRUE(*reader->GetSubmission(id) == submission) << id;
     for (const auto& [id, run] : state.runs)
@@ -168,6 +169,7 @@ void CheckCoverage(const Coverage& coverage) {
                            "commit refused by the schema",
                            "entry that cannot be scored",
                            "log that cannot be judged",
+                           "a run on a node that has its dataset",
                            "power loss before a commit",
                            "power loss after a commit",
                            "power loss between answers",

@@ -25,6 +25,9 @@
 
 namespace assay::sim {
 
+// Of an order for the cache; it passes.
+inline constexpr char kHeldByRun[] = "it is held by a run";
+
 class SimWorker {
  public:
   // A run as the node's disk holds it.
@@ -215,16 +218,18 @@ class SimWorker {
 
   void Do(const agent::StopCheck&) {}
 
-  // Goes on from where it was stopped, if it was.
+  // Goes on from where it was stopped, if it was. Some fail for good, some for a while.
   void Do(const agent::StartCaching& start) {
     caching_ = start.number;
     const bool fails = network_.Percent(network_.troubles.check_failure_percent);
-    network_.After(kSecond * (1 + network_.Below(40)),
-                   [this, number = start.number, fails, incarnation = incarnation_] {
-                     if (incarnation != incarnation_ || caching_ != number) return;
-                     caching_ = 0;
-                     Take(agent::CacheSeen{number, true, fails ? "no space" : ""});
-                   });
+    network_.After(kSecond * (1 + network_.Below(40)), [this, number = start.number, fails,
+                                                        incarnation = incarnation_] {
+      if (incarnation != incarnation_ || caching_ != number) return;
+      caching_ = 0;
+      if (!fails) is_cached_ = caching_action_ != core::CacheAction::kEvict;
+      const bool may_pass = network_.Below(2) == 0;
+      Take(agent::CacheSeen{number, true, !fails ? "" : may_pass ? kHeldByRun : "no space"});
+    });
   }
 
   void Do(const agent::StopCaching&) { caching_ = 0; }
@@ -268,6 +273,10 @@ class SimWorker {
         core::CacheReport{.number = status.cache_order,
                           .is_done = status.is_cache_done,
                           .problem = status.is_cache_done ? *status.cache_report : ""};
+    command.report.cache->is_temporary = command.report.cache->problem == kHeldByRun;
+    if (is_cached_)
+      command.report.cache->datasets = {
+          {.digest = core::testing::SomeDataset().digest, .files = 1, .files_total = 1}};
     command.is_leaving = status.is_leaving;
     command.poll_timeout_us = status.is_leaving ? 0 : 20 * kSecond;
     if (!status.key.run.empty()) command.report.run = *core::ParseRunId(status.key.run);
@@ -295,7 +304,10 @@ class SimWorker {
     } else if (desired.action != core::DesiredAction::kIdle)
       wanted.key = {desired.run.ToString(), desired.generation};
     wanted.may_start = desired.may_start;
-    if (desired.cache.has_value()) wanted.cache_order = desired.cache->number;
+    if (desired.cache.has_value()) {
+      wanted.cache_order = desired.cache->number;
+      caching_action_ = desired.cache->action;
+    }
     if (desired.order.has_value()) orders_[wanted.key] = desired;
     Take(agent::SyncReply{wanted});
   }
@@ -360,6 +372,8 @@ class SimWorker {
   int64_t call_ = 0;
   agent::MachineState state_;
   int64_t caching_ = 0;  // the order for the node cache that goes on
+  core::CacheAction caching_action_ = core::CacheAction::kStage;  // of the last
+  bool is_cached_ = false;                                        // on disk
   std::map<agent::RunKey, core::Desired> orders_;
   std::map<int64_t, core::PreflightOrder> checks_;  // by number
 

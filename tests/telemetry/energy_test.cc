@@ -205,5 +205,66 @@ TEST(RunEnergyTest, AFileThatAnybodyHasMadeIsReadWithoutHarm) {
   }
 }
 
+// A meter over a network, from second 0 to 79, that does not answer from 20 to 24.
+Series Asked(bool has_counter) {
+  Series series = Steady("energy.node.redfish", 80, 400);
+  std::vector<int64_t> power(80, 400'000);
+  std::vector<int64_t> state(80, static_cast<int64_t>(MeterState::kReads));
+  for (size_t i = 20; i < 25; ++i) {
+    series.columns[0][i] = power[i] = kMissing;
+    state[i] = static_cast<int64_t>(MeterState::kRefused);
+  }
+  if (!has_counter) series.columns[0].assign(80, kMissing);
+  series.header.columns.push_back({"power.node.redfish", "mW", false});
+  series.header.columns.push_back({"meter.node.redfish", "state", false});
+  series.columns.push_back(power);
+  series.columns.push_back(state);
+  return series;
+}
+
+TEST(AskedMeterEnergyTest, PowerCountsWhereThereIsNoCounter) {
+  for (const bool has_counter : {true, false}) {
+    const Series series = Asked(has_counter);
+    const std::vector<MeterPower> powers = MeterPowers(series, SpanAt(series, 3.5, 73.5));
+    ASSERT_THAT(powers, SizeIs(1));
+    EXPECT_EQ(powers[0].meter, "node.redfish");
+    EXPECT_NEAR(powers[0].EnergyJ(70), 28'000, 1e-6);
+  }
+}
+
+TEST(AskedMeterEnergyTest, AGapSaysWhyAndSilenceToo) {
+  Series series = Asked(true);
+  const std::vector<MeterPower> powers = MeterPowers(series, SpanAt(series, 3.5, 73.5));
+  ASSERT_THAT(powers, SizeIs(1));
+  EXPECT_NEAR(powers[0].longest_gap_s, 6, 1e-9);
+  EXPECT_EQ(powers[0].gap_why, "it refuses the credentials");
+  EXPECT_THAT(SilentMeters(series), IsEmpty());
+
+  series.columns[0].assign(80, kMissing);
+  series.columns[1].assign(80, kMissing);
+  series.columns[2].assign(80, static_cast<int64_t>(MeterState::kUnverified));
+  EXPECT_THAT(MeterPowers(series, SpanAt(series, 3.5, 73.5)), IsEmpty());
+  EXPECT_THAT(SilentMeters(series),
+              ::testing::ElementsAre("node.redfish: its certificate cannot be verified"));
+  series.columns[2].assign(80, int64_t{1} << 60);  // anybody may have made the file
+  EXPECT_THAT(SilentMeters(series), SizeIs(1));
+}
+
+TEST(CheckTest, WhatOthersSayOfTheNodeComesLastAndIsNoMeter) {
+  Series series = Steady("energy.node.cray", 80, 400);
+  std::vector<int64_t> slurm(80, kMissing);
+  slurm[1] = slurm[61] = 500'000;
+  series.header.columns.push_back({"check.power.slurm", "mW", false});
+  series.header.columns.push_back({"check.energy.slurm", "uJ", true});
+  series.columns.push_back(slurm);
+  series.columns.emplace_back(80, kMissing);
+  const std::vector<MeterPower> powers = MeterPowers(series, SpanAt(series, 3.5, 73.5));
+  ASSERT_THAT(powers, SizeIs(2));
+  EXPECT_EQ(powers[1].meter, "slurm");
+  EXPECT_TRUE(powers[1].is_check);
+  EXPECT_FALSE(powers[1].is_node);
+  EXPECT_NEAR(powers[1].EnergyJ(70), 35'000, 1e-6);
+}
+
 }  // namespace
 }  // namespace assay::telemetry

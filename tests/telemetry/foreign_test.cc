@@ -142,7 +142,8 @@ TEST(ForeignTelemetryTest, ARunLeavesOneLineAtLeast) {
   const testing::TempDir dir;
   int64_t now_ns = 0;
   {
-    const Telemetry telemetry(dir.Path("telemetry.bin"), dir.Path("foreign.jsonl"), "boot",
+    const Telemetry telemetry(dir.Path("telemetry.bin"), dir.Path("foreign.jsonl"),
+                              dir.Path("figures"), "boot",
                               [&now_ns] { return now_ns += kSecondNs; });
   }
   EXPECT_THAT(

@@ -43,7 +43,7 @@ class SamplerTest : public ::testing::Test {
     sources.push_back(std::make_unique<CountingSource>());
     sources.push_back(std::make_unique<CountingSource>());
     absl::StatusOr<std::unique_ptr<Sampler>> sampler = Sampler::Create(
-        path_, std::move(sources), {.boot_id = "boot"},
+        path_, live_path_, std::move(sources), {.boot_id = "boot"},
         {.node_ns = [this] { return node_ns_; }, .cpu_ns = [this] { return cpu_ns_; }});
     CHECK_OK(sampler.status());
     sampler_ = *std::move(sampler);
@@ -59,6 +59,7 @@ class SamplerTest : public ::testing::Test {
 
   testing::TempDir dir_;
   const std::string path_ = dir_.Path("telemetry.bin");
+  const std::string live_path_ = dir_.Path("figures");
   int64_t node_ns_ = 5 * kSecond;
   int64_t cpu_ns_ = 3 * kSecond;  // of the thread, before it sampled anything
   std::unique_ptr<Sampler> sampler_;
@@ -96,8 +97,8 @@ TEST(TelemetryTest, ARunLiesBetweenTwoSamples) {
   const testing::TempDir dir;
   int64_t now_ns = 0;
   {
-    const Telemetry telemetry(dir.Path("telemetry.bin"), dir.Path("foreign.jsonl"), "boot",
-                              [&now_ns] { return ++now_ns; });
+    const Telemetry telemetry(dir.Path("telemetry.bin"), dir.Path("foreign.jsonl"),
+                              dir.Path("figures"), "boot", [&now_ns] { return ++now_ns; });
   }
   const absl::StatusOr<telemetry::Series> series =
       telemetry::ReadSeries(*ReadFile(dir.Path("telemetry.bin")));
@@ -106,8 +107,8 @@ TEST(TelemetryTest, ARunLiesBetweenTwoSamples) {
 }
 
 TEST(TelemetryTest, AFolderThatIsNotThereHarmsNoRun) {
-  const Telemetry telemetry("/nowhere/telemetry.bin", "/nowhere/foreign.jsonl", "boot",
-                            [] { return int64_t{1}; });
+  const Telemetry telemetry("/nowhere/telemetry.bin", "/nowhere/foreign.jsonl", "/nowhere/figures",
+                            "boot", [] { return int64_t{1}; });
 }
 
 // Says how often it was asked.
@@ -127,7 +128,7 @@ TEST_F(SamplerTest, MetersAreAskedEachSecondWhateverTheRestCosts) {
   sources.push_back(std::make_unique<CountingSource>());
   sources.push_back(std::make_unique<MeterSource>());
   sampler_ = *Sampler::Create(
-      path_, std::move(sources), {.boot_id = "boot"},
+      path_, live_path_, std::move(sources), {.boot_id = "boot"},
       {.node_ns = [this] { return node_ns_; }, .cpu_ns = [this] { return cpu_ns_; }});
   SampleFor(61,
             10'000'000);  // a hundredth of a core: the rest is asked every two seconds from then on

@@ -13,7 +13,7 @@ fail() {
 
 # Lines that all units have.
 common=(
-  'NoNewPrivileges=yes' 'UMask=0077' 'StateDirectoryMode=0700' 'ProtectSystem=strict' 'PrivateTmp=yes'
+  'NoNewPrivileges=yes' 'UMask=0077' 'ProtectSystem=strict' 'PrivateTmp=yes'
   'ProtectKernelModules=yes' 'RestrictNamespaces=yes' 'RestrictSUIDSGID=yes' 'LockPersonality=yes'
   'SystemCallArchitectures=native' 'LimitCORE=0'
 )
@@ -36,9 +36,10 @@ check() {
   fi
 }
 
-check assay-privileged.service 25 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes' 'PrivateNetwork=yes'
-check assayd.service 20 'User=assay' 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes'
+check assay-privileged.service 25 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes' 'PrivateNetwork=yes' 'StateDirectoryMode=0700'
+check assayd.service 20 'User=assay' 'StateDirectoryMode=0700' 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes'
 # Root, for fanotify, drop_caches and the account of ranks.
-check assay-worker.service 40 'KillMode=process'
+check assay-worker.service 40 'KillMode=process' 'StateDirectoryMode=0700'
+check assay-web.service 20 'User=assay-web' 'MemoryDenyWriteExecute=yes' 'PrivateDevices=yes'
 
 exit "$((failures > 0))"

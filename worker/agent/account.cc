@@ -269,9 +269,11 @@ int ExecAsRank(const std::vector<std::string>& arguments) {
       argv.push_back(const_cast<char*>(arguments[i].c_str()));
     argv.push_back(nullptr);
     std::vector<char*> environment = WholeEnvironment();
+    char** const own_environment = environ;
     if (environment.size() > 1) environ = environment.data();
     execvp(argv[0], argv.data());
     status = absl::ErrnoToStatus(errno, absl::StrCat("cannot execute ", arguments[1]));
+    environ = own_environment;  // that of the command ends here, and what logs looks into it
   }
   LOG(ERROR) << "not a rank: " << status;
   return kExitCannotExecute;

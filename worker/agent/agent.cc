@@ -20,7 +20,9 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/clock_watch.h"
 #include "worker/agent/fences.h"
+#include "worker/agent/node_figures.h"
 #include "worker/agent/salvage.h"
 #include "worker/agent/step_process.h"
 #include "worker/agent/wire.h"
@@ -28,7 +30,8 @@
 namespace assay::agent {
 namespace {
 
-constexpr absl::Duration kClockInterval = absl::Seconds(10);
+// While a run goes on: each call tells what the node does, each reply how its clock stands.
+constexpr absl::Duration kExecutingInterval = absl::Seconds(5);
 
 }  // namespace
 
@@ -390,14 +393,26 @@ void Agent::Do(const Synchronize& action) {
   request.set_is_leaving(action.status.is_leaving);
   request.set_version(options_.version);
   absl::Duration wait = action.status.is_leaving ? absl::ZeroDuration() : options_.poll_timeout;
-  // While a run goes on each reply tells how its node's clock stands.
-  if (action.status.phase == Phase::kExecuting) wait = std::min(wait, kClockInterval);
+  if (action.status.phase == Phase::kExecuting) {
+    wait = std::min(wait, kExecutingInterval);
+    TellFigures(action.status.key, &request);
+  }
   request.mutable_poll_timeout()->set_seconds(absl::ToInt64Seconds(wait));
   const int64_t call = sync_->Call(std::move(request));
   if (told_call_ != 0 && action.status == told_) return;
   told_ = action.status;
   told_at_ = clock_->Mono();
   told_call_ = call;
+}
+
+// Beside the status, whose change would end the call under way.
+void Agent::TellFigures(const RunKey& key, v1::SynchronizeRequest* request) {
+  const AttachedRun* run = FindRun(key);
+  if (run == nullptr || run->has_ended()) return;
+  std::optional<v1::NodeFigures> figures =
+      ReadNodeFigures(run->directory(), run->recorder(), ReadClocks().NodeNs(),
+                      options_.capabilities.memory_bytes());
+  if (figures.has_value()) *request->mutable_figures() = *std::move(figures);
 }
 
 void Agent::Do(const SendEvents& action) {

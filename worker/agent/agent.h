@@ -102,6 +102,7 @@ class Agent {
   void Do(const StartCaching& action);
   void Do(const StopCaching& action);
   void Do(const Synchronize& action);
+  void TellFigures(const RunKey& key, v1::SynchronizeRequest* request);
   void Do(const SendEvents& action);
   void Do(const UploadArtifacts& action);
   void Do(const ForgetRun& action);

@@ -55,6 +55,7 @@ void CacheProcess::Begin(int64_t number, const v1::CacheOrder* order) {
   LOG(ERROR) << "the work on the node cache cannot start: " << status;
   v1::CacheReport report = last_;
   report.set_problem("the agent could not start a process for it; its log says why");
+  report.set_is_temporary(true);
   failed_start_ = Seen(/*is_done=*/true, std::move(report));
 }
 
@@ -109,6 +110,7 @@ std::optional<CacheSeen> CacheProcess::TakeEnd() {
         absl::StrCat("the process that worked on the node cache has ended with ", code.value_or(-1),
                      "; the log of the agent may say why");
     report->set_problem(problem);
+    report->set_is_temporary(true);
     report->set_look_problem(problem);
   }
   if (number_ != 0)

@@ -56,6 +56,24 @@ std::string Shown(absl::string_view text, size_t bytes_max) {
   return Printable(text.substr(0, bytes_max / 4));  // a byte may take four
 }
 
+// True if the same may succeed later though nobody does anything about it here: who holds the
+// dataset ends, a file system comes back, the copy of a source is finished. Not if somebody has to
+// decide: other files, no room, a pin.
+bool MayPass(const absl::Status& failure) {
+  switch (failure.code()) {
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kUnknown:  // as EIO
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The work, and what there is to say of it.
 class CacheWork {
  public:
@@ -64,14 +82,23 @@ class CacheWork {
 
   absl::Status Carry(const v1::CacheOrder& order) {
     RETURN_IF_ERROR(Look());
-    if (order.action() == v1::CacheOrder::EVICT) {
-      const absl::Status evicted = cache_.Evict(order.digest());
-      return absl::IsNotFound(evicted) ? absl::OkStatus() : evicted;
+    switch (order.action()) {
+      case v1::CacheOrder::STAGE:
+        return Stage(order);
+      case v1::CacheOrder::EVICT:
+        return UnlessAbsent(cache_.Evict(order.digest()));
+      case v1::CacheOrder::PIN: {
+        const absl::Status pinned = cache_.SetPinned(order.digest(), true);
+        if (!absl::IsNotFound(pinned)) return pinned;
+        return absl::FailedPreconditionError(
+            absl::StrCat(pinned.message(), ", so that there is nothing to pin: stage it first"));
+      }
+      case v1::CacheOrder::UNPIN:
+        return UnlessAbsent(cache_.SetPinned(order.digest(), false));
+      default:
+        return absl::UnimplementedError(
+            "the agent does not know what it is to do with its cache: upgrade it");
     }
-    if (order.action() != v1::CacheOrder::STAGE)
-      return absl::UnimplementedError(
-          "the agent does not know what it is to do with its cache: upgrade it");
-    return Stage(order);
   }
 
   absl::Status Look() {
@@ -99,6 +126,10 @@ class CacheWork {
   v1::CacheReport& report() { return report_; }
 
  private:
+  static absl::Status UnlessAbsent(const absl::Status& status) {
+    return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  }
+
   absl::Status Stage(const v1::CacheOrder& order) {
     ASSIGN_OR_RETURN(const dataset::Manifest manifest, dataset::LoadManifest(order.path()));
     const std::string digest = dataset::DatasetDigest(manifest);
@@ -154,12 +185,14 @@ absl::Status Work(const CacheWorkFiles& files, const Clock& clock) {
   absl::StatusOr<cache::NodeCache> cache = OpenNodeCache(config, user);
   v1::CacheReport none;
   none.set_problem(Shown(cache.status().message(), kSentenceBytesMax));
+  none.set_is_temporary(MayPass(cache.status()));
   none.set_look_problem(none.problem());
   if (!cache.ok()) return WriteFileAtomic(files.report, none.SerializeAsString(), kPrivateFile);
   CacheWork work(files, &*cache, &clock);
   if (has_order) {
     const absl::Status carried = work.Carry(order);
     work.report().set_problem(Shown(carried.message(), kSentenceBytesMax));
+    work.report().set_is_temporary(MayPass(carried));
   }
   const absl::Status looked = work.Look();
   work.report().set_look_problem(Shown(looked.message(), kSentenceBytesMax));

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -12,7 +14,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/file.h"
 #include "common/status.h"
@@ -21,12 +25,12 @@
 namespace assay::agent {
 namespace {
 
-constexpr size_t kNameBytesMax = 63;
+constexpr size_t kWorkerNameBytesMax = 63;
 constexpr int kPortMax = 65535;
 constexpr int64_t kQuotaGbMax = 1'000'000'000;
 
 bool IsWorkerName(absl::string_view name) {
-  return !name.empty() && name.size() <= kNameBytesMax && name.front() != '-' &&
+  return !name.empty() && name.size() <= kWorkerNameBytesMax && name.front() != '-' &&
          name.back() != '-' && std::all_of(name.begin(), name.end(), [](char c) {
            return absl::ascii_islower(static_cast<unsigned char>(c)) ||
                   absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-';
@@ -48,6 +52,19 @@ bool IsEnvironmentName(absl::string_view name) {
          });
 }
 
+// 1.3.6.1, with or without a dot in front.
+bool IsObjectId(absl::string_view id) {
+  constexpr size_t kPartsMax = 128;
+  absl::ConsumePrefix(&id, ".");
+  const std::vector<absl::string_view> parts = absl::StrSplit(id, '.');
+  return parts.size() > 1 && parts.size() <= kPartsMax &&
+         std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
+           uint32_t number = 0;
+           return absl::SimpleAtoi(part, &number) &&
+                  absl::ascii_isdigit(static_cast<unsigned char>(part[0]));
+         });
+}
+
 // Collects problems; each method looks at one part.
 class Checker {
  public:
@@ -58,6 +75,9 @@ class Checker {
     CheckPaths();
     CheckCores();
     CheckComparisons();
+    CheckRedfish();
+    for (const v1::SnmpMeter& meter : config_.snmp_meters())
+      CheckSnmp(meter);
     CheckMaps();
     return std::move(problems_);
   }
@@ -144,6 +164,38 @@ class Checker {
     }
   }
 
+  void CheckTimeout(absl::string_view field, int32_t timeout_ms) {
+    constexpr int32_t kTimeoutMaxMs = 60'000;
+    if (timeout_ms < 0 || timeout_ms > kTimeoutMaxMs)
+      Add(field, ": ", timeout_ms, " is not between 0 and ", kTimeoutMaxMs);
+  }
+
+  void CheckRedfish() {
+    if (!config_.has_redfish_meter()) return;
+    const v1::RedfishMeter& meter = config_.redfish_meter();
+    if (!absl::StartsWith(meter.url(), "https://"))
+      Add("redfish_meter.url: \"", meter.url(), "\" does not begin with https://");
+    CheckAbsolute("redfish_meter.credentials_path", meter.credentials_path(), true);
+    CheckAbsolute("redfish_meter.ca_certificate_path", meter.ca_certificate_path(), false);
+    CheckTimeout("redfish_meter.timeout_ms", meter.timeout_ms());
+  }
+
+  void CheckSnmp(const v1::SnmpMeter& meter) {
+    constexpr int kOutletsMax = 16;
+    if (meter.address().empty())
+      Add("snmp_meters.address: missing: name the power distribution unit");
+    if (meter.power_oids_size() < 1 || meter.power_oids_size() > kOutletsMax)
+      Add("snmp_meters.power_oids: are ", meter.power_oids_size(), ", not 1 to ", kOutletsMax,
+          " that feed the node");
+    for (const std::string& id : meter.power_oids())
+      if (!IsObjectId(id))
+        Add("snmp_meters.power_oids: \"", id, "\" is no object in numbers, like 1.3.6.1.4.1.318.1");
+    if (!(meter.watts_per_unit() >= 0 && std::isfinite(meter.watts_per_unit())))
+      Add("snmp_meters.watts_per_unit: ", meter.watts_per_unit(), " is not above 0");
+    CheckAbsolute("snmp_meters.credentials_path", meter.credentials_path(), true);
+    CheckTimeout("snmp_meters.timeout_ms", meter.timeout_ms());
+  }
+
   void CheckMaps() {
     for (const auto& [key, value] : config_.labels())
       if (key.empty() || value.empty())
@@ -180,13 +232,6 @@ v1::WorkerConfig WithDefaults(v1::WorkerConfig config, const std::string& progra
     config.set_trainer_program(JoinPath(program_directory, "assay-train"));
   if (config.rendezvous_host().empty()) config.set_rendezvous_host(HostName());
   return config;
-}
-
-std::map<std::string, std::string> ComparisonsOf(const v1::WorkerConfig& config) {
-  std::map<std::string, std::string> comparisons;
-  for (const v1::MeterComparison& one : config.meter_comparisons())
-    comparisons[one.meter()] = absl::StrCat(one.with(), ", ", one.percent(), " %");
-  return comparisons;
 }
 
 absl::StatusOr<v1::WorkerConfig> LoadConfig(const std::string& path) {

@@ -3,7 +3,6 @@
 #ifndef WORKER_AGENT_CONFIG_H_
 #define WORKER_AGENT_CONFIG_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,6 @@ std::vector<std::string> ProblemsOf(const v1::WorkerConfig& config);
 // `config` with every empty field that has a default filled in.
 //   program_directory: where assay-worker lies, and assay-train beside it.
 v1::WorkerConfig WithDefaults(v1::WorkerConfig config, const std::string& program_directory);
-
-// By meter, with what the operator has compared it, as power logs say it.
-std::map<std::string, std::string> ComparisonsOf(const v1::WorkerConfig& config);
 
 // Reads, validates and completes. INVALID_ARGUMENT with all problems, one a line.
 absl::StatusOr<v1::WorkerConfig> LoadConfig(const std::string& path);

@@ -38,6 +38,7 @@
 #include "common/log.h"
 #include "common/process.h"
 #include "common/status.h"
+#include "worker/agent/block_devices.h"
 #include "worker/agent/cold_start.h"
 #include "worker/agent/device_reads.h"
 #include "worker/agent/gate_record.h"
@@ -83,8 +84,8 @@ class HeldFiles {
       absl::StatusOr<UniqueFd> file = OpenRegularFile(files[i]);
       struct stat info {};
       if (!file.ok() || fstat(file->get(), &info) != 0) continue;
+      if (file_systems_.insert(info.st_dev).second) AddDevicesOf(file->get());
       held_.push_back({*std::move(file), info.st_size, 0});
-      devices_.insert(info.st_dev);
     }
   }
 
@@ -127,7 +128,7 @@ class HeldFiles {
   // Bytes that the devices below the files have read since they were made; nullopt if they do not
   // say.
   std::optional<int64_t> DeviceBytes() const {
-    if (devices_.empty()) return std::nullopt;
+    if (!are_devices_known_ || devices_.empty()) return std::nullopt;
     int64_t bytes = 0;
     for (const dev_t device : devices_) {
       const absl::StatusOr<std::string> text =
@@ -147,9 +148,17 @@ class HeldFiles {
     int64_t bytes = 0;
     int64_t armed_pages = 0;  // -1: not known
   };
+  void AddDevicesOf(int fd) {
+    const std::vector<dev_t> devices = BlockDevicesOf(fd);
+    are_devices_known_ = are_devices_known_ && !devices.empty();
+    devices_.insert(devices.begin(), devices.end());
+  }
+
   size_t file_count_;
   std::vector<Held> held_;
-  std::set<dev_t> devices_;
+  std::set<dev_t> file_systems_;
+  std::set<dev_t> devices_;        // below them
+  bool are_devices_known_ = true;  // of all of them
   std::string why_unchecked_;
 };
 

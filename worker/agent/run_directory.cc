@@ -25,6 +25,8 @@ constexpr char kAttributed[] = "attributed";
 constexpr char kObserved[] = "observed";
 constexpr char kProven[] = "proven";
 constexpr char kGate[] = "gate";
+constexpr char kErrorUs[] = "error_us";
+constexpr char kReadBefore[] = "read_before";
 
 bool IsRunId(absl::string_view id) {
   return !id.empty() && id.size() <= kRunIdBytesMax &&
@@ -59,6 +61,29 @@ bool IsProven(const Touch& touch) {
   return touch.is_attributed && touch.gate.has_value() && touch.holes.empty();
 }
 
+Json ToJson(const RunReads& reads) {
+  Json json{{"mapped_bytes", reads.mapped}};
+  const auto add = [&json](const char* name, std::optional<int64_t> bytes) {
+    if (bytes.has_value()) json[name] = *bytes;
+  };
+  add("run_storage_bytes", reads.storage);
+  add("run_asked_bytes", reads.asked);
+  add("server_bytes", reads.servers);
+  return json;
+}
+
+std::optional<RunReads> RunReadsOf(const Json& json) {
+  const auto found = json.find(kReadBefore);
+  if (found == json.end() || !found->is_object()) return std::nullopt;
+  const auto bytes = [&](const char* name) {
+    return found->contains(name) ? std::optional(Integer(*found, name)) : std::nullopt;
+  };
+  return RunReads{.storage = bytes("run_storage_bytes"),
+                  .asked = bytes("run_asked_bytes"),
+                  .mapped = Integer(*found, "mapped_bytes"),
+                  .servers = bytes("server_bytes")};
+}
+
 // "strength" says who it was, "assurance" how well that was seen.
 Json ToJson(const Touch& touch) {
   Json holes = Json::array();
@@ -76,6 +101,8 @@ Json ToJson(const Touch& touch) {
             {"wall_us", touch.stamp.wall_us},
             {"mono_ns", touch.stamp.mono_ns}};
   if (touch.rank.has_value()) json["rank"] = *touch.rank;
+  if (touch.run_reads.has_value()) json[kReadBefore] = ToJson(*touch.run_reads);
+  if (touch.error_us.has_value()) json[kErrorUs] = *touch.error_us;
   if (touch.gate.has_value()) json[kGate] = ParseJsonDocument<Json>(GateRecordJson(*touch.gate));
   return json;
 }
@@ -158,6 +185,8 @@ absl::StatusOr<Touch> RunDirectory::ReadTouch(const std::string& path) const {
               .watched = Text(json, "watched"),
               .holes = HolesOf(json)};
   if (json.contains("rank")) touch.rank = static_cast<int>(Integer(json, "rank"));
+  touch.run_reads = RunReadsOf(json);
+  if (json.contains(kErrorUs)) touch.error_us = Integer(json, kErrorUs);
   if (json.contains(kGate)) {
     ASSIGN_OR_RETURN(touch.gate, ParseGateRecord(json[kGate].dump()));
   }

@@ -21,6 +21,7 @@
 //     memory.json      what of the data was in memory                step
 //     telemetry.bin    what the node did meanwhile                   step
 //     foreign.jsonl    which processes of others used most of it     step
+//     figures          what the node does now, of the last second   step
 //     arrivals.jsonl   when records of a program's log came          step
 //     stopping         exists once the step ends its ranks           step
 //     ready            exists once the step waits for leave          step
@@ -67,6 +68,15 @@ struct WitnessHole {
 };
 
 // A first touch of the dataset.
+// Bytes that were read before a touch. nullopt of what the step may not know, or the node has not.
+struct RunReads {
+  std::optional<int64_t> storage;  // by the run's processes, from storage: read_bytes of their io
+  std::optional<int64_t> asked;    // by them, by read(2) and its like: rchar
+  int64_t mapped = 0;              // of the files that they map, each once, which explain as many
+  std::optional<int64_t> servers;  // sent to this node by servers, by NFS's and Lustre's clients
+  bool operator==(const RunReads&) const = default;
+};
+
 struct Touch {
   std::string path;            // the file
   std::string mechanism;       // fanotify | inotify
@@ -82,6 +92,10 @@ struct Touch {
   // speaks against the run. Kept apart from the rest, as a fault.
   std::string read_past{};
   std::vector<WitnessHole> holes{};  // what could have been before it, unseen
+  // By how much the stamp may be off on this node's clock: for so long at most its event had waited
+  // to be read, or the reader was held after it. Not known of those that agents of before wrote.
+  std::optional<int64_t> error_us{};
+  std::optional<RunReads> run_reads{};
   bool operator==(const Touch&) const = default;
 };
 
@@ -135,6 +149,7 @@ class RunDirectory {
   std::string PausesPath() const { return Path("witness/pauses.json"); }
   std::string TelemetryPath() const { return Path("witness/telemetry.bin"); }
   std::string ForeignPath() const { return Path("witness/foreign.jsonl"); }
+  std::string FiguresPath() const { return Path("witness/figures"); }
   std::string StallsPath() const { return Path("witness/stalls.json"); }
   std::string RanksWatchedPath() const { return Path("witness/ranks.json"); }
   std::string ClocksPath() const { return Path("witness/clocks.json"); }

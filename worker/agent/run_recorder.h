@@ -55,6 +55,11 @@ class RunRecorder {
   // What is to be uploaded, once the run has ended: files that exist.
   std::vector<ArtifactFile> Artifacts() const;
 
+  // What the log says so far; nullopt: it is on another node, or its rules are not known.
+  std::optional<rules::Facts> Facts() const {
+    return checker_.has_value() ? std::optional(checker_->facts()) : std::nullopt;
+  }
+
   const std::shared_ptr<EventSpool>& spool() const { return spool_; }
   const v1::RunSpec& spec() const { return spec_; }
   int32_t node_rank() const { return spec_.node_rank(); }

@@ -31,7 +31,6 @@
 #include "common/status.h"
 #include "worker/agent/account.h"
 #include "worker/agent/cold_start.h"
-#include "worker/agent/config.h"
 #include "worker/agent/control_group.h"
 #include "worker/agent/directory_watch.h"
 #include "worker/agent/entrants.h"
@@ -39,6 +38,7 @@
 #include "worker/agent/isolation.h"
 #include "worker/agent/log_witness.h"
 #include "worker/agent/materials.h"
+#include "worker/agent/meter_options.h"
 #include "worker/agent/reader_gate.h"
 #include "worker/agent/stage_area.h"
 #include "worker/agent/supervisor.h"
@@ -129,8 +129,7 @@ class Step {
     return absl::OkStatus();
   }
 
-  // All that ranks may write is made before they start, so that the directory itself need not be
-  // theirs.
+  // All that ranks may write is made before they start: the directory itself need not be theirs.
   absl::Status MakeRoomForRanks() {
     ASSIGN_OR_RETURN(user_, FindRunUser(worker_));
     ASSIGN_OR_RETURN(step_user_, FindStepUser(worker_, user_));
@@ -186,8 +185,7 @@ class Step {
     return socket.empty() ? privileged::kSocketPath : socket;
   }
 
-  // Returns how the run ends if it may not start.
-  std::optional<StepExit> ClearCaches() const {
+  std::optional<StepExit> ClearCaches() {  // returns how the run ends if it may not start
     absl::StatusOr<ColdStart> cold =
         MakeCold({.dataset_directory = spec_.dataset().path(),
                   .sample_folders = SampleFoldersOf(spec_.dataset().path()),
@@ -196,6 +194,7 @@ class Step {
                   .residency = {.seed = RandomSeed()}},
                  *clock_);
     if (!cold.ok()) return ExitFor(ExitCode::kBadData, cold.status());
+    dataset_bytes_ = cold->residency.EstimatedBytes();
     if (stage_.has_value()) cold->node_cache = stage_->FromCache();
     absl::Status written = RecordColdStart(*cold, *directory_, StampNow(*clock_));
     std::optional<StepExit> refused = RefusalOf(*cold, spec_.division());
@@ -217,7 +216,8 @@ class Step {
                                               .is_read_only = IsCopyWatched(),
                                               .is_fanotify_allowed = options_->is_fanotify_allowed,
                                               .helper_socket = HelperSocket(),
-                                              .drop_caches_path = options_->drop_caches_path},
+                                              .drop_caches_path = options_->drop_caches_path,
+                                              .dataset_bytes = dataset_bytes_},
                           clock_);
     if (monitor.ok()) {
       LOG(INFO) << "touch monitor armed mechanism=" << monitor->mechanism()
@@ -300,8 +300,8 @@ class Step {
   StepExit Train(int signal_fd) {
     const Heartbeat heartbeat;
     const Telemetry telemetry(
-        directory_->TelemetryPath(), directory_->ForeignPath(), BootId(),
-        [] { return ReadClocks().NodeNs(); }, ComparisonsOf(worker_));
+        directory_->TelemetryPath(), directory_->ForeignPath(), directory_->FiguresPath(), BootId(),
+        [] { return ReadClocks().NodeNs(); }, MeterOptionsOf(worker_));
     TrainerGroup group;
     std::optional<Entrants> entrants;
     absl::Status status = Start(&group, &entrants);
@@ -451,6 +451,7 @@ class Step {
   std::unique_ptr<const Workload> workload_;
   std::optional<Account> user_;       // of the ranks; none: ours
   std::optional<Account> step_user_;  // of this process once they have started; none: as before
+  int64_t dataset_bytes_ = 0;
   std::optional<TouchMonitor> monitor_;
   std::optional<LogWitness> log_;  // on node 0
   bool is_isolated_ = false;
@@ -480,8 +481,7 @@ absl::Status RunLocked(const RunDirectory& directory, const StepOptions& options
     return absl::OkStatus();  // a run starts at most once
   ASSIGN_OR_RETURN(const UniqueFd signals, BlockSignals());
   ASSIGN_OR_RETURN(const ProcessId self, IdentifyProcess(getpid()));
-  // What ranks leave behind stays below this process, where a touch is told to be theirs and from
-  // where it is ended.
+  // What ranks leave behind stays below this process: there its touches are told, there it ends.
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return absl::ErrnoToStatus(errno, "prctl");
   RETURN_IF_ERROR(directory.WriteProcesses(directory.StepPath(), {self}));
   const StepExit exit = Step(&directory, &options, clock).Run(signals.get());

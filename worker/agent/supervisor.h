@@ -5,6 +5,8 @@
 #ifndef WORKER_AGENT_SUPERVISOR_H_
 #define WORKER_AGENT_SUPERVISOR_H_
 
+#include <poll.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -66,7 +68,8 @@ class Supervisor {
   bool IsGoingOn() const;
   bool AreEntrantsAwaited() const;
   std::optional<MonoTime> InitDeadline() const;
-  bool WaitForSomething() const;  // true: nothing but the monitor has something
+  bool WaitForSomething();  // true: nothing but the monitor has something
+  int PollUntil(absl::Duration left, std::vector<pollfd>* entries);
   absl::Status RecordPauses();
   absl::Status RecordClocks(bool is_final);
   absl::Status RecordStalls();

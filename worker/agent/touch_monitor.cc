@@ -18,6 +18,7 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/agent/cold_start.h"
 #include "worker/agent/file_system.h"
 #include "worker/agent/other_runs.h"
 #include "worker/agent/witness_holes.h"
@@ -28,6 +29,7 @@ namespace assay::agent {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
+constexpr int64_t kNsPerUs = 1000;
 
 // Where a symbolic link points to; empty if it cannot be read.
 std::string TargetOf(const std::string& link) {
@@ -45,6 +47,7 @@ std::string ProcessName(pid_t pid) {
 
 absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& options,
                                                const Clock* clock) {
+  const MonoTime began_at = clock->Mono();
   std::string why_folders;
   ASSIGN_OR_RETURN(TouchMonitor monitor, ArmBest(options, clock, &why_folders));
   const absl::StatusOr<FileSystem> file_system = options.directories.empty()
@@ -52,7 +55,16 @@ absl::StatusOr<TouchMonitor> TouchMonitor::Arm(const TouchMonitorOptions& option
                                                      : FileSystemOf(options.directories.front());
   utsname kernel{};
   uname(&kernel);
+  monitor.empty_at_ = began_at;
   monitor.is_read_only_ = options.is_read_only;
+  if (!options.is_read_only)
+    monitor.early_reads_.emplace(
+        EarlyReads::Options{.roots = options.directories, .dataset_bytes = options.dataset_bytes});
+  if (!monitor.files_.has_value() && !options.is_read_only) {  // copies are yet to come
+    absl::StatusOr<AccessTimes> times =
+        AccessTimes::Take(options.directories, RandomSeed(), *clock);
+    if (times.ok()) monitor.access_times_ = *std::move(times);
+  }
   monitor.holes_ = HolesOf({.names_processes = monitor.is_fanotify_,
                             .why_folders = std::move(why_folders),
                             .file_system = file_system.value_or(FileSystem()),
@@ -110,10 +122,14 @@ absl::StatusOr<TouchMonitor> TouchMonitor::ArmInotify(const std::vector<std::str
 absl::Status TouchMonitor::Look() {
   std::string buffer(kReadBytes, '\0');
   while (fd_.is_open()) {
+    const MonoTime asked_at = clock_->Mono();
     const ssize_t n = read(fd_.get(), buffer.data(), buffer.size());
     const Stamp stamp = StampNow(*clock_);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return absl::OkStatus();
+    if (n < 0 && errno == EAGAIN) {
+      empty_at_ = asked_at;
+      return absl::OkStatus();
+    }
     if (n < 0) return absl::ErrnoToStatus(errno, "cannot read dataset events");
     const absl::string_view bytes(buffer.data(), static_cast<size_t>(n));
     is_fanotify_ ? TakeFanotify(bytes, stamp) : TakeInotify(bytes, stamp);
@@ -134,6 +150,7 @@ absl::StatusOr<std::optional<Touch>> TouchMonitor::Poll() {
 void TouchMonitor::Take(Touch touch) {
   if (!fd_.is_open() || (has_observed_ && !touch.is_attributed)) return;
   touch.watched = std::string(watched());
+  touch.error_us = (touch.stamp.mono_ns - empty_at_.ns) / kNsPerUs + 1;
   Complete(&touch);
   has_observed_ = true;
   if (touch.is_attributed || !is_fanotify_) fd_.Reset();
@@ -152,6 +169,7 @@ void TouchMonitor::Complete(Touch* touch) {
     touch->process = record.process;
     touch->stamp = record.stamp;
     touch->gate = record;
+    touch->error_us = record.held_us;  // stamped before it was let in
     const bool has_company = has_observed_ || record.others_count > 0;
     touch->read_past = ReadPastGate(record);
     if (has_company || (!touch->read_past.empty() && !OtherSteps(agent_).empty()))
@@ -164,7 +182,29 @@ void TouchMonitor::Complete(Touch* touch) {
     touch->holes = {NoGate(is_read_only_, gate_.has_value() ? unheld : why_no_gate_)};
   }
   touch->holes.insert(touch->holes.end(), holes_.begin(), holes_.end());
+  if (access_times_.has_value()) {
+    const AccessTimes::Count count =
+        access_times_->ReadBefore(touch->path, touch->stamp.wall_us, *clock_);
+    if (count.read > 0) touch->holes.push_back(ReadBefore(count.read, count.looked_at));
+  }
+  CountReads(touch);
   if (touch->is_attributed) gate_.reset();
+}
+
+// Of the run, which the gate is not.
+std::vector<pid_t> TouchMonitor::RunProcesses() const {
+  std::vector<pid_t> processes = DescendantsOf(getpid());
+  std::erase_if(processes, [this](pid_t pid) { return IsGate(pid); });
+  return processes;
+}
+
+// Where each request for the dataset's own blocks was told, nothing is left to tell.
+void TouchMonitor::CountReads(Touch* touch) {
+  if (!early_reads_.has_value()) return;
+  touch->run_reads = early_reads_->Now(RunProcesses(), *clock_);
+  if (touch->gate.has_value() && touch->gate->is_exact) return;
+  std::optional<WitnessHole> hole = early_reads_->HoleOf(*touch->run_reads);
+  if (hole.has_value()) touch->holes.push_back(*std::move(hole));
 }
 
 void TouchMonitor::SetGate(absl::StatusOr<ReaderGate> gate) {

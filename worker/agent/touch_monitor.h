@@ -24,9 +24,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "worker/agent/access_times.h"
+#include "worker/agent/early_reads.h"
 #include "worker/agent/file_system_watch.h"
 #include "worker/agent/reader_gate.h"
 #include "worker/agent/run_directory.h"
@@ -41,6 +44,7 @@ struct TouchMonitorOptions {
   std::string helper_socket{};
   // Where inodes are dropped that watching has loaded; empty: they stay.
   std::string drop_caches_path{};
+  int64_t dataset_bytes = 0;  // about so many, 0: not known; early_reads.h
 };
 
 // Not thread-safe. Where the mechanism names the process (fanotify), events caused by this process,
@@ -64,11 +68,15 @@ class TouchMonitor {
   int fd() const { return fd_.get(); }
 
   // Takes in what has happened, which else waits in the kernel's memory: of a busy file system that
-  // may be much. Does not block.
+  // may be much. Does not block. To be called every kLookInterval also when nothing seems to
+  // happen: a touch came after the time when nothing was there, which bounds its stamp.
   absl::Status Look();
+  static constexpr absl::Duration kLookInterval = absl::Milliseconds(5);
+  bool has_touch() const { return !waiting_.empty(); }
 
-  // The next touch worth keeping, stamped as it is read: the first that is only observed, and the
-  // first that is attributed, after which there is none. Does not block.
+  // The next touch worth keeping, stamped as it is read, with the bound of its stamp: the first
+  // that is only observed, and the first that is attributed, after which there is none. Does not
+  // block.
   absl::StatusOr<std::optional<Touch>> Poll();
 
   absl::string_view mechanism() const { return is_fanotify_ ? "fanotify" : "inotify"; }
@@ -77,7 +85,7 @@ class TouchMonitor {
 
  private:
   TouchMonitor(UniqueFd fd, bool is_fanotify, const Clock* clock)
-      : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock) {}
+      : fd_(std::move(fd)), is_fanotify_(is_fanotify), clock_(clock), empty_at_(clock->Mono()) {}
   bool IsOtherRun(pid_t pid) const;
   bool IsGate(pid_t pid) const;
   bool WasHeld(pid_t pid);
@@ -90,15 +98,20 @@ class TouchMonitor {
   void TakeInotify(absl::string_view bytes, const Stamp& stamp);
   void Take(Touch touch);
   void Complete(Touch* touch);
+  void CountReads(Touch* touch);
+  std::vector<pid_t> RunProcesses() const;
   void NoteOverflow();
 
   UniqueFd fd_;
   bool is_fanotify_;
   const Clock* clock_;
+  MonoTime empty_at_;        // when no event was waiting, last
   uid_t agent_ = geteuid();  // whose account this process has while it arms: the agent's
   std::map<int, std::string> directories_;  // inotify: by watch descriptor
   std::optional<FileSystemWatch> files_;    // fanotify of file systems
   bool is_read_only_ = false;
+  std::optional<EarlyReads> early_reads_;    // of the dataset, not of copies: the run makes those
+  std::optional<AccessTimes> access_times_;  // where files are known by their folders' names alone
   std::optional<ReaderGate> gate_;
   std::string why_no_gate_ = "none was closed";
   std::vector<WitnessHole> holes_;  // but those of the gate

@@ -22,6 +22,7 @@ v1::CacheReport CacheReportOf(const Status& status) {
   report.ParseFromString(status.cache_report.value_or(""));
   if (report.number() != status.cache_order) {
     report.clear_problem();
+    report.clear_is_temporary();
     report.clear_files();
     report.clear_files_total();
     report.clear_bytes();

@@ -36,8 +36,7 @@ std::string ReadByDevices(const GateRecord& record) {
                      " bytes of the data's own blocks had been read from its device before");
   if (record.device_bytes < 0)
     return absl::StrCat("what devices had read before is not known: ", record.why_inexact);
-  if (record.device_bytes <= std::max(kDeviceAllowance, record.dataset_bytes / kAllowedShare))
-    return "";
+  if (record.device_bytes <= AllowedDeviceBytes(record.dataset_bytes)) return "";
   return absl::StrFormat(
       "%.1f MiB had been read from the data's devices before, of what is not known: %s",
       static_cast<double>(record.device_bytes) / (1 << 20), record.why_inexact);
@@ -50,6 +49,10 @@ std::string Unchecked(const GateRecord& record) {
 }
 
 }  // namespace
+
+int64_t AllowedDeviceBytes(int64_t dataset_bytes) {
+  return std::max(kDeviceAllowance, dataset_bytes / kAllowedShare);
+}
 
 WitnessHole NoGate(bool are_copies, absl::string_view why) {
   return {
@@ -107,6 +110,13 @@ std::vector<WitnessHole> HolesOf(const WatchFacts& facts) {
         absl::StrCat("Linux ", facts.kernel,
                      ": what is read through an overlay over the dataset may not be seen"));
   return holes;
+}
+
+WitnessHole ReadBefore(size_t read, size_t looked_at) {
+  return {"W-READ-BEFORE",
+          absl::StrCat(read, " of ", looked_at,
+                       " files whose times of access tell had been read before by a way that was "
+                       "not seen, such as another name")};
 }
 
 WitnessHole Overflow() {

@@ -4,6 +4,7 @@
 #ifndef WORKER_AGENT_WITNESS_HOLES_H_
 #define WORKER_AGENT_WITNESS_HOLES_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,12 @@ WitnessHole GateLost(absl::string_view why);
 // What could have been before the reader that was held, all the same.
 std::vector<WitnessHole> HolesOf(const GateRecord& record);
 
+// Bytes of a dataset of so many that devices and servers may have moved before: its folders, other
+// files.
+int64_t AllowedDeviceBytes(int64_t dataset_bytes);
+
+// Times of access of files that were watched: `read` of `looked_at` (access_times.h).
+WitnessHole ReadBefore(size_t read, size_t looked_at);
 WitnessHole Overflow();
 WitnessHole TrainerRoot(absl::string_view found);
 

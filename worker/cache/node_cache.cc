@@ -99,18 +99,23 @@ std::vector<data::FileToStage> Missing(const dataset::Manifest& manifest, const 
   return missing;
 }
 
-absl::Status NoRoom(const std::vector<CachedDataset>& stay, int64_t needed, int64_t quota,
-                    int64_t disk_free) {
+// `over`: bytes that would have to go beside all that may.
+absl::Status NoRoom(const std::vector<CachedDataset>& stay, int64_t over, int64_t needed,
+                    int64_t quota, int64_t disk_free) {
   std::vector<std::string> names;
-  for (const CachedDataset& dataset : stay)
+  for (const CachedDataset& dataset : stay) {
+    if (!dataset.is_pinned) over -= dataset.bytes;
     names.push_back(absl::StrFormat("%s %.3f GB%s%s", NameOf(dataset), GB(dataset.bytes),
                                     dataset.is_pinned ? ", pinned" : "",
                                     dataset.is_held ? ", in use" : ""));
-  return absl::ResourceExhaustedError(absl::StrFormat(
+  }
+  const std::string problem = absl::StrFormat(
       "the node cache has no room for %.3f GB more: its quota is %.3f GB, %.3f GB are free on its "
       "disk, and what it cannot evict is %s: unpin or evict one, or raise the quota",
       GB(needed), GB(quota), GB(disk_free),
-      names.empty() ? std::string("nothing") : absl::StrJoin(names, "; ")));
+      names.empty() ? std::string("nothing") : absl::StrJoin(names, "; "));
+  if (over <= 0) return absl::AbortedError(problem);
+  return absl::ResourceExhaustedError(problem);
 }
 
 }  // namespace
@@ -255,7 +260,8 @@ absl::StatusOr<std::vector<std::string>> NodeCache::MakeRoom(const Room& room) c
     if (!is_kept) may_go_bytes += dataset.bytes;
   }
   int64_t over = std::max(used + room.bytes - options_.quota_bytes, room.bytes - disk_free);
-  if (over > may_go_bytes) return NoRoom(stay, room.bytes, options_.quota_bytes, disk_free);
+  if (over > may_go_bytes)
+    return NoRoom(stay, over - may_go_bytes, room.bytes, options_.quota_bytes, disk_free);
   std::vector<std::string> evicted;
   for (const CachedDataset& dataset : may_go) {
     if (over <= 0) break;
@@ -362,7 +368,7 @@ absl::Status NodeCache::Evict(const std::string& digest) {
         absl::StrCat("the dataset ", digest, " is pinned: unpin it first"));
   const absl::StatusOr<UniqueFd> lock = LockDataset(digest, LOCK_EX);
   if (!lock.ok())
-    return absl::FailedPreconditionError(absl::StrCat(
+    return absl::AbortedError(absl::StrCat(
         "the dataset ", digest, " is held by a run, or just being filled: try again later"));
   return Remove(digest);
 }

@@ -84,8 +84,8 @@ class NodeCache {
   // with the manifest (staging.h), durable and out of memory. Least recently used datasets go if it
   // needs their room: none that is pinned or held, and none at all if that would not do. Killed at
   // any point, the next call goes on. Blocks. ABORTED: a run holds it, or another fills it.
-  // RESOURCE_EXHAUSTED: no room; the message says who has it. Otherwise as LoadManifest and
-  // StageFiles; what was finished stays.
+  // RESOURCE_EXHAUSTED: no room, and ABORTED: none while runs hold what could go; the message says
+  // who has it. Otherwise as LoadManifest and StageFiles; what was finished stays.
   absl::StatusOr<Filled> Stage(const std::string& source, const Clock* clock,
                                dataset::ProgressCallback progress = nullptr);
 
@@ -96,7 +96,7 @@ class NodeCache {
   // INVALID_ARGUMENT: there are several.
   absl::StatusOr<std::string> Find(absl::string_view name);
 
-  // NOT_FOUND: it is not there. FAILED_PRECONDITION: it is pinned, or held.
+  // NOT_FOUND: it is not there. FAILED_PRECONDITION: it is pinned. ABORTED: it is held.
   absl::Status Evict(const std::string& digest);
 
   // NOT_FOUND: it is not there.

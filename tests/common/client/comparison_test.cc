@@ -20,9 +20,10 @@ const Json& Other() {
 TEST(CompareResourcesTest, ShowsWhatDiffersByTheNameOfItsField) {
   const Json rows = CompareResources({"e-1", "e-2"}, {One(), Other()}, /*is_all=*/false);
 
-  EXPECT_EQ(rows.dump(),
-            R"([{"field":"hyperparameters.lr","differs":true,"e-1":"0.5","e-2":"0.25"},)"
-            R"({"field":"hyperparameters.opt","differs":true,"e-1":"adam"}])");
+  EXPECT_EQ(
+      rows.dump(),
+      R"([{"field":"hyperparameters.lr","differs":true,"e-1":"0.5","e-2":"0.25","ratio":"0.5"},)"
+      R"({"field":"hyperparameters.opt","differs":true,"e-1":"adam"}])");
 }
 
 TEST(CompareResourcesTest, AllShowsWhatAgreesButNoIdentities) {

@@ -79,6 +79,28 @@ TEST(EntryScoreTest, AReplacedRunIsSeenButNotScored) {
             "6 runs: 5 judged, 1 failed, 0 cancelled, 0 to come");
 }
 
+TEST(EntryScoreTest, TheEarliestFirstTouchStandsWithItsBound) {
+  std::vector<v1::Run> runs = {Good(10), Good(20), Good(30)};
+  for (v1::Run& run : runs) {
+    run.set_touch_assurance("observed");
+    run.set_first_touch_us(run.run_start_ms() * 1000 + 9000);
+    run.set_touch_after_start_us(9000);
+    run.set_touch_error_us(100);
+  }
+  runs[2].set_touch_after_start_us(1300);
+  runs[2].set_touch_error_us(5900);
+  const Json json = Texts(Entry(3), runs);
+  EXPECT_EQ(json["touch_text"], "observed; the earliest 1.3 ms after run_start, +-5.9 ms");
+  EXPECT_EQ(json["touch_after_run_start_ms"], 1.3);
+  EXPECT_EQ(json["touch_error_ms"], 5.9);
+
+  // Judged by a coordinator of before: nobody knows how far it may be off.
+  runs[1].clear_touch_after_start_us();
+  runs[1].set_first_touch_us(runs[1].run_start_ms() * 1000 - 2000);
+  EXPECT_EQ(Texts(Entry(3), runs)["touch_text"], "observed; the earliest 2.0 ms before run_start");
+  EXPECT_FALSE(Texts(Entry(3), runs).contains("touch_error_ms"));
+}
+
 TEST(EntryScoreTest, FirstTouchesAreAsGoodAsTheWeakestThatCounts) {
   std::vector<v1::Run> runs = {Good(10), InState(v1::Run::FAILED), Good(20), Good(30)};
   for (v1::Run& run : runs)

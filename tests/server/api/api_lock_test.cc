@@ -22,6 +22,7 @@
 #include "assay/v1/admin_service.pb.h"
 #include "assay/v1/config.pb.h"
 #include "assay/v1/fabric.pb.h"
+#include "assay/v1/history_service.pb.h"
 #include "assay/v1/resources.pb.h"
 #include "assay/v1/run_spec.pb.h"
 #include "assay/v1/submission_service.pb.h"
@@ -88,7 +89,7 @@ Lines CurrentLines() {
         v1::FabricSpec::descriptor()->file(), v1::RunSpec::descriptor()->file(),
         v1::TrainerWorkload::descriptor()->file(),
         v1::CreateSubmissionRequest::descriptor()->file(), v1::EnrolRequest::descriptor()->file(),
-        v1::Token::descriptor()->file()}) {
+        v1::Token::descriptor()->file(), v1::QueryColumn::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i)
       AddMessage(*file->message_type(i), &lines);
     for (int s = 0; s < file->service_count(); ++s) {

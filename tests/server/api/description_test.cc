@@ -15,6 +15,7 @@
 #include "server/api/convert_allocation.h"
 #include "server/api/convert_worker.h"
 #include "server/api/proto_archive.h"
+#include "server/core/node_figures.h"
 
 namespace assay::api {
 namespace {
@@ -75,13 +76,14 @@ TEST(DescriptionTest, EveryFieldOfTheApiIsListedOrFilledInByHand) {
   ExpectAllFields<v1::Note, core::Note>({});
   ExpectAllFields<v1::Scoring, rules::Scoring>({});
   ExpectAllFields<v1::Submission, core::Submission>({});
+  ExpectAllFields<v1::NodeFigures, core::NodeFigures>({});
   ExpectAllFields<v1::ArtifactRef, core::ArtifactRef>({});
   ExpectAllFields<v1::Finding, core::Finding>({});
   ExpectAllFields<v1::Run, core::Run>(
       {"workers", "event_count", "first_touch_us", "observed_touch_us"});
   ExpectAllFields<v1::Capabilities, core::Capabilities>({});
   ExpectAllFields<v1::Worker, core::Worker>(
-      {"last_seen_time", "clock_offset_us", "clock_offset_uncertainty_us", "cache"});
+      {"last_seen_time", "clock_offset_us", "clock_offset_uncertainty_us", "cache", "figures"});
   ExpectAllFields<v1::CacheOrder, core::CacheOrder>({});
   ExpectAllFields<v1::CacheReport, core::CacheReport>({});
   ExpectAllFields<v1::CachedDataset, core::CachedDataset>({});

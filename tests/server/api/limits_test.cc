@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include "assay/v1/admin_service.pb.h"
+#include "assay/v1/history_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 #include "assay/v1/worker_service.pb.h"
 
@@ -38,11 +40,34 @@ TEST(LimitsTest, EveryLimitIsThatOfAField) {
   EXPECT_THAT(LimitsWithoutField(), IsEmpty()) << "remove them from server/api/limit_table.cc";
 }
 
+// A worker that lies about what it does harms nobody who looks.
+TEST(LimitsTest, FiguresOfANodeAreNumbersThatANodeCanHave) {
+  v1::SynchronizeRequest request;
+  v1::NodeFigures* const figures = request.mutable_figures();
+  figures->set_run_cpu_share(1);
+  figures->set_quality(-0.5);
+  figures->set_storage_read_bytes_per_s(200e9);
+  EXPECT_THAT(CheckLimits(request), IsOk());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double bad : {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity, -0.1}) {
+    for (int i = 0; i < figures->GetDescriptor()->field_count(); ++i) {
+      const FieldDescriptor* const field = figures->GetDescriptor()->field(i);
+      const bool may_be_negative = field->name() == "quality" && bad == -0.1;
+      if (field->cpp_type() != FieldDescriptor::CPPTYPE_DOUBLE || may_be_negative) continue;
+      v1::SynchronizeRequest hostile;
+      hostile.mutable_figures()->GetReflection()->SetDouble(hostile.mutable_figures(), field, bad);
+      EXPECT_THAT(CheckLimits(hostile), StatusIs(kRefused, HasSubstr(field->name())))
+          << field->name() << " " << bad;
+    }
+  }
+}
+
 // The messages that methods take, found here without the code under test.
 std::set<const Descriptor*> Requests() {
   const FileDescriptor* const files[] = {v1::CreateSubmissionRequest::descriptor()->file(),
                                          v1::SynchronizeRequest::descriptor()->file(),
-                                         v1::CreateTokenRequest::descriptor()->file()};
+                                         v1::CreateTokenRequest::descriptor()->file(),
+                                         v1::QueryResultsRequest::descriptor()->file()};
   std::set<const Descriptor*> types;
   for (const FileDescriptor* file : files)
     for (int s = 0; s < file->service_count(); ++s)

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 
 #include "assay/v1/admin_service.pb.h"
+#include "assay/v1/history_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 #include "assay/v1/worker_service.pb.h"
 
@@ -23,25 +24,27 @@ using assay::testing::StatusIs;
 using ::testing::HasSubstr;
 
 // What the manual promises (docs/security.md), written down a second time: method, then one letter
-// each for anonymous, submitter, reviewer, operator, worker: - denied, A all, O own organization,
-// S itself.
+// each for public, submitter, reviewer, operator, worker: - denied, A all, O own organization, P
+// what is published beside it, S itself.
 constexpr char kPromised[] = R"(
 SubmissionService/CreateSubmissionWithSource -O-A-
 SubmissionService/CreateSubmission  -O-A-
 SubmissionService/PlanSubmission    -OAA-
-SubmissionService/GetSubmission     -OAA-
-SubmissionService/ListSubmissions   -OAA-
+SubmissionService/GetSubmission     PPAA-
+SubmissionService/ListSubmissions   PPAA-
 SubmissionService/CancelSubmission  -O-A-
 SubmissionService/JoinAllocation    -O-A-
 SubmissionService/NoteSubmission -OAA-
 SubmissionService/PruneInstances -O-A-
-SubmissionService/ExplainSubmission -OAA-
-SubmissionService/GetRun            -OAA-
-SubmissionService/ListRuns          -OAA-
-SubmissionService/WatchEvents       -OAA-
-SubmissionService/WatchRunEvents    -OAA-
-SubmissionService/DownloadArtifact  -OAA-
+SubmissionService/PublishSubmission ---A-
+SubmissionService/ExplainSubmission -PAA-
+SubmissionService/GetRun            PPAA-
+SubmissionService/ListRuns          PPAA-
+SubmissionService/WatchEvents       PPAA-
+SubmissionService/WatchRunEvents    PPAA-
+SubmissionService/DownloadArtifact  PPAA-
 SubmissionService/ImportSubmission  ---A-
+HistoryService/QueryResults         PPAA-
 WorkerService/Synchronize           ----S
 WorkerService/StreamEvents          ----S
 WorkerService/UploadArtifact        ----S
@@ -50,6 +53,8 @@ EnrolmentService/Enrol              -AAAA
 AdminService/CreateToken            ---A-
 AdminService/ListTokens             ---A-
 AdminService/RevokeToken            ---A-
+AdminService/CreateWebCode          -AAA-
+AdminService/RedeemWebCode          AAAA-
 AdminService/ListWorkers            -AAAA
 AdminService/GetWorker              -AAAA
 AdminService/DrainWorker            ---A-
@@ -63,13 +68,13 @@ AdminService/ReleaseAllocation      ---A-
 AdminService/AddDataset             ---A-
 AdminService/ListDatasets           -AAAA
 AdminService/RemoveDataset          ---A-
-AdminService/ListRounds             -AAAA
-AdminService/GetServerInfo          -AAAA
-AdminService/ListAudit              ---A-
+AdminService/ListRounds             AAAAA
+AdminService/GetServerInfo          AAAAA
+AdminService/ListAudit              --AA-
 AdminService/VerifyStore            ---A-
 )";
 
-constexpr Role kRoles[] = {Role::kAnonymous, Role::kSubmitter, Role::kReviewer, Role::kOperator,
+constexpr Role kRoles[] = {Role::kPublic, Role::kSubmitter, Role::kReviewer, Role::kOperator,
                            Role::kWorker};
 
 std::map<std::string, std::string> Promised() {
@@ -89,6 +94,8 @@ char Letter(Access access) {
       return 'A';
     case Access::kOwnOrganization:
       return 'O';
+    case Access::kPublished:
+      return 'P';
     case Access::kSelf:
       return 'S';
   }
@@ -99,7 +106,8 @@ std::set<std::string> MethodsOfAllServices() {
   std::set<std::string> methods;
   for (const google::protobuf::FileDescriptor* file :
        {v1::SubmissionSpec::descriptor()->file(), v1::CreateSubmissionRequest::descriptor()->file(),
-        v1::EnrolRequest::descriptor()->file(), v1::Token::descriptor()->file()}) {
+        v1::EnrolRequest::descriptor()->file(), v1::Token::descriptor()->file(),
+        v1::QueryColumn::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) {
         methods.insert(absl::StrCat(std::string(file->service(s)->full_name()), "/",
@@ -128,6 +136,7 @@ TEST(PermissionsTest, EveryCellIsAsPromised) {
     for (const Role role : kRoles)
       actual += Letter(AccessOf(role, method));
     EXPECT_EQ(actual, letters) << method;
+    EXPECT_EQ(AccessOf(Role::kAnonymous, method), Access::kDenied) << method;
     for (const Role role : kRoles) {
       const Identity caller = {.principal = "x", .role = role, .organization = "fjord"};
       const bool is_open = AccessOf(role, method) != Access::kDenied;
@@ -159,6 +168,28 @@ TEST(PermissionsTest, ASubmitterActsForItsOwnOrganizationOnly) {
   EXPECT_THAT(CheckOrganization(nobody, create, ""), StatusIs(absl::StatusCode::kPermissionDenied));
   const Identity root = {.principal = "root", .role = Role::kOperator};
   EXPECT_THAT(CheckOrganization(root, create, "rival"), IsOk());
+}
+
+TEST(PermissionsTest, WhatIsPublishedIsSeenAndNotTouched) {
+  constexpr char kGet[] = "/assay.v1.SubmissionService/GetSubmission";
+  const absl::Time now = absl::FromUnixMicros(1000);
+  const Identity alice = {.principal = "alice", .role = Role::kSubmitter, .organization = "fjord"};
+  const Identity site = {.principal = "web", .role = Role::kPublic};
+
+  EXPECT_EQ(VisibleThrough(alice, kGet, now),
+            (core::VisibleTo{.organization = "fjord", .sees_published = true, .now_us = 1000}));
+  EXPECT_EQ(VisibleThrough(site, kGet, now),
+            (core::VisibleTo{.sees_published = true, .now_us = 1000}));
+  EXPECT_THAT(CheckOrganization(site, kGet, ""), StatusIs(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(CheckOrganization(alice, kGet, "rival"),
+              StatusIs(absl::StatusCode::kPermissionDenied));
+  const Identity rita = {.principal = "rita", .role = Role::kReviewer};
+  EXPECT_TRUE(VisibleThrough(rita, kGet, now).sees_all);
+  EXPECT_EQ(VisibleThrough(rita, "/assay.v1.X/NoSuchMethod", now), core::VisibleTo{.now_us = 1000});
+  EXPECT_EQ(VisibleThrough({}, kGet, now), core::VisibleTo{.now_us = 1000});
+  const Identity worker = {.principal = "w0", .role = Role::kWorker};
+  EXPECT_EQ(VisibleThrough(worker, "/assay.v1.WorkerService/Synchronize", now),
+            core::VisibleTo{.now_us = 1000});
 }
 
 TEST(PermissionsTest, AWorkerSpeaksOnlyAsItself) {

@@ -21,6 +21,7 @@ namespace {
 
 using ::assay::testing::IsOk;
 using ::assay::testing::StatusIs;
+using core::testing::kSecond;
 using core::testing::SomeSpec;
 using core::testing::World;
 using ::testing::AllOf;
@@ -53,6 +54,11 @@ class CacheOrdersTest : public ::testing::Test {
   }
   static WorkerReport Done(int64_t number, const std::string& problem = "") {
     return {.cache = CacheReport{.number = number, .is_done = true, .problem = problem}};
+  }
+  static WorkerReport Held(int64_t number) {
+    WorkerReport report = Done(number, "it is held by a run");
+    report.cache->is_temporary = true;
+    return report;
   }
   const std::vector<CacheOrder>& orders(const std::string& worker) {
     return world_.worker(worker).cache_orders;
@@ -92,6 +98,106 @@ TEST_F(CacheOrdersTest, AFailureIsKeptWithItsSentenceAndANewOrderTriesAgain) {
   EXPECT_GT(world_.Sync("w0", Done(first, "late word of the one before"))->cache->number, first);
   ASSERT_THAT(orders("w0"), SizeIs(1)) << "the last for each dataset";
   EXPECT_EQ(orders("w0").front().state, CacheOrderState::kPending);
+}
+
+TEST_F(CacheOrdersTest, WhatMayPassIsTriedAgainAfterLongerAndLongerPauses) {
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  int64_t number = Told("w0");
+  for (const int64_t pause_s : {5, 10, 20, 40}) {
+    EXPECT_FALSE(world_.Sync("w0", Held(number))->cache.has_value()) << "it is not at it";
+    ASSERT_THAT(orders("w0"), SizeIs(1));
+    EXPECT_EQ(orders("w0").front().state, CacheOrderState::kPending);
+    EXPECT_EQ(orders("w0").front().reason, "it is held by a run");
+    EXPECT_EQ(orders("w0").front().retry_at_us, world_.now_us() + pause_s * kSecond);
+    world_.Wait(pause_s * kSecond - 1);
+    EXPECT_EQ(Told("w0"), 0);
+    EXPECT_EQ(world_.core().NextWakeupUs(), world_.now_us() + 1) << "without anybody's asking";
+    world_.Wait(1);
+    EXPECT_GT(Told("w0"), number) << "under a new number, so that late word is of the try before";
+    EXPECT_EQ(world_.Sync("w0", Held(number))->cache->failure_count,
+              orders("w0").front().failure_count);
+    number = Told("w0");
+  }
+  EXPECT_EQ(orders("w0").front().failure_count, 4);
+  ASSERT_THAT(world_.Sync("w0", Done(number)), IsOk());
+  EXPECT_EQ(orders("w0").front().state, CacheOrderState::kDone);
+  EXPECT_EQ(world_.Fold(), world_.state());
+}
+
+TEST_F(CacheOrdersTest, ItIsTriedForADayAtMost) {
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  const int64_t started_us = world_.now_us();
+  while (orders("w0").front().state == CacheOrderState::kPending) {
+    ASSERT_THAT(world_.Sync("w0", Held(Told("w0"))), IsOk());
+    world_.Wait(orders("w0").front().retry_at_us == 0
+                    ? 0
+                    : orders("w0").front().retry_at_us - world_.now_us());
+  }
+  EXPECT_EQ(orders("w0").front().state, CacheOrderState::kFailed);
+  EXPECT_EQ(orders("w0").front().failure_count, kCacheTryCountMax);
+  EXPECT_GT(world_.now_us() - started_us, 12 * 3600 * kSecond);
+  EXPECT_LT(world_.now_us() - started_us, 24 * 3600 * kSecond);
+}
+
+TEST_F(CacheOrdersTest, ANewOrderStartsAnewAndARestartDoesNot) {
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  ASSERT_THAT(world_.Sync("w0", Held(Told("w0"))), IsOk());
+  Core restarted(Policy{.secret = "secret"}, world_.Fold(), world_.now_us());
+  Outcome outcome = restarted.Handle({}, world_.now_us() + 5 * kSecond);
+  const CacheOrder& kept = restarted.state().workers.at("w0").cache_orders.front();
+  EXPECT_EQ(kept.retry_at_us, 0) << "its time has come";
+  EXPECT_EQ(kept.failure_count, 1);
+
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  ASSERT_THAT(orders("w0"), SizeIs(1));
+  EXPECT_EQ(orders("w0").front().failure_count, 0);
+  EXPECT_NE(Told("w0"), 0) << "at once";
+}
+
+TEST_F(CacheOrdersTest, WhoWaitsForAnotherTryHoldsUpOnlyItsOwnDataset) {
+  Dataset other = core::testing::SomeDataset();
+  other.id = "other";
+  other.digest = "d2";
+  ASSERT_THAT(world_.Do(AddDataset{other}), IsOk());
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  ASSERT_THAT(world_.Sync("w0", Held(Told("w0"))), IsOk());
+  ASSERT_THAT(Order(CacheAction::kPin, {"w0"}), IsOk());
+  EXPECT_EQ(Told("w0"), 0) << "there is nothing to pin until it is staged";
+  ASSERT_THAT(world_.Do(OrderCaches{"other", CacheAction::kStage, {"w0"}}), IsOk());
+  EXPECT_EQ(world_.Sync("w0")->cache->dataset, "other");
+  world_.Wait(5 * kSecond);
+  const Desired desired = *world_.Sync("w0");
+  EXPECT_EQ(desired.cache->action, CacheAction::kStage);
+  const Desired next = *world_.Sync("w0", Done(desired.cache->number));
+  EXPECT_EQ(next.cache->action, CacheAction::kPin);
+}
+
+TEST_F(CacheOrdersTest, PinsStandBesideWhatIsStagedAndTheOppositePinTakesTheirPlace) {
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  ASSERT_THAT(Order(CacheAction::kPin, {"w0"}), IsOk());
+  ASSERT_THAT(orders("w0"), SizeIs(2));
+  ASSERT_THAT(Order(CacheAction::kUnpin, {"w0"}), IsOk());
+  ASSERT_THAT(orders("w0"), SizeIs(2));
+  EXPECT_EQ(orders("w0").back().action, CacheAction::kUnpin);
+  ASSERT_THAT(Order(CacheAction::kEvict, {"w0"}), IsOk());
+  ASSERT_THAT(orders("w0"), SizeIs(2));
+  EXPECT_EQ(orders("w0").front().action, CacheAction::kUnpin) << "first what was ordered first";
+  EXPECT_EQ(orders("w0").back().action, CacheAction::kEvict);
+}
+
+TEST_F(CacheOrdersTest, AnOrderMayNameAnotherFolderOnTheNodes) {
+  ASSERT_THAT(Stage({"w0"}), IsOk());
+  const int64_t registered = Told("w0");
+  ASSERT_THAT(world_.Do(OrderCaches{"cosmo32", CacheAction::kStage, {"w0"}, "/data/packed"}),
+              IsOk());
+  const Desired desired = *world_.Sync("w0");
+  EXPECT_EQ(desired.cache->path, "/data/packed");
+  EXPECT_EQ(desired.cache->digest, "d1") << "by which the node checks what is there";
+  EXPECT_GT(desired.cache->number, registered);
+  EXPECT_THAT(world_.Do(OrderCaches{"cosmo32", CacheAction::kStage, {"w0"}, "packed"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("an absolute path")));
+  EXPECT_THAT(world_.Do(OrderCaches{"cosmo32", CacheAction::kPin, {"w0"}, "/data"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("PIN copies nothing")));
 }
 
 TEST_F(CacheOrdersTest, TheSameOrderTwiceIsOneAndTheOppositeTakesItsPlace) {

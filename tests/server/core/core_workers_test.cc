@@ -1,9 +1,16 @@
 // What the core makes of its workers: silence, return, farewell, draining.
 
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <variant>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "server/core/core.h"
+#include "server/core/node_figures.h"
 #include "tests/server/core/world.h"
 #include "tests/support/status_matchers.h"
 
@@ -183,6 +190,83 @@ TEST(CoreWorkersTest, RemembersADrainThroughSilence) {
   EXPECT_EQ(world.worker("w0").state, WorkerState::kLost);
   ASSERT_THAT(world.Do(ResumeWorker{"w0"}), IsOk());
   EXPECT_FALSE(world.worker("w0").is_drain_requested);
+}
+
+// One that executes run 1 says what it does.
+Synchronize CallWith(const World& world, std::optional<NodeFigures> figures) {
+  Synchronize call{.worker = "w0",
+                   .report = {.phase = WorkerPhase::kExecuting, .run = RunId{1}, .generation = 1}};
+  call.description = world.worker("w0").description;
+  call.figures = figures;
+  return call;
+}
+
+TEST(CoreFiguresTest, AreToldAsOldAsTheyAreAndGoWithTheirRun) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  ASSERT_THAT(world.Sync("w1"), IsOk());
+  world.Submit();
+  world.Executing("w0", RunId{1});
+  const auto list = [&world](bool is_brief) {
+    return std::get<WorkersReply>(
+               *world.Do(ListWorkers{.is_brief = is_brief, .viewer = {.sees_all = true}}))
+        .workers;
+  };
+  const int64_t events = world.state().last_seq;
+  ASSERT_THAT(world.Do(CallWith(world, NodeFigures{.age_ms = 700, .run_cpu_share = 0.5}), "w0"),
+              IsOk());
+  world.Wait(3 * kSecond);
+
+  for (const bool is_brief : {false, true}) {
+    const std::vector<WorkersReply::Entry> workers = list(is_brief);
+    ASSERT_EQ(workers.size(), 2U);
+    ASSERT_TRUE(workers[0].presence.figures.has_value());
+    EXPECT_EQ(*workers[0].presence.figures, (NodeFigures{.age_ms = 3700, .run_cpu_share = 0.5}));
+    EXPECT_FALSE(workers[1].presence.figures.has_value());
+    EXPECT_EQ(workers[0].worker.run, RunId{1});
+    EXPECT_EQ(workers[0].worker.description.capabilities.backends.empty(), is_brief);
+  }
+  EXPECT_EQ(world.state().last_seq, events) << "nothing of it is kept";
+
+  ASSERT_THAT(world.Do(CallWith(world, std::nullopt), "w0"), IsOk());
+  EXPECT_FALSE(list(false)[0].presence.figures.has_value()) << "it says nothing any more";
+}
+
+TEST(CoreFiguresTest, WhoDoesNotSeeTheRunSeesAnIdleNode) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  const auto list = [&world](const VisibleTo& viewer) {
+    return std::get<WorkersReply>(*world.Do(ListWorkers{.viewer = viewer})).workers.at(0);
+  };
+  const VisibleTo rival = {.organization = "rival", .sees_published = true, .now_us = 1LL << 60};
+  const WorkersReply::Entry idle = list(rival);
+  world.Submit();
+  world.Executing("w0", RunId{1});
+  ASSERT_THAT(world.Do(CallWith(world, NodeFigures{.age_ms = 700}), "w0"), IsOk());
+
+  for (const VisibleTo& viewer : {rival, VisibleTo{}}) {
+    const WorkersReply::Entry seen = list(viewer);
+    EXPECT_EQ(seen.worker, idle.worker);
+    EXPECT_FALSE(seen.presence.figures.has_value());
+  }
+  const WorkersReply::Entry own = list({.organization = SomeSpec().organization});
+  EXPECT_EQ(own.worker.run, RunId{1});
+  EXPECT_GT(own.worker.generation, idle.worker.generation);
+  EXPECT_TRUE(own.presence.figures.has_value());
+}
+
+TEST(CoreFiguresTest, AnAgeThatNobodyMeasuredOverflowsNothing) {
+  World world;
+  ASSERT_THAT(world.Sync("w0"), IsOk());
+  world.Submit();
+  world.Executing("w0", RunId{1});
+  for (const int64_t age_ms :
+       {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
+    ASSERT_THAT(world.Do(CallWith(world, NodeFigures{.age_ms = age_ms}), "w0"), IsOk());
+    world.Wait(kSecond);
+    const auto reply = std::get<WorkersReply>(*world.Do(ListWorkers{.viewer = {.sees_all = true}}));
+    EXPECT_EQ(reply.workers[0].presence.figures->age_ms, age_ms > 0 ? kFiguresAgeMaxMs : 1000);
+  }
 }
 
 }  // namespace

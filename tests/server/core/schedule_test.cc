@@ -245,10 +245,14 @@ TEST(ExplainTest, NamesWhatWouldHelp) {
   const SubmissionId next = world.Submit(Wanting(2));
   EXPECT_EQ(reason(next), "RESOURCES");
   const SubmissionId third = world.Submit(Wanting(1));
-  const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{third}));
+  const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{third, {.sees_all = true}}));
   EXPECT_EQ(ToString(why.reason), "PRIORITY");
   EXPECT_EQ(why.queue_position, 2);
   EXPECT_THAT(why.explanation, ::testing::HasSubstr("run r-2 was there before"));
+  const auto apart = std::get<Explanation>(*world.Do(ExplainSubmission{third}));
+  EXPECT_EQ(apart.queue_position, 1) << "of what nobody sees";
+  EXPECT_THAT(apart.explanation, ::testing::HasSubstr("another run was there before"));
+  EXPECT_THAT(apart.explanation, ::testing::Not(::testing::HasSubstr("r-2")));
   SubmissionSpec labelled = Wanting(1);
   labelled.worker_labels = {{"rack", "z"}};
   const auto lonely = std::get<Explanation>(*world.Do(ExplainSubmission{world.Submit(labelled)}));
@@ -279,11 +283,15 @@ TEST(ExplainTest, PlansWithoutPromising) {
   world.Submit(Wanting(1));
   world.Submit(Wanting(3));
 
-  const auto plan = std::get<PlacementReply>(*world.Do(PlanPlacement{Wanting(1)}));
+  const auto plan =
+      std::get<PlacementReply>(*world.Do(PlanPlacement{Wanting(1), {.sees_all = true}}));
 
   EXPECT_EQ(plan.worker_count_matching, 3);
   EXPECT_EQ(plan.worker_count_free, 2);
   EXPECT_EQ(plan.run_count_ahead, 2);
+  const VisibleTo rival = {.organization = "rival", .sees_published = true};
+  EXPECT_EQ(std::get<PlacementReply>(*world.Do(PlanPlacement{Wanting(1), rival})).run_count_ahead,
+            0);
 }
 
 }  // namespace

@@ -172,7 +172,8 @@ class Malice {
         .is_done = OneIn(2),
         .problem = Text(),
         .bytes = Number(),
-        .datasets = Some(2, [this] { return CachedDataset{.digest = Text(), .bytes = Number()}; })};
+        .datasets = Some(2, [this] { return CachedDataset{.digest = Text(), .bytes = Number()}; }),
+        .is_temporary = OneIn(2)};
   }
   WorkerReport Report() {
     WorkerReport report = PlainReport();
@@ -228,6 +229,9 @@ struct Maker {
   CommandBody operator()(const NoteSubmission&) {
     return NoteSubmission{m.Name(), m.Entry(), m.Text()};
   }
+  CommandBody operator()(const PublishSubmission&) {
+    return PublishSubmission{m.Entry(), m.OneIn(2) ? m.Number() : 0};
+  }
   CommandBody operator()(const PruneInstances&) {
     return PruneInstances{.submission = m.Entry(),
                           .runs = m.Some(3, [this] { return m.Run(); }),
@@ -249,6 +253,11 @@ struct Maker {
     body.clock_offset_uncertainty_us = m.Number();
     body.is_leaving = m.OneIn(9);
     body.poll_timeout_us = m.Number();
+    if (m.OneIn(3))
+      body.figures = NodeFigures{.age_ms = m.Number(),
+                                 .run_cpu_share = m.Real(),
+                                 .memory_used_bytes = m.Number(),
+                                 .quality = m.Real()};
     return body;
   }
   CommandBody operator()(const AppendRunEvents&) {
@@ -262,13 +271,17 @@ struct Maker {
   CommandBody operator()(const AuthorizeUpload&) { return AuthorizeUpload{Record()}; }
   CommandBody operator()(const OrderCaches&) {
     return OrderCaches{.dataset = m.OneIn(2) ? "cosmo32" : m.Text(),
-                       .action = m.OneIn(2) ? CacheAction::kStage : CacheAction::kEvict,
-                       .workers = m.Some(3, [this] { return m.Worker(); })};
+                       .action = kCacheActions[m.OneIn(2)   ? 0
+                                               : m.OneIn(2) ? 1
+                                               : m.OneIn(2) ? 2
+                                                            : 3],
+                       .workers = m.Some(3, [this] { return m.Worker(); }),
+                       .path = m.OneIn(4) ? m.Text() : ""};
   }
   CommandBody operator()(const DrainWorker&) { return DrainWorker{m.Worker(), m.Text()}; }
   CommandBody operator()(const ResumeWorker&) { return ResumeWorker{m.Worker()}; }
   CommandBody operator()(const RevokeWorker&) { return RevokeWorker{m.Worker(), m.Text()}; }
-  CommandBody operator()(const ListWorkers&) { return ListWorkers{}; }
+  CommandBody operator()(const ListWorkers&) { return ListWorkers{.is_brief = m.OneIn(2)}; }
   CommandBody operator()(const CreateToken&) {
     CreateToken body = testing::SomeToken();
     body.request_id = m.Text();

@@ -309,6 +309,8 @@ TEST_F(JudgeResultTest, TouchesOfOtherNodesAreJudgedByTheirClocksAtThatTime) {
   EXPECT_THAT(Judge()->findings, early) << "by what was known at the start, as before";
   UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond));
   EXPECT_THAT(Judge()->findings, Not(early));
+  EXPECT_EQ(Judge()->touch_after_start_us, 20'000);
+  EXPECT_EQ(Judge()->touch_error_us, std::nullopt) << "the agent did not say how late it looked";
 
   touch_at(-20);
   UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond));
@@ -323,6 +325,39 @@ TEST_F(JudgeResultTest, TouchesOfOtherNodesAreJudgedByTheirClocksAtThatTime) {
   touch_at(20);
   UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond).substr(0, 40));
   EXPECT_THAT(Judge()->findings, early);
+}
+
+TEST_F(JudgeResultTest, AFirstTouchHasABound) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  constexpr int64_t kBeginMs = 1'000'000;
+  Upload(Line("run_start", kBeginMs) + Line("run_stop", kBeginMs + 9000), 1);
+  submission_.spec.node_count = 2;
+  run_.nodes.resize(2);
+  run_.nodes[0].first_touch_us = kBeginMs * 1000 + 50'000;
+  run_.nodes[1].first_touch_us = kBeginMs * 1000 + 777;  // by its clock; its files say another time
+  UploadFile("arrivals.jsonl", testing::StartArrivals(kBeginMs, 14 * kSecond));
+  UploadFile("offsets.jsonl", testing::Offsets(14 * kSecond));
+  UploadFile("offsets_1.jsonl", testing::Offsets(50 * kSecond));
+  UploadFile("touch_0.json", R"({"error_us": 90, "assurance": "observed"})");
+  const auto of_node_1 = [&](const std::string& error) {
+    std::erase_if(run_.artifacts,
+                  [](const core::ArtifactRef& file) { return file.file_name == "touch_1.json"; });
+    UploadFile("touch_1.json",
+               absl::StrCat("{\"wall_us\": ", *run_.nodes[1].first_touch_us,
+                            ", \"mono_ns\": ", 50 * kSecond + 20'000'000, error, "}"));
+    return *Judge();
+  };
+
+  core::RunFacts facts = of_node_1(", \"error_us\": 5000");
+  EXPECT_EQ(facts.touch_after_start_us, 20'000);
+  // The later look of the two, both nodes' offsets with a rest, and what the log cuts off.
+  EXPECT_EQ(facts.touch_error_us, 5000 + 801 + 1000);
+
+  for (const char* unknown : {"", ", \"error_us\": -1", ", \"error_us\": 9e15"}) {
+    facts = of_node_1(unknown);
+    EXPECT_EQ(facts.touch_after_start_us, 20'000) << unknown;
+    EXPECT_EQ(facts.touch_error_us, std::nullopt) << unknown;
+  }
 }
 
 TEST_F(JudgeResultTest, ARoundMayDemandHowWellTheFirstTouchWasSeen) {

@@ -157,8 +157,9 @@ TEST_F(RuntimeTest, AnswersQuestions) {
   ASSERT_THAT(Do(core::testing::Creation(core::testing::SomeSpec(), "a")), IsOk());
   Queries& queries = runtime_->queries();
 
-  const auto events = Await<Queries::EventsAnswer>(
-      [&](auto callback) { queries.EventsAfter({}, 0, 100, std::move(callback)); });
+  const auto events = Await<Queries::EventsAnswer>([&](auto callback) {
+    queries.EventsAfter({.sees_all = true}, {}, 0, 100, std::move(callback));
+  });
   EXPECT_THAT(events->events, SizeIs(2));
   EXPECT_EQ(events->last_seq, 2);
   EXPECT_EQ(runtime_->watchers().committed_seq(), 2);
@@ -175,19 +176,20 @@ TEST_F(RuntimeTest, AnswersQuestions) {
                   [&](auto callback) { queries.ListTokens(std::move(callback)); }),
               IsOkAndHolds(SizeIs(0)));
   EXPECT_EQ(Await<core::Page<core::Submission>>([&](auto callback) {
-              queries.ListSubmissions({}, {}, std::move(callback));
+              queries.ListSubmissions({.viewer = {.sees_all = true}}, {}, std::move(callback));
             })->items.size(),
             1u);
-  EXPECT_EQ(Await<core::Page<core::Run>>([&](auto callback) {
-              queries.ListRuns({}, {}, std::move(callback));
+  EXPECT_EQ(Await<core::Page<core::SeenRun>>([&](auto callback) {
+              queries.ListRuns({.viewer = {.sees_all = true}}, {}, std::move(callback));
             })->items.size(),
             1u);
   EXPECT_THAT(Await<std::vector<core::RunEvent>>([&](auto callback) {
                 queries.RunEventsAfter(core::RunId{1}, -1, 0, 10, std::move(callback));
               }),
               IsOkAndHolds(SizeIs(0)));
-  EXPECT_THAT(Await<core::ArtifactInfo>(
-                  [&](auto callback) { queries.GetArtifact("x", std::move(callback)); }),
+  EXPECT_THAT(Await<core::ArtifactInfo>([&](auto callback) {
+                queries.GetArtifact({.sees_all = true}, "x", std::move(callback));
+              }),
               StatusIs(absl::StatusCode::kNotFound));
   queries.Stop();
   EXPECT_THAT(Await<core::Dataset>(

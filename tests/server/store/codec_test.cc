@@ -76,9 +76,10 @@ std::vector<Event> OneOfEach() {
       SubmissionClosed{SubmissionId{4}, SubmissionState::kValid, "good", 2.5, submission.findings,
                        submission.convergence},
       SubmissionNoted{SubmissionId{4}, "uuid", "odd", {"reviewer", ""}},
+      core::SubmissionPublished{SubmissionId{4}, 99},
       InstancesPruned{SubmissionId{4}, {RunId{7}}, {3, 1, 16, 2.5, 2.4, 0.5, 8}, {}, "better"},
       RunQueued{RunId{8}, SubmissionId{4}, RunId{7}},
-      RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{2}},
+      RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{2}, {"w1"}},
       NodeStarted{RunId{8}, 1, -5, 6},
       RunStarted{RunId{8}},
       NodeFinished{RunId{8}, 1, 137, "killed"},
@@ -108,6 +109,8 @@ std::vector<Event> OneOfEach() {
       DatasetRemoved{"cosmo32"},
       CacheOrdered{"w0", CacheAction::kEvict, "cosmo32", "/data/cosmo32", "ab"},
       CacheOrderEnded{"w0", 7, "no space"},
+      CacheOrderPostponed{"w0", 7, "held by a run", 9},
+      CacheOrderRetried{"w0", 7},
       AllocationRequested{AllocationId{2},
                           {"local", 3, {{"a", "b"}}, SubmissionId{4}, 5},
                           "why",
@@ -186,8 +189,9 @@ TEST(CodecTest, KeepsNumbersThatJsonHasNot) {
 }
 
 TEST(CodecTest, IsReadableInAShell) {
-  EXPECT_EQ(EncodeEvent(RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{1}}),
-            R"({"run":"r-8","generation":2,"workers":["w0","w1"],"allocation":"a-1"})");
+  EXPECT_EQ(
+      EncodeEvent(RunAssigned{RunId{8}, 2, {"w0", "w1"}, AllocationId{1}}),
+      R"({"run":"r-8","generation":2,"workers":["w0","w1"],"allocation":"a-1","cached_workers":[]})");
   EXPECT_EQ(EncodeEvent(WorkerStateChanged{"w0", WorkerState::kLost, "", false}),
             R"({"worker":"w0","state":"LOST","reason":"","is_drain_requested":false})");
 }

@@ -194,7 +194,7 @@ TEST_F(StoreTest, EventsInTheLogDecodeToThoseThatHappened) {
   world_.Succeed(RunId{1});
   ASSERT_THAT(world_.Do(core::SetScored{id, 3.0, {}, "good"}, "coordinator"), IsOk());
 
-  const auto rows = OpenReader()->EventsAfter(SubmissionId{}, 0, 1000);
+  const auto rows = OpenReader()->EventsAfter({.sees_all = true}, SubmissionId{}, 0, 1000);
 
   ASSERT_THAT(rows, IsOk());
   ASSERT_EQ(rows->size(), world_.log().size());
@@ -297,6 +297,7 @@ TEST_F(StoreTest, ListsSubmissionsNewestFirstPageByPage) {
   ASSERT_THAT(world_.Do(core::CancelSubmission{SubmissionId{3}, ""}), IsOk());
   const auto reader = OpenReader();
   const auto ids = [&](core::SubmissionFilter filter) {
+    filter.viewer.sees_all = true;
     std::vector<int64_t> numbers;
     core::PageRequest page{.size = 2};
     do {
@@ -308,7 +309,6 @@ TEST_F(StoreTest, ListsSubmissionsNewestFirstPageByPage) {
     } while (!page.token.empty());
     return numbers;
   };
-
   EXPECT_THAT(ids({}), ElementsAre(5, 4, 3, 2, 1));
   EXPECT_THAT(ids({.organization = "even"}), ElementsAre(5, 3, 1));
   EXPECT_THAT(ids({.organization = "even", .state = core::SubmissionState::kCancelled}),
@@ -329,23 +329,23 @@ TEST_F(StoreTest, ListsRuns) {
   world_.Submit(spec);
   ASSERT_THAT(world_.Sync("w0"), IsOk());
   const auto reader = OpenReader();
-  const auto ids = [&](const core::RunFilter& filter) {
+  const auto ids = [&](core::RunFilter filter) {
+    if (filter.viewer.organization.empty()) filter.viewer.sees_all = true;
     std::vector<int64_t> numbers;
     core::PageRequest page{.size = 2};
     do {
       const auto found = reader->ListRuns(filter, page);
       CHECK_OK(found.status());
-      for (const core::Run& run : found->items)
-        numbers.push_back(run.id.number);
+      for (const core::SeenRun& seen : found->items)
+        numbers.push_back(seen.run.id.number);
       page.token = found->next_page_token;
     } while (!page.token.empty());
     return numbers;
   };
-
   EXPECT_THAT(ids({}), ElementsAre(6, 5, 4, 3, 2, 1));
   EXPECT_THAT(ids({.submission = SubmissionId{2}}), ElementsAre(4, 5, 6));
   EXPECT_THAT(ids({.state = core::RunState::kAssigned}), ElementsAre(1));
-  EXPECT_THAT(ids({.state = core::RunState::kQueued, .organization = "other"}),
+  EXPECT_THAT(ids({.state = core::RunState::kQueued, .viewer = {.organization = "other"}}),
               ElementsAre(6, 5, 4));
   EXPECT_THAT(ids({.submission = SubmissionId{1}, .state = core::RunState::kQueued}),
               ElementsAre(2, 3));
@@ -426,7 +426,8 @@ TEST_F(StoreTest, KeepsWhatCameLateApart) {
   EXPECT_TRUE(events[2].is_late);
   EXPECT_THAT(reader->GetRun(RunId{1})->artifacts, ElementsAre(judged));
   EXPECT_THAT(reader->GetRun(RunId{1})->late_artifacts, ElementsAre(late));
-  EXPECT_EQ(reader->GetArtifact(late.sha256)->artifact, late) << "it can be read";
+  EXPECT_EQ(reader->GetArtifact({.sees_all = true}, late.sha256)->artifact, late)
+      << "it can be read";
   EXPECT_EQ(Load(), world_.state());
   EXPECT_EQ(world_.Fold(), world_.state());
 }
@@ -438,7 +439,7 @@ TEST_F(StoreTest, AuditsWhatPeopleDid) {
   const auto reader = OpenReader();
 
   const auto audit = *reader->AuditAfter(0, 100);
-  const auto of_submission = *reader->EventsAfter(id, 0, 100);
+  const auto of_submission = *reader->EventsAfter({.organization = "lab"}, id, 0, 100);
 
   std::vector<std::string> texts;
   for (const core::EventRow& row : audit)
@@ -463,14 +464,14 @@ TEST_F(StoreTest, FindsDatasetsTokensAndArtifacts) {
   ASSERT_THAT(world_.Do(import), IsOk());
   const auto reader = OpenReader();
 
-  const auto artifact = reader->GetArtifact(digest);
+  const auto artifact = reader->GetArtifact({.organization = "lab"}, digest);
 
   ASSERT_THAT(artifact, IsOk());
   EXPECT_EQ(artifact->submission, id);
   EXPECT_EQ(artifact->organization, "lab");
   EXPECT_EQ(artifact->artifact.file_name, "result_1.txt");
-  EXPECT_EQ(reader->GetArtifact(std::string(64, 'b'))->artifact.size_bytes, 9);
-  EXPECT_THAT(reader->GetArtifact("x"), StatusIs(absl::StatusCode::kNotFound));
+  EXPECT_EQ(reader->GetArtifact({.sees_all = true}, std::string(64, 'b'))->artifact.size_bytes, 9);
+  EXPECT_THAT(reader->GetArtifact({.sees_all = true}, "x"), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_EQ(reader->GetDataset("cosmo32")->path, "/data/cosmo32");
   EXPECT_THAT(reader->GetDataset("x"), StatusIs(absl::StatusCode::kNotFound));
   EXPECT_THAT(*reader->ListDatasets(), SizeIs(1));

@@ -125,8 +125,7 @@ class AgentTest : public ::testing::Test {
              }) >= 3;
     }));
     EXPECT_EQ(
-        coordinator_.With([](State* s) { return s->requests.back(); }).poll_timeout().seconds(),
-        10);
+        coordinator_.With([](State* s) { return s->requests.back(); }).poll_timeout().seconds(), 5);
     EXPECT_THAT(WriteFileAtomic(run_.dir.Path("go"), ""), IsOk());
     EXPECT_TRUE(AwaitPhase(v1::WorkerStatus::FINISHED));
     return ReadClockSamples(coordinator_.With([&name](State* s) { return s->files[name]; }));

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <cstdio>
 #include <optional>
 #include <string>
 
@@ -113,6 +114,43 @@ TEST_F(CacheProcessTest, WhatIsStoppedAnywhereGoesOn) {
   process.Start(7, OrderFor(v1::CacheOrder::STAGE));
   EXPECT_EQ(AwaitEnd(&process, 7).problem(), "");
   EXPECT_EQ(DifferentFiles(dataset_, Files()), 0);
+}
+
+TEST_F(CacheProcessTest, PinsWhatIsThereAndLetsItGo) {
+  const v1::CacheReport early = Carry(v1::CacheOrder::PIN);
+  EXPECT_THAT(early.problem(), HasSubstr("nothing to pin: stage it first"));
+  EXPECT_FALSE(early.is_temporary());
+  EXPECT_EQ(Carry(v1::CacheOrder::UNPIN).problem(), "") << "it is not there";
+  ASSERT_EQ(Carry(v1::CacheOrder::STAGE).problem(), "");
+  const v1::CacheReport pinned = Carry(v1::CacheOrder::PIN);
+  EXPECT_EQ(pinned.problem(), "");
+  EXPECT_TRUE(pinned.datasets(0).is_pinned());
+  const v1::CacheReport evicted = Carry(v1::CacheOrder::EVICT);
+  EXPECT_THAT(evicted.problem(), HasSubstr("unpin it first"));
+  EXPECT_FALSE(evicted.is_temporary()) << "somebody has to decide";
+  EXPECT_FALSE(Carry(v1::CacheOrder::UNPIN).datasets(0).is_pinned());
+  EXPECT_EQ(Carry(v1::CacheOrder::EVICT).problem(), "");
+}
+
+TEST_F(CacheProcessTest, SaysWhatMayPassByItself) {
+  const std::string away = path_ + ".away";
+  ASSERT_EQ(rename(path_.c_str(), away.c_str()), 0);
+  EXPECT_TRUE(Carry(v1::CacheOrder::STAGE).is_temporary()) << "its file system may come back";
+  ASSERT_EQ(rename(away.c_str(), path_.c_str()), 0);
+  const v1::CacheReport staged = Carry(v1::CacheOrder::STAGE);
+  EXPECT_EQ(staged.problem(), "");
+  EXPECT_FALSE(staged.is_temporary());
+  {
+    const absl::StatusOr<cache::Lease> run = OpenCache().Hold(digest_);
+    ASSERT_THAT(run, IsOk());
+    EXPECT_TRUE(Carry(v1::CacheOrder::STAGE).is_temporary());
+    EXPECT_TRUE(Carry(v1::CacheOrder::EVICT).is_temporary());
+  }
+  EXPECT_TRUE(Carry(v1::CacheOrder::STAGE, "/bin/false").is_temporary());
+  digest_ = std::string(64, 'a');
+  EXPECT_FALSE(Carry(v1::CacheOrder::STAGE).is_temporary()) << "other files lie there";
+  config_.clear_node_cache();
+  EXPECT_FALSE(Carry(v1::CacheOrder::STAGE).is_temporary());
 }
 
 TEST_F(CacheProcessTest, EachFailureIsASentence) {

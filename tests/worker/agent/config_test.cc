@@ -1,5 +1,8 @@
 #include "worker/agent/config.h"
 
+#include <unistd.h>
+
+#include <array>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -8,6 +11,7 @@
 #include "common/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "worker/agent/meter_options.h"
 
 namespace assay::agent {
 namespace {
@@ -60,6 +64,47 @@ TEST(ConfigTest, AllProblemsAreReportedAtOnce) {
                 HasSubstr("percent: 7 is not"), HasSubstr("with: missing"),
                 HasSubstr("cores: 0 is given twice"), HasSubstr("cores: 100000"),
                 HasSubstr("labels: \"rack\""), HasSubstr("trainer_environment: \"1X\""))));
+}
+
+TEST(ConfigTest, MetersOverTheNetworkAreVerifiedAndNamed) {
+  EXPECT_THAT(Load("name: 'w0' server_address: 'unix:/s' data_directory: '/d'\n"
+                   "redfish_meter { url: 'http://n1-bmc/redfish/v1/Chassis/1/Power' }\n"
+                   "snmp_meters { power_oids: 'outlet1' watts_per_unit: -1 timeout_ms: 70000 }\n"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("redfish_meter.url: \"http://n1-bmc/redfish/v1/Chassis/1/"
+                                       "Power\" does not begin with https://"),
+                             HasSubstr("redfish_meter.credentials_path: missing"),
+                             HasSubstr("snmp_meters.address: missing"),
+                             HasSubstr("\"outlet1\" is no object in numbers"),
+                             HasSubstr("watts_per_unit: -1"), HasSubstr("timeout_ms: 70000"),
+                             HasSubstr("snmp_meters.credentials_path: missing"))));
+}
+
+TEST(ConfigTest, TheExampleOfMetersHolds) {
+  const absl::StatusOr<std::string> meters = ReadFile(EXAMPLES "/meters/worker.textproto");
+  ASSERT_THAT(meters.status(), IsOk());
+  const auto config = Load("name: 'w0' server_address: 'unix:/s' data_directory: '/d'\n" + *meters);
+  ASSERT_THAT(config.status(), IsOk());
+  EXPECT_EQ(config->snmp_meters_size(), 2);
+}
+
+TEST(ConfigTest, MetersAreThoseOfThisNode) {
+  std::array<char, 256> host{};
+  ASSERT_EQ(gethostname(host.data(), host.size() - 1), 0);
+  const std::string node = std::string(host.data()).substr(0, std::string(host.data()).find('.'));
+  v1::WorkerConfig config = GoodConfig();
+  config.mutable_redfish_meter()->set_url("https://{host}-bmc/redfish/v1/Chassis/1/Power");
+  for (const std::string& one : {std::string(), node, std::string("another")}) {
+    v1::SnmpMeter* const meter = config.add_snmp_meters();
+    meter->set_address("pdu-of-" + one);
+    meter->set_node(one);
+  }
+  const MeterOptions meters = MeterOptionsOf(config);
+  ASSERT_TRUE(meters.redfish.has_value());
+  EXPECT_EQ(meters.redfish->url, "https://" + node + "-bmc/redfish/v1/Chassis/1/Power");
+  ASSERT_EQ(meters.snmp.size(), size_t{2});
+  EXPECT_EQ(meters.snmp[1].address, "pdu-of-" + node);
+  EXPECT_EQ(meters.snmp[1].watts_per_unit, 1);
 }
 
 TEST(ConfigTest, AnUnknownFieldIsAnErrorWithItsPlace) {

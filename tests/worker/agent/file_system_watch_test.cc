@@ -33,6 +33,8 @@ using testing::IsOk;
 using testing::IsOkAndHolds;
 using testing::TempDir;
 
+constexpr uid_t kNobody = 65534;
+
 class FileSystemWatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -113,6 +115,57 @@ TEST_F(FileSystemWatchTest, ABindMountInItsOwnNamespaceHidesNothing) {
       &*monitor, "if unshare --mount true; then exec unshare --mount sh -c '" + inside + "'; fi");
 
   if (!touch.has_value()) GTEST_SKIP() << "no mounts can be made here";
+  EXPECT_EQ(touch->path, file_);
+  EXPECT_TRUE(touch->is_attributed);
+}
+
+// Any account may mount one, in namespaces of its own. Linux 6.1 hid what is read below it.
+TEST_F(FileSystemWatchTest, AnOverlayInAUserNamespaceHidesNothing) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may watch a file system";
+  for (const char* folder : {"upper", "work", "merged"}) {
+    ASSERT_THAT(MakeDirectories(dir_.Path(folder)), IsOk());
+    ASSERT_EQ(chown(dir_.Path(folder).c_str(), kNobody, kNobody), 0);
+  }
+  for (const std::string& pipe : {done_, judged_})
+    ASSERT_EQ(chmod(pipe.c_str(), 0666), 0);
+  ASSERT_EQ(chmod(dir_.path().c_str(), 0755), 0);
+  const std::string as_nobody =
+      "setpriv --reuid=65534 --regid=65534 --clear-groups unshare --user "
+      "--map-root-user --mount ";
+  const std::string mount = "mount -t overlay overlay -o lowerdir=" + dir_.Path("train") +
+                            ",upperdir=" + dir_.Path("upper") + ",workdir=" + dir_.Path("work") +
+                            " " + dir_.Path("merged");
+  const absl::StatusOr<ProcessId> tried = Spawn({.argv = {"/bin/sh", "-c", as_nobody + mount}});
+  ASSERT_THAT(tried, IsOk());
+  if (WaitForExit(*tried, kPatience).value_or(1) != 0)
+    GTEST_SKIP() << "an ordinary account may mount no overlay here";
+  ARM_OR_SKIP(monitor);
+
+  const std::optional<Touch> touch =
+      TouchOf(&*monitor, "exec " + as_nobody + "sh -c '" + mount + " && read x < " +
+                             dir_.Path("merged/a.bin") + "; echo > " + done_ + "; read y < " +
+                             judged_ + "'");
+
+  ASSERT_TRUE(touch.has_value());
+  EXPECT_EQ(touch->path, file_);
+  EXPECT_TRUE(touch->is_attributed);
+}
+
+// Who reads the dataset is the view's server then; the run has started it.
+TEST_F(FileSystemWatchTest, AViewByFuseHidesNothing) {
+  const char* const programs = std::getenv("ASSAY_BIN_DIR");
+  const std::string view = JoinPath(programs == nullptr ? "build/dev/bin" : programs, "slow_fs");
+  if (geteuid() != 0 || !FileExists(view) || !FileExists("/dev/fuse"))
+    GTEST_SKIP() << "no view can be mounted here";
+  ASSERT_THAT(MakeDirectories(dir_.Path("view")), IsOk());
+  ARM_OR_SKIP(monitor);
+
+  const std::optional<Touch> touch = TouchOf(
+      &*monitor, "trap 'kill $!; wait' EXIT; " + view + " " + dir_.Path("train") + " " +
+                     dir_.Path("view") + " 0 & until [ -e " + dir_.Path("view/a.bin") +
+                     " ]; do kill -0 $! || break; done; read x < " + dir_.Path("view/a.bin"));
+
+  ASSERT_TRUE(touch.has_value());
   EXPECT_EQ(touch->path, file_);
   EXPECT_TRUE(touch->is_attributed);
 }

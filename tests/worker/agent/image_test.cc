@@ -284,8 +284,10 @@ TEST_F(ImageTest, OneThatHasChangedFailsTheRunBeforeItStarts) {
 
 TEST_F(ImageTest, AProgramThatTheImageLacksIsTold) {
   run_.spec.mutable_command()->add_command("/usr/bin/python3");
-  EXPECT_NE(Run().code, 0);
-  EXPECT_THAT(Output(), HasSubstr("/usr/bin/python3"));
+  const StepExit exit = Run();
+  EXPECT_NE(exit.code, 0);
+  EXPECT_THAT(Output(), HasSubstr("/usr/bin/python3")) << exit.reason << "\n"
+                                                       << Read(directory_.Path("sandbox.log"));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_F(StageAreaTest, WhatARunHasIsNotEvicted) {
   ASSERT_TRUE(testing::Await([&] { return FileExists(run_.dir.Path("started")); }));
 
   EXPECT_THAT(Cache().Evict(run_.spec.dataset().digest()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("held by a run")));
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("held by a run")));
 
   testing::WriteFile(run_.dir.Path("go"), "");
   EXPECT_EQ(Finish(step).code, 0);

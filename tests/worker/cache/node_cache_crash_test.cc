@@ -128,7 +128,7 @@ TEST(NodeCacheCrashTest, ARunThatIsKilledHoldsNothingAnyMore) {
   char is_held = 'n';
   ASSERT_EQ(read(ready[0], &is_held, 1), 1);
   ASSERT_EQ(is_held, 'y');
-  EXPECT_THAT(cache.Evict(dataset.digest()), StatusIs(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(cache.Evict(dataset.digest()), StatusIs(absl::StatusCode::kAborted));
 
   kill(run, SIGKILL);
   ExitOf(run);

@@ -207,17 +207,19 @@ TEST_F(NodeCacheTest, WhatIsPinnedOrHeldSurvivesAFullCache) {
   ASSERT_THAT(lease, IsOk());
   const SmallDataset large("large", 2 * kFiles, kFileBytes);
 
-  EXPECT_THAT(
-      cache.Stage(large.path(), &clock_),
-      StatusIs(absl::StatusCode::kResourceExhausted, AllOf(HasSubstr("a ("), HasSubstr("pinned"),
-                                                           HasSubstr("b ("), HasSubstr("in use"))));
+  EXPECT_THAT(cache.Stage(large.path(), &clock_),
+              StatusIs(absl::StatusCode::kAborted, AllOf(HasSubstr("a ("), HasSubstr("pinned"),
+                                                         HasSubstr("b ("), HasSubstr("in use"))))
+      << "once its run has ended, b could go";
+  const SmallDataset larger("larger", 2 * kFiles + 1, kFileBytes);
+  EXPECT_THAT(cache.Stage(larger.path(), &clock_),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("raise the quota")));
 
   for (const SmallDataset* dataset : {&a_, &b_, &c_})
     EXPECT_EQ(DifferentFiles(*dataset, FilesOf(*dataset)), 0);
   EXPECT_THAT(cache.Evict(a_.digest()),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("unpin")));
-  EXPECT_THAT(cache.Evict(b_.digest()),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("held")));
+  EXPECT_THAT(cache.Evict(b_.digest()), StatusIs(absl::StatusCode::kAborted, HasSubstr("held")));
 }
 
 TEST_F(NodeCacheTest, WhatIsUnpinnedAndLetGoCanBeEvicted) {

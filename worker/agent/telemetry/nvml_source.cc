@@ -1,6 +1,6 @@
 // NVIDIA's GPUs, by the library of the driver (libnvidia-ml.so.1), which is loaded where it exists.
 // A driver may hang, so it is asked in a thread of its own, whose answer nobody waits for longer
-// than for a moment; of a thread that hangs nothing is freed.
+// than for a moment.
 
 #include <dlfcn.h>
 
@@ -9,18 +9,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 
-#include "common/mutex.h"
+#include "worker/agent/telemetry/asking_thread.h"
 #include "worker/agent/telemetry/source.h"
 
 namespace assay::agent {
@@ -123,42 +122,8 @@ GpuValues ReadGpu(const Nvml& nvml, Device device) {
   return values;
 }
 
-// What the thread and those who ask it share.
-struct GpuDesk {
-  Mutex mutex;
-  CondVar changed;
-  int64_t asked ABSL_GUARDED_BY(mutex) = 1;  // the first reading tells how many GPUs there are
-  int64_t answered ABSL_GUARDED_BY(mutex) = 0;
-  bool is_over ABSL_GUARDED_BY(mutex) = false;
-  std::vector<GpuValues> readings ABSL_GUARDED_BY(mutex);
-
-  // The next question; nullopt: there is none any more.
-  std::optional<int64_t> Next(int64_t last) {
-    MutexLock lock(&mutex);
-    while (asked == last && !is_over)
-      changed.Wait(&mutex);
-    if (is_over) return std::nullopt;
-    return asked;
-  }
-  void Answer(int64_t question, std::vector<GpuValues> values) {
-    MutexLock lock(&mutex);
-    readings = std::move(values);
-    answered = question;
-    changed.NotifyAll();
-  }
-  // The newest readings; empty if they do not come.
-  std::vector<GpuValues> Wait(int64_t question, std::chrono::milliseconds patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    MutexLock lock(&mutex);
-    while (answered < question) {
-      const auto left = deadline - std::chrono::steady_clock::now();
-      if (left <= left.zero() || !changed.WaitFor(&mutex, left)) break;
-    }
-    return answered >= question ? readings : std::vector<GpuValues>();
-  }
-};
-
-void AnswerForGpus(const std::shared_ptr<GpuDesk>& desk, const std::string& path) {
+// Reads all of them.
+std::function<std::vector<GpuValues>()> ReaderOfGpus(const std::string& path) {
   Nvml nvml;
   unsigned count = 0;
   std::vector<Device> devices;
@@ -166,54 +131,39 @@ void AnswerForGpus(const std::shared_ptr<GpuDesk>& desk, const std::string& path
     for (unsigned i = 0; i < std::min(count, kGpusMax); ++i)
       if (Device device = nullptr; nvml.handle(i, &device) == 0) devices.push_back(device);
   }
-  for (int64_t question = 0;;) {
-    const std::optional<int64_t> next = desk->Next(question);
-    if (!next.has_value()) return;
-    question = *next;
+  return [nvml, devices] {
     std::vector<GpuValues> values;
     for (Device device : devices)
       values.push_back(ReadGpu(nvml, device));
-    desk->Answer(question, std::move(values));
-    if (devices.empty()) return;
-  }
+    return values;
+  };
 }
 
 class NvmlSource final : public TelemetrySource {
  public:
   explicit NvmlSource(const SourceOptions& options) {
     if (options.nvml_library.empty()) return;
-    std::thread(AnswerForGpus, desk_, options.nvml_library).detach();
-    const std::vector<GpuValues> first = desk_->Wait(1, kStartPatience);
-    for (size_t gpu = 0; gpu < first.size(); ++gpu)
+    gpus_.emplace([path = options.nvml_library] { return ReaderOfGpus(path); },
+                  std::chrono::milliseconds(0));
+    const size_t count =
+        gpus_->AskAndWait(kStartPatience).value_or(std::vector<GpuValues>()).size();
+    for (size_t gpu = 0; gpu < count; ++gpu)
       for (telemetry::Column& column : ColumnsOfGpu(gpu))
         columns_.push_back(std::move(column));
-  }
-  ~NvmlSource() override {
-    MutexLock lock(&desk_->mutex);
-    desk_->is_over = true;
-    desk_->changed.NotifyAll();
   }
 
   const std::vector<telemetry::Column>& columns() const override { return columns_; }
 
   void Sample(std::span<int64_t> values) override {
-    const std::optional<int64_t> question = TakeTurn();
-    if (!question.has_value()) return;  // it has not answered what it was asked before
+    if (!gpus_.has_value()) return;
     size_t at = 0;
-    for (const GpuValues& gpu : desk_->Wait(*question, kPatience))
+    for (const GpuValues& gpu : gpus_->AskAndWait(kPatience).value_or(std::vector<GpuValues>()))
       for (const int64_t value : gpu)
         if (at < values.size()) values[at++] = value;
   }
 
  private:
-  std::optional<int64_t> TakeTurn() {
-    MutexLock lock(&desk_->mutex);
-    if (desk_->answered < desk_->asked) return std::nullopt;
-    desk_->changed.NotifyAll();
-    return ++desk_->asked;
-  }
-
-  const std::shared_ptr<GpuDesk> desk_ = std::make_shared<GpuDesk>();
+  std::optional<AskingThread<std::vector<GpuValues>>> gpus_;
   std::vector<telemetry::Column> columns_;
 };
 

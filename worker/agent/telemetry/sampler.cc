@@ -35,21 +35,24 @@ int64_t ThreadCpuNs() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Sampler>> Sampler::Create(
-    const std::string& path, std::vector<std::unique_ptr<TelemetrySource>> sources,
-    telemetry::Header header, Clocks clocks) {
+    const std::string& path, const std::string& live_path,
+    std::vector<std::unique_ptr<TelemetrySource>> sources, telemetry::Header header,
+    Clocks clocks) {
   for (const auto& source : sources)
     header.columns.insert(header.columns.end(), source->columns().begin(), source->columns().end());
   header.columns.push_back({"sampler.cpu", "us", true});
   ASSIGN_OR_RETURN(telemetry::SeriesWriter writer, telemetry::SeriesWriter::Create(path, header));
-  std::unique_ptr<Sampler> sampler(
-      new Sampler(std::move(writer), std::move(sources), std::move(clocks)));
+  std::unique_ptr<Sampler> sampler(new Sampler(std::move(writer),
+                                               LiveFile(live_path, header.columns),
+                                               std::move(sources), std::move(clocks)));
   sampler->values_.resize(header.columns.size());
   return sampler;
 }
 
-Sampler::Sampler(telemetry::SeriesWriter writer,
+Sampler::Sampler(telemetry::SeriesWriter writer, LiveFile live,
                  std::vector<std::unique_ptr<TelemetrySource>> sources, Clocks clocks)
     : writer_(std::move(writer)),
+      live_(std::move(live)),
       sources_(std::move(sources)),
       clocks_(std::move(clocks)),
       has_meters_(std::any_of(sources_.begin(), sources_.end(),
@@ -73,10 +76,19 @@ absl::Status Sampler::Sample(bool is_last) {
       source->Sample(std::span(values_).subspan(at, source->columns().size()));
     at += source->columns().size();
   }
+  if (is_all) KeepLive(node_ns);
   const int64_t cpu_ns = clocks_.cpu_ns();
   values_[at] = cpu_ns / 1000;
   KeepToBudget(node_ns, cpu_ns);
   return writer_.Append(node_ns, values_);
+}
+
+void Sampler::KeepLive(int64_t node_ns) {
+  if (!is_live_) return;
+  const absl::Status status = live_.Take(node_ns, values_);
+  if (status.ok()) return;
+  is_live_ = false;
+  LOG(WARNING) << "what the node does is not told while the run goes on: " << status;
 }
 
 void Sampler::KeepToBudget(int64_t node_ns, int64_t cpu_ns) {
@@ -136,9 +148,10 @@ struct Telemetry::Shared {
 };
 
 Telemetry::Telemetry(const std::string& path, const std::string& foreign_path,
-                     const std::string& boot_id, std::function<int64_t()> node_ns,
-                     const std::map<std::string, std::string>& comparisons) {
+                     const std::string& live_path, const std::string& boot_id,
+                     std::function<int64_t()> node_ns, const MeterOptions& meters) {
   const SourceOptions options{.nvml_library = "libnvidia-ml.so.1",
+                              .meters = meters,
                               .ticks_per_second = sysconf(_SC_CLK_TCK),
                               .processes =
                                   [] {
@@ -151,10 +164,10 @@ Telemetry::Telemetry(const std::string& path, const std::string& foreign_path,
                            .wall_us = absl::ToUnixMicros(absl::Now()),
                            .node_ns = node_ns(),
                            .columns = {}};
-  for (const auto& [meter, with] : comparisons)
+  for (const auto& [meter, with] : meters.comparisons)
     header.comparisons.push_back({meter, with});
   absl::StatusOr<std::unique_ptr<Sampler>> sampler = Sampler::Create(
-      path, MakeSources(options), header, {.node_ns = node_ns, .cpu_ns = ThreadCpuNs});
+      path, live_path, MakeSources(options), header, {.node_ns = node_ns, .cpu_ns = ThreadCpuNs});
   auto shared = std::make_unique<Shared>();
   if (!sampler.ok() || !shared->stop.is_open()) {
     LOG(WARNING) << "no telemetry is kept: " << sampler.status();

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "absl/time/time.h"
 
 #include "common/telemetry/series.h"
+#include "worker/agent/telemetry/live_figures.h"
 #include "worker/agent/telemetry/source.h"
 
 namespace assay::agent {
@@ -27,11 +27,12 @@ class Sampler {
     std::function<int64_t()> cpu_ns;   // what this thread has used
   };
 
-  // Makes the file at `path` anew, with a column for the sampler's own time. errno's code if it
-  // cannot.
+  // Makes the file at `path` anew, with a column for the sampler's own time, and that of the newest
+  // figures at `live_path`, without which it goes on. errno's code if it cannot.
   static absl::StatusOr<std::unique_ptr<Sampler>> Create(
-      const std::string& path, std::vector<std::unique_ptr<TelemetrySource>> sources,
-      telemetry::Header header, Clocks clocks);
+      const std::string& path, const std::string& live_path,
+      std::vector<std::unique_ptr<TelemetrySource>> sources, telemetry::Header header,
+      Clocks clocks);
 
   // Asks all sources where they are due or `is_last`, else the meters alone.
   absl::Status Sample(bool is_last = false);
@@ -42,11 +43,14 @@ class Sampler {
   absl::Duration interval() const { return has_meters_ ? kSecond : interval_; }
 
  private:
-  Sampler(telemetry::SeriesWriter writer, std::vector<std::unique_ptr<TelemetrySource>> sources,
-          Clocks clocks);
+  Sampler(telemetry::SeriesWriter writer, LiveFile live,
+          std::vector<std::unique_ptr<TelemetrySource>> sources, Clocks clocks);
   void KeepToBudget(int64_t node_ns, int64_t cpu_ns);
+  void KeepLive(int64_t node_ns);
 
   telemetry::SeriesWriter writer_;
+  LiveFile live_;
+  bool is_live_ = true;  // false: it could not be written
   const std::vector<std::unique_ptr<TelemetrySource>> sources_;
   const Clocks clocks_;
   std::vector<int64_t> values_;
@@ -64,11 +68,10 @@ class Telemetry {
  public:
   // Of this node and of what descends from this process, to `path`; the first sample is taken when
   // it returns. What cannot be done is logged: a run goes on without.
-  // Who else used the node goes to `foreign_path`.
-  // `comparisons`: by meter, with what the operator has compared it.
-  Telemetry(const std::string& path, const std::string& foreign_path, const std::string& boot_id,
-            std::function<int64_t()> node_ns,
-            const std::map<std::string, std::string>& comparisons = {});
+  // Who else used the node goes to `foreign_path`, what the node does now to `live_path`.
+  Telemetry(const std::string& path, const std::string& foreign_path, const std::string& live_path,
+            const std::string& boot_id, std::function<int64_t()> node_ns,
+            const MeterOptions& meters = {});
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;

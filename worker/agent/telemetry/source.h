@@ -10,7 +10,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,10 +37,54 @@ class TelemetrySource {
   virtual void Sample(std::span<int64_t> values) = 0;
 };
 
+// That of a kind that this node does not have.
+class NoSource final : public TelemetrySource {
+ public:
+  const std::vector<telemetry::Column>& columns() const override { return columns_; }
+  void Sample(std::span<int64_t> /*values*/) override {}
+
+ private:
+  const std::vector<telemetry::Column> columns_{};
+};
+
+// A resource of the controller of the node's board (WorkerConfig.redfish_meter).
+struct RedfishOptions {
+  std::string url;
+  std::string credentials_path;
+  std::string ca_certificate_path{};  // empty: whom the system trusts
+  std::chrono::milliseconds timeout{3000};
+};
+
+// A power distribution unit that feeds the node (WorkerConfig.snmp_meters).
+struct SnmpOptions {
+  std::string address;  // host or host:port
+  std::vector<std::string> power_oids;
+  double watts_per_unit = 1;
+  std::string credentials_path;
+  std::chrono::milliseconds timeout{3000};
+};
+
+// Of a run that is in a job of Slurm.
+struct SlurmOptions {
+  std::string node;  // as Slurm names it
+  // What `scontrol show` says with these arguments; empty if it cannot be asked. Called in a
+  // thread.
+  std::function<std::string(const std::vector<std::string>&)> show;
+};
+
+// What is known of the node's meters, by the operator's configuration most of it.
+struct MeterOptions {
+  std::map<std::string, std::string> comparisons{};  // by meter, with what it was compared
+  std::optional<RedfishOptions> redfish{};
+  std::vector<SnmpOptions> snmp{};  // together one meter
+  std::optional<SlurmOptions> slurm{};
+};
+
 struct SourceOptions {
   std::string proc = "/proc";
   std::string sys = "/sys";
-  std::string nvml_library{};      // of NVIDIA's driver; empty: GPUs are not asked
+  std::string nvml_library{};  // of NVIDIA's driver; empty: GPUs are not asked
+  MeterOptions meters{};
   int64_t ticks_per_second = 100;  // of the kernel's counts of processor time
   // By which meters tell whether a counter can have moved so far.
   std::function<int64_t()> now_ns = [] {
@@ -65,6 +111,9 @@ std::unique_ptr<TelemetrySource> MakeRaplSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeCraySource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeHwmonSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeNvmlSource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeRedfishSource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeSnmpSource(const SourceOptions& options);
+std::unique_ptr<TelemetrySource> MakeSlurmSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeClockSource(const SourceOptions& options);
 std::unique_ptr<TelemetrySource> MakeRunSource(const SourceOptions& options);
 

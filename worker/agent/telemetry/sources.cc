@@ -12,7 +12,8 @@ using MakeSource = std::unique_ptr<TelemetrySource> (*)(const SourceOptions&);
 constexpr MakeSource kSources[] = {
     MakeCpuSource,     MakePressureSource,   MakeMemorySource,    MakeDiskSource, MakeServerSource,
     MakeNetworkSource, MakeInfinibandSource, MakeFrequencySource, MakeRaplSource, MakeCraySource,
-    MakeHwmonSource,   MakeNvmlSource,       MakeClockSource,     MakeRunSource};
+    MakeHwmonSource,   MakeNvmlSource,       MakeRedfishSource,   MakeSnmpSource, MakeSlurmSource,
+    MakeClockSource,   MakeRunSource};
 
 }  // namespace
 

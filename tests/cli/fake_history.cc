@@ -1,0 +1,50 @@
+// What the fake coordinator has of ended runs: their files, and answers to questions about entries.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+
+#include "common/client/resource_json.h"
+#include "common/filter.h"
+#include "common/history_fields.h"
+#include "common/sha256.h"
+#include "tests/cli/fake_coordinator.h"
+
+namespace assay::testing {
+
+void FakeCoordinator::AddArtifact(const std::string& name, const std::string& bytes) {
+  const std::string digest = Sha256Hex(bytes);
+  artifacts[digest] = bytes;
+  for (v1::Run& run : runs) {
+    v1::ArtifactRef* const file = run.add_artifacts();
+    file->set_file_name(name);
+    file->set_sha256(digest);
+    file->set_size_bytes(static_cast<int64_t>(bytes.size()));
+  }
+}
+
+grpc::Status FakeCoordinator::QueryResults(grpc::ServerContext* /*context*/,
+                                           const v1::QueryResultsRequest* request,
+                                           v1::QueryResultsResponse* response) {
+  const absl::StatusOr<FilterNode> filter =
+      ParseFilter(request->filter(), HistorySchema(HistoryKind::kEntry, nullptr), absl::Now());
+  if (!filter.ok())
+    return {grpc::StatusCode::INVALID_ARGUMENT, std::string(filter.status().message())};
+  response->add_columns()->set_name("id");
+  for (const v1::Submission& entry : entries) {
+    const client::Json json = client::EntryJson(entry);
+    const auto value_of = [&json](const std::string& field, const std::string&) -> FilterValue {
+      if (!json.contains(field) || !json[field].is_string()) return std::monostate();
+      return json[field].get<std::string>();
+    };
+    if (!Matches(*filter, value_of)) continue;
+    response->add_rows()->add_values()->set_text(json["id"].get<std::string>());
+  }
+  response->set_total_count(response->rows_size());
+  return grpc::Status::OK;
+}
+
+}  // namespace assay::testing
