@@ -105,7 +105,7 @@ std::vector<HistoryField> RunFields() {
           {"nodes", Type::kInteger, "", ""},
           {"accelerators", Type::kInteger, "", "as its log says"},
           {"batch", Type::kInteger, "samples", "global batch size"},
-          {"seed", Type::kInteger, "", ""},
+          {"seed", Type::kInteger, "", "once it has started"},
           {"exit_code", Type::kInteger, "", ""},
           {"converged", Type::kBool, "", "whether it reached the target", {}, true},
           {"compliant", Type::kBool, "", "whether its log complies"},
@@ -161,7 +161,7 @@ std::vector<HistoryField> WorkerFields() {
           {"accelerator_model", Type::kText, "", "", {}, true},
           {"cache_bytes", Type::kInteger, "bytes", "quota of the node's cache"},
           {"version", Type::kText, "", "of its agent"},
-          {"allocation", Type::kId, "", "a-3"},
+          {"allocation", Type::kId, "", "a-3", {}, false, true},
           {"state_since", Type::kTime, "", ""}};
 }
 

@@ -76,7 +76,7 @@ CREATE TABLE run_facts (
   node_count INTEGER,
   accelerators INTEGER,
   batch INTEGER,
-  seed INTEGER NOT NULL,
+  seed INTEGER,
   exit_code INTEGER,
   is_converged INTEGER,
   is_compliant INTEGER,

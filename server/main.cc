@@ -1,10 +1,7 @@
 // assayd, the coordinator: flags, signals, exit codes.
 
-#include <pthread.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <string>
@@ -17,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
+#include "common/daemon.h"
 #include "common/log.h"
 #include "common/process.h"
 #include "server/api/services.h"
@@ -41,25 +39,6 @@ namespace {
 
 constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;  // the configuration is wrong: restarting does not help
-constexpr rlim_t kDescriptorsWanted = 65536;  // a connection each for thousands of agents
-
-// Blocks the signals that end the daemon in all threads, so that sigwait gets them.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  CHECK(std::signal(SIGPIPE, SIG_IGN) != SIG_ERR);
-  return signals;
-}
-
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = std::min(limit.rlim_max, kDescriptorsWanted);
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) LOG(WARNING) << "cannot raise RLIMIT_NOFILE";
-}
 
 int Verify(const v1::ServerConfig& config) {
   const absl::StatusOr<int64_t> fault_count =
@@ -91,7 +70,7 @@ int Main() {
   }
   // Also what libraries make, and whoever started us may have any.
   umask(S_IRWXG | S_IRWXO);
-  const sigset_t signals = BlockSignals();
+  const sigset_t signals = BlockEndSignals();
   if (absl::GetFlag(FLAGS_end_with) != 0) EndWithParent(absl::GetFlag(FLAGS_end_with));
   const absl::StatusOr<v1::ServerConfig> config = LoadServerConfig(absl::GetFlag(FLAGS_config));
   if (!config.ok()) {
@@ -104,7 +83,7 @@ int Main() {
     return 0;
   }
   if (absl::GetFlag(FLAGS_verify)) return Verify(*config);
-  RaiseDescriptorLimit();
+  RaiseDescriptorLimit(kDaemonDescriptors);
   const absl::Status status = Serve(*config, signals, absl::GetFlag(FLAGS_accept_data_loss));
   if (status.ok()) return 0;
   LOG(ERROR) << "cannot serve: " << status.message();

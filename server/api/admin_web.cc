@@ -29,7 +29,8 @@ absl::StatusOr<core::CreateToken> SessionToken(const Backend& backend, const aut
                            .principal = who.principal,
                            .organization = who.organization,
                            .secret_sha256 = TokenHash(secret),
-                           .expires_at_us = absl::ToUnixMicros(end)};
+                           .expires_at_us = absl::ToUnixMicros(end),
+                           .made_by_sha256 = who.token_sha256};
 }
 
 }  // namespace

@@ -34,11 +34,6 @@ v1::RunEvent::Kind ValueOf(core::RunEventKind kind) {
   return v1::RunEvent::KIND_UNSPECIFIED;
 }
 
-// Until a run starts its seed is its worker's alone.
-bool IsSeedShown(core::RunState state) {
-  return state != core::RunState::kQueued && state != core::RunState::kAssigned;
-}
-
 // The body of an event without the seeds of runs that may not have started.
 std::string ShownBody(const core::EventRow& row) {
   if (row.type != core::SubmissionCreated::kType) return row.body_json;
@@ -64,7 +59,7 @@ void SetTime(int64_t us, google::protobuf::Timestamp* time) {
 
 v1::Run ToProto(const core::Run& run) {
   v1::Run message = Described<v1::Run>(run);
-  if (!IsSeedShown(run.state)) message.clear_seed();
+  if (!core::IsSeedShown(run.state)) message.clear_seed();
   for (const core::RunNode& node : run.nodes)
     message.add_workers(WorkerName(node.worker));
   if (!run.nodes.empty()) message.set_event_count(run.nodes[0].last_seq);

@@ -183,7 +183,8 @@ struct ListWorkers {
 // --------------------------------------------------------------------------------- administration
 
 // Reply: Token. The secret stays with the caller. ALREADY_EXISTS if the request was served before:
-// its secret was in the first reply and is nowhere else.
+// its secret was in the first reply and is nowhere else. UNAUTHENTICATED if the token by which it
+// is made is useless.
 struct CreateToken {
   std::string request_id;  // may be empty
   TokenKind kind = TokenKind::kAccess;
@@ -192,9 +193,11 @@ struct CreateToken {
   std::string organization;
   std::string secret_sha256;
   int64_t expires_at_us = 0;
+  std::string made_by_sha256;  // of the token by which a browser's session is made; empty: none
 };
 
-// Reply: Token. Repeating it changes nothing. NOT_FOUND.
+// The tokens that were made by it end with it. Reply: Token. Repeating it changes nothing.
+// NOT_FOUND.
 struct RevokeToken {
   TokenId token;
 };

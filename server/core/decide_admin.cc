@@ -33,6 +33,27 @@ absl::Status CheckToken(const CreateToken& command, int64_t now_us) {
   return absl::OkStatus();
 }
 
+const Token* FindSecret(const State& state, const std::string& sha256) {
+  const auto it =
+      std::find_if(state.tokens.begin(), state.tokens.end(),
+                   [&sha256](const auto& entry) { return entry.second.secret_sha256 == sha256; });
+  return it == state.tokens.end() ? nullptr : &it->second;
+}
+
+bool IsUseless(const Token& token, int64_t now_us) {
+  return token.is_revoked || token.expires_at_us <= now_us;
+}
+
+// With which token one that is made by `sha256` ends: a session that a session has opened ends with
+// the token that opened the first. None if `sha256` is empty.
+absl::StatusOr<TokenId> OriginOf(const Context& context, const std::string& sha256) {
+  if (sha256.empty()) return TokenId{};
+  const Token* const maker = FindSecret(context.state, sha256);
+  if (maker == nullptr || IsUseless(*maker, context.now_us))
+    return absl::UnauthenticatedError("the token by which this one is asked for has ended");
+  return maker->made_by.is_none() ? maker->id : maker->made_by;
+}
+
 bool IsInUse(const State& state, const std::string& dataset) {
   return std::any_of(
       state.submissions.begin(), state.submissions.end(), [&dataset](const auto& entry) {
@@ -45,6 +66,7 @@ bool IsInUse(const State& state, const std::string& dataset) {
 absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& command) {
   const State& state = context.state;
   RETURN_IF_ERROR(CheckToken(command, context.now_us));
+  ASSIGN_OR_RETURN(const TokenId origin, OriginOf(context, command.made_by_sha256));
   const auto made = state.requests.find({context.standing, context.principal, command.request_id});
   if (!command.request_id.empty() && made != state.requests.end())
     return absl::AlreadyExistsError(absl::StrCat(
@@ -59,6 +81,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& comma
   token.secret_sha256 = command.secret_sha256;
   token.created_at_us = context.now_us;
   token.expires_at_us = command.expires_at_us;
+  token.made_by = origin;
   Decision decision{.reply = token};
   decision.events.push_back(TokenCreated{
       .request_id = command.request_id, .token = std::move(token), .standing = context.standing});
@@ -71,7 +94,10 @@ absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& comma
     return absl::NotFoundError(absl::StrCat("there is no token ", command.token.ToString()));
   Token token = it->second;
   Decision decision;
-  if (!token.is_revoked) decision.events.push_back(TokenRevoked{.token = command.token});
+  for (const auto& [id, other] : context.state.tokens) {
+    if ((id == command.token || other.made_by == command.token) && !other.is_revoked)
+      decision.events.push_back(TokenRevoked{.token = id});
+  }
   token.is_revoked = true;
   decision.reply = std::move(token);
   return decision;
@@ -79,17 +105,13 @@ absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& comma
 
 absl::StatusOr<Decision> Decide(const Context& context, const RedeemEnrolment& command) {
   RETURN_IF_ERROR(CheckName("worker", command.worker));
-  const auto& tokens = context.state.tokens;
-  const auto it = std::find_if(tokens.begin(), tokens.end(), [&command](const auto& entry) {
-    return entry.second.secret_sha256 == command.secret_sha256;
-  });
+  const Token* const found = FindSecret(context.state, command.secret_sha256);
   // One message for all: who guesses learns nothing.
   const absl::Status refused =
       absl::PermissionDeniedError("the enrolment token is unknown, used or expired");
-  if (it == tokens.end()) return refused;
-  Token token = it->second;
-  if (token.kind != TokenKind::kEnrol || token.is_revoked || token.expires_at_us <= context.now_us)
+  if (found == nullptr || found->kind != TokenKind::kEnrol || IsUseless(*found, context.now_us))
     return refused;
+  Token token = *found;
   if (!token.principal.empty() && token.principal != command.worker)
     return absl::PermissionDeniedError(
         absl::StrCat("the enrolment token is not for worker ", command.worker));

@@ -432,6 +432,7 @@ constexpr void Fields(A& a, T& v) {
   a("is_revoked", v.is_revoked);
   a.Added("revoked_at_us", v.revoked_at_us, kNotShown);
   a.Added("is_forgotten", v.is_forgotten, kNotShown);
+  a.Added("made_by", v.made_by, kNotShown);
 }
 
 template <class A, Is<AllocationSpec> T>

@@ -27,6 +27,7 @@ struct Token {
   int64_t expires_at_us = 0;
   bool is_revoked = false;  // or used, for kEnrol
   int64_t revoked_at_us = 0;
+  TokenId made_by;            // of a browser's session: by whose bearer; revoked with it
   bool is_forgotten = false;  // lives in the store alone from the next commit on
   bool operator==(const Token&) const = default;
 };

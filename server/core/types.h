@@ -329,6 +329,10 @@ inline bool IsTerminal(SubmissionState state) {
   return state == SubmissionState::kValid || state == SubmissionState::kInvalid ||
          state == SubmissionState::kCancelled;
 }
+// Until a run starts its seed is its worker's alone.
+inline bool IsSeedShown(RunState state) {
+  return state != RunState::kQueued && state != RunState::kAssigned;
+}
 inline bool IsTerminal(RunState state) {
   return state == RunState::kSucceeded || state == RunState::kFailed ||
          state == RunState::kCancelled;

@@ -54,7 +54,7 @@ constexpr char kUpsertRunFacts[] =
     "staging_seconds = excluded.staging_seconds, energy_joules = excluded.energy_joules, "
     "touch_ms = excluded.touch_ms, touch_assurance = excluded.touch_assurance, "
     "accelerators = excluded.accelerators, "
-    "batch = excluded.batch, exit_code = excluded.exit_code, "
+    "batch = excluded.batch, seed = excluded.seed, exit_code = excluded.exit_code, "
     "is_converged = excluded.is_converged, is_compliant = excluded.is_compliant, "
     "run_start_us = excluded.run_start_us, started_at_us = excluded.started_at_us, "
     "ended_at_us = excluded.ended_at_us, finding_count = excluded.finding_count";
@@ -114,6 +114,9 @@ SqlValue UnlessZero(int64_t number) {
 SqlValue SecondsOrNull(std::optional<int64_t> ms) {
   return ms.has_value() ? SqlValue(static_cast<double>(*ms) / 1e3) : SqlValue();
 }
+SqlValue MillisecondsOrNull(std::optional<int64_t> us) {
+  return us.has_value() ? SqlValue(static_cast<double>(*us) / 1e3) : SqlValue();
+}
 std::string LowerState(absl::string_view name) {
   return absl::AsciiStrToLower(name);
 }
@@ -157,19 +160,22 @@ FactValues EntryValues(const core::Submission& submission) {
           PublishedAt(submission)};
 }
 
-std::optional<double> TouchMs(const core::Run& run) {
-  const auto& touch = run.first_touch.has_value() ? run.first_touch : run.observed_touch;
-  if (!touch.has_value() || !run.facts.run_start_ms.has_value()) return std::nullopt;
-  return static_cast<double>(touch->at_us) / 1e3 - static_cast<double>(*run.facts.run_start_ms);
+// What programs write into their logs may be any number: nothing, where it does not fit.
+std::optional<int64_t> Difference(std::optional<int64_t> end, std::optional<int64_t> begin) {
+  int64_t difference = 0;
+  if (!end.has_value() || !begin.has_value() || __builtin_sub_overflow(*end, *begin, &difference))
+    return std::nullopt;
+  return difference;
+}
+
+std::optional<int64_t> Micros(std::optional<int64_t> ms) {
+  int64_t us = 0;
+  if (!ms.has_value() || __builtin_mul_overflow(*ms, int64_t{1000}, &us)) return std::nullopt;
+  return us;
 }
 
 FactValues RunValues(const core::Run& run) {
   const core::RunFacts& facts = run.facts;
-  std::optional<int64_t> run_ms;
-  if (facts.run_start_ms.has_value() && facts.run_stop_ms.has_value())
-    run_ms = *facts.run_stop_ms - *facts.run_start_ms;
-  std::optional<int64_t> run_start_us;
-  if (facts.run_start_ms.has_value()) run_start_us = *facts.run_start_ms * 1000;
   std::optional<int64_t> exit_code;
   if (run.exit_code.has_value()) exit_code = *run.exit_code;
   return {run.id.number,
@@ -177,20 +183,20 @@ FactValues RunValues(const core::Run& run) {
           int64_t{run.number},
           LowerState(ToString(run.state)),
           OrNull(run.state_reason),
-          SecondsOrNull(run_ms),
+          SecondsOrNull(Difference(facts.run_stop_ms, facts.run_start_ms)),
           OrNull(facts.epoch_count),
           OrNull(facts.quality),
           SecondsOrNull(facts.staging_ms),
           OrNull(facts.energy_joules),
-          OrNull(TouchMs(run)),
+          MillisecondsOrNull(facts.touch_after_start_us),
           OrNull(facts.touch_assurance),
           UnlessZero(facts.instance_scale),
           UnlessZero(facts.global_batch_size),
-          run.seed,
+          core::IsSeedShown(run.state) ? SqlValue(run.seed) : SqlValue(),
           OrNull(exit_code),
           OrNull(facts.is_converged),
           OrNull(facts.is_compliant),
-          OrNull(run_start_us),
+          OrNull(Micros(facts.run_start_ms)),
           run.created_at_us,
           UnlessZero(run.started_at_us),
           UnlessZero(run.ended_at_us),

@@ -81,7 +81,7 @@ constexpr SqlField kRunFields[] = {
     {"nodes", "t.node_count"},
     {"accelerators", "t.accelerators"},
     {"batch", "t.batch"},
-    {"seed", "t.seed", Form::kPlain, "", true},
+    {"seed", "t.seed"},
     {"exit_code", "t.exit_code"},
     {"converged", "t.is_converged", Form::kFlag},
     {"compliant", "t.is_compliant", Form::kFlag},

@@ -259,7 +259,8 @@ SqlText FilterSql(HistoryKind kind, const FilterNode& filter, NotOfAbsent not_of
 SqlText VisibleSql(const HistoryPlan& plan, const core::VisibleTo& viewer) {
   const SqlSource& source = SourceOf(plan.kind);
   SqlText text;
-  if (viewer.sees_all || source.organization == nullptr) return text.Add("1");
+  if (viewer.sees_all) return text.Add("1");
+  if (source.organization == nullptr) return text.Add(plan.is_private ? "0" : "1");
   text.Add("(0");
   if (viewer.sees_published && !plan.is_private)
     text.Add(" OR ").Add(source.published_at_us).Add(" <= ").Bind(viewer.now_us);

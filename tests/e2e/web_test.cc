@@ -183,6 +183,28 @@ TEST_F(WebTest, ARevokedTokenLosesItsSession) {
   EXPECT_EQ(Call("AdminService/ListRounds", "{}", token).status, 401);
 }
 
+TEST_F(WebTest, ARevokedTokenLosesWhatItsCodesHaveOpened) {
+  const std::string token = Token("alice", "reviewer");
+  const Answer code = Call("AdminService/CreateWebCode", "{}", token);
+  ASSERT_EQ(code.status, 200) << code.body;
+  const std::string secret = Json::parse(code.body)["code"];
+  const Answer entered = Submit(Browse("/signin").body, "/signin", absl::StrCat("code=", secret));
+  ASSERT_EQ(entered.status, 303) << entered.body;
+  EXPECT_THAT(Browse("/").body, HasSubstr("alice, reviewer"));
+
+  const Json tokens = site_.AssayJson({"admin", "token", "list"});
+  const auto first = std::find_if(tokens["items"].begin(), tokens["items"].end(),
+                                  [](const Json& one) { return one["principal"] == "alice"; });
+  ASSERT_NE(first, tokens["items"].end());
+  std::string origin = (*first)["id"];
+  for (const Json& one : tokens["items"])
+    if (one["principal"] == "alice") origin = std::min(origin, one["id"].get<std::string>());
+  ASSERT_EQ(site_.Assay({"admin", "token", "revoke", origin}).exit_code, 0);
+
+  EXPECT_EQ(Browse("/").status, 401);
+  EXPECT_THAT(Browse("/").body, Not(HasSubstr("alice")));
+}
+
 TEST_F(WebTest, NobodySignsInWithWhatIsNoPersonsToken) {
   const std::string site_token = Token("other", "public");
   for (const std::string& token : {site_token, std::string("assay_none"), std::string("x")}) {

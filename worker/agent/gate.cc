@@ -34,6 +34,7 @@
 #include "absl/strings/str_split.h"
 
 #include "common/clock.h"
+#include "common/daemon.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/process.h"
@@ -57,13 +58,6 @@ constexpr rlim_t kOtherDescriptors = 1'024;                     // rings, events
 constexpr absl::Duration kLookBudget = absl::Milliseconds(30);  // while readers wait
 constexpr absl::Duration kRangesBudget = absl::Seconds(30);
 constexpr int64_t kStatSectorBytes = 512;
-
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kHeldFilesMax + kOtherDescriptors);
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 size_t HeldFilesMax() {
   rlimit limit{};
@@ -374,7 +368,7 @@ int RunGate(const std::vector<std::string>& arguments) {
   if (arguments.size() < 4 || !absl::SimpleAtoi(arguments[0], &run)) return kUsage;
   // Nobody may wait for a gate that nobody watches.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != run) return EXIT_FAILURE;
-  RaiseDescriptorLimit();
+  RaiseDescriptorLimit(kHeldFilesMax + kOtherDescriptors);
   Gate gate(run, kInheritedFd,
             {.are_copies = arguments[2] == kGateOfCopies,
              .roots = {arguments.begin() + 3, arguments.end()}});

@@ -8,6 +8,7 @@
 
 #include "assay/v1/history_service.pb.h"
 
+#include "common/client/history.h"
 #include "common/client/message_json.h"
 #include "common/client/resource_json.h"
 #include "common/status.h"
@@ -56,36 +57,12 @@ std::string MemberOf(const std::string& column) {
   return column;
 }
 
-Json HistoryValue(const v1::QueryValue& value) {
-  switch (value.value_case()) {
-    case v1::QueryValue::kText:
-      return value.text();
-    case v1::QueryValue::kInteger:
-      return value.integer();
-    case v1::QueryValue::kNumber:
-      return value.number();
-    case v1::QueryValue::kTruth:
-      return value.truth();
-    case v1::QueryValue::kTime:
-      return client::TimeText(value.time());
-    case v1::QueryValue::kTexts: {
-      Json texts = Json::array();
-      for (const std::string& text : value.texts().texts())
-        texts.push_back(text);
-      return texts;
-    }
-    case v1::QueryValue::VALUE_NOT_SET:
-      return nullptr;
-  }
-  return nullptr;
-}
-
 // What is not known has no member.
 void AppendRows(const v1::QueryResultsResponse& response, Json* rows) {
   for (const v1::QueryRow& row : response.rows()) {
     Json json = Json::object();
     for (int i = 0; i < std::min(response.columns_size(), row.values_size()); ++i)
-      if (Json value = HistoryValue(row.values(i)); !value.is_null())
+      if (Json value = client::ValueJson(row.values(i)); !value.is_null())
         json[MemberOf(response.columns(i).name())] = std::move(value);
     rows->push_back(std::move(json));
   }

@@ -114,15 +114,18 @@ Html SystemSection(const Context& context, const EntryReading& reading, Json* js
                                     {.title = "Category", .member = "status"},
                                     {.title = "Dataset", .member = "dataset"},
                                     {.title = "Labels of its nodes", .member = "labels"}}));
-  const auto description = client::NodeDescription(context.client, reading.runs);
+  if (const Json published = MemberAt(reading.json, "system_description"); published.is_object()) {
+    (*json)["system_description"] = published;
+  } else if (const auto node = client::NodeDescription(context.client, reading.runs);
+             node.ok() && node->has_value()) {
+    (*json)["system_description"] = client::SystemJson(reading.entry, **node);
+  }
   Json rows = Json::array();
-  if (description.ok() && description->has_value())
-    AddMembers("", client::SystemJson(reading.entry, **description), &rows);
-  (*json)["system_description"] = rows;
+  AddMembers("", MemberAt(*json, "system_description"), &rows);
   return html.Add(TableHtml(
       {.caption = "System description",
        .empty = reading.entry.is_imported()
-                    ? "Its nodes were not seen by this coordinator: it was imported."
+                    ? "It was imported without one."
                     : "None of its nodes says yet what it is, or that is not for you to see.",
        .columns = {{.title = "Member", .member = "name"},
                    {.title = "Value", .member = "value", .format = CellFormat::kWords}},

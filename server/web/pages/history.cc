@@ -13,9 +13,8 @@
 
 #include "common/analysis/series.h"
 #include "common/analysis/set_comparison.h"
-#include "common/client/entry_score.h"
-#include "common/client/ids.h"
 #include "common/client/pages.h"
+#include "common/client/set_history.h"
 #include "common/status.h"
 #include "server/web/chart.h"
 #include "server/web/pages/entry_list.h"
@@ -75,34 +74,6 @@ Table SeriesTable(const Json& groups, const Request& request) {
   while (table.rows.size() > kSeriesShown)
     table.rows.erase(table.rows.size() - 1);
   return table;
-}
-
-// The runs of a set that have a time to the target, and when the first of them started.
-struct Measured {
-  analysis::RunSet set;
-  int64_t time_ms = 0;
-};
-
-absl::StatusOr<Measured> MeasureSet(const Context& context, const Json& row) {
-  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(context.client, TextOf(row, "id")));
-  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs,
-                   client::AllRunsOf(context.client, entry.name()));
-  Measured measured{.set = {.name = TextOf(row, "id"), .is_weak = entry.scaling() == "weak"}};
-  constexpr double kMinuteMs = 60e3;
-  for (const v1::Run& run : client::RunsThatCount(entry, runs)) {
-    const bool has_time = run.has_run_start_ms() && run.has_run_stop_ms();
-    if (!has_time || !run.is_converged() || run.epoch_count() < 1 ||
-        run.run_stop_ms() <= run.run_start_ms()) {
-      ++measured.set.failed_count;
-      continue;
-    }
-    measured.set.runs.push_back(
-        {.minutes = static_cast<double>(run.run_stop_ms() - run.run_start_ms()) / kMinuteMs,
-         .epochs = static_cast<double>(run.epoch_count())});
-    if (measured.time_ms == 0 || run.run_start_ms() < measured.time_ms)
-      measured.time_ms = run.run_start_ms();
-  }
-  return measured;
 }
 
 Json PointRow(const analysis::Series& series, size_t at) {
@@ -167,41 +138,79 @@ LineChart SeriesChart(const analysis::Series& series, const analysis::MeasureHis
   return chart;
 }
 
-void AddChanges(const analysis::Series& series, Html* html) {
-  html->Raw("<h3>Changes</h3>");
-  bool has_any = false;
-  for (const analysis::MeasureHistory& measure : series.measures)
-    for (const analysis::Change& change : measure.changes) {
-      if (change.is_vetoed) continue;
-      has_any = true;
-      const std::string& set = series.points[static_cast<size_t>(change.first)].set;
-      html->Raw("<p>").Text(std::string(analysis::TextOf(measure.measure))).Raw(" from ");
-      html->Link(EntryPath(set), set).Raw(" on: ");
-      html->Text(CellText(change.ratio, CellFormat::kNumber)).Raw(" times what was before.</p>");
-    }
-  if (!has_any) html->Raw("<p class=\"none\">No change was found.</p>");
+// What has changed and what differs there, marked and vetoed changes too.
+Html ChangesHtml(const Json& changes) {
+  Html html;
+  html.Raw("<h3>Changes</h3>");
+  if (changes.empty()) return html.Raw("<p class=\"none\">No change was found.</p>");
+  for (const Json& change : changes) {
+    const std::string set = TextOf(change, "first_set");
+    html.Raw("<p>").Text(TextOf(change, "measure")).Raw(" from ").Link(EntryPath(set), set);
+    html.Raw(" on: ").Text(CellText(change["ratio"], CellFormat::kNumber));
+    html.Raw(" times what was before. ").Text(TextOf(change, "state"));
+    if (const std::string author = TextOf(change, "author"); !author.empty())
+      html.Text(absl::StrCat(" by ", author, ": ", TextOf(change, "reason")));
+    html.Raw("</p>");
+    if (const Json& differs = change["differs"]; !differs.empty())
+      html.Add(TableHtml(
+          {.caption =
+               absl::StrCat("What differs between ", TextOf(change, "set_before"), " and ", set),
+           .columns = {{.title = "Field", .member = "field", .format = CellFormat::kCode},
+                       {.title = "Before", .member = "before", .format = CellFormat::kWords},
+                       {.title = "After", .member = "after", .format = CellFormat::kWords}},
+           .rows = differs}));
+  }
+  return html;
 }
 
-absl::StatusOr<analysis::Series> ReadSeries(const Context& context, const Json& rows) {
-  std::vector<analysis::SeriesPoint> points;
+absl::StatusOr<client::SetHistory> ReadHistory(const Context& context, const Json& rows) {
+  std::vector<v1::Submission> entries;
   for (const Json& row : rows) {
-    ASSIGN_OR_RETURN(const Measured measured, MeasureSet(context, row));
-    if (auto point = analysis::PointOf(measured.set, measured.time_ms); point.has_value())
-      points.push_back(*std::move(point));
+    ASSIGN_OR_RETURN(v1::Submission entry, client::GetEntry(context.client, TextOf(row, "id")));
+    entries.push_back(std::move(entry));
   }
-  const Json& first = rows.front();
-  const auto number = [&first](const char* member) {
-    const Json& value = MemberAt(first, member);
-    return value.is_number() ? value.get<int64_t>() : 0;
-  };
-  return analysis::JudgeSeries({.system = TextOf(first, "system"),
-                                .benchmark = TextOf(first, "benchmark"),
-                                .division = TextOf(first, "division"),
-                                .round = TextOf(first, "round"),
-                                .scaling = TextOf(first, "scaling"),
-                                .scale = number("nodes"),
-                                .batch_size = number("batch")},
-                               std::move(points), {}, {});
+  return client::ReadSetHistory(context.client, entries, {}, [](const std::string&) {});
+}
+
+void AddSeries(const analysis::Series& series, const client::SetHistory& history, PageView* view) {
+  Html& main = view->main;
+  const std::string name = analysis::TextOf(series.key);
+  main.Raw("<h2>").Text(name).Raw("</h2>");
+  for (const analysis::MeasureHistory& measure : series.measures) {
+    LineChart chart = SeriesChart(series, measure);
+    absl::StrAppend(&chart.id, "-", view->json["series"].size());
+    main.Raw("<h3>").Text(std::string(analysis::TextOf(measure.measure))).Raw("</h3>");
+    main.Add(DrawLines(chart));
+  }
+  const Json changes = client::ChangesJson(series, history.views);
+  const Table points = PointsOfSeries(series);
+  main.Add(ChangesHtml(changes)).Raw("<h3>The sets</h3>").Add(TableHtml(points));
+  for (Json row : points.rows) {
+    row["series"] = name;
+    view->table.rows.push_back(std::move(row));
+  }
+  Json json = client::SeriesJson(series);
+  json["changes"] = changes;
+  view->json["series"].push_back(std::move(json));
+}
+
+absl::StatusOr<Response> SeriesPage(const Context& context, const Request& request,
+                                    const std::string& filter, PageView view) {
+  view.crumbs.push_back({"History", "/history"});
+  ASSIGN_OR_RETURN(const EntryAnswer sets,
+                   FindEntries(context, {.filter = filter, .limit = kSetsMax}));
+  if (sets.rows.empty())
+    return absl::NotFoundError(absl::StrCat("no set that you may see belongs to ", sets.filter));
+  ASSIGN_OR_RETURN(const client::SetHistory history, ReadHistory(context, sets.rows));
+  view.rules = {{TextOf(sets.rows.front(), "round"), TextOf(sets.rows.front(), "rules_digest")}};
+  view.json = {{"filter", filter}, {"series", Json::array()}};
+  view.table = PointsOfSeries({});
+  view.table.columns.push_back({.title = "Series", .member = "series"});
+  if (history.series.empty())
+    view.main.Raw("<p class=\"none\">None of its sets has a run that reached the target.</p>");
+  for (const analysis::Series& series : history.series)
+    AddSeries(series, history, &view);
+  return Render(context, request, view);
 }
 
 }  // namespace
@@ -213,38 +222,18 @@ absl::StatusOr<Response> HistoryPage(const Context& context, const Request& requ
   main.Raw(
       "<h1>History</h1><p class=\"sub\">Whether a set is what those before it let expect: by "
       "seconds per epoch, and apart from it by epochs to the target.</p>");
-  if (chosen.empty()) {
-    const std::string asked = request.query.First("filter");
-    const std::string filter =
-        asked.empty() ? "state=valid" : absl::StrCat("state=valid (", asked, ")");
-    ASSIGN_OR_RETURN(const Json groups, CountEntries(context, filter, SeriesFields()));
-    main.Raw(
-        "<form method=\"get\" class=\"wide\" role=\"search\"><label>Filter<input name=\"filter\"");
-    main.Attribute("value", request.query.First("filter"))
-        .Raw("></label><button>Apply</button></form>");
-    view.table = SeriesTable(groups, request);
-    main.Add(TableHtml(view.table));
-    view.json = {{"filter", filter}, {"series", view.table.rows}};
-    return Render(context, request, view);
-  }
-  view.crumbs.push_back({"History", "/history"});
-  ASSIGN_OR_RETURN(const EntryAnswer sets,
-                   FindEntries(context, {.filter = chosen, .limit = kSetsMax}));
-  if (sets.rows.empty())
-    return absl::NotFoundError(absl::StrCat("no set that you may see belongs to ", sets.filter));
-  ASSIGN_OR_RETURN(const analysis::Series series, ReadSeries(context, sets.rows));
-  view.table = PointsOfSeries(series);
-  view.json = {{"series", chosen}, {"sets", view.table.rows}};
-  view.rules = {{TextOf(sets.rows.front(), "round"), TextOf(sets.rows.front(), "rules_digest")}};
-  main.Raw("<h2>").Text(analysis::TextOf(series.key)).Raw("</h2>");
-  if (!series.points.empty())
-    for (const analysis::MeasureHistory& measure : series.measures)
-      main.Raw("<h3>")
-          .Text(std::string(analysis::TextOf(measure.measure)))
-          .Raw("</h3>")
-          .Add(DrawLines(SeriesChart(series, measure)));
-  AddChanges(series, &main);
-  main.Raw("<h3>The sets</h3>").Add(TableHtml(view.table));
+  if (!chosen.empty()) return SeriesPage(context, request, chosen, std::move(view));
+  const std::string asked = request.query.First("filter");
+  const std::string filter =
+      asked.empty() ? "state=valid" : absl::StrCat("state=valid (", asked, ")");
+  ASSIGN_OR_RETURN(const Json groups, CountEntries(context, filter, SeriesFields()));
+  main.Raw(
+      "<form method=\"get\" class=\"wide\" role=\"search\"><label>Filter<input name=\"filter\"");
+  main.Attribute("value", request.query.First("filter"))
+      .Raw("></label><button>Apply</button></form>");
+  view.table = SeriesTable(groups, request);
+  main.Add(TableHtml(view.table));
+  view.json = {{"filter", filter}, {"series", view.table.rows}};
   return Render(context, request, view);
 }
 

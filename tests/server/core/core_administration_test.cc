@@ -34,6 +34,32 @@ TEST(TokenTest, AreCreatedOnceAndRevoked) {
   EXPECT_THAT(world.Do(RevokeToken{TokenId{2}}), StatusIs(absl::StatusCode::kNotFound));
 }
 
+TEST(TokenTest, EndWithTheTokenThatTheyWereMadeBy) {
+  World world;
+  const auto make = [&world](const char* request, char secret, const std::string& made_by) {
+    CreateToken token = SomeToken();
+    token.request_id = request;
+    token.secret_sha256 = std::string(64, secret);
+    token.made_by_sha256 = made_by;
+    return world.Do(token);
+  };
+  ASSERT_THAT(make("first", '1', ""), IsOk());
+  ASSERT_THAT(make("session", '2', std::string(64, '1')), IsOk());
+  ASSERT_THAT(make("session of the session", '3', std::string(64, '2')), IsOk());
+  ASSERT_THAT(make("other", '4', ""), IsOk());
+
+  ASSERT_THAT(world.Do(RevokeToken{TokenId{1}}), IsOk());
+
+  const auto is_revoked = [&world](int64_t id) {
+    return world.state().tokens.at(TokenId{id}).is_revoked;
+  };
+  EXPECT_TRUE(is_revoked(2));
+  EXPECT_TRUE(is_revoked(3));
+  EXPECT_FALSE(is_revoked(4));
+  EXPECT_THAT(make("late", '5', std::string(64, '2')),
+              StatusIs(absl::StatusCode::kUnauthenticated));
+}
+
 TEST(TokenTest, RefusesNonsense) {
   World world;
   CreateToken token = SomeToken();

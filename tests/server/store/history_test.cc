@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -377,6 +378,49 @@ TEST_F(HistoryTest, WorkersAreAskedForToo) {
   const auto answer = reader_->Ask(question);
   ASSERT_THAT(answer, IsOk());
   EXPECT_EQ(Ids(*answer), (std::vector<std::string>{"w0", "w1"}));
+}
+
+TEST_F(HistoryTest, WhoseLeaseAWorkerIsInIsForThoseWhoSeeAll) {
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  HistoryQuestion question{.kind = HistoryKind::kWorker, .columns = {"id", "allocation"}};
+  question.viewer = {.organization = "LBNL", .sees_published = true};
+  EXPECT_THAT(reader_->Ask(question)->rows, IsEmpty());
+  question.viewer = kOperator;
+  EXPECT_THAT(Ids(*reader_->Ask(question)), ElementsAre("w0"));
+}
+
+TEST_F(HistoryTest, ASeedIsToldOnceItsRunHasStarted) {
+  ASSERT_THAT(world_.Sync("w0"), IsOk());
+  core::SubmissionSpec spec = SomeSpec();
+  spec.run_count = 1;
+  const core::SubmissionId id = world_.Submit(spec);
+  const core::RunId run{world_.submission(id).runs.front()};
+  HistoryQuestion question{.kind = HistoryKind::kRun,
+                           .filter = absl::StrCat("id=", run.ToString()),
+                           .columns = {"seed"},
+                           .viewer = kOperator};
+  EXPECT_THAT(reader_->Ask(question)->rows, ElementsAre(ElementsAre(HistoryValue())));
+
+  world_.Succeed(run);
+
+  const int64_t seed = world_.state().runs.at(run).seed;
+  EXPECT_THAT(reader_->Ask(question)->rows, ElementsAre(ElementsAre(HistoryValue(seed))));
+}
+
+// A log may say anything.
+TEST_F(HistoryTest, TimesThatDoNotFitAreAbsent) {
+  core::ImportSubmission import = SomeImport(kEntryCount);
+  core::RunFacts facts;
+  facts.run_start_ms = std::numeric_limits<int64_t>::min();
+  facts.run_stop_ms = std::numeric_limits<int64_t>::max();
+  import.runs = {{ {"result_0.txt", std::string(64, 'b'), 9}, facts, "result_0.txt" }};
+  ASSERT_THAT(world_.Do(import), IsOk());
+  HistoryQuestion question{
+      .kind = HistoryKind::kRun, .columns = {"seconds", "time"}, .page_size = 1};
+  question.viewer = kOperator;
+
+  EXPECT_THAT(reader_->Ask(question)->rows,
+              ElementsAre(ElementsAre(HistoryValue(), HistoryValue())));
 }
 
 // What is most asked for has an index, and the newest are found without sorting.
