@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 
 #include "common/client/history.h"
+#include "common/client/pages.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -64,6 +65,15 @@ void AddRounds(const FilterNode& filter, std::vector<std::string>* rounds) {
     rounds->push_back(restriction.text);
 }
 
+// The ids of what matches.
+absl::StatusOr<std::vector<std::string>> FindIds(const client::Client& client, HistoryKind kind,
+                                                 const client::MatchQuestion& question) {
+  RETURN_IF_ERROR(ReadFilter(kind, question.filter).status());
+  ASSIGN_OR_RETURN(client::Matches matches, client::FindMatches(client, question));
+  if (matches.ids.empty()) RETURN_IF_ERROR(CheckNamedRounds(client, kind, matches.filter));
+  return std::move(matches.ids);
+}
+
 }  // namespace
 
 Positional FilterPositional(const std::string& help) {
@@ -103,6 +113,35 @@ absl::Status CheckNamedRounds(const client::Client& client, HistoryKind kind,
   std::vector<std::string> rounds;
   AddRounds(understood, &rounds);
   return client::CheckRounds(client, rounds);
+}
+
+absl::StatusOr<std::vector<v1::Submission>> FindEntries(const client::Client& client,
+                                                        const std::string& filter, int64_t limit,
+                                                        const std::string& order_by) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> ids,
+                   FindIds(client, HistoryKind::kEntry,
+                           {.kind = v1::QueryResultsRequest::ENTRY,
+                            .filter = filter,
+                            .order_by = order_by,
+                            .limit = limit}));
+  std::vector<v1::Submission> entries;
+  for (const std::string& id : ids) {
+    ASSIGN_OR_RETURN(entries.emplace_back(), client::GetEntry(client, id));
+  }
+  return entries;
+}
+
+absl::StatusOr<std::vector<v1::Run>> FindRuns(const client::Client& client,
+                                              const std::string& filter, int64_t limit) {
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> ids,
+      FindIds(client, HistoryKind::kRun,
+              {.kind = v1::QueryResultsRequest::RUN, .filter = filter, .limit = limit}));
+  std::vector<v1::Run> runs;
+  for (const std::string& id : ids) {
+    ASSIGN_OR_RETURN(runs.emplace_back(), client::GetRun(client, id));
+  }
+  return runs;
 }
 
 Option SinceOption() {

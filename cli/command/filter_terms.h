@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "assay/v1/resources.pb.h"
+
 #include "cli/command/command.h"
 #include "cli/command/context.h"
 #include "common/client/client.h"
@@ -19,8 +21,9 @@
 
 namespace assay::cli {
 
-// The positional FILTER, "in quotes, or word by word".
-Positional FilterPositional(const std::string& help);
+// The positional FILTER, with its help.
+Positional FilterPositional(
+    const std::string& help = "in quotes, or word by word; nothing: all entries");
 
 // What the words of FILTER say as one filter. KEY=VALUE with spaces in it, which the shell has kept
 // together, needs no further quotes.
@@ -35,6 +38,14 @@ absl::StatusOr<std::string> WithFilterOptions(const Arguments& arguments, Histor
 // The filter as this program reads it, for its errors, which need no coordinator, and for its
 // parentheses. INVALID_ARGUMENT with the position, the reason and the choices.
 absl::StatusOr<FilterNode> ReadFilter(HistoryKind kind, const std::string& filter);
+
+// Entries, or runs, that match `filter`, whole: up to `limit`, by `order_by`, or newest first.
+// INVALID_ARGUMENT as ReadFilter and NOT_FOUND as CheckNamedRounds; else the coordinator's error.
+absl::StatusOr<std::vector<v1::Submission>> FindEntries(const client::Client& client,
+                                                        const std::string& filter, int64_t limit,
+                                                        const std::string& order_by = "");
+absl::StatusOr<std::vector<v1::Run>> FindRuns(const client::Client& client,
+                                              const std::string& filter, int64_t limit);
 
 // NOT_FOUND if nothing can match because a round is named that there is none of: to be asked where
 // nothing has matched. `filter`: as the coordinator has understood it.

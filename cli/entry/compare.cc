@@ -65,9 +65,8 @@ absl::StatusOr<std::vector<std::string>> ComparedIds(const client::Client& clien
   if (std::all_of(ids.begin(), ids.end(), IsId)) return ids;
   const std::string filter = FilterOf(arguments.All("FILTER"));
   RETURN_IF_ERROR(ReadFilter(HistoryKind::kEntry, filter).status());
-  ASSIGN_OR_RETURN(
-      client::Matches matches,
-      client::FindMatches(client, v1::QueryResultsRequest::ENTRY, filter, kResourcesMax + 1));
+  ASSIGN_OR_RETURN(client::Matches matches,
+                   client::FindMatches(client, {.filter = filter, .limit = kResourcesMax + 1}));
   if (matches.ids.empty())
     RETURN_IF_ERROR(CheckNamedRounds(client, HistoryKind::kEntry, matches.filter));
   if (matches.total_count > int64_t{kResourcesMax})

@@ -12,7 +12,6 @@
 #include "cli/terminal/resource_columns.h"
 #include "common/client/energy.h"
 #include "common/client/entry_score.h"
-#include "common/client/history.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
@@ -72,15 +71,8 @@ absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& argum
   }
   ASSIGN_OR_RETURN(const std::string filter, WithFilterOptions(arguments, HistoryKind::kEntry,
                                                                FilterOf(arguments.All("FILTER"))));
-  RETURN_IF_ERROR(ReadFilter(HistoryKind::kEntry, filter).status());
-  ASSIGN_OR_RETURN(const client::Matches matches,
-                   client::FindMatches(*client, v1::QueryResultsRequest::ENTRY, filter, limit));
-  if (matches.ids.empty())
-    RETURN_IF_ERROR(CheckNamedRounds(*client, HistoryKind::kEntry, matches.filter));
-  std::vector<v1::Submission> entries;
-  for (const std::string& id : matches.ids) {
-    ASSIGN_OR_RETURN(entries.emplace_back(), client::GetEntry(*client, id));
-  }
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   FindEntries(*client, filter, limit));
   return PrintEntries(context, entries, limit);
 }
 

@@ -1,14 +1,10 @@
 #include "cli/entry/query.h"
 
-#include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include "cli/command/context.h"
@@ -16,7 +12,6 @@
 #include "cli/entry/entry.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/history.h"
-#include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/filter.h"
 #include "common/history_fields.h"
@@ -104,16 +99,11 @@ void NoteCounts(const Context& context, const v1::QueryResultsResponse& answer) 
 // Whole entries, as they were always given to programs.
 absl::Status PrintWholeEntries(Context* context, const client::Client& client,
                                const v1::QueryResultsRequest& request, int64_t limit) {
-  v1::QueryResultsRequest ids = request;
-  ids.add_columns("id");
-  ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer, client::AskHistory(client, ids, limit));
-  if (answer.rows().empty())
-    RETURN_IF_ERROR(CheckNamedRounds(client, HistoryKind::kEntry, answer.filter()));
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
+                   FindEntries(client, request.filter(), limit, request.order_by()));
   ListView view{.schema = "assay.entry/v1", .columns = EntryColumns(), .empty_text = "no entries"};
-  for (const v1::QueryRow& row : answer.rows()) {
-    ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(client, row.values(0).text()));
+  for (const v1::Submission& entry : entries)
     view.items.push_back(client::EntryJson(entry));
-  }
   return context->printer().List(view);
 }
 
@@ -150,24 +140,6 @@ std::vector<std::string> KindNames() {
 }
 
 }  // namespace
-
-absl::StatusOr<std::vector<v1::Submission>> QueryEntries(const client::Client& client,
-                                                         std::vector<std::string> terms,
-                                                         int64_t limit) {
-  const std::string filter = FilterOf(std::move(terms));
-  RETURN_IF_ERROR(ReadFilter(HistoryKind::kEntry, filter).status());
-  ASSIGN_OR_RETURN(const client::Matches matches,
-                   client::FindMatches(client, v1::QueryResultsRequest::ENTRY, filter, limit));
-  std::vector<v1::Submission> entries;
-  for (const std::string& id : matches.ids) {
-    ASSIGN_OR_RETURN(entries.emplace_back(), client::GetEntry(client, id));
-  }
-  return entries;
-}
-
-Positional FilterPositional() {
-  return FilterPositional("in quotes, or word by word; nothing: all entries");
-}
 
 std::vector<Command> QueryCommands() {
   return {

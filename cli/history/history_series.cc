@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
-#include "cli/entry/query.h"
+#include "cli/command/filter_terms.h"
 #include "cli/history/history_figure.h"
 #include "cli/terminal/sparkline.h"
 #include "common/client/set_history.h"
@@ -26,7 +26,7 @@ constexpr size_t kSparklineSets = 24;  // the newest
 absl::StatusOr<client::SetHistory> ReadSeries(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   QueryEntries(*client, arguments.All("FILTER"), kHistoryEntriesMax));
+                   FindEntries(*client, FilterOf(arguments.All("FILTER")), kHistoryEntriesMax));
   ProgressLine progress(context);
   return client::ReadSetHistory(*client, entries, {}, [&progress](const std::string& id) {
     progress.Draw(absl::StrCat("reading ", id));

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/command/context.h"
-#include "cli/entry/query.h"
+#include "cli/command/filter_terms.h"
 #include "common/analysis/compatibility.h"
 #include "common/client/set_history.h"
 #include "common/status.h"
@@ -39,7 +39,7 @@ std::string TrendResultText(const Json& item) {
 absl::StatusOr<ExitStatus> RunTrend(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   QueryEntries(*client, arguments.All("FILTER"), kTrendEntriesMax));
+                   FindEntries(*client, FilterOf(arguments.All("FILTER")), kTrendEntriesMax));
   std::vector<analysis::NotedEntry> noted;
   for (const v1::Submission& entry : entries)
     noted.push_back(client::NotedEntryOf(entry));

@@ -19,7 +19,6 @@
 #include "cli/run/run_touch.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/energy.h"
-#include "common/client/history.h"
 #include "common/client/ids.h"
 #include "common/client/log_line.h"
 #include "common/client/pages.h"
@@ -46,16 +45,7 @@ absl::StatusOr<std::vector<v1::Run>> ListedRuns(const client::Client& client,
   for (const char* const name : {"state", "since"})
     if (arguments.Has(name)) others.Add(name, arguments.Get(name));
   ASSIGN_OR_RETURN(filter, WithFilterOptions(others, HistoryKind::kRun, filter));
-  RETURN_IF_ERROR(ReadFilter(HistoryKind::kRun, filter).status());
-  ASSIGN_OR_RETURN(const client::Matches matches,
-                   client::FindMatches(client, v1::QueryResultsRequest::RUN, filter, limit));
-  if (matches.ids.empty())
-    RETURN_IF_ERROR(CheckNamedRounds(client, HistoryKind::kRun, matches.filter));
-  std::vector<v1::Run> runs;
-  for (const std::string& id : matches.ids) {
-    ASSIGN_OR_RETURN(runs.emplace_back(), client::GetRun(client, id));
-  }
-  return runs;
+  return FindRuns(client, filter, limit);
 }
 
 absl::StatusOr<ExitStatus> RunRunList(Context* context, const Arguments& arguments) {

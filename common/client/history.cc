@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 
 #include "assay/v1/admin_service.pb.h"
 
+#include "common/client/message_json.h"
 #include "common/client/suggest.h"
 #include "common/status.h"
 
@@ -51,13 +51,14 @@ absl::StatusOr<v1::QueryResultsResponse> AskHistory(const Client& client,
   }
 }
 
-absl::StatusOr<Matches> FindMatches(const Client& client, v1::QueryResultsRequest::Kind kind,
-                                    const std::string& filter, int64_t limit) {
+absl::StatusOr<Matches> FindMatches(const Client& client, const MatchQuestion& question) {
   v1::QueryResultsRequest request;
-  request.set_kind(kind);
-  request.set_filter(filter);
+  request.set_kind(question.kind);
+  request.set_filter(question.filter);
+  request.set_order_by(question.order_by);
   request.add_columns("id");
-  ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer, AskHistory(client, request, limit));
+  ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer,
+                   AskHistory(client, request, question.limit));
   Matches matches{.ids = {}, .total_count = answer.total_count(), .filter = answer.filter()};
   for (const v1::QueryRow& row : answer.rows())
     matches.ids.push_back(row.values(0).text());
@@ -88,10 +89,7 @@ Json ValueJson(const v1::QueryValue& value) {
     case v1::QueryValue::kTruth:
       return value.truth();
     case v1::QueryValue::kTime:
-      return absl::FormatTime(
-          "%Y-%m-%dT%H:%M:%E*SZ",
-          absl::FromUnixSeconds(value.time().seconds()) + absl::Nanoseconds(value.time().nanos()),
-          absl::UTCTimeZone());
+      return TimeText(value.time());
     case v1::QueryValue::kTexts: {
       Json texts = Json::array();
       for (const std::string& text : value.texts().texts())

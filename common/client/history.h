@@ -24,14 +24,19 @@ namespace assay::client {
 absl::StatusOr<v1::QueryResultsResponse> AskHistory(const Client& client,
                                                     v1::QueryResultsRequest request, int64_t limit);
 
-// Entries or runs that match a filter.
+// Which entries or runs match a filter.
+struct MatchQuestion {
+  v1::QueryResultsRequest::Kind kind = v1::QueryResultsRequest::ENTRY;
+  std::string filter;
+  std::string order_by = {};  // empty: newest first
+  int64_t limit = 0;          // at least 1
+};
 struct Matches {
-  std::vector<std::string> ids;  // "e-42", "r-7"; up to `limit`, newest first
+  std::vector<std::string> ids;  // "e-42", "r-7"; up to `limit`
   int64_t total_count = 0;
   std::string filter;  // as the coordinator has understood it
 };
-absl::StatusOr<Matches> FindMatches(const Client& client, v1::QueryResultsRequest::Kind kind,
-                                    const std::string& filter, int64_t limit);
+absl::StatusOr<Matches> FindMatches(const Client& client, const MatchQuestion& question);
 
 // A column's name for files, which ends in its unit: minutes, batch_samples, p95_epoch_seconds.
 std::string ExportName(const v1::QueryColumn& column);
