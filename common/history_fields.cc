@@ -165,6 +165,25 @@ std::vector<HistoryField> WorkerFields() {
           {"state_since", Type::kTime, "", ""}};
 }
 
+std::vector<HistoryField> HyperparameterFields() {
+  return {{"entry", Type::kId, "", "e-42", {}, true},
+          {"key", Type::kText, "", "of the log: opt_name", {}, true},
+          {"number", Type::kNumber, "", "its value, if that is a number", {}, true},
+          {"text", Type::kText, "", "its value, if that is none; true and false too", {}, true},
+          {"organization", Type::kText, "", "", {}, true},
+          {"system", Type::kText, "", ""},
+          {"benchmark", Type::kText, "", "", {}, true},
+          {"division", Type::kText, "", "", {"closed", "open"}, true},
+          {"round", Type::kText, "", "v3.0, or hpc-3.0.0", {}, true},
+          {"entry_state",
+           Type::kText,
+           "",
+           "",
+           {"open", "running", "checking", "valid", "invalid", "cancelled"}},
+          {"created", Type::kTime, "", "when the entry was"},
+          {"published", Type::kTime, "", "from when on anybody may see it"}};
+}
+
 std::string LowerChoice(absl::string_view value) {
   return absl::AsciiStrToLower(value);
 }
@@ -200,6 +219,8 @@ absl::string_view ToString(HistoryKind kind) {
       return "finding";
     case HistoryKind::kWorker:
       return "worker";
+    case HistoryKind::kHyperparameter:
+      return "hyperparameter";
   }
   return "";
 }
@@ -215,6 +236,7 @@ const std::vector<HistoryField>& HistoryFields(HistoryKind kind) {
   static const auto* const run = new std::vector<HistoryField>(RunFields());
   static const auto* const finding = new std::vector<HistoryField>(FindingFields());
   static const auto* const worker = new std::vector<HistoryField>(WorkerFields());
+  static const auto* const hyperparameter = new std::vector<HistoryField>(HyperparameterFields());
   switch (kind) {
     case HistoryKind::kEntry:
       return *entry;
@@ -224,6 +246,8 @@ const std::vector<HistoryField>& HistoryFields(HistoryKind kind) {
       return *finding;
     case HistoryKind::kWorker:
       return *worker;
+    case HistoryKind::kHyperparameter:
+      return *hyperparameter;
   }
   return *entry;
 }

@@ -16,9 +16,10 @@
 
 namespace assay {
 
-enum class HistoryKind { kEntry, kRun, kFinding, kWorker };
+enum class HistoryKind { kEntry, kRun, kFinding, kWorker, kHyperparameter };
 inline constexpr HistoryKind kHistoryKinds[] = {HistoryKind::kEntry, HistoryKind::kRun,
-                                                HistoryKind::kFinding, HistoryKind::kWorker};
+                                                HistoryKind::kFinding, HistoryKind::kWorker,
+                                                HistoryKind::kHyperparameter};
 
 absl::string_view ToString(HistoryKind kind);  // "entry"
 std::optional<HistoryKind> ParseHistoryKind(absl::string_view text);

@@ -12,6 +12,7 @@
 #include "cli/terminal/resource_columns.h"
 #include "common/client/energy.h"
 #include "common/client/entry_score.h"
+#include "common/client/history.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
@@ -71,8 +72,7 @@ absl::StatusOr<ExitStatus> RunEntryList(Context* context, const Arguments& argum
   }
   ASSIGN_OR_RETURN(const std::string filter, WithFilterOptions(arguments, HistoryKind::kEntry,
                                                                FilterOf(arguments.All("FILTER"))));
-  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries,
-                   FindEntries(*client, filter, limit));
+  ASSIGN_OR_RETURN(const std::vector<v1::Submission> entries, FindEntries(*client, filter, limit));
   return PrintEntries(context, entries, limit);
 }
 

@@ -22,20 +22,6 @@ namespace {
 
 constexpr int64_t kRowsAtTerminal = 1000;
 
-v1::QueryResultsRequest::Kind ProtoOf(HistoryKind kind) {
-  switch (kind) {
-    case HistoryKind::kEntry:
-      return v1::QueryResultsRequest::ENTRY;
-    case HistoryKind::kRun:
-      return v1::QueryResultsRequest::RUN;
-    case HistoryKind::kFinding:
-      return v1::QueryResultsRequest::FINDING;
-    case HistoryKind::kWorker:
-      return v1::QueryResultsRequest::WORKER;
-  }
-  return v1::QueryResultsRequest::ENTRY;
-}
-
 void SetList(const std::string& text, google::protobuf::RepeatedPtrField<std::string>* list) {
   for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty()))
     list->Add(std::string(absl::StripAsciiWhitespace(part)));
@@ -52,7 +38,7 @@ absl::StatusOr<QuestionOfWords> ReadQuestion(const Arguments& arguments) {
   QuestionOfWords question;
   question.kind = *ParseHistoryKind(arguments.Get("kind"));
   v1::QueryResultsRequest& request = question.request;
-  request.set_kind(ProtoOf(question.kind));
+  request.set_kind(client::ProtoOf(question.kind));
   ASSIGN_OR_RETURN(*request.mutable_filter(),
                    WithFilterOptions(arguments, question.kind, FilterOf(arguments.All("FILTER"))));
   // Here too, so that what is misspelt is told without a coordinator.

@@ -4,6 +4,7 @@
 
 #include "cli/history/history_alias.h"
 #include "cli/history/history_decision.h"
+#include "cli/history/history_export.h"
 #include "cli/history/history_series.h"
 #include "cli/history/history_trend.h"
 
@@ -11,8 +12,9 @@ namespace assay::cli {
 
 std::vector<Command> HistoryCommands() {
   std::vector<Command> commands;
-  for (std::vector<Command> (*rows)() : {HistorySeriesCommands, HistoryDecisionCommands,
-                                         HistoryTrendCommands, HistoryAliasCommands}) {
+  for (std::vector<Command> (*rows)() :
+       {HistorySeriesCommands, HistoryDecisionCommands, HistoryTrendCommands, HistoryAliasCommands,
+        HistoryExportCommands}) {
     std::vector<Command> more = rows();
     commands.insert(commands.end(), std::make_move_iterator(more.begin()),
                     std::make_move_iterator(more.end()));

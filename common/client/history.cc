@@ -30,25 +30,52 @@ constexpr UnitWord kUnitWords[] = {
 
 }  // namespace
 
+v1::QueryResultsRequest::Kind ProtoOf(HistoryKind kind) {
+  switch (kind) {
+    case HistoryKind::kEntry:
+      return v1::QueryResultsRequest::ENTRY;
+    case HistoryKind::kRun:
+      return v1::QueryResultsRequest::RUN;
+    case HistoryKind::kFinding:
+      return v1::QueryResultsRequest::FINDING;
+    case HistoryKind::kWorker:
+      return v1::QueryResultsRequest::WORKER;
+    case HistoryKind::kHyperparameter:
+      return v1::QueryResultsRequest::HYPERPARAMETER;
+  }
+  return v1::QueryResultsRequest::ENTRY;
+}
+
+absl::Status ForEachPage(const Client& client, v1::QueryResultsRequest request, int64_t limit,
+                         absl::FunctionRef<absl::Status(v1::QueryResultsResponse page)> take) {
+  int64_t count = 0;
+  while (true) {
+    request.set_page_size(
+        static_cast<int32_t>(std::clamp<int64_t>(limit - count, 1, kHistoryPageSize)));
+    ASSIGN_OR_RETURN(v1::QueryResultsResponse page, client.CallRetrying(request));
+    request.set_page_token(page.next_page_token());
+    count += page.rows_size();
+    RETURN_IF_ERROR(take(std::move(page)));
+    if (request.page_token().empty() || count >= limit) return absl::OkStatus();
+  }
+}
+
 absl::StatusOr<v1::QueryResultsResponse> AskHistory(const Client& client,
                                                     v1::QueryResultsRequest request,
                                                     int64_t limit) {
   v1::QueryResultsResponse all;
-  while (true) {
-    request.set_page_size(
-        static_cast<int32_t>(std::clamp<int64_t>(limit - all.rows_size(), 1, kHistoryPageSize)));
-    ASSIGN_OR_RETURN(v1::QueryResultsResponse page, client.CallRetrying(request));
-    std::string next_page_token = page.next_page_token();
-    if (all.columns_size() == 0) {
-      all = std::move(page);
-    } else {
-      for (v1::QueryRow& row : *page.mutable_rows())
-        all.add_rows()->Swap(&row);
-      all.set_next_page_token(next_page_token);
-    }
-    if (next_page_token.empty() || all.rows_size() >= limit) return all;
-    request.set_page_token(std::move(next_page_token));
-  }
+  RETURN_IF_ERROR(
+      ForEachPage(client, std::move(request), limit, [&all](v1::QueryResultsResponse page) {
+        if (all.columns_size() == 0) {
+          all = std::move(page);
+          return absl::OkStatus();
+        }
+        for (v1::QueryRow& row : *page.mutable_rows())
+          all.add_rows()->Swap(&row);
+        all.set_next_page_token(page.next_page_token());
+        return absl::OkStatus();
+      }));
+  return all;
 }
 
 absl::StatusOr<Matches> FindMatches(const Client& client, const MatchQuestion& question) {
@@ -65,17 +92,21 @@ absl::StatusOr<Matches> FindMatches(const Client& client, const MatchQuestion& q
   return matches;
 }
 
-std::string ExportName(const v1::QueryColumn& column) {
+std::string ExportName(absl::string_view column, absl::string_view unit) {
   std::string name;
-  for (const char c : column.name()) {
+  for (const char c : column) {
     if (c == '(')
       name.push_back('_');
     else if (c != ')')
       name.push_back(c);
   }
-  for (const auto& [unit, word] : kUnitWords)
-    if (column.unit() == unit && !absl::EndsWith(name, word)) absl::StrAppend(&name, "_", word);
+  for (const auto& [of, word] : kUnitWords)
+    if (of == unit && !absl::EndsWith(name, word)) absl::StrAppend(&name, "_", word);
   return name;
+}
+
+std::string ExportName(const v1::QueryColumn& column) {
+  return ExportName(column.name(), column.unit());
 }
 
 Json ValueJson(const v1::QueryValue& value) {

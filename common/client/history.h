@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -16,8 +17,15 @@
 
 #include "common/client/client.h"
 #include "common/client/json.h"
+#include "common/history_fields.h"
 
 namespace assay::client {
+
+v1::QueryResultsRequest::Kind ProtoOf(HistoryKind kind);
+
+// Up to `limit` rows, page by page. An error of `take` ends it.
+absl::Status ForEachPage(const Client& client, v1::QueryResultsRequest request, int64_t limit,
+                         absl::FunctionRef<absl::Status(v1::QueryResultsResponse page)> take);
 
 // Up to `limit` rows, over as many pages as that takes, in one response; its next_page_token is
 // set if there are more.
@@ -39,6 +47,7 @@ struct Matches {
 absl::StatusOr<Matches> FindMatches(const Client& client, const MatchQuestion& question);
 
 // A column's name for files, which ends in its unit: minutes, batch_samples, p95_epoch_seconds.
+std::string ExportName(absl::string_view column, absl::string_view unit);
 std::string ExportName(const v1::QueryColumn& column);
 
 // A value as JSON; times as RFC 3339 in UTC; null where there is none.

@@ -28,6 +28,8 @@ std::optional<HistoryKind> KindOf(v1::QueryResultsRequest::Kind kind) {
       return HistoryKind::kFinding;
     case v1::QueryResultsRequest::WORKER:
       return HistoryKind::kWorker;
+    case v1::QueryResultsRequest::HYPERPARAMETER:
+      return HistoryKind::kHyperparameter;
     default:
       break;  // of a newer client
   }
@@ -86,8 +88,9 @@ absl::Status CheckKind(const auth::Identity& identity, HistoryKind kind) {
 absl::StatusOr<core::HistoryQuestion> FromProto(const v1::QueryResultsRequest& request) {
   const std::optional<HistoryKind> kind = KindOf(request.kind());
   if (!kind.has_value())
-    return absl::InvalidArgumentError(absl::StrCat("kind ", static_cast<int>(request.kind()),
-                                                   " is none: ENTRY, RUN, FINDING or WORKER"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("kind ", static_cast<int>(request.kind()),
+                     " is none: ENTRY, RUN, FINDING, WORKER or HYPERPARAMETER"));
   return core::HistoryQuestion{
       .kind = *kind,
       .filter = request.filter(),

@@ -135,6 +135,20 @@ constexpr SqlField kWorkerFields[] = {
     {"allocation", "t.allocation_id", Form::kId, "a-"},
     {"state_since", "NULLIF(json_extract(t.body, '$.state_since_us'), 0)", Form::kMicros}};
 
+constexpr SqlField kHyperparameterFields[] = {
+    {"entry", "t.entry_id", Form::kId, "e-", true},
+    {"key", "t.key", Form::kPlain, "", true},
+    {"number", "t.number"},
+    {"text", "t.text"},
+    {"organization", "e.organization", Form::kPlain, "", true},
+    {"system", "e.system", Form::kPlain, "", true},
+    {"benchmark", "e.benchmark", Form::kPlain, "", true},
+    {"division", "e.division", Form::kPlain, "", true},
+    {"round", "e.round", Form::kPlain, "", true},
+    {"entry_state", "e.state", Form::kPlain, "", true},
+    {"created", "e.created_at_us", Form::kMicros, "", true},
+    {"published", "e.published_at_us", Form::kMicros}};
+
 std::span<const SqlField> FieldsOf(HistoryKind kind) {
   switch (kind) {
     case HistoryKind::kEntry:
@@ -145,6 +159,8 @@ std::span<const SqlField> FieldsOf(HistoryKind kind) {
       return kFindingFields;
     case HistoryKind::kWorker:
       return kWorkerFields;
+    case HistoryKind::kHyperparameter:
+      return kHyperparameterFields;
   }
   return kEntryFields;
 }
@@ -166,6 +182,11 @@ const SqlSource& SourceOf(HistoryKind kind) {
       {"t.name ASC"},
       nullptr,
       nullptr};
+  static const auto* const hyperparameter =
+      new SqlSource{"hyperparameters t JOIN entry_facts e ON e.id = t.entry_id",
+                    {"t.entry_id DESC", "t.key ASC"},
+                    "e.organization",
+                    "e.published_at_us"};
   switch (kind) {
     case HistoryKind::kEntry:
       return *entry;
@@ -175,6 +196,8 @@ const SqlSource& SourceOf(HistoryKind kind) {
       return *finding;
     case HistoryKind::kWorker:
       return *worker;
+    case HistoryKind::kHyperparameter:
+      return *hyperparameter;
   }
   return *entry;
 }

@@ -70,6 +70,7 @@ const std::vector<Row>& Table() {
        {"sqlite3", "CLI/", "iostream"}},
       {"common/dataset", {"common"}, {"grpc", "assay/v1/", "sqlite3"}},
       {"common/source", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
+      {"common/database", {"common"}, kGrpcProto},
       {"common/munge", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common/telemetry", {"common"}, {"grpc", "assay/v1/", "sqlite3", "thread"}},
       {"common", {}, {"grpc", "assay/v1/", "sqlite3"}},
@@ -127,7 +128,7 @@ const std::vector<Row>& Table() {
       CliNoun("cli/analyze", {"cli/rules", "cli/run"}),
       CliNoun("cli/package", {"cli/rules"}),
       CliNoun("cli/entry", {"cli/rules", "cli/run", "common/source"}),
-      CliNoun("cli/history", {"cli/entry"}),
+      CliNoun("cli/history", {"cli/entry", "common/database"}),
       CliNoun("cli/web"),
       CliNoun("cli/coordinator", {"cli/dataset", "cli/entry", "cli/web"}),
       // The wiring of the command line and of the daemon.

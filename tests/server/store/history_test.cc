@@ -52,7 +52,8 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 class HistoryTest : public HistoryFixture {};
 
 TEST_F(HistoryTest, FindsWhatTheFilterItselfFinds) {
-  for (const HistoryKind kind : {HistoryKind::kEntry, HistoryKind::kRun, HistoryKind::kFinding}) {
+  for (const HistoryKind kind : {HistoryKind::kEntry, HistoryKind::kRun, HistoryKind::kFinding,
+                                 HistoryKind::kHyperparameter}) {
     const Everything all = Read(kind);
     ASSERT_GT(all.rows.size(), 40u);
     size_t selective_count = 0;
@@ -437,6 +438,8 @@ TEST_F(HistoryTest, CommonQuestionsHaveAnIndex) {
   EXPECT_THAT(plan({.kind = HistoryKind::kRun, .filter = "entry=e-3"}),
               HasSubstr("run_facts_by_entry"));
   EXPECT_THAT(plan({.kind = HistoryKind::kEntry, .filter = "id=e-3"}), HasSubstr("PRIMARY KEY"));
+  EXPECT_THAT(plan({.kind = HistoryKind::kHyperparameter, .filter = "key=opt number>3"}),
+              HasSubstr("hyperparameters_by_key"));
 }
 
 }  // namespace

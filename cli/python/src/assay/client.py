@@ -140,12 +140,12 @@ class Client:
 
     def query(self, filter="", *, kind="entry", columns=(), order_by="", group_by=(), aggregates=(), limit=None):
         """Rows that match a filter ("benchmark=cosmoflow minutes<10", as `assay help query` tells it),
-        of entries, runs, findings or workers ("entry", "run", "finding", "worker"), in the order of
+        of entries, runs, findings, workers or hyperparameters ("entry", "run", ...), in the order of
         the coordinator. Names of columns end in their unit. With group_by or aggregates ("count",
         "p50(minutes)") rows are groups."""
         kinds = history_service_pb2.QueryResultsRequest.Kind
         if kind.upper() not in kinds.keys() or kind.upper() == "KIND_UNSPECIFIED":
-            raise InvalidArgument(f"there is no kind '{kind}'; kinds: entry, run, finding, worker")
+            raise InvalidArgument(f"there is no kind '{kind}'; kinds: entry, run, finding, worker, hyperparameter")
         request = history_service_pb2.QueryResultsRequest(
             kind=kinds.Value(kind.upper()), filter=filter, order_by=order_by, columns=columns, group_by=group_by,
             aggregates=aggregates, page_size=_PAGE_SIZE if limit is None else max(1, min(limit, _PAGE_SIZE)),
