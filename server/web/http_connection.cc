@@ -1,6 +1,7 @@
 // The one source that includes Boost.Beast, which takes most of a minute to compile.
 //
-//   ClientConnection  one client: handshake, then read, handle and write, in turns
+//   Client            one client, as its request sees it
+//   ClientConnection  the same by its stream: handshake, then read, handle and write, in turns
 //   Ticket            its request in the hands of the site, on any thread
 //
 // All of a connection happens on the server's thread; a Ticket posts there. So nothing is locked.
@@ -10,6 +11,7 @@
 #include <openssl/ssl.h>
 
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,12 +44,29 @@ constexpr size_t kReadBytesMax = 16 << 10;
 // From the server's close_notify to the client's: those who wait longer are cut.
 constexpr auto kCloseTimeout = std::chrono::seconds(5);
 
-class ClientConnection final : public Connection {
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+using PlainStream = beast::tcp_stream;
+
+class Client : public Connection {
  public:
-  ClientConnection(tcp::socket socket, std::string peer, ServerState* state)
+  // What a Ticket asks for, on the server's thread.
+  virtual void Respond(HttpResponse response) = 0;
+  virtual void Open(HttpResponse head, std::shared_ptr<ChunkSource> source,
+                    std::string heartbeat) = 0;
+  virtual void Write(std::string bytes, bool is_last) = 0;
+  virtual ServerState* state() const = 0;
+};
+
+// `Stream` is TlsStream or PlainStream.
+template <class Stream>
+class ClientConnection final : public Client {
+ public:
+  // `stream`: what a Stream is made of.
+  template <class... Parts>
+  ClientConnection(std::string peer, ServerState* state, Parts&&... stream)
       : state_(state),
         peer_(std::move(peer)),
-        stream_(std::move(socket), state->tls),
+        stream_(std::forward<Parts>(stream)...),
         heartbeat_timer_(state->io),
         buffer_(state->limits.header_bytes_max + kReadBytesMax) {
     ++state_->by_address[peer_];
@@ -63,16 +82,19 @@ class ClientConnection final : public Connection {
   ClientConnection& operator=(const ClientConnection&) = delete;
 
   void Start() {
-    Expire(state_->limits.handshake);
-    stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](Error error) {
-      if (!error) self->ReadHeader();
-    });
+    if constexpr (kIsTls) {
+      Expire(state_->limits.handshake);
+      stream_.async_handshake(asio::ssl::stream_base::server, [self = Self()](Error error) {
+        if (!error) self->ReadHeader();
+      });
+    } else {
+      ReadHeader();
+    }
   }
 
-  // What a Ticket asks for, on the server's thread.
-  void Respond(HttpResponse response);
-  void Open(HttpResponse head, std::shared_ptr<ChunkSource> source, std::string heartbeat);
-  void Write(std::string bytes, bool is_last);
+  void Respond(HttpResponse response) override;
+  void Open(HttpResponse head, std::shared_ptr<ChunkSource> source, std::string heartbeat) override;
+  void Write(std::string bytes, bool is_last) override;
 
   // The server ends.
   void Stop() override {
@@ -89,11 +111,13 @@ class ClientConnection final : public Connection {
     beast::get_lowest_layer(stream_).socket().close(ignored);
   }
 
-  ServerState* state() const { return state_; }
+  ServerState* state() const override { return state_; }
 
  private:
+  static constexpr bool kIsTls = std::is_same_v<Stream, TlsStream>;
+
   std::shared_ptr<ClientConnection> Self() {
-    return std::static_pointer_cast<ClientConnection>(shared_from_this());
+    return std::static_pointer_cast<ClientConnection>(this->shared_from_this());
   }
   std::weak_ptr<ClientConnection> WeakSelf() { return Self(); }
   using Parser = http::request_parser<http::string_body>;
@@ -188,7 +212,14 @@ class ClientConnection final : public Connection {
   }
   void Close() {
     beast::get_lowest_layer(stream_).expires_after(kCloseTimeout);
-    stream_.async_shutdown([self = Self()](Error) { self->Cut(); });
+    if constexpr (kIsTls) {
+      stream_.async_shutdown([self = Self()](Error) { self->Cut(); });
+    } else {
+      Error ignored;
+      stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      stream_.async_read_some(asio::buffer(&unread_, 1),
+                              [self = Self()](Error, size_t) { self->Cut(); });
+    }
   }
   // As Close while WatchForEnd reads: the last chunk says that the response is whole, and the end
   // of the TLS session is not said.
@@ -205,7 +236,7 @@ class ClientConnection final : public Connection {
 
   ServerState* const state_;
   const std::string peer_;
-  beast::ssl_stream<beast::tcp_stream> stream_;
+  Stream stream_;
   asio::steady_timer heartbeat_timer_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
@@ -233,7 +264,7 @@ class ClientConnection final : public Connection {
 // whatever thread, lets go on the server's.
 class Ticket final : public Exchange {
  public:
-  Ticket(std::shared_ptr<ClientConnection> connection, HttpRequest request)
+  Ticket(std::shared_ptr<Client> connection, HttpRequest request)
       : connection_(std::move(connection)), request_(std::move(request)) {}
   ~Ticket() override {
     if (!is_answered_) Send({.status = 500, .headers = {{"Content-Type", "text/plain"}}});
@@ -243,7 +274,7 @@ class Ticket final : public Exchange {
   const HttpRequest& request() const override { return request_; }
   void Send(HttpResponse response) override {
     if (is_answered_.exchange(true)) return;
-    Post([response = std::move(response)](ClientConnection* connection) mutable {
+    Post([response = std::move(response)](Client* connection) mutable {
       connection->Respond(std::move(response));
     });
   }
@@ -251,17 +282,17 @@ class Ticket final : public Exchange {
             std::string heartbeat) override {
     if (is_answered_.exchange(true)) return;
     Post([head = std::move(head), source = std::move(source),
-          heartbeat = std::move(heartbeat)](ClientConnection* connection) mutable {
+          heartbeat = std::move(heartbeat)](Client* connection) mutable {
       connection->Open(std::move(head), std::move(source), std::move(heartbeat));
     });
   }
   void Write(std::string bytes) override {
-    Post([bytes = std::move(bytes)](ClientConnection* connection) mutable {
+    Post([bytes = std::move(bytes)](Client* connection) mutable {
       connection->Write(std::move(bytes), false);
     });
   }
   void Finish(std::string bytes) override {
-    Post([bytes = std::move(bytes)](ClientConnection* connection) mutable {
+    Post([bytes = std::move(bytes)](Client* connection) mutable {
       connection->Write(std::move(bytes), true);
     });
   }
@@ -274,12 +305,13 @@ class Ticket final : public Exchange {
                  action(connection.get());
                });
   }
-  std::shared_ptr<ClientConnection> connection_;
+  std::shared_ptr<Client> connection_;
   const HttpRequest request_;
   std::atomic<bool> is_answered_ = false;
 };
 
-void ClientConnection::Handle() {
+template <class Stream>
+void ClientConnection<Stream>::Handle() {
   auto message = parser_->release();
   parser_.reset();
   is_last_ = !message.keep_alive();
@@ -296,7 +328,8 @@ void ClientConnection::Handle() {
   state_->handler->Handle(std::make_shared<Ticket>(Self(), std::move(request)));
 }
 
-void ClientConnection::Respond(HttpResponse response) {
+template <class Stream>
+void ClientConnection<Stream>::Respond(HttpResponse response) {
   if (state_->is_stopping) is_last_ = true;
   response_ = {};
   response_.version(11);
@@ -313,7 +346,8 @@ void ClientConnection::Respond(HttpResponse response) {
   SendRest();
 }
 
-void ClientConnection::SendRest() {
+template <class Stream>
+void ClientConnection<Stream>::SendRest() {
   Expire(state_->limits.stall);  // anew for each piece that the client takes
   const auto then = [self = Self()](Error error, size_t) {
     if (error) return self->Cut();
@@ -328,7 +362,8 @@ void ClientConnection::SendRest() {
   }
 }
 
-void ClientConnection::AfterResponse() {
+template <class Stream>
+void ClientConnection<Stream>::AfterResponse() {
   serializer_.reset();
   response_ = {};
   is_handling_ = false;
@@ -336,8 +371,9 @@ void ClientConnection::AfterResponse() {
   ReadHeader();
 }
 
-void ClientConnection::Open(HttpResponse head, std::shared_ptr<ChunkSource> source,
-                            std::string heartbeat) {
+template <class Stream>
+void ClientConnection<Stream>::Open(HttpResponse head, std::shared_ptr<ChunkSource> source,
+                                    std::string heartbeat) {
   source_ = std::move(source);
   ++state_->open_count;
   if (state_->is_stopping) return Cut();
@@ -368,13 +404,15 @@ void ClientConnection::Open(HttpResponse head, std::shared_ptr<ChunkSource> sour
 }
 
 // A client of an open response says nothing more: what it sends, or its end, ends the response.
-void ClientConnection::WatchForEnd() {
+template <class Stream>
+void ClientConnection<Stream>::WatchForEnd() {
   beast::get_lowest_layer(stream_).expires_never();
   stream_.async_read_some(asio::buffer(&unread_, 1),
                           [self = Self()](Error, size_t) { self->Cut(); });
 }
 
-void ClientConnection::ArmHeartbeat() {
+template <class Stream>
+void ClientConnection<Stream>::ArmHeartbeat() {
   if (heartbeat_.empty()) return;
   heartbeat_timer_.expires_after(absl::ToChronoNanoseconds(state_->limits.heartbeat));
   heartbeat_timer_.async_wait([weak = WeakSelf()](Error error) {
@@ -388,7 +426,8 @@ void ClientConnection::ArmHeartbeat() {
   });
 }
 
-void ClientConnection::Write(std::string bytes, bool is_last) {
+template <class Stream>
+void ClientConnection<Stream>::Write(std::string bytes, bool is_last) {
   if (source_ == nullptr) return;
   if (is_writing_) {
     waiting_.emplace(std::move(bytes), is_last);
@@ -400,7 +439,8 @@ void ClientConnection::Write(std::string bytes, bool is_last) {
   WriteChunk();
 }
 
-void ClientConnection::WriteChunk() {
+template <class Stream>
+void ClientConnection<Stream>::WriteChunk() {
   is_writing_ = true;
   Expire(state_->limits.stall);  // of this write; the read beside it waits for ever
   const auto then = [self = Self()](Error error, size_t) {
@@ -414,7 +454,8 @@ void ClientConnection::WriteChunk() {
   asio::async_write(stream_, http::make_chunk(asio::buffer(chunk_)), then);
 }
 
-void ClientConnection::AfterChunk(bool is_last) {
+template <class Stream>
+void ClientConnection<Stream>::AfterChunk(bool is_last) {
   is_writing_ = false;
   if (source_ == nullptr) return;
   if (is_last) {
@@ -436,7 +477,14 @@ void ClientConnection::AfterChunk(bool is_last) {
 }  // namespace
 
 void StartConnection(tcp::socket socket, std::string peer, ServerState* state) {
-  std::make_shared<ClientConnection>(std::move(socket), std::move(peer), state)->Start();
+  if (state->is_plain) {
+    std::make_shared<ClientConnection<PlainStream>>(std::move(peer), state, std::move(socket))
+        ->Start();
+  } else {
+    std::make_shared<ClientConnection<TlsStream>>(std::move(peer), state, std::move(socket),
+                                                  state->tls)
+        ->Start();
+  }
 }
 
 }  // namespace assay::web

@@ -25,6 +25,7 @@ class Connection;
 // What all connections share; for the server's thread alone, but for the counts. `io` is destroyed
 // first, and with it what still waits there.
 struct ServerState {
+  bool is_plain = false;  // then `tls` is not used
   boost::asio::ssl::context tls{boost::asio::ssl::context::tls_server};
   HttpLimits limits;
   HttpHandler* handler = nullptr;

@@ -102,7 +102,8 @@ class BeastServer final : public HttpServer {
 
   absl::Status Start(HttpServerOptions options) {
     state_.limits = options.limits;
-    RETURN_IF_ERROR(PrepareTls(options.certificate));
+    state_.is_plain = options.is_plain;
+    if (!options.is_plain) RETURN_IF_ERROR(PrepareTls(options.certificate));
     ASSIGN_OR_RETURN(const tcp::endpoint endpoint, Resolve(options.listen_address));
     RETURN_IF_ERROR(listener_.Open(endpoint));
     address_ = listener_.address();

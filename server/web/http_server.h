@@ -1,4 +1,5 @@
-// HTTP/1.1 over TLS: one thread that does all input and output, and never waits for anybody.
+// HTTP/1.1 over TLS, or plain: one thread that does all input and output, and never waits for
+// anybody.
 //
 // A client holds what these limits say, and nobody else's time: one request at a time, of which it
 // may send the next before it has the answer to the last (those bytes wait in the kernel).
@@ -34,7 +35,8 @@ struct HttpLimits {
 
 struct HttpServerOptions {
   std::string listen_address;     // host:port; port 0: any that is free
-  CertificateAndKey certificate;  // may hold a chain
+  bool is_plain = false;          // without TLS: for loopback
+  CertificateAndKey certificate;  // may hold a chain; unless it is plain
   HttpLimits limits;
 };
 

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include "common/random.h"
+#include "tests/support/http_get.h"
 #include "tests/support/in_time.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tls_client.h"
@@ -19,7 +20,10 @@
 namespace assay::web {
 namespace {
 
+using assay::testing::HttpAnswer;
+using assay::testing::HttpGet;
 using assay::testing::InTime;
+using assay::testing::IsOk;
 using assay::testing::StatusIs;
 using assay::testing::TlsClient;
 using ::testing::EndsWith;
@@ -327,6 +331,25 @@ TEST_F(HttpServerTest, EndsOpenResponsesAndWhoeverIsTooSlow) {
 
   InTime(echo_.pieces->gone());
   EXPECT_EQ(server_->counts().connections, 0);
+}
+
+// Whole responses, long ones, and open ones, by a client that verifies that each is whole.
+TEST_F(HttpServerTest, SpeaksPlainHttpWhereThatIsWanted) {
+  server_ = *HttpServer::Start({.listen_address = "127.0.0.1:0", .is_plain = true}, &echo_);
+  const std::string url = absl::StrCat("http://", server_->address());
+
+  for (int i = 0; i < 3; ++i) {
+    const absl::StatusOr<HttpAnswer> answer = HttpGet(url + "/a?b");
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_EQ(answer->body, "GET /a?b 0\n");
+  }
+  EXPECT_EQ(HttpGet(url + "/large").value_or(HttpAnswer{}).body.size(), size_t{32 << 20});
+  EXPECT_EQ(HttpGet(url + "/pieces").value_or(HttpAnswer{}).body, "pppppppppppppppend\n");
+  EXPECT_EQ(HttpGet(url + "/forget").value_or(HttpAnswer{}).status, 500);
+  EXPECT_FALSE(TlsClient(server_->address()).is_connected());
+  server_->Shutdown(absl::Seconds(10));
+  EXPECT_EQ(server_->counts().connections, 0);
+  EXPECT_THAT(HttpGet(url + "/a"), StatusIs(absl::StatusCode::kUnavailable));
 }
 
 TEST(HttpServerStartTest, SaysWhatCannotBe) {
