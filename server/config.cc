@@ -15,6 +15,7 @@
 #include "common/file.h"
 #include "common/status.h"
 #include "server/launch/registry.h"
+#include "server/metrics_config.h"
 #include "server/preflight_config.h"
 #include "server/runtime/rule_book.h"
 #include "server/slurm_config.h"
@@ -71,15 +72,24 @@ absl::StatusOr<std::string> ReadOptional(const std::string& path) {
   return ReadFile(path);
 }
 
-void CheckAddress(const std::string& address, Problems* problems) {
-  if (address.empty()) return;
+// False if it is not empty, and not host:port.
+bool CheckAddress(absl::string_view field, const std::string& address, absl::string_view example,
+                  Problems* problems) {
+  if (address.empty()) return true;
   const size_t colon = address.rfind(':');
   int port = -1;
   if (colon != std::string::npos && colon > 0 &&
       absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535)
+    return true;
+  problems->push_back(absl::StrCat(field, ": \"", address, "\" is not host:port, like ", example));
+  return false;
+}
+
+void CheckMetrics(const v1::ServerConfig& config, Problems* problems) {
+  if (!CheckAddress("metrics_address", config.metrics_address(), "127.0.0.1:9464", problems))
     return;
-  problems->push_back(
-      absl::StrCat("listen_address: \"", address, "\" is not host:port, like 127.0.0.1:7443"));
+  for (std::string& problem : MetricsProblems(config))
+    problems->push_back(std::move(problem));
 }
 
 // False if a file is named that cannot be read; each is a problem of its own.
@@ -213,7 +223,8 @@ absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
   Problems problems;
   if (config.data_directory().empty())
     problems.push_back("data_directory: is empty: name a folder on a local disk");
-  CheckAddress(config.listen_address(), &problems);
+  CheckAddress("listen_address", config.listen_address(), "127.0.0.1:7443", &problems);
+  CheckMetrics(config, &problems);
   CheckTls(config, &problems);
   CheckLauncher(config, &problems);
   CheckScheduler(config.scheduler(), &problems);

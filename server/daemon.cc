@@ -16,6 +16,7 @@
 #include "server/api/server.h"
 #include "server/config.h"
 #include "server/local_agents.h"
+#include "server/metrics_config.h"
 #include "server/runtime/runtime.h"
 #include "server/slurm_config.h"
 
@@ -45,11 +46,13 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
 
 // Where to reach this daemon, for scripts and tests: the port may have been chosen by the kernel. A
 // full disk keeps nobody from asking: then there is no file rather than one of an earlier start.
-absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& server) {
+absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& server,
+                          const metrics::MetricsServer* figures) {
   std::string text;
   if (!server.tcp_address().empty()) absl::StrAppend(&text, "tcp ", server.tcp_address(), "\n");
   if (!config.unix_socket_path().empty())
     absl::StrAppend(&text, "unix ", config.unix_socket_path(), "\n");
+  if (figures != nullptr) absl::StrAppend(&text, "metrics ", figures->address(), "\n");
   const std::string path = JoinPath(config.data_directory(), "address");
   if (const absl::StatusOr<std::string> present = ReadFile(path); present.ok() && *present == text)
     return absl::OkStatus();
@@ -63,7 +66,9 @@ absl::Status WriteAddress(const v1::ServerConfig& config, const api::Server& ser
 
 absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool is_loss_accepted) {
   const RealClock clock;
+  const std::unique_ptr<metrics::Figures> figures = MakeFigures(config, &clock);
   runtime::RuntimeOptions options = RuntimeOptionsOf(config);
+  if (figures != nullptr) options.observer = figures->observer();
   options.is_loss_accepted = is_loss_accepted;
   ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Runtime> runtime,
                    runtime::Runtime::Open(&clock, std::move(options)));
@@ -77,13 +82,17 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   const std::unique_ptr<api::NodeEnrolment> nodes = MakeNodeEnrolment(config);
   backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));
+  listen.on_call_end = CallCounter(figures.get());
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<metrics::MetricsServer> metrics,
+      StartMetrics(config, figures.get(), runtime.get(), &refusals, backend.start_time));
   ASSIGN_OR_RETURN(const std::unique_ptr<api::Server> server,
                    api::Server::Start(std::move(listen), &authenticator, std::move(backend)));
   // Whoever it still answers has come by the server.
   const absl::Cleanup no_more_nodes = [&nodes] {
     if (nodes != nullptr) nodes->Stop();
   };
-  RETURN_IF_ERROR(WriteAddress(config, *server));
+  RETURN_IF_ERROR(WriteAddress(config, *server, metrics.get()));
   LOG(INFO) << "serving tcp=" << server->tcp_address() << " unix=" << config.unix_socket_path()
             << " data=" << config.data_directory();
   ASSIGN_OR_RETURN(std::unique_ptr<launch::Launcher> launcher,

@@ -1,7 +1,7 @@
 # What `cmake --install build/release [--component NAME] [--prefix DIR]` puts where; packages are made
 # of the same components (ADR 0230).
 #   cli     assay, its pages and completions; rounds and submissions that come with it
-#   server  assayd
+#   server  assayd; alerts and a dashboard of its metrics
 #   worker  the agent and what it starts, and the helper of nodes whose agents are not root
 #   web     assay-web, the site
 #   cuda    the plug-in for NVIDIA GPUs, into lib/assay, where assay-train looks for it; only where it
@@ -10,6 +10,7 @@ install(TARGETS assay RUNTIME DESTINATION bin COMPONENT cli)
 # Where programs of any prefix look for them: ../share/assay beside bin/.
 install(DIRECTORY deploy/rounds deploy/quickstart DESTINATION share/assay COMPONENT cli)
 install(TARGETS assayd RUNTIME DESTINATION bin COMPONENT server)
+install(DIRECTORY deploy/prometheus DESTINATION share/assay COMPONENT server)
 install(TARGETS assay-worker assay-hold assay-train assay-privileged
   RUNTIME DESTINATION bin COMPONENT worker)
 install(TARGETS assay-web RUNTIME DESTINATION bin COMPONENT web)

@@ -14,6 +14,7 @@ find_package(CLI11 CONFIG REQUIRED)
 find_package(tomlplusplus CONFIG REQUIRED)
 find_package(CURL REQUIRED)
 find_package(benchmark CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(ucx CONFIG REQUIRED)
 find_package(Boost REQUIRED)  # headers only: Boost.Math
 

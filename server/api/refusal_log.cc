@@ -20,6 +20,7 @@ std::string RefusalLog::Note(absl::string_view peer, absl::string_view method,
   {
     MutexLock lock(&mutex_);
     ++count_;
+    if (absl::IsPermissionDenied(reason)) ++denied_count_;
     const MonoTime now = clock_->Mono();
     if (line_count_ == 0 || now - window_begin_ >= kWindow) {
       window_begin_ = now;
@@ -43,6 +44,12 @@ std::string RefusalLog::Note(absl::string_view peer, absl::string_view method,
 int64_t RefusalLog::count() const {
   MutexLock lock(&mutex_);
   return count_;
+}
+
+int64_t RefusalLog::count(absl::StatusCode code) const {
+  MutexLock lock(&mutex_);
+  if (code == absl::StatusCode::kPermissionDenied) return denied_count_;
+  return code == absl::StatusCode::kUnauthenticated ? count_ - denied_count_ : 0;
 }
 
 }  // namespace assay::api

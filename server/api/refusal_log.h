@@ -29,12 +29,15 @@ class RefusalLog {
   // was written; empty if none was.
   std::string Note(absl::string_view peer, absl::string_view method, const absl::Status& reason);
 
+  // Of all, and of those with this code.
   int64_t count() const;
+  int64_t count(absl::StatusCode code) const;
 
  private:
   const Clock* const clock_;
   mutable Mutex mutex_;
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t denied_count_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, PERMISSION_DENIED
   int64_t untold_count_ ABSL_GUARDED_BY(mutex_) = 0;
   int line_count_ ABSL_GUARDED_BY(mutex_) = 0;  // since the window began
   MonoTime window_begin_ ABSL_GUARDED_BY(mutex_);

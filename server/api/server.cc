@@ -105,6 +105,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ListenOptions options,
 absl::Status Server::Listen(const ListenOptions& options) {
   grpc::ServerBuilder builder;
   SetLimits(&builder);
+  builder.experimental().SetInterceptorCreators(CallEndInterceptors(options.on_call_end));
   builder.RegisterService(&services_->submission);
   builder.RegisterService(&services_->worker);
   builder.RegisterService(&services_->enrolment);

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 
 #include "common/pki.h"
+#include "server/api/call_end.h"
 #include "server/api/services.h"
 #include "server/auth/authenticator.h"
 #include "server/gate/connection_table.h"
@@ -26,6 +27,7 @@ struct ListenOptions {
   CertificateAndKey server_certificate;  // may hold a chain
   std::string unix_socket_path;          // empty: none
   bool is_socket_open_to_all = false;    // users other than the daemon's own and root may connect
+  OnCallEnd on_call_end = {};            // empty: nobody wants to know
 };
 
 // OK if `options` can be listened on. FAILED_PRECONDITION if a TCP address comes without TLS:

@@ -98,6 +98,8 @@ class Core {
 
   const State& state() const { return state_; }
   const Policy& policy() const { return policy_; }
+  // By worker; of those that have called since the start.
+  const std::map<std::string, Presence>& presence() const { return presence_; }
 
  private:
   std::optional<int64_t> FindNextWakeupUs() const;

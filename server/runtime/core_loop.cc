@@ -156,6 +156,11 @@ void CoreLoop::Restore(const core::Command& command) {
 }
 
 void CoreLoop::HandleBatch(std::vector<QueuedCommand> batch) {
+  HandleAll(std::move(batch));
+  if (parts_.observer != nullptr) parts_.observer->TurnEnded(core_);
+}
+
+void CoreLoop::HandleAll(std::vector<QueuedCommand> batch) {
   const absl::Status status = TryBatch(&batch);
   if (status.ok()) return;
   if (IsOfOneCommand(status)) return HandleEach(std::move(batch));
@@ -206,7 +211,7 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
   const int64_t now_us = clock_.NowUs();
   WatchParked(now_us);
   core::Outcome outcome = core_.Handle(commands, now_us);
-  if (absl::Status status = Commit(outcome); !status.ok()) {
+  if (absl::Status status = Commit(outcome, commands.size()); !status.ok()) {
     for (size_t i = 0; i < commands.size(); ++i)
       (*batch)[i].command = std::move(commands[i]);
     // What workers say of themselves needs no commit.
@@ -229,9 +234,17 @@ absl::Status CoreLoop::TryBatch(std::vector<QueuedCommand>* batch) {
   return absl::OkStatus();
 }
 
-absl::Status CoreLoop::Commit(const core::Outcome& outcome) {
+absl::Status CoreLoop::Commit(const core::Outcome& outcome, size_t command_count) {
+  const MonoTime begin = parts_.clock->Mono();
   absl::Status status = parts_.store->Commit(outcome, core_.state());
   was_refused_ = !status.ok();
+  if (parts_.observer != nullptr && !outcome.events.empty()) {
+    const absl::Duration duration = parts_.clock->Mono() - begin;
+    if (status.ok())
+      parts_.observer->Committed({outcome, core_.state(), command_count, duration});
+    else
+      parts_.observer->CommitRefused(status);
+  }
   if (status.ok()) return status;
   // Memory is ahead of the disk. A full disk, and what a row cannot hold, have rolled back, so what
   // is on the disk can be read again; after anything else only a new start can tell what is true.

@@ -21,6 +21,7 @@
 #include "server/core/core.h"
 #include "server/runtime/certificate_table.h"
 #include "server/runtime/command_queue.h"
+#include "server/runtime/loop_observer.h"
 #include "server/runtime/parked_polls.h"
 #include "server/runtime/slewed_clock.h"
 #include "server/runtime/token_table.h"
@@ -53,6 +54,7 @@ class CoreLoop {
     Watchers* watchers;
     TokenTable* tokens;
     CertificateTable* certificates;
+    LoopObserver* observer = nullptr;  // may be none
   };
 
   // `core` continues from what the store has loaded. `effects` is called after commits.
@@ -89,12 +91,13 @@ class CoreLoop {
   // Handles and commits the batch, then tells what came of it. After an error nothing has happened,
   // the state is as in the store, and the batch is as it was.
   absl::Status TryBatch(std::vector<QueuedCommand>* batch);
+  void HandleAll(std::vector<QueuedCommand> batch);
   void HandleEach(std::vector<QueuedCommand> batch);
   void Refuse(QueuedCommand item, const absl::Status& status);
   void Restore(const core::Command& command);
   // OK, or the error after which the state was read again. Ends the process where only a new start
   // can tell what is true.
-  absl::Status Commit(const core::Outcome& outcome);
+  absl::Status Commit(const core::Outcome& outcome, size_t command_count);
   void Tell(const core::Outcome& outcome);
   void Deliver(core::Outcome outcome, const std::vector<Poll>& polls,
                std::vector<QueuedCommand> items);

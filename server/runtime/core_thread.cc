@@ -50,6 +50,11 @@ void CoreThread::Post(core::Command command, Callback callback, IsAwaited is_awa
   if (!status.ok()) item.callback(std::move(status));
 }
 
+size_t CoreThread::queue_length() const {
+  MutexLock lock(&mutex_);
+  return queue_.size();
+}
+
 void CoreThread::Poke() {
   MutexLock lock(&mutex_);
   is_poked_ = true;

@@ -69,6 +69,9 @@ class CoreThread {
   // thread, about once a second, and must not block.
   void Post(core::Command command, Callback callback, IsAwaited is_awaited = {});
 
+  // Commands that wait.
+  size_t queue_length() const;
+
   // Makes the thread look at its clock now. For tests with a fake clock.
   void Poke();
 
@@ -86,7 +89,7 @@ class CoreThread {
 
   CoreLoop loop_;  // used on the core thread only, once started; but for what is thread-safe in it
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar wake_;
   CommandQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool is_poked_ ABSL_GUARDED_BY(mutex_) = false;

@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   core::Core core(std::move(policy), std::move(state), absl::ToUnixMicros(clock->Wall()));
   parts->core = std::make_unique<CoreThread>(
       CoreThread::Parts{clock, parts->store.get(), &parts->watchers, &parts->tokens,
-                        &parts->certificates},
+                        &parts->certificates, options.observer},
       parts->checkpointer.get(), std::move(core),
       [effects = parts->effects.get()](std::vector<core::Effect> outstanding) {
         effects->Run(std::move(outstanding));
@@ -139,6 +139,10 @@ const CertificateTable& Runtime::certificates() const {
 }
 const RuleBook& Runtime::rules() const {
   return *parts_->rules;
+}
+
+std::string Runtime::database_path() const {
+  return parts_->directory.database_path();
 }
 
 }  // namespace assay::runtime

@@ -14,6 +14,7 @@
 #include "server/runtime/certificate_table.h"
 #include "server/runtime/core_thread.h"
 #include "server/runtime/effects.h"
+#include "server/runtime/loop_observer.h"
 #include "server/runtime/queries.h"
 #include "server/runtime/rule_book.h"
 #include "server/runtime/silence_watch.h"
@@ -32,6 +33,7 @@ struct RuntimeOptions {
   core::Policy policy;  // its secret is filled in from the data directory
   CoreThreadOptions core_thread;
   std::vector<core::SwitchPower> switches;  // with whose power each run is charged
+  LoopObserver* observer = nullptr;         // may be none; must outlive the runtime
 };
 
 // Thread-safe once opened. The destructor stops it in order: no new commands, last commit, close.
@@ -53,6 +55,8 @@ class Runtime {
   const TokenTable& tokens() const;
   const CertificateTable& certificates() const;
   const RuleBook& rules() const;
+  // The file; SQLite keeps others beside it.
+  std::string database_path() const;
 
   // From now on `launcher` gets nodes; before that nobody is asked for any. It must outlive the
   // call of StopLaunching.

@@ -26,6 +26,8 @@ TEST(RefusalLogTest, SaysWhoWasRefusedAndWhy) {
   EXPECT_THAT(log.Note("unix:", kMethod, absl::PermissionDeniedError("a \n \x1b role")),
               AllOf(Not(HasSubstr("\n")), HasSubstr("\\x1b")));
   EXPECT_EQ(log.count(), 2);
+  EXPECT_EQ(log.count(absl::StatusCode::kUnauthenticated), 1);
+  EXPECT_EQ(log.count(absl::StatusCode::kPermissionDenied), 1);
 }
 
 TEST(RefusalLogTest, OtherErrorsAreNotAboutTheCaller) {

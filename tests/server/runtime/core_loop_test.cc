@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include "common/log.h"
+#include "server/runtime/loop_observer.h"
 #include "server/store/core_store.h"
 #include "server/store/store.h"
 #include "tests/server/core/world.h"
@@ -58,6 +59,20 @@ class RefusingStore final : public store::CoreStore {
   const std::unique_ptr<store::Store> store_;
 };
 
+// What it was told, a word each.
+class Recorder final : public LoopObserver {
+ public:
+  void Committed(const Commit& commit) override {
+    told.push_back(absl::StrCat("committed ", commit.command_count, " of ", commit.state.last_seq));
+  }
+  void CommitRefused(const absl::Status& reason) override {
+    told.push_back(absl::StrCat("refused ", reason.message()));
+  }
+  void TurnEnded(const core::Core&) override { told.push_back("turn"); }
+
+  std::vector<std::string> told;
+};
+
 const absl::Status kFullDisk = absl::ResourceExhaustedError("the disk is full");
 const absl::Status kTooLarge = absl::InvalidArgumentError("a row is too large");
 
@@ -66,7 +81,7 @@ class CoreLoopTest : public ::testing::Test {
   CoreLoopTest()
       : store_(*store::Store::Open(dir_.Path("assay.db"))),
         loop_(
-            {&clock_, &store_, &watchers_, &tokens_, &certificates_},
+            {&clock_, &store_, &watchers_, &tokens_, &certificates_, &recorder_},
             core::Core({}, *store_.Load(), absl::ToUnixMicros(clock_.Wall())), [](const auto&) {},
             [] {}, {}) {
     CHECK_OK(Do(core::AddDataset{core::testing::SomeDataset()}).status());
@@ -104,9 +119,25 @@ class CoreLoopTest : public ::testing::Test {
   Watchers watchers_;
   TokenTable tokens_;
   CertificateTable certificates_;
+  Recorder recorder_;
   CoreLoop loop_;
   std::vector<std::shared_ptr<std::vector<MaybeReply>>> turns_;
 };
+
+TEST_F(CoreLoopTest, TellsWhatBecameOfEachTransactionAndTurn) {
+  recorder_.told.clear();
+  const int64_t seq = loop_.core().state().last_seq;
+  ASSERT_THAT(Do(Creation(SomeSpec(), "a")), IsOk());
+  const int64_t last_seq = loop_.core().state().last_seq;
+  EXPECT_GT(last_seq, seq);
+  store_.refusals = {kFullDisk};
+  EXPECT_THAT(Do(Creation(SomeSpec(), "b")), StatusIs(absl::StatusCode::kResourceExhausted));
+  Turn({});
+
+  EXPECT_THAT(recorder_.told,
+              ::testing::ElementsAre(absl::StrCat("committed 1 of ", last_seq), "turn",
+                                     "refused the disk is full", "turn", "turn"));
+}
 
 // Beside a command that no row can hold, so that each is tried alone.
 TEST_F(CoreLoopTest, AFullDiskFailsNoRunWhoseVerdictItRefuses) {
