@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
 #include "common/rules/finding.h"
 
@@ -16,18 +17,16 @@ constexpr absl::Duration kViewInterval = absl::Seconds(1);
 constexpr size_t kRuleBytesMax = 64;
 
 // A commit to an SSD takes a tenth of a millisecond, to a busy disk a tenth of a second.
-const prometheus::Histogram::BucketBoundaries kCommitSeconds = {
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5};
+constexpr double kCommitSeconds[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                     0.05,   0.1,     0.25,   0.5,   1,      2.5,   5};
 // Up to CoreThreadOptions::batch_max.
-const prometheus::Histogram::BucketBoundaries kCommitCommands = {1,  2,   5,   10,  20,
-                                                                 50, 100, 200, 500, 1000};
-const prometheus::Histogram::BucketBoundaries kLagSeconds = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
-                                                             2.5,  5,     10,   30,  60,   300};
+constexpr double kCommitCommands[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000};
+constexpr double kLagSeconds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300};
 
 prometheus::Histogram& AddHistogram(prometheus::Registry* registry, const char* name,
-                                    const char* help,
-                                    const prometheus::Histogram::BucketBoundaries& buckets) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(*registry).Add({}, buckets);
+                                    const char* help, absl::Span<const double> buckets) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(*registry).Add(
+      {}, prometheus::Histogram::BucketBoundaries(buckets.begin(), buckets.end()));
 }
 
 prometheus::Family<prometheus::Counter>& AddCounters(prometheus::Registry* registry,

@@ -50,6 +50,15 @@ TEST_F(InstallTest, AnInstalledPrefixHasARound) {
               HasSubstr("opt/share/assay/rounds/cosmoflow-mini.toml"));
 }
 
+TEST_F(InstallTest, AnInstalledCoordinatorHasItsAlertsAndDashboard) {
+  for (const char* file : {"alerts.yml", "dashboard.json", "prometheus.yml"}) {
+    EXPECT_THAT(
+        ReadFile(site_->Path(absl::StrCat("opt/share/assay/prometheus/", file))).value_or(""),
+        HasSubstr("assay"))
+        << file;
+  }
+}
+
 // Both want rounds; the quickstart also its submission, and three minutes, which nobody waits here.
 TEST_F(InstallTest, DevStartsFromAnyPrefix) {
   LogTail output(site_->Path("dev.fifo"));
