@@ -2,13 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/fanotify.h>
-#include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -18,20 +15,13 @@
 
 #include "cli/command/context.h"
 #include "cli/command/share.h"
-#include "common/client/ids.h"
+#include "cli/coordinator/doctor_coordinator.h"
 #include "common/file.h"
 #include "common/pki.h"
 #include "common/status.h"
 
 namespace assay::cli {
 namespace {
-
-struct Check {
-  std::string name;
-  std::string state;  // ok, warn, fail
-  std::string detail;
-  std::string remedy = {};
-};
 
 Check CheckPrograms(const Environment& env) {
   std::string missing;
@@ -67,26 +57,6 @@ Check CheckCertificate(const Environment& env, const Endpoint& endpoint) {
           left < kSoon ? "ask an operator for the new ca.crt" : ""};
 }
 
-Check CheckWorkerClocks(const client::Client& client) {
-  const absl::StatusOr<v1::ListWorkersResponse> workers = client.Call(v1::ListWorkersRequest());
-  if (!workers.ok()) return {"node clocks", "warn", std::string(workers.status().message()), ""};
-  double worst_ms = 0;
-  std::string worst;
-  for (const v1::Worker& worker : workers->workers()) {
-    const double offset_ms = std::abs(static_cast<double>(worker.clock_offset_us())) / 1000.0;
-    if (offset_ms < worst_ms) continue;
-    worst_ms = offset_ms;
-    worst = client::ShortId(worker.name());
-  }
-  if (workers->workers().empty())
-    return {"node clocks", "warn", "no node has joined",
-            "an operator enrols nodes with 'assay admin enrol NAME'"};
-  constexpr double kSkewMaxMs = 50;  // above it a run gets a finding
-  return {"node clocks", worst_ms > kSkewMaxMs ? "warn" : "ok",
-          absl::StrFormat("largest offset %.2f ms (%s)", worst_ms, worst),
-          worst_ms > kSkewMaxMs ? "run chrony or ntpd on every node" : ""};
-}
-
 void CheckConnection(Context* context, std::vector<Check>* checks) {
   const absl::StatusOr<client::Client*> client = context->Connect();
   if (!client.ok()) {
@@ -110,7 +80,7 @@ void CheckConnection(Context* context, std::vector<Check>* checks) {
   checks->push_back({"connection", "ok",
                      absl::StrCat(endpoint.target, ", version ", info->version(), ", you are ",
                                   info->principal(), " (", info->role(), ")")});
-  checks->push_back(CheckWorkerClocks(**client));
+  CheckCoordinator(**client, *info, checks);
 }
 
 Check CheckClock() {
@@ -119,20 +89,6 @@ Check CheckClock() {
     return {"clock", "warn", "the kernel says that this host's clock is not synchronised",
             "run chrony or ntpd; offsets to the coordinator are measured in any case"};
   return {"clock", "ok", "synchronised"};
-}
-
-Check CheckDisk(const std::string& name, const std::string& path) {
-  std::string existing = path;
-  while (!existing.empty() && existing != "/" && !FileExists(existing))
-    existing = existing.substr(0, std::max<size_t>(existing.rfind('/'), 1));
-  struct statvfs info = {};
-  if (statvfs(existing.c_str(), &info) != 0)
-    return {name, "warn", absl::StrCat("cannot look at ", existing), ""};
-  const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
-  constexpr double kFreeMin = 2e9;  // the quickstart's dataset and a run, with room
-  return {name, free < kFreeMin ? "warn" : "ok",
-          absl::StrCat(FormatBytes(free), " free at ", existing),
-          free < kFreeMin ? "the quickstart wants 2 GB" : ""};
 }
 
 Check CheckCaches() {
@@ -168,9 +124,10 @@ absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
   std::vector<Check> checks = {CheckPrograms(context->env()), CheckConfig(*context)};
   CheckConnection(context, &checks);
   checks.push_back(CheckClock());
-  checks.push_back(CheckDisk("disk", context->env().Variable("HOME").empty()
-                                         ? "/var/tmp"
-                                         : context->env().Variable("HOME")));
+  constexpr double kFreeMin = 2e9;  // the quickstart's dataset and a run, with room
+  const std::string home = context->env().Variable("HOME");
+  checks.push_back(
+      CheckDisk("disk", home.empty() ? "/var/tmp" : home, kFreeMin, "the quickstart wants 2 GB"));
   checks.push_back(CheckCaches());
   checks.push_back(CheckFanotify());
   checks.push_back(CheckProcessor());
@@ -199,9 +156,14 @@ absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
 
 std::vector<Command> DoctorCommands() {
   return {{.path = "doctor",
-           .summary = "check this host and its connection",
-           .description = "Each line says ok, warn or fail, and what to do. Exit 1 if one fails.",
-           .examples = {{"assay doctor", ""}, {"assay doctor --json", ""}},
+           .summary = "check this host, its connection and the coordinator's nodes",
+           .description =
+               "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of "
+               "the coordinator that is connected to: which nodes are silent, the clocks "
+               "and versions of all; for an operator on its host also its disk.",
+           .examples = {{"assay doctor", ""},
+                        {"assay doctor --server bench.example.org:7443", ""},
+                        {"assay doctor --json", ""}},
            .run = RunDoctor}};
 }
 

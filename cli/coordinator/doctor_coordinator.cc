@@ -1,0 +1,125 @@
+#include "cli/coordinator/doctor_coordinator.h"
+
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "cli/command/context.h"
+#include "common/client/ids.h"
+#include "common/file.h"
+#include "common/status.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int kNodePageSize = 1000;
+constexpr size_t kNamesMax = 3;
+
+using Workers = std::vector<v1::Worker>;
+
+// Those that have not signed off.
+absl::StatusOr<Workers> ReadWorkers(const client::Client& client) {
+  Workers workers;
+  v1::ListWorkersRequest request;
+  request.set_page_size(kNodePageSize);
+  do {
+    ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client.Call(request));
+    for (const v1::Worker& worker : page.workers())
+      if (worker.state() != v1::Worker::GONE) workers.push_back(worker);
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return workers;
+}
+
+// "w0, w3, w7 and 2 more"
+std::string Names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamesMax); ++i)
+    absl::StrAppend(&text, i == 0 ? "" : ", ", names[i]);
+  if (names.size() > kNamesMax) absl::StrAppend(&text, " and ", names.size() - kNamesMax, " more");
+  return text;
+}
+
+Check CheckSilence(const Workers& workers) {
+  std::vector<std::string> silent;
+  for (const v1::Worker& worker : workers)
+    if (worker.state() == v1::Worker::SUSPECT || worker.state() == v1::Worker::LOST)
+      silent.push_back(client::ShortId(worker.name()));
+  if (silent.empty()) return {"nodes", "ok", absl::StrCat(workers.size(), ", none is silent")};
+  return {"nodes", "warn",
+          absl::StrCat(silent.size(), " of ", workers.size(), " silent: ", Names(silent)),
+          "'assay node show NAME' says since when; on the node: systemctl status assay-worker"};
+}
+
+Check CheckClocks(const Workers& workers) {
+  double worst_ms = 0;
+  std::string worst;
+  for (const v1::Worker& worker : workers) {
+    const double offset_ms = std::abs(static_cast<double>(worker.clock_offset_us())) / 1000.0;
+    if (offset_ms < worst_ms) continue;
+    worst_ms = offset_ms;
+    worst = client::ShortId(worker.name());
+  }
+  constexpr double kSkewMaxMs = 50;  // above it a run gets a finding
+  return {"node clocks", worst_ms > kSkewMaxMs ? "warn" : "ok",
+          absl::StrFormat("largest offset %.2f ms (%s)", worst_ms, worst),
+          worst_ms > kSkewMaxMs ? "run chrony or ntpd on every node" : ""};
+}
+
+// Agents that do not say their version are not judged by it.
+Check CheckVersions(const Workers& workers, const std::string& version) {
+  std::vector<std::string> others;
+  for (const v1::Worker& worker : workers)
+    if (!worker.version().empty() && worker.version() != version)
+      others.push_back(absl::StrCat(client::ShortId(worker.name()), " has ", worker.version()));
+  if (others.empty()) return {"node versions", "ok", absl::StrCat("all ", version)};
+  return {"node versions", "warn",
+          absl::StrCat("the coordinator has ", version, ", ", Names(others)),
+          "bring assay-worker to the coordinator's version, node after node (assay node drain)"};
+}
+
+}  // namespace
+
+Check CheckDisk(const std::string& name, const std::string& path, double free_bytes_min,
+                const std::string& remedy) {
+  std::string existing = path;
+  while (!existing.empty() && existing != "/" && !FileExists(existing))
+    existing = existing.substr(0, std::max<size_t>(existing.rfind('/'), 1));
+  struct statvfs info = {};
+  if (statvfs(existing.c_str(), &info) != 0)
+    return {name, "warn", absl::StrCat("cannot look at ", existing)};
+  const double free = static_cast<double>(info.f_bavail) * static_cast<double>(info.f_frsize);
+  const bool is_short = free < free_bytes_min;
+  return {name, is_short ? "warn" : "ok", absl::StrCat(FormatBytes(free), " free at ", existing),
+          is_short ? remedy : ""};
+}
+
+void CheckCoordinator(const client::Client& client, const v1::ServerInfo& info,
+                      std::vector<Check>* checks) {
+  constexpr double kFreeMin = 2e9;  // well above the reserve below which it accepts nothing
+  if (absl::StartsWith(info.data_directory(), "/") &&
+      absl::StartsWith(client.endpoint().target, "unix:")) {
+    checks->push_back(CheckDisk("data disk", info.data_directory(), kFreeMin,
+                                "make room: with 256 MiB free the coordinator accepts no entries"));
+  }
+  const absl::StatusOr<Workers> workers = ReadWorkers(client);
+  if (!workers.ok()) {
+    checks->push_back({"nodes", "warn", std::string(workers.status().message())});
+    return;
+  }
+  if (workers->empty()) {
+    checks->push_back({"nodes", "warn", "no node has joined",
+                       "an operator enrols nodes with 'assay admin enrol NAME'"});
+    return;
+  }
+  checks->push_back(CheckSilence(*workers));
+  checks->push_back(CheckClocks(*workers));
+  checks->push_back(CheckVersions(*workers, info.version()));
+}
+
+}  // namespace assay::cli
