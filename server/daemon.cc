@@ -34,6 +34,7 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
                           .silences = &runtime->silences(),
                           .watchers = &runtime->watchers(),
                           .verifications = &runtime->verifications(),
+                          .upkeep = &runtime->upkeep(),
                           .tokens = &runtime->tokens(),
                           .certificates = &runtime->certificates(),
                           .rules = &runtime->rules(),

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "cli/admin/store_fault.h"
 #include "cli/command/context.h"
 #include "common/client/client.h"
 #include "common/client/stubs.h"
@@ -18,22 +19,17 @@ namespace {
 
 // Of some hundred GB of artifacts.
 constexpr absl::Duration kVerifyTimeout = absl::Hours(24);
-// Shown; all are counted.
-constexpr size_t kFaultsMax = 10000;
-
-Json FaultJson(const v1::StoreFault& fault) {
-  return {{"file", fault.file()}, {"object", fault.object()}, {"problem", fault.problem()}};
-}
-
 struct Report {
   std::vector<Json> faults;
   v1::VerifySummary summary;
 };
 
-absl::StatusOr<Report> Verify(const client::Client& client) {
+absl::StatusOr<Report> Verify(const client::Client& client, const std::string& backup) {
   grpc::ClientContext context;
   PrepareCall(client.endpoint(), kVerifyTimeout, &context);
-  const auto reader = client.stubs().admin->VerifyStore(&context, v1::VerifyStoreRequest());
+  v1::VerifyStoreRequest request;
+  request.set_backup_directory(backup);
+  const auto reader = client.stubs().admin->VerifyStore(&context, request);
   Report report;
   bool is_complete = false;
   v1::VerifyStoreResponse response;
@@ -51,13 +47,13 @@ absl::StatusOr<Report> Verify(const client::Client& client) {
   return report;
 }
 
-absl::StatusOr<ExitStatus> RunStoreVerify(Context* context, const Arguments&) {
+absl::StatusOr<ExitStatus> RunStoreVerify(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  ASSIGN_OR_RETURN(Report report, Verify(*client));
+  ASSIGN_OR_RETURN(Report report, Verify(*client, arguments.Get("backup")));
   const v1::VerifySummary& summary = report.summary;
   ListView view{.schema = "assay.fault/v1",
                 .items = std::move(report.faults),
-                .columns = {{"FILE", "file"}, {"OBJECT", "object"}, {"PROBLEM", "problem"}},
+                .columns = FaultColumns(),
                 .empty_text = "everything is as it was written"};
   RETURN_IF_ERROR(context->printer().List(view));
   context->Note(absl::StrCat("looked at ", summary.page_count(), " pages, ", summary.frame_count(),
@@ -77,8 +73,16 @@ std::vector<Command> VerifyCommands() {
            "Reads every page of the database, the write-ahead log, the chain of events with the "
            "lines of runs, the high-water mark and every artifact, beside the work that goes on, "
            "and names file and object of each fault. Ends with a status other than 0 if there "
-           "is one. Where the coordinator does not start: assayd --config=FILE --verify.",
-       .examples = {{"assay admin verify", ""}, {"assay admin verify --json", ""}},
+           "is one. Where the coordinator does not start: assayd --config=FILE --verify. With "
+           "--backup the same of a backup on the coordinator's host, and the digests of its files; "
+           "without a coordinator: assayd --verify_backup=DIR.",
+       .options = {{.name = "backup",
+                    .kind = Option::Kind::kText,
+                    .value = "DIR",
+                    .help = "of what assay admin backup has put there, not of the coordinator"}},
+       .examples = {{"assay admin verify", ""},
+                    {"assay admin verify --json", ""},
+                    {"assay admin verify --backup /srv/backup/assay", ""}},
        .run = RunStoreVerify}};
 }
 

@@ -122,6 +122,10 @@ absl::StatusOr<v1::ServerInfo> Client::Call(const v1::GetServerInfoRequest& requ
                                             absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetServerInfo, request, timeout);
 }
+absl::StatusOr<v1::StoreUsage> Client::Call(const v1::GetUsageRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetUsage, request, timeout);
+}
 absl::StatusOr<v1::ListAuditResponse> Client::Call(const v1::ListAuditRequest& request,
                                                    absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListAudit, request, timeout);

@@ -85,6 +85,8 @@ class Client {
                                               absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ServerInfo> Call(const v1::GetServerInfoRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::StoreUsage> Call(const v1::GetUsageRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListAuditResponse> Call(const v1::ListAuditRequest& request,
                                              absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::CreateSubmissionRequest& request,

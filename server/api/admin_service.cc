@@ -9,6 +9,7 @@
 
 #include "common/secret.h"
 #include "common/status.h"
+#include "server/api/backup_stream.h"
 #include "server/api/convert.h"
 #include "server/api/names.h"
 #include "server/api/verify_stream.h"
@@ -27,6 +28,8 @@ constexpr absl::string_view kGetServerInfo = "assay.v1.AdminService/GetServerInf
 constexpr absl::string_view kListSubmissions = "assay.v1.SubmissionService/ListSubmissions";
 constexpr absl::string_view kListAudit = "assay.v1.AdminService/ListAudit";
 constexpr absl::string_view kVerifyStore = "assay.v1.AdminService/VerifyStore";
+constexpr absl::string_view kBackUpStore = "assay.v1.AdminService/BackUpStore";
+constexpr absl::string_view kGetUsage = "assay.v1.AdminService/GetUsage";
 
 constexpr absl::Duration kAccessLifetime = absl::Hours(12);  // a working day
 constexpr absl::Duration kEnrolLifetime = absl::Hours(1);    // the time to set up a node
@@ -271,7 +274,30 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(grpc::CallbackServerContext* c
 
 grpc::ServerWriteReactor<v1::VerifyStoreResponse>* AdminService::VerifyStore(
     grpc::CallbackServerContext* context, const v1::VerifyStoreRequest* request) {
-  return NewVerification(backend_, Admit(*backend_, *context, kVerifyStore, *request).status());
+  return NewVerification(backend_, Admit(*backend_, *context, kVerifyStore, *request).status(),
+                         *request);
+}
+
+grpc::ServerWriteReactor<v1::BackUpStoreResponse>* AdminService::BackUpStore(
+    grpc::CallbackServerContext* context, const v1::BackUpStoreRequest* request) {
+  return NewBackup(backend_, Admit(*backend_, *context, kBackUpStore, *request), *request);
+}
+
+grpc::ServerUnaryReactor* AdminService::GetUsage(grpc::CallbackServerContext* context,
+                                                 const v1::GetUsageRequest* request,
+                                                 v1::StoreUsage* response) {
+  const auto call = StartUnary(context, response);
+  const absl::Status status = Admit(*backend_, *context, kGetUsage, *request).status();
+  if (!status.ok()) {
+    call.Finish(status);
+    return call.reactor;
+  }
+  backend_->upkeep->MeasureUsage([call](const absl::StatusOr<core::StoreUsage>& usage) {
+    call.Finish(Then(usage, [](const core::StoreUsage& measured) {
+      return absl::StatusOr<v1::StoreUsage>(ToProto(measured));
+    }));
+  });
+  return call.reactor;
 }
 
 }  // namespace assay::api

@@ -81,6 +81,11 @@ class AdminService final : public v1::AdminService::CallbackService {
                                       v1::ListAuditResponse* response) override;
   grpc::ServerWriteReactor<v1::VerifyStoreResponse>* VerifyStore(
       grpc::CallbackServerContext* context, const v1::VerifyStoreRequest* request) override;
+  grpc::ServerWriteReactor<v1::BackUpStoreResponse>* BackUpStore(
+      grpc::CallbackServerContext* context, const v1::BackUpStoreRequest* request) override;
+  grpc::ServerUnaryReactor* GetUsage(grpc::CallbackServerContext* context,
+                                     const v1::GetUsageRequest* request,
+                                     v1::StoreUsage* response) override;
 
  private:
   // Admits the caller, posts the body that `read(identity)` gives (StatusOr<CommandBody>), and

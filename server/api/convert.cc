@@ -178,10 +178,43 @@ absl::Status CheckRequestId(absl::string_view request_id) {
 
 v1::VerifyStoreResponse ToProto(const core::StoredFault& fault) {
   v1::VerifyStoreResponse response;
-  response.mutable_fault()->set_file(fault.file);
-  response.mutable_fault()->set_object(fault.object);
-  response.mutable_fault()->set_problem(fault.problem);
+  ToProto(fault, response.mutable_fault());
   return response;
+}
+
+void ToProto(const core::StoredFault& fault, v1::StoreFault* message) {
+  message->set_file(fault.file);
+  message->set_object(fault.object);
+  message->set_problem(fault.problem);
+}
+
+v1::StoreBackup ToProto(const core::BackupCounts& counts, int64_t fault_count) {
+  v1::StoreBackup backup;
+  backup.set_event_seq(counts.event_seq);
+  backup.set_page_count(counts.page_count);
+  backup.set_copied_page_count(counts.copied_page_count);
+  backup.set_artifact_count(counts.artifact_count);
+  backup.set_linked_artifact_count(counts.linked_artifact_count);
+  backup.set_copied_artifact_count(counts.copied_artifact_count);
+  backup.set_kept_artifact_count(counts.kept_artifact_count);
+  backup.set_artifact_bytes(counts.artifact_bytes);
+  backup.set_fault_count(fault_count);
+  return backup;
+}
+
+v1::StoreUsage ToProto(const core::StoreUsage& usage) {
+  v1::StoreUsage message;
+  int64_t bytes = 0;
+  for (const core::UsageOfKind& kind : usage.kinds) {
+    v1::UsageOfKind* const row = message.add_kinds();
+    row->set_kind(kind.kind);
+    row->set_count(kind.count);
+    row->set_bytes(kind.bytes);
+    bytes += kind.bytes;
+  }
+  message.set_bytes(bytes);
+  message.set_free_bytes(usage.free_bytes);
+  return message;
 }
 
 v1::VerifyStoreResponse ToProto(const core::VerifyCounts& counts, int64_t fault_count) {

@@ -48,7 +48,10 @@ v1::Round ToProto(const runtime::RoundInfo& round);
 v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation);
 // What VerifyStore tells: a fault, and at the end what was looked at.
 v1::VerifyStoreResponse ToProto(const core::StoredFault& fault);
+void ToProto(const core::StoredFault& fault, v1::StoreFault* message);
 v1::VerifyStoreResponse ToProto(const core::VerifyCounts& counts, int64_t fault_count);
+v1::StoreBackup ToProto(const core::BackupCounts& counts, int64_t fault_count);
+v1::StoreUsage ToProto(const core::StoreUsage& usage);
 
 // ------------------------------------------------------------------------------------ from
 // messages

@@ -375,6 +375,8 @@ constexpr Limit kTable[] = {
     Name("OrderCachesRequest.path", kPathBytes),
     Range("ListAuditRequest.after_seq", 0, kInt64Max),
     Range("ListAuditRequest.page_size", 0, core::kPageSizeMax),
+    Name("VerifyStoreRequest.backup_directory", kPathBytes),
+    Name("BackUpStoreRequest.directory", kPathBytes),
 
     // history_service.proto
     Bytes("QueryResultsRequest.filter", static_cast<int64_t>(kFilterBytesMax)),

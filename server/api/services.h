@@ -30,6 +30,7 @@
 #include "server/runtime/rule_book.h"
 #include "server/runtime/silence_watch.h"
 #include "server/runtime/token_table.h"
+#include "server/runtime/upkeep.h"
 #include "server/runtime/uploads.h"
 #include "server/runtime/verifications.h"
 #include "server/runtime/watchers.h"
@@ -45,6 +46,7 @@ struct Backend {
   runtime::SilenceWatch* silences = nullptr;
   runtime::Watchers* watchers = nullptr;
   runtime::Verifications* verifications = nullptr;
+  runtime::Upkeep* upkeep = nullptr;
   const runtime::TokenTable* tokens = nullptr;
   const runtime::CertificateTable* certificates = nullptr;
   const runtime::RuleBook* rules = nullptr;

@@ -10,10 +10,10 @@ namespace {
 
 class VerificationStream final : public PullStream<v1::VerifyStoreResponse> {
  public:
-  explicit VerificationStream(const Backend* backend)
+  VerificationStream(const Backend* backend, const std::string& backup_directory)
       : PullStream(/*follow=*/false),
         backend_(backend),
-        verification_(backend->verifications->Begin()) {}
+        verification_(backend->verifications->Begin(backup_directory)) {}
 
  protected:
   void Fetch(Fetched fetched) override {
@@ -40,13 +40,11 @@ class VerificationStream final : public PullStream<v1::VerifyStoreResponse> {
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::VerifyStoreResponse>* NewVerification(const Backend* backend,
-                                                                   const absl::Status& admitted) {
-  auto* const stream = new VerificationStream(backend);
-  if (admitted.ok())
-    stream->Start();
-  else
-    stream->Refuse(admitted);
+grpc::ServerWriteReactor<v1::VerifyStoreResponse>* NewVerification(
+    const Backend* backend, const absl::Status& admitted, const v1::VerifyStoreRequest& request) {
+  if (!admitted.ok()) return new RefusedStream<v1::VerifyStoreResponse>(admitted);
+  auto* const stream = new VerificationStream(backend, request.backup_directory());
+  stream->Start();
   return stream;
 }
 

@@ -16,8 +16,8 @@ namespace assay::api {
 // Answers one call, refused if `admitted` is not OK, and deletes itself when the call is over. A
 // client that reads slowly slows the verification; one that is gone ends it. `backend` must outlive
 // it.
-grpc::ServerWriteReactor<v1::VerifyStoreResponse>* NewVerification(const Backend* backend,
-                                                                   const absl::Status& admitted);
+grpc::ServerWriteReactor<v1::VerifyStoreResponse>* NewVerification(
+    const Backend* backend, const absl::Status& admitted, const v1::VerifyStoreRequest& request);
 
 }  // namespace assay::api
 

@@ -95,7 +95,8 @@ struct ArtifactInfo {
 
 // One thing of what is kept that is not as it was written.
 struct StoredFault {
-  std::string file;     // below the data directory: assay.db, assay.db-wal, mark, artifacts/ab/...
+  std::string file;     // below the data directory or the backup: assay.db, assay.db-wal, mark,
+                        // artifacts/ab/...
   std::string object;   // "page 7 (events)", "event 12 (RunJudged)", "artifact ... of run r-3"
   std::string problem;  // and what to do, if anything can be done
 };
@@ -107,6 +108,29 @@ struct VerifyCounts {
   int64_t event_count = 0;
   int64_t line_count = 0;
   int64_t artifact_count = 0;
+};
+
+// How far a backup is, and what is in it. Artifacts that are damaged or missing are not.
+struct BackupCounts {
+  int64_t event_seq = 0;   // the last event that is in it
+  int64_t page_count = 0;  // of the database
+  int64_t copied_page_count = 0;
+  int64_t artifact_count = 0;  // that the database names, each once
+  int64_t linked_artifact_count = 0;
+  int64_t copied_artifact_count = 0;
+  int64_t kept_artifact_count = 0;  // that were there before
+  int64_t artifact_bytes = 0;
+};
+
+// Files of one kind that the coordinator keeps.
+struct UsageOfKind {
+  std::string kind;  // "database", "artifacts: logs"
+  int64_t count = 0;
+  int64_t bytes = 0;
+};
+struct StoreUsage {
+  std::vector<UsageOfKind> kinds;
+  int64_t free_bytes = 0;  // of the file system
 };
 
 }  // namespace assay::core

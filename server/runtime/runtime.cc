@@ -30,6 +30,7 @@ struct Runtime::Parts {
   std::unique_ptr<Uploads> uploads;
   std::unique_ptr<SilenceWatch> silences;
   std::unique_ptr<Verifications> verifications;
+  std::unique_ptr<Upkeep> upkeep;
   std::unique_ptr<Effects> effects;
   std::unique_ptr<CoreThread> core;
 };
@@ -61,6 +62,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
   parts->uploads = std::make_unique<Uploads>(parts->artifacts.get());
   parts->silences = std::make_unique<SilenceWatch>(clock);
   parts->verifications = std::make_unique<Verifications>(options.data_directory);
+  parts->upkeep = std::make_unique<Upkeep>(options.data_directory, clock);
   ASSIGN_OR_RETURN(std::unique_ptr<store::Reader> effects_reader, store::Reader::Open(database));
   parts->effects = std::make_unique<Effects>(
       EffectHandler(std::make_unique<RuleJudge>(parts->rules.get(), parts->artifacts.get(),
@@ -103,6 +105,7 @@ void Runtime::Stop() {
   parts_->effects->Stop();
   parts_->uploads->Stop();
   parts_->verifications->Stop();
+  parts_->upkeep->Stop();
   parts_->queries->Stop();
 }
 
@@ -127,6 +130,9 @@ SilenceWatch& Runtime::silences() {
 }
 Verifications& Runtime::verifications() {
   return *parts_->verifications;
+}
+Upkeep& Runtime::upkeep() {
+  return *parts_->upkeep;
 }
 Watchers& Runtime::watchers() {
   return parts_->watchers;

@@ -19,6 +19,7 @@
 #include "server/runtime/rule_book.h"
 #include "server/runtime/silence_watch.h"
 #include "server/runtime/token_table.h"
+#include "server/runtime/upkeep.h"
 #include "server/runtime/uploads.h"
 #include "server/runtime/verifications.h"
 #include "server/runtime/watchers.h"
@@ -52,6 +53,7 @@ class Runtime {
   SilenceWatch& silences();
   Watchers& watchers();
   Verifications& verifications();
+  Upkeep& upkeep();
   const TokenTable& tokens() const;
   const CertificateTable& certificates() const;
   const RuleBook& rules() const;

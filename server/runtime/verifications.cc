@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/store/backup_restore.h"
 #include "server/store/verify.h"
 
 namespace assay::runtime {
@@ -23,7 +24,8 @@ void Verifications::Stop() {
   thread_.Stop();
 }
 
-Verifications::Verification Verifications::Begin() const {
+Verifications::Verification Verifications::Begin(const std::string& backup_directory) const {
+  if (!backup_directory.empty()) return std::make_shared<store::BackupVerifier>(backup_directory);
   return std::make_shared<store::Verifier>(data_directory_);
 }
 

@@ -1,5 +1,5 @@
-// Verifications of the store, on a thread of their own: they read as much as the disk gives, and
-// neither commits nor questions wait for them.
+// Verifications of the store and of backups of it, on a thread of their own: they read as much as
+// the disk gives, and neither commits nor questions wait for them.
 
 #ifndef SERVER_RUNTIME_VERIFICATIONS_H_
 #define SERVER_RUNTIME_VERIFICATIONS_H_
@@ -15,7 +15,7 @@
 #include "server/runtime/task_thread.h"
 
 namespace assay::store {
-class Verifier;
+class Verification;
 }  // namespace assay::store
 
 namespace assay::runtime {
@@ -26,10 +26,10 @@ class Verifications {
   explicit Verifications(std::string data_directory);
   ~Verifications();
 
-  // One from its beginning. Shared by whoever follows it and the step that is under way; given up
-  // when nobody holds it.
-  using Verification = std::shared_ptr<store::Verifier>;
-  Verification Begin() const;
+  // One from its beginning, of a backup if `backup_directory` is not empty. Shared by whoever
+  // follows it and the step that is under way; given up when nobody holds it.
+  using Verification = std::shared_ptr<store::Verification>;
+  Verification Begin(const std::string& backup_directory) const;
 
   struct Step {
     std::vector<core::StoredFault> faults;

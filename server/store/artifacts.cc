@@ -33,14 +33,39 @@ absl::StatusOr<std::string> PathOf(const std::string& root, const std::string& s
   return JoinPath(JoinPath(root, sha256.substr(0, 2)), sha256);
 }
 
-absl::Status FsyncFolderOf(const std::string& path) {
-  const std::string folder = path.substr(0, path.rfind('/'));
+absl::Status FsyncFolder(const std::string& folder) {
   const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.is_open() || fsync(fd.get()) != 0) return absl::ErrnoToStatus(errno, folder);
   return absl::OkStatus();
 }
 
+std::string FolderOf(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+absl::Status MakeFolderOf(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  if (FileExists(folder)) return absl::OkStatus();
+  RETURN_IF_ERROR(MakeDirectories(folder, kPrivateDirectory));
+  return FsyncFolder(folder);
+}
+
+// What link(2) says where there can be no second name: other file systems, or ones without.
+bool IsLinkImpossible(int error) {
+  return error == EXDEV || error == EPERM || error == EMLINK || error == EOPNOTSUPP ||
+         error == ENOSYS;
+}
+
 }  // namespace
+
+std::string FileOfArtifact(const std::string& sha256) {
+  return absl::StrCat("artifacts/", sha256.substr(0, 2), "/", sha256);
+}
+
+std::string NameOfArtifact(const core::ArtifactRef& artifact, core::RunId run) {
+  return absl::StrCat("artifact ", artifact.sha256, ", ", artifact.file_name, " of run ",
+                      run.ToString());
+}
 
 ArtifactWriter::ArtifactWriter(core::ArtifactRef announced, std::string partial_path,
                                std::string final_path, UniqueFd fd)
@@ -74,7 +99,7 @@ absl::StatusOr<core::ArtifactRef> ArtifactWriter::Finish() {
   if (rename(partial_path_.c_str(), final_path_.c_str()) != 0)
     return absl::ErrnoToStatus(errno, final_path_);
   fd_.Reset();
-  RETURN_IF_ERROR(FsyncFolderOf(final_path_));
+  RETURN_IF_ERROR(FsyncFolder(FolderOf(final_path_)));
   return announced_;
 }
 
@@ -93,11 +118,7 @@ absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactStore::Begin(
     return absl::InvalidArgumentError(
         absl::StrCat("an artifact has a file_name and 0 to ", kArtifactBytesMax, " bytes; \"",
                      announced.file_name, "\" with ", announced.size_bytes, " was announced"));
-  const std::string folder = final_path.substr(0, final_path.rfind('/'));
-  if (!FileExists(folder)) {
-    RETURN_IF_ERROR(MakeDirectories(folder, kPrivateDirectory));
-    RETURN_IF_ERROR(FsyncFolderOf(folder));
-  }
+  RETURN_IF_ERROR(MakeFolderOf(final_path));
   std::string partial_path = JoinPath(JoinPath(root_, kPartialFolder), "upload_XXXXXX");
   UniqueFd fd(mkostemp(partial_path.data(), O_CLOEXEC));
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, partial_path);
@@ -119,6 +140,28 @@ absl::StatusOr<core::ArtifactRef> ArtifactStore::Put(const std::string& file_nam
 bool ArtifactStore::Has(const std::string& sha256) const {
   const absl::StatusOr<std::string> path = PathOf(root_, sha256);
   return path.ok() && FileExists(*path);
+}
+
+absl::StatusOr<int64_t> ArtifactStore::SizeOf(const std::string& sha256) const {
+  ASSIGN_OR_RETURN(const std::string path, PathOf(root_, sha256));
+  return FileSize(path);
+}
+
+absl::StatusOr<bool> ArtifactStore::Link(const std::string& sha256, const std::string& root) {
+  ASSIGN_OR_RETURN(const std::string from, PathOf(root, sha256));
+  ASSIGN_OR_RETURN(const std::string to, PathOf(root_, sha256));
+  RETURN_IF_ERROR(MakeFolderOf(to));
+  if (unlink(to.c_str()) != 0 && errno != ENOENT) return absl::ErrnoToStatus(errno, to);
+  if (link(from.c_str(), to.c_str()) == 0) return true;
+  if (IsLinkImpossible(errno)) return false;
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot link ", from, " to ", to));
+}
+
+absl::Status ArtifactStore::Sync() const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> folders, ListDirectory(root_));
+  for (const std::string& folder : folders)
+    RETURN_IF_ERROR(FsyncFolder(JoinPath(root_, folder)));
+  return FsyncFolder(root_);
 }
 
 absl::Status ArtifactStore::Remove(const std::string& sha256) {
@@ -172,14 +215,36 @@ absl::StatusOr<std::string> ArtifactReader::Next() {
     if (is_at_end_ && digest_.HexDigest() != sha256_) {
       // Users read this: nothing of where the data directory is.
       damage_ = absl::DataLossError(absl::StrCat(
-          "the bytes of artifact ", sha256_, " have changed (artifacts/", sha256_.substr(0, 2), "/",
-          sha256_, "): put the file back, or upload the same bytes again"));
+          "the bytes of artifact ", sha256_, " have changed (", FileOfArtifact(sha256_),
+          "): put the file back, or upload the same bytes again"));
     }
     std::swap(piece, held_back_);
     if (!piece.empty() && damage_.ok()) return piece;
   }
   if (!damage_.ok()) return damage_;
   return std::exchange(held_back_, {});
+}
+
+absl::StatusOr<std::string> CopyArtifact(const std::string& root, const core::ArtifactRef& artifact,
+                                         ArtifactStore* to) {
+  const absl::StatusOr<std::unique_ptr<ArtifactReader>> reader =
+      ArtifactReader::Open(root, artifact.sha256);
+  if (!reader.ok()) return std::string(reader.status().message());
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactWriter> writer, to->Begin(artifact));
+  int64_t bytes = 0;
+  while (true) {
+    const absl::StatusOr<std::string> piece = (*reader)->Next();
+    if (!piece.ok()) return std::string(piece.status().message());
+    bytes += static_cast<int64_t>(piece->size());
+    if (bytes > artifact.size_bytes || (piece->empty() && bytes < artifact.size_bytes)) {
+      return absl::StrCat("it has not the ", artifact.size_bytes,
+                          " bytes that the database says it has");
+    }
+    if (piece->empty()) break;
+    RETURN_IF_ERROR(writer->Append(*piece));
+  }
+  RETURN_IF_ERROR(writer->Finish().status());
+  return std::string();
 }
 
 }  // namespace assay::store

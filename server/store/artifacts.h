@@ -25,6 +25,11 @@ inline constexpr char kPartialFolder[] = "partial";
 // The largest artifact that is taken.
 inline constexpr int64_t kArtifactBytesMax = 4LL << 30;
 
+// "artifacts/ab/<sha256>": its file, below a data directory.
+std::string FileOfArtifact(const std::string& sha256);
+// "artifact <sha256>, result_0.txt of run r-3", for who reads of faults.
+std::string NameOfArtifact(const core::ArtifactRef& artifact, core::RunId run);
+
 // One artifact on its way in. Dropped, with what it wrote, unless finished. Not thread-safe.
 class ArtifactWriter {
  public:
@@ -99,6 +104,15 @@ class ArtifactStore {
   // True if there is an artifact with that digest.
   bool Has(const std::string& sha256) const;
 
+  // Its size in bytes as it lies there. NOT_FOUND.
+  absl::StatusOr<int64_t> SizeOf(const std::string& sha256) const;
+
+  // Makes an artifact of the folder `root` one of this folder, too, by a second name of its file;
+  // one that is there already gives way. False where the two file systems cannot do that. Its bytes
+  // are not looked at. On stable storage after Sync.
+  absl::StatusOr<bool> Link(const std::string& sha256, const std::string& root);
+  absl::Status Sync() const;
+
   // Removes an artifact that nothing refers to. OK if there is none.
   absl::Status Remove(const std::string& sha256);
 
@@ -114,6 +128,11 @@ class ArtifactStore {
   explicit ArtifactStore(std::string root) : root_(std::move(root)) {}
   const std::string root_;
 };
+
+// Copies an artifact of the folder `root` to `to`. The answer is what is wrong with it where it is
+// now, so that there is no copy; empty if there is one. Errors are those of writing.
+absl::StatusOr<std::string> CopyArtifact(const std::string& root, const core::ArtifactRef& artifact,
+                                         ArtifactStore* to);
 
 }  // namespace assay::store
 

@@ -77,6 +77,7 @@ std::string UriPath(absl::string_view path) {
 int FlagsOf(OpenMode mode) {
   switch (mode) {
     case OpenMode::kReadWriteCreate:
+    case OpenMode::kCopy:
       return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     case OpenMode::kUnsealed:
       return SQLITE_OPEN_READWRITE;
@@ -218,8 +219,9 @@ void Db::Close::operator()(sqlite3* db) const {
 }
 
 absl::StatusOr<Db> Db::Open(const std::string& path, OpenMode mode) {
-  if (mode == OpenMode::kReadWriteCreate) RETURN_IF_ERROR(CreatePrivate(path));
-  const bool is_checked = mode == OpenMode::kReadWriteCreate || mode == OpenMode::kReadOnly;
+  if (mode == OpenMode::kReadWriteCreate || mode == OpenMode::kCopy)
+    RETURN_IF_ERROR(CreatePrivate(path));
+  const bool is_checked = mode != OpenMode::kUnsealed && mode != OpenMode::kUnchecked;
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &handle,
                                    FlagsOf(mode) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
@@ -252,6 +254,9 @@ absl::Status Db::Configure(OpenMode mode) {
     return ToStatus(db, sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr));
   if (mode == OpenMode::kUnsealed) return absl::OkStatus();
   RETURN_IF_ERROR(Reserve(db));
+  // A copy that stops half-way is thrown away.
+  if (mode == OpenMode::kCopy)
+    return Exec("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;");
   // Checkpoints are made by their own connection, off the commit path.
   RETURN_IF_ERROR(Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;"));
   sqlite3_wal_hook(db, OnCommit, wal_frames_.get());
@@ -328,6 +333,40 @@ absl::Status Db::Checkpoint() {
   if (code == SQLITE_OK && frames >= 0) *wal_frames_ = frames;
   is_wal_copied_ = code == SQLITE_OK && frames == copied;
   return ToStatus(db_.get(), code);
+}
+
+// ------------------------------------------------------------------------------------------ copies
+
+void DbCopy::End::operator()(sqlite3_backup* backup) const {
+  sqlite3_backup_finish(backup);
+}
+
+absl::StatusOr<DbCopy> DbCopy::Begin(Db* source, Db* target) {
+  sqlite3* const to = target->db_.get();
+  sqlite3_backup* const backup = sqlite3_backup_init(to, "main", source->db_.get(), "main");
+  if (backup == nullptr) return ToStatus(to, sqlite3_extended_errcode(to));
+  return DbCopy(target, backup);
+}
+
+absl::StatusOr<bool> DbCopy::Step(int page_count) {
+  const int code = sqlite3_backup_step(backup_.get(), page_count);
+  if (code == SQLITE_DONE) return true;
+  // The connections are not told of an error until the end.
+  if (code != SQLITE_OK) return ToStatus(nullptr, code);
+  return false;
+}
+
+int64_t DbCopy::page_count() const {
+  return sqlite3_backup_pagecount(backup_.get());
+}
+int64_t DbCopy::copied_page_count() const {
+  return page_count() - sqlite3_backup_remaining(backup_.get());
+}
+
+absl::Status DbCopy::Finish() {
+  const int code = sqlite3_backup_finish(backup_.release());
+  if (code != SQLITE_OK) return ToStatus(nullptr, code);
+  return target_->Exec("PRAGMA journal_mode = DELETE");
 }
 
 }  // namespace assay::store

@@ -21,6 +21,7 @@
 #include "server/store/mark.h"
 
 struct sqlite3;
+struct sqlite3_backup;
 struct sqlite3_file;
 struct sqlite3_stmt;
 
@@ -106,6 +107,7 @@ enum class OpenMode {
   kReadOnly,
   kUnsealed,   // to read and write a database of before page checksums; it has to exist
   kUnchecked,  // to look at a damaged one: read-only, without page checksums, changing nothing
+  kCopy,       // a new file that a DbCopy fills: no write-ahead log, and nothing is synced
 };
 
 // A connection with our settings: WAL, synchronous=FULL, foreign keys, no double-quoted strings,
@@ -156,6 +158,7 @@ class Db {
   void LimitRowBytes(int bytes);
 
  private:
+  friend class DbCopy;
   struct Close {
     void operator()(sqlite3* db) const;
   };
@@ -168,6 +171,36 @@ class Db {
   std::unique_ptr<int64_t> wal_frames_ = std::make_unique<int64_t>(0);
   std::unique_ptr<absl::AnyInvocable<bool()>> is_over_;
   std::unique_ptr<sqlite3, Close> db_;
+};
+
+// A copy of a database, made page by page while others write to it (SQLite's online backup). Both
+// connections must outlive it. Movable; not thread-safe. Errors as Db's; DATA_LOSS also names the
+// page of the source that is damaged.
+class DbCopy {
+ public:
+  // `source` should be in a transaction that has read: the copy is then of what that sees. Else it
+  // begins anew whenever somebody commits. `target` was opened with OpenMode::kCopy.
+  static absl::StatusOr<DbCopy> Begin(Db* source, Db* target);
+
+  // Copies up to `page_count` further pages; true once all are there.
+  absl::StatusOr<bool> Step(int page_count);
+
+  // Known after the first step.
+  int64_t page_count() const;
+  int64_t copied_page_count() const;
+
+  // Makes the target a database that has no write-ahead log and needs none to be read. Once, after
+  // the last step.
+  absl::Status Finish();
+
+ private:
+  struct End {
+    void operator()(sqlite3_backup* backup) const;
+  };
+  DbCopy(Db* target, sqlite3_backup* backup) : target_(target), backup_(backup) {}
+
+  Db* target_;
+  std::unique_ptr<sqlite3_backup, End> backup_;
 };
 
 }  // namespace assay::store

@@ -15,6 +15,7 @@
 #include "server/core/apply.h"
 #include "server/store/chain.h"
 #include "server/store/facts.h"
+#include "server/store/head.h"
 #include "server/store/migrate.h"
 #include "server/store/store.h"
 #include "server/store/store_statements.h"
@@ -25,10 +26,7 @@ namespace {
 
 using Losses = std::vector<std::string>;
 
-constexpr char kSelectHead[] = "SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1";
 constexpr char kSelectChain[] = "SELECT chain FROM events WHERE seq = ?1";
-constexpr char kSelectIdentity[] = "SELECT identity, is_marked FROM log_identity";
-constexpr char kSelectHeadCounters[] = "SELECT name, value FROM counters";
 constexpr char kCountUnmarked[] = "SELECT COUNT(id) FROM log_identity WHERE is_marked = 0";
 constexpr char kMarkWritten[] = "UPDATE log_identity SET is_marked = 1 WHERE is_marked = 0";
 
@@ -119,31 +117,10 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& path,
 }
 
 absl::StatusOr<Losses> Store::LoadHead(const std::optional<Mark>& mark) {
-  Db* db = &statements_->db;
-  head_.chain = ChainStart();
-  ASSIGN_OR_RETURN(Stmt select_identity, db->Prepare(kSelectIdentity));
-  ASSIGN_OR_RETURN(bool is_row, select_identity.Step());
-  if (!is_row) return absl::DataLossError("assay.db: table log_identity is empty");
-  head_.identity = std::string(select_identity.Text(0));
-  const bool is_marked = select_identity.Int(1) != 0;
-  select_identity.Rewind();
-  ASSIGN_OR_RETURN(Stmt select_head, db->Prepare(kSelectHead));
-  ASSIGN_OR_RETURN(is_row, select_head.Step());
-  if (is_row) {
-    head_.seq = select_head.Int(0);
-    head_.chain = std::string(select_head.Text(1));
-    select_head.Rewind();
-  }
-  ASSIGN_OR_RETURN(Stmt counters, db->Prepare(kSelectHeadCounters));
-  while (true) {
-    ASSIGN_OR_RETURN(is_row, counters.Step());
-    if (!is_row) break;
-    if (counters.Text(0) == "last_submission") head_.last_submission = counters.Int(1);
-    if (counters.Text(0) == "last_run") head_.last_run = counters.Int(1);
-    if (counters.Text(0) == "last_token") head_.last_token = counters.Int(1);
-  }
+  ASSIGN_OR_RETURN(const Head head, ReadHead(&statements_->db));
+  head_ = head.mark;
   if (mark.has_value()) return CompareWith(*mark);
-  if (!is_marked) return Losses{};
+  if (!head.is_marked) return Losses{};
   return Losses{"the file mark is missing: whether events are missing cannot be known"};
 }
 

@@ -31,9 +31,9 @@
 namespace assay::store {
 namespace {
 
-constexpr char kDatabase[] = "assay.db";
+constexpr char kDatabaseName[] = "assay.db";
 constexpr char kWal[] = "assay.db-wal";
-constexpr char kMark[] = "mark";
+constexpr char kMarkName[] = "mark";
 
 // What a step does: 4 MiB of pages, a page of events, a piece of an artifact.
 constexpr int64_t kPagesOfStep = 1024;
@@ -64,11 +64,13 @@ std::string RunName(int64_t run) {
 enum class Phase { kLog, kPages, kIntegrity, kEvents, kLines, kArtifacts, kMarkOfEvents, kDone };
 
 struct Verifier::Work {
-  explicit Work(const std::string& folder)
-      : directory(folder), database(JoinPath(folder, kDatabase)) {}
+  explicit Work(const std::string& folder) : copy{folder, kDatabaseName, {}, kMarkName} {}
+  explicit Work(VerifiedCopy what) : copy(std::move(what)), phase(Phase::kPages), mark(copy.mark) {}
 
-  const std::string directory;
-  const std::string database;
+  const VerifiedCopy copy;
+  const std::string& directory = copy.directory;
+  const std::string& database_name = copy.database_name;
+  const std::string database = JoinPath(directory, database_name);
   Phase phase = Phase::kLog;
   core::VerifyCounts counts;
   std::vector<core::StoredFault> faults;  // of this step
@@ -96,7 +98,7 @@ struct Verifier::Work {
   }
   // The rest of a phase that cannot be gone on with.
   void GiveUp(absl::string_view object, const absl::Status& status, Phase next) {
-    Add(kDatabase, std::string(object), std::string(status.message()));
+    Add(database_name, std::string(object), std::string(status.message()));
     phase = next;
   }
 
@@ -118,6 +120,7 @@ struct Verifier::Work {
 
 Verifier::Verifier(const std::string& data_directory)
     : work_(std::make_unique<Work>(data_directory)) {}
+Verifier::Verifier(VerifiedCopy copy) : work_(std::make_unique<Work>(std::move(copy))) {}
 Verifier::~Verifier() = default;
 
 std::vector<core::StoredFault> Verifier::Step() {
@@ -133,14 +136,19 @@ const core::VerifyCounts& Verifier::counts() const {
   return work_->counts;
 }
 
+core::VerifyCounts RunToEnd(Verification* verification,
+                            absl::FunctionRef<void(const core::StoredFault&)> found) {
+  while (!verification->is_done()) {
+    for (const core::StoredFault& fault : verification->Step())
+      found(fault);
+  }
+  return verification->counts();
+}
+
 core::VerifyCounts Verify(const std::string& data_directory,
                           absl::FunctionRef<void(const core::StoredFault&)> found) {
   Verifier verifier(data_directory);
-  while (!verifier.is_done()) {
-    for (const core::StoredFault& fault : verifier.Step())
-      found(fault);
-  }
-  return verifier.counts();
+  return RunToEnd(&verifier, found);
 }
 
 void Verifier::Work::Step() {
@@ -177,9 +185,9 @@ void Verifier::Work::Step() {
 
 void Verifier::Work::CheckMark(const MarkReading& reading) {
   for (const std::string& problem : reading.problems)
-    Add(kMark, problem.substr(0, problem.find(" is ")), problem);
+    Add(copy.mark_name, problem.substr(0, problem.find(" is ")), problem);
   if (!reading.mark.has_value())
-    Add(kMark, "the whole file",
+    Add(copy.mark_name, "the whole file",
         "it is missing or cannot be read: a loss of events would not show");
 }
 
@@ -190,7 +198,8 @@ void Verifier::Work::CheckLog() {
   MarkReading reading;
   for (int attempt = 0; attempt < 10; ++attempt) {
     const absl::StatusOr<MarkReading> read = ReadMark(MarkPath(database));
-    if (!read.ok()) return Add(kMark, "the whole file", std::string(read.status().message()));
+    if (!read.ok())
+      return Add(copy.mark_name, "the whole file", std::string(read.status().message()));
     reading = *read;
     if (!reading.problems.empty() || !reading.mark.has_value()) continue;
     const absl::StatusOr<std::optional<WalFault>> checked =
@@ -223,7 +232,7 @@ std::string Verifier::Work::NameOfPage(uint32_t number) {
 
 void Verifier::Work::CheckPages() {
   const auto fail = [&](absl::string_view problem) {
-    Add(kDatabase, "the whole file", std::string(problem));
+    Add(database_name, "the whole file", std::string(problem));
     phase = Phase::kArtifacts;
   };
   if (!FileExists(database)) return fail("it is missing");
@@ -237,7 +246,8 @@ void Verifier::Work::CheckPages() {
   if (file->pMethods->xFileSize(file, &size) != SQLITE_OK) return fail("its size cannot be read");
   if (size == 0) return fail("it is empty");
   if (size % kPageBytes != 0 && next_page == 0)
-    Add(kDatabase, "the end", absl::StrCat("it has ", size, " bytes, which are no whole pages"));
+    Add(database_name, "the end",
+        absl::StrCat("it has ", size, " bytes, which are no whole pages"));
   const int64_t end = std::min<int64_t>(size / kPageBytes, next_page + kPagesOfStep);
   std::array<unsigned char, kPageBytes> page{};
   for (; next_page < end; ++next_page, ++counts.page_count) {
@@ -248,7 +258,7 @@ void Verifier::Work::CheckPages() {
                      SQLITE_OK &&
                  IsPageWhole(page, number);
     if (!is_whole) {
-      Add(kDatabase, NameOfPage(number),
+      Add(database_name, NameOfPage(number),
           "its checksum is wrong: the page is damaged, or another program has written it");
     }
   }
@@ -267,7 +277,7 @@ void Verifier::Work::CheckIntegrity() {
     const absl::StatusOr<bool> is_row = check->Step();
     if (!is_row.ok()) return GiveUp("integrity_check", is_row.status(), Phase::kEvents);
     if (!*is_row) return;
-    if (check->Text(0) != "ok") Add(kDatabase, "integrity_check", std::string(check->Text(0)));
+    if (check->Text(0) != "ok") Add(database_name, "integrity_check", std::string(check->Text(0)));
   }
 }
 
@@ -295,11 +305,11 @@ absl::Status Verifier::Work::CheckEvents() {
 void Verifier::Work::CheckEvent(const ChainedEvent& event, absl::string_view stored) {
   const std::string name = absl::StrCat("event ", event.seq, " (", event.type, ")");
   if (event.seq != last_seq + 1 && !IsGapExplained(event)) {
-    Add(kDatabase, absl::StrCat("events ", last_seq + 1, " to ", event.seq - 1),
+    Add(database_name, absl::StrCat("events ", last_seq + 1, " to ", event.seq - 1),
         "they are missing");
   }
   if (ChainHash(chain, event) != stored) {
-    Add(kDatabase, name,
+    Add(database_name, name,
         absl::StrCat("its hash does not follow from it and event ", last_seq,
                      ": one of them was edited, removed or inserted"));
   }
@@ -326,17 +336,17 @@ absl::Status Verifier::Work::CheckLinesOf(const ChainedEvent& event, Stmt* selec
                    " of run ", RunName(event.run), " (event ", event.seq, ")");
   int64_t& next = next_ordinals.try_emplace(event.run, 1).first->second;
   if (seal.count < 1) {
-    Add(kDatabase, object, "what the event says of them cannot be read");
+    Add(database_name, object, "what the event says of them cannot be read");
     return absl::OkStatus();
   }
   if (seal.first_ordinal != next)
-    Add(kDatabase, object, absl::StrCat("they do not follow line ", next - 1, " of the run"));
+    Add(database_name, object, absl::StrCat("they do not follow line ", next - 1, " of the run"));
   next = seal.first_ordinal + seal.count;
   counts.line_count += seal.count;
   ASSIGN_OR_RETURN(const LinesSeal stored,
                    SealStoredLines(select_lines, event.run, seal.first_ordinal, seal.count));
   if (stored != seal) {
-    Add(kDatabase, object,
+    Add(database_name, object,
         absl::StrCat("they are not those that were committed: ", stored.count, " of ", seal.count,
                      " are there, and their digest differs"));
   }
@@ -365,7 +375,7 @@ absl::Status Verifier::Work::CheckLines() {
   // Committed since the events were read.
   ASSIGN_OR_RETURN(const int64_t seq_now, db->QueryInt("SELECT COALESCE(MAX(seq), 0) FROM events"));
   if (seq_now == last_seq) {
-    Add(kDatabase,
+    Add(database_name,
         absl::StrCat("lines ", expected + 1, " to ", last, " of run ", RunName(last_run)),
         "no event is about them: they were inserted");
   }
@@ -388,12 +398,12 @@ absl::Status Verifier::Work::CheckArtifacts() {
   phase = Phase::kArtifacts;
   last_artifact = select.Int(0);
   ++counts.artifact_count;
-  const std::string sha256(select.Text(3));
-  artifact_object =
-      absl::StrCat("artifact ", sha256, ", ", select.Text(2), " of run ", RunName(select.Int(1)));
-  artifact_file = absl::StrCat("artifacts/", sha256.substr(0, 2), "/", sha256);
+  const core::ArtifactRef artifact = {.file_name = std::string(select.Text(2)),
+                                      .sha256 = std::string(select.Text(3))};
+  artifact_object = NameOfArtifact(artifact, core::RunId{select.Int(1)});
+  artifact_file = FileOfArtifact(artifact.sha256);
   absl::StatusOr<std::unique_ptr<ArtifactReader>> opened =
-      ArtifactReader::Open(JoinPath(directory, "artifacts"), sha256);
+      ArtifactReader::Open(JoinPath(directory, "artifacts"), artifact.sha256);
   if (opened.ok())
     reader = *std::move(opened);
   else
@@ -421,15 +431,15 @@ absl::Status Verifier::Work::CheckMarkOfEvents() {
   ASSIGN_OR_RETURN(Stmt select, db->Prepare(kSelectLogIdentity));
   ASSIGN_OR_RETURN(const bool is_row, select.Step());
   if (is_row && select.Text(0) != mark.identity) {
-    Add(kMark, "its identity",
+    Add(copy.mark_name, "its identity",
         absl::StrCat("it is of database ", mark.identity, ", not of ", select.Text(0)));
   }
   select.Rewind();
   if (last_seq < mark.seq) {
-    Add(kDatabase, absl::StrCat("events ", last_seq + 1, " to ", mark.seq),
+    Add(database_name, absl::StrCat("events ", last_seq + 1, " to ", mark.seq),
         "they were acknowledged and are missing");
   } else if (mark.seq > 0 && chain_at_mark != mark.chain) {
-    Add(kDatabase, absl::StrCat("event ", mark.seq),
+    Add(database_name, absl::StrCat("event ", mark.seq),
         "it or one before it is not the one that was acknowledged: its hash differs from the "
         "mark's");
   }

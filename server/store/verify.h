@@ -11,26 +11,45 @@
 #include "absl/functional/function_ref.h"
 
 #include "server/core/query.h"
+#include "server/store/mark.h"
 
 namespace assay::store {
 
 // A verification that is done in steps, so that it can be shown while it goes on and be given up at
 // any of them. It only reads, needs no lock, and works beside a daemon that writes. Not
 // thread-safe, but may move between threads.
-class Verifier {
+class Verification {
  public:
-  explicit Verifier(const std::string& data_directory);
-  ~Verifier();
-  Verifier(const Verifier&) = delete;
-  Verifier& operator=(const Verifier&) = delete;
+  virtual ~Verification() = default;
 
   // Does a part of the work, some MiB, and returns the faults that it has found. What cannot be
   // read is a fault too. PRAGMA integrity_check is one step, whatever the size of the database.
-  std::vector<core::StoredFault> Step();
-  bool is_done() const;
+  virtual std::vector<core::StoredFault> Step() = 0;
+  virtual bool is_done() const = 0;
 
   // So far.
-  const core::VerifyCounts& counts() const;
+  virtual const core::VerifyCounts& counts() const = 0;
+};
+
+// What a Verifier looks at, in place of a data directory: one database and what it names.
+struct VerifiedCopy {
+  std::string directory;      // with the folder artifacts/
+  std::string database_name;  // of the file in it
+  Mark mark;                  // that the events have to agree with
+  std::string mark_name;      // of the file that says so
+};
+
+class Verifier final : public Verification {
+ public:
+  explicit Verifier(const std::string& data_directory);
+  explicit Verifier(VerifiedCopy copy);
+  ~Verifier() override;
+  Verifier(const Verifier&) = delete;
+  Verifier& operator=(const Verifier&) = delete;
+
+  std::vector<core::StoredFault> Step() override;
+  bool is_done() const override;
+  const core::VerifyCounts& counts() const override;
 
  private:
   struct Work;
@@ -38,6 +57,8 @@ class Verifier {
 };
 
 // All steps at once.
+core::VerifyCounts RunToEnd(Verification* verification,
+                            absl::FunctionRef<void(const core::StoredFault&)> found);
 core::VerifyCounts Verify(const std::string& data_directory,
                           absl::FunctionRef<void(const core::StoredFault&)> found);
 

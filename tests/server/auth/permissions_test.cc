@@ -72,6 +72,8 @@ AdminService/ListRounds             AAAAA
 AdminService/GetServerInfo          AAAAA
 AdminService/ListAudit              --AA-
 AdminService/VerifyStore            ---A-
+AdminService/BackUpStore            ---A-
+AdminService/GetUsage               ---A-
 )";
 
 constexpr Role kRoles[] = {Role::kPublic, Role::kSubmitter, Role::kReviewer, Role::kOperator,

@@ -1,0 +1,63 @@
+#include "server/runtime/upkeep.h"
+
+#include <utility>
+
+#include "absl/time/time.h"
+
+#include "common/status.h"
+#include "server/store/backup.h"
+#include "server/store/usage.h"
+
+namespace assay::runtime {
+namespace {
+
+// Backups and measurements that take turns; of one directory only one at a time.
+constexpr size_t kUpkeepMax = 8;
+
+absl::StatusOr<Upkeep::Step> NextStep(store::Backup* backup) {
+  Upkeep::Step step;
+  ASSIGN_OR_RETURN(step.faults, backup->Step());
+  step.counts = backup->counts();
+  step.is_last = backup->is_done();
+  return step;
+}
+
+}  // namespace
+
+Upkeep::Upkeep(std::string data_directory, const Clock* clock)
+    : data_directory_(std::move(data_directory)), clock_(clock), thread_("upkeep", kUpkeepMax) {}
+
+Upkeep::~Upkeep() {
+  Stop();
+}
+
+void Upkeep::Stop() {
+  thread_.Stop();
+}
+
+Upkeep::Backup Upkeep::BeginBackup(const std::string& directory, const std::string& version) const {
+  return std::make_shared<store::Backup>(
+      store::BackupOptions{.data_directory = data_directory_,
+                           .directory = directory,
+                           .version = version,
+                           .now_us = absl::ToUnixMicros(clock_->Wall())});
+}
+
+void Upkeep::Next(Backup backup, Callback callback) {
+  // Shared between the task and the refusal, of which only one happens.
+  auto shared = std::make_shared<Callback>(std::move(callback));
+  const bool is_taken =
+      thread_.Post([backup = std::move(backup), shared] { (*shared)(NextStep(backup.get())); });
+  if (!is_taken)
+    (*shared)(absl::ResourceExhaustedError("too many backups are under way; retry later"));
+}
+
+void Upkeep::MeasureUsage(absl::AnyInvocable<void(absl::StatusOr<core::StoreUsage>)> callback) {
+  auto shared = std::make_shared<decltype(callback)>(std::move(callback));
+  const bool is_taken =
+      thread_.Post([this, shared] { (*shared)(store::MeasureUsage(data_directory_)); });
+  if (!is_taken)
+    (*shared)(absl::ResourceExhaustedError("too many backups are under way; retry later"));
+}
+
+}  // namespace assay::runtime
