@@ -333,7 +333,7 @@ absl::Status Backup::Work::WriteManifest() {
   const Mark& mark = head.mark;
   BackupManifest manifest = {
       .version = options.version,
-      .time = absl::FormatTime(absl::RFC3339_sec, absl::FromUnixMicros(options.now_us),
+      .time = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMicros(options.now_us),
                                absl::UTCTimeZone()),
       .event_seq = mark.seq,
       .identity = mark.identity,

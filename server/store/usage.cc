@@ -52,10 +52,11 @@ std::string KindOfArtifact(absl::string_view file_name) {
   return "artifacts: other files of runs";
 }
 
-// Of what lies in the data directory itself; empty for folders, which others look after.
+// Of a file in the data directory itself.
 std::string KindOfEntry(absl::string_view name) {
   if (name == "assay.db") return "database";
   if (absl::StartsWith(name, "assay.db-")) return "write-ahead log";
+  if (name == "ballast") return "reserve for a full disk";
   if (absl::EndsWith(name, ".bak")) return "copies before migrations";
   return "other";
 }
