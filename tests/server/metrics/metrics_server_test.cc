@@ -2,10 +2,8 @@
 
 #include "server/metrics/metrics_server.h"
 
-#include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -97,26 +95,6 @@ TEST_F(MetricsServerTest, ProbesSayWhetherItLivesAndIsReady) {
   figures_.observer()->CommitRefused(absl::ResourceExhaustedError("the disk is full"));
   EXPECT_EQ(Ask("/readyz").status, 503);
   EXPECT_EQ(Ask("/healthz").status, 200);
-}
-
-TEST_F(MetricsServerTest, ScrapesGoOnWhileTheCoreWorksAndCallsEnd) {
-  std::atomic<bool> is_over = false;
-  std::thread core([&] {
-    while (!is_over) {
-      clock_.Advance(absl::Seconds(1));
-      figures_.observer()->Committed({world_.outcome(), world_.state(), 1, absl::Milliseconds(1)});
-      figures_.observer()->TurnEnded(world_.core());
-    }
-  });
-  std::thread calls([&] {
-    while (!is_over)
-      figures_.CallEnded("assay.v1.AdminService/ListTokens", absl::StatusCode::kOk);
-  });
-  for (int i = 0; i < 20; ++i)
-    EXPECT_THAT(ValueOf(Ask("/metrics").body, "assay_command_queue_length"), Optional(17));
-  is_over = true;
-  core.join();
-  calls.join();
 }
 
 TEST_F(MetricsServerTest, NothingElseIsThere) {
