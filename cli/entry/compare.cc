@@ -13,6 +13,7 @@
 #include "common/analysis/set_comparison.h"
 #include "common/client/comparison.h"
 #include "common/client/history.h"
+#include "common/client/ids.h"
 #include "common/client/set_history.h"
 #include "common/status.h"
 
@@ -20,6 +21,7 @@ namespace assay::cli {
 namespace {
 
 constexpr size_t kResourcesMax = 10;
+constexpr int64_t kSetEntriesMax = 10'000;
 
 // "0.88 (0.84 to 0.92)"
 std::string RatioText(const analysis::MeasureComparison& one) {
@@ -76,7 +78,47 @@ absl::StatusOr<std::vector<std::string>> ComparedIds(const client::Client& clien
   return std::move(matches.ids);
 }
 
+// Two sets of runs that filters choose.
+absl::StatusOr<ExitStatus> RunCompareSets(Context* context, const Arguments& arguments) {
+  const std::vector<std::string> filters = arguments.All("set");
+  if (filters.size() != 2 || arguments.Has("FILTER"))
+    return absl::InvalidArgumentError(
+        "compare takes --set FILTER twice and nothing else, or entries, runs or one filter");
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  std::vector<std::vector<v1::Submission>> groups;
+  Json sets = Json::array();
+  for (const std::string& filter : filters) {
+    ASSIGN_OR_RETURN(groups.emplace_back(), FindEntries(*client, filter, kSetEntriesMax));
+    Json ids = Json::array();
+    for (const v1::Submission& entry : groups.back())
+      ids.push_back(client::ShortId(entry.name()));
+    sets.push_back({{"filter", filter}, {"entries", std::move(ids)}});
+  }
+  ProgressLine progress(context);
+  ASSIGN_OR_RETURN(
+      const analysis::SetComparison comparison,
+      client::CompareGroups(*client, groups[0], groups[1], [&progress](const std::string& id) {
+        progress.Draw("reading " + id);
+      }));
+  progress.Clear();
+  if (context->printer().IsStructured()) {
+    Json json = client::SetComparisonJson(comparison);
+    json["sets"] = std::move(sets);
+    RETURN_IF_ERROR(context->printer().Show({.schema = "assay.set_comparison/v1",
+                                             .value = std::move(json),
+                                             .fields = {{"SENTENCE", "sentence"}}}));
+    return ExitStatus::kDone;
+  }
+  RETURN_IF_ERROR(PrintComparison(*context, comparison, arguments.Has("all")));
+  for (size_t i = 0; i < filters.size(); ++i)
+    context->Note(absl::StrCat("set ", i == 0 ? "A" : "B", ": ", groups[i].size(), " entries, ",
+                               i == 0 ? comparison.runs_a : comparison.runs_b, " runs, of ",
+                               filters[i]));
+  return ExitStatus::kDone;
+}
+
 absl::StatusOr<ExitStatus> RunCompare(Context* context, const Arguments& arguments) {
+  if (arguments.Has("set")) return RunCompareSets(context, arguments);
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(const std::vector<std::string> ids, ComparedIds(*client, arguments));
   if (ids.size() < 2 || ids.size() > kResourcesMax)
@@ -108,28 +150,37 @@ absl::StatusOr<ExitStatus> RunCompare(Context* context, const Arguments& argumen
 }  // namespace
 
 std::vector<Command> CompareCommands() {
-  return {{.path = "compare",
-           .summary = "show what differs between entries or runs",
-           .description =
-               "One column per id, one line per field. Fields in which all agree are "
-               "left out, and so is what every resource has for itself: ids and dates. "
-               "Two entries of one benchmark are compared by their sets of runs as well: "
-               "time to solution, epochs to target and seconds per epoch, each with the "
-               "95 % bootstrap interval of the ratio; what does not differ significantly "
-               "is folded. x % faster takes x % less time. Of two, numbers have their ratio, the "
-               "second "
-               "to the first, and where one direction is better, which of them is.",
-           .positionals = {{.name = "FILTER",
-                            .help = "two to ten entries (e-42) or runs (r-901), or a filter that "
-                                    "finds so many entries (assay help query)",
-                            .is_repeated = true}},
-           .options = {{.name = "all",
-                        .help = "fields that agree, and measures that do not differ, too"},
-                       {.name = "exit-code", .help = "exit status 10 if anything differs"}},
-           .examples = {{"assay compare e-42 e-31", "what changed between two submissions"},
-                        {"assay compare round=v1.0 system=Fugaku division=closed", ""},
-                        {"assay compare r-1 r-2 r-3", "why one run took longer"}},
-           .run = RunCompare}};
+  return {
+      {.path = "compare",
+       .summary = "show what differs between entries or runs",
+       .description =
+           "One column per id, one line per field. Fields in which all agree are "
+           "left out, and so is what every resource has for itself: ids and dates. "
+           "Two entries of one benchmark are compared by their sets of runs as well: "
+           "time to solution, epochs to target and seconds per epoch, each with the "
+           "95 % bootstrap interval of the ratio; what does not differ significantly "
+           "is folded. x % faster takes x % less time. Of two, numbers have their ratio, the "
+           "second "
+           "to the first, and where one direction is better, which of them is. With --set twice "
+           "two sets are compared likewise: all runs of the entries that each filter finds.",
+       .positionals = {{.name = "FILTER",
+                        .help = "two to ten entries (e-42) or runs (r-901), or a filter that "
+                                "finds so many entries (assay help query)",
+                        .is_required = false,
+                        .is_repeated = true}},
+       .options = {{.name = "set",
+                    .kind = Option::Kind::kText,
+                    .value = "FILTER",
+                    .help = "twice: the runs of the entries that it finds are a set"},
+                   {.name = "all",
+                    .help = "fields that agree, and measures that do not differ, too"},
+                   {.name = "exit-code", .help = "exit status 10 if anything differs"}},
+       .examples = {{"assay compare e-42 e-31", "what changed between two submissions"},
+                    {"assay compare round=v1.0 system=Fugaku division=closed", ""},
+                    {"assay compare --set 'system=A nodes=64' --set 'system=B nodes=64'",
+                     "one machine's runs beside another's"},
+                    {"assay compare r-1 r-2 r-3", "why one run took longer"}},
+       .run = RunCompare}};
 }
 
 }  // namespace assay::cli

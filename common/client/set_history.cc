@@ -84,6 +84,12 @@ Json SeriesKeyJson(const analysis::SeriesKey& key) {
   return json;
 }
 
+// Whether times of the two mean the same.
+bool IsAlike(const v1::Submission& one, const v1::Submission& other) {
+  return one.spec().benchmark() == other.spec().benchmark() &&
+         (one.scaling() == "weak") == (other.scaling() == "weak");
+}
+
 std::string ChangeState(const analysis::Change& change) {
   if (change.is_vetoed) return "vetoed";
   return change.p_value ? "found" : "marked";
@@ -167,10 +173,38 @@ absl::StatusOr<std::optional<analysis::SetComparison>> CompareEntries(const Clie
   }
   const v1::Submission& one = views[0].entry;
   const v1::Submission& other = views[1].entry;
-  const bool is_alike = one.spec().benchmark() == other.spec().benchmark() &&
-                        (one.scaling() == "weak") == (other.scaling() == "weak");
-  if (!is_alike) return std::nullopt;
+  if (!IsAlike(one, other)) return std::nullopt;
   return CompareSets(RunSetOf(one, views[0].runs), RunSetOf(other, views[1].runs), {});
+}
+
+absl::StatusOr<analysis::SetComparison> CompareGroups(
+    const Client& client, std::span<const v1::Submission> a, std::span<const v1::Submission> b,
+    absl::FunctionRef<void(const std::string&)> progress) {
+  if (a.empty() || b.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat("set ", a.empty() ? "A" : "B", " is empty: its filter finds no entry"));
+  analysis::RunSet sets[] = {{.name = "set A"}, {.name = "set B"}};
+  std::set<std::string> names;
+  for (const std::span<const v1::Submission>& group : {a, b}) {
+    analysis::RunSet& set = sets[group.data() == a.data() ? 0 : 1];
+    for (const v1::Submission& entry : group) {
+      const std::string id = ShortId(entry.name());
+      if (!names.insert(id).second)
+        return absl::InvalidArgumentError(
+            absl::StrCat(id, " is in both sets: the filters must not find the same"));
+      if (!IsAlike(a.front(), entry))
+        return absl::InvalidArgumentError(
+            absl::StrCat(id, " is of another benchmark or metric than ", ShortId(a.front().name()),
+                         " (", a.front().spec().benchmark(), "): narrow the filters to one"));
+      progress(id);
+      ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, entry.name()));
+      const analysis::RunSet one = RunSetOf(entry, runs);
+      set.runs.insert(set.runs.end(), one.runs.begin(), one.runs.end());
+      set.failed_count += one.failed_count;
+      set.is_weak = one.is_weak;
+    }
+  }
+  return CompareSets(sets[0], sets[1], {});
 }
 
 absl::StatusOr<SetHistory> ReadSetHistory(const Client& client,

@@ -45,6 +45,13 @@ absl::StatusOr<std::optional<analysis::SetComparison>> CompareEntries(const Clie
                                                                       const std::string& a,
                                                                       const std::string& b);
 
+// The runs of two groups of entries, each taken as one set, called "set A" and "set B".
+// INVALID_ARGUMENT, which names an entry, if a group is empty, an entry is in both, or not all are
+// of one benchmark and metric. Reads the runs of each; `progress` is told the id before.
+absl::StatusOr<analysis::SetComparison> CompareGroups(
+    const Client& client, std::span<const v1::Submission> a, std::span<const v1::Submission> b,
+    absl::FunctionRef<void(const std::string&)> progress);
+
 struct SetHistory {
   std::vector<analysis::Series> series;    // by key
   std::map<std::string, EntryView> views;  // of each set of a series, by id

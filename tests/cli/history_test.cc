@@ -206,6 +206,41 @@ TEST_F(HistoryTest, CompareSaysWhichSetIsFasterAndWhy) {
   EXPECT_EQ(comparison["seed"], 1);
 }
 
+TEST_F(HistoryTest, CompareOfTwoFiltersTakesTheRunsOfAllTheirEntries) {
+  // The fake matches texts alone.
+  for (v1::Submission& entry : coordinator_.entries)
+    if (entry.spec().hyperparameters(0).json_value() == "\"adam\"")
+      entry.mutable_spec()->set_division("open");
+  ASSERT_EQ(run_.Run("compare --set division=open --set division=closed -o json"),
+            ExitStatus::kDone)
+      << run_.err;
+  const nlohmann::json comparison = nlohmann::json::parse(run_.out);
+  EXPECT_EQ(comparison["runs_a"], (kSets - kChangeAt + 1) * kRuns);
+  EXPECT_EQ(comparison["runs_b"], (kChangeAt - 1) * kRuns);
+  EXPECT_EQ(comparison["sets"][1]["entries"].size(), kChangeAt - 1);
+  EXPECT_NEAR(comparison["measures"][2]["ratio"].get<double>(), 10.0 / 12, 0.01);
+  EXPECT_TRUE(comparison["measures"][2]["is_significant"].get<bool>());
+  EXPECT_THAT(comparison["sentence"].get<std::string>(), HasSubstr("than set A"));
+
+  ASSERT_EQ(run_.Run("compare --set division=open --set division=closed -o table"),
+            ExitStatus::kDone);
+  EXPECT_THAT(run_.out, HasSubstr("seconds per epoch"));
+  EXPECT_THAT(run_.err, HasSubstr("set B: 15 entries, 75 runs, of division=closed"));
+}
+
+TEST_F(HistoryTest, CompareRefusesSetsThatCannotBeCompared) {
+  EXPECT_EQ(run_.Run("compare --set division=closed"), ExitStatus::kUsage);
+  EXPECT_EQ(run_.Run("compare --set system=x --set division=closed"), ExitStatus::kUsage);
+  EXPECT_THAT(run_.err, HasSubstr("set A is empty"));
+  EXPECT_EQ(run_.Run("compare --set system=cluster-a --set division=closed"), ExitStatus::kUsage);
+  EXPECT_THAT(run_.err, HasSubstr("is in both sets"));
+  coordinator_.entries.front().mutable_spec()->set_benchmark("cosmoflow");
+  EXPECT_EQ(run_.Run("compare --set benchmark=deepcam --set benchmark=cosmoflow"),
+            ExitStatus::kUsage);
+  EXPECT_THAT(run_.err, HasSubstr("is of another benchmark or metric"));
+  EXPECT_EQ(run_.Run("compare"), ExitStatus::kUsage);
+}
+
 // Issue 16: both were hidden.
 TEST_F(HistoryTest, EpochsMaxAndStagingAreShown) {
   coordinator_.entries.back().mutable_spec()->set_epoch_count_max(100);
