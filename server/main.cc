@@ -1,6 +1,7 @@
 // assayd, the coordinator: flags, signals, exit codes.
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <iostream>
@@ -51,7 +52,9 @@ constexpr int kExitFailure = 1;
 constexpr int kExitUsage = 2;  // the configuration is wrong: restarting does not help
 
 OfflineOutput Output() {
-  return {.is_json = absl::GetFlag(FLAGS_json), .out = &std::cout};
+  return {.is_json = absl::GetFlag(FLAGS_json),
+          .out = &std::cout,
+          .terminal = isatty(STDERR_FILENO) != 0 ? &std::cerr : nullptr};
 }
 
 int ExitCodeOf(const absl::StatusOr<int64_t>& fault_count) {

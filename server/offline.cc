@@ -75,7 +75,11 @@ absl::StatusOr<int64_t> RestoreOffline(const std::string& backup, const std::str
                                        const OfflineOutput& output) {
   int64_t fault_count = 0;
   const auto print = PrintTo(output, &fault_count);
-  ASSIGN_OR_RETURN(const core::BackupCounts counts, store::RestoreBackup(backup, directory, print));
+  ASSIGN_OR_RETURN(
+      const core::BackupCounts counts,
+      store::RestoreBackup(backup, directory, print, [&](const core::BackupCounts& so_far) {
+        DrawProgress(so_far.copied_artifact_count + fault_count, so_far.artifact_count, output);
+      }));
   PrintRestored(counts, fault_count, output);
   return fault_count;
 }

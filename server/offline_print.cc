@@ -30,6 +30,15 @@ void PrintSummary(const core::BackupCounts& counts, int64_t fault_count, std::os
 
 }  // namespace
 
+void DrawProgress(int64_t done_count, int64_t artifact_count, const OfflineOutput& output) {
+  constexpr int64_t kLinesMax = 100;
+  const bool is_last = done_count == artifact_count;
+  if (output.terminal == nullptr || artifact_count == 0) return;
+  if (!is_last && done_count % (artifact_count / kLinesMax + 1) != 0) return;
+  *output.terminal << "\r" << done_count << " of " << artifact_count << " artifacts"
+                   << (is_last ? "\n" : "") << std::flush;
+}
+
 void PrintFault(const core::StoredFault& fault, const OfflineOutput& output) {
   if (output.is_json) return PrintJson(api::ToProto(fault), *output.out);
   // Names of files of runs are what submitters chose.

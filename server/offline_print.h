@@ -14,7 +14,12 @@ namespace assay {
 struct OfflineOutput {
   bool is_json = false;
   std::ostream* out = nullptr;
+  std::ostream* terminal = nullptr;  // where a line may be redrawn; null: nowhere
 };
+
+// How many of the artifacts are done, on one line that is redrawn a hundred times at most. Ends the
+// line with the last.
+void DrawProgress(int64_t done_count, int64_t artifact_count, const OfflineOutput& output);
 
 void PrintFault(const core::StoredFault& fault, const OfflineOutput& output);
 void PrintVerified(const core::VerifyCounts& counts, int64_t fault_count,

@@ -60,7 +60,8 @@ class Restoration {
   // First: a daemon does not make a new database where there is one.
   absl::Status CopySecret();
   absl::Status CopyDatabase();
-  absl::Status CopyArtifacts(absl::FunctionRef<void(const core::StoredFault&)> found);
+  absl::Status CopyArtifacts(absl::FunctionRef<void(const core::StoredFault&)> found,
+                             absl::FunctionRef<void(const core::BackupCounts&)> progress);
   // From here on a daemon starts with it.
   absl::Status Complete();
   const core::BackupCounts& counts() const { return counts_; }
@@ -94,7 +95,9 @@ absl::Status Restoration::CopyDatabase() {
   return absl::OkStatus();
 }
 
-absl::Status Restoration::CopyArtifacts(absl::FunctionRef<void(const core::StoredFault&)> found) {
+absl::Status Restoration::CopyArtifacts(
+    absl::FunctionRef<void(const core::StoredFault&)> found,
+    absl::FunctionRef<void(const core::BackupCounts&)> progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactStore> to,
                    ArtifactStore::Open(data_->artifacts_path()));
   ASSIGN_OR_RETURN(Db db, Db::Open(PartialPath(), OpenMode::kReadOnly));
@@ -115,6 +118,7 @@ absl::Status Restoration::CopyArtifacts(absl::FunctionRef<void(const core::Store
       found({FileOfArtifact(artifact.sha256), NameOfArtifact(artifact, core::RunId{select.Int(2)}),
              std::move(problem)});
     }
+    progress(counts_);
   }
 }
 
@@ -165,7 +169,8 @@ std::vector<core::StoredFault> BackupVerifier::Step() {
 
 absl::StatusOr<core::BackupCounts> RestoreBackup(
     const std::string& backup, const std::string& directory,
-    absl::FunctionRef<void(const core::StoredFault&)> found) {
+    absl::FunctionRef<void(const core::StoredFault&)> found,
+    absl::FunctionRef<void(const core::BackupCounts&)> progress) {
   ASSIGN_OR_RETURN(const UniqueFd lock, LockToRead(backup));
   ASSIGN_OR_RETURN(BackupManifest manifest, ReadManifest(backup));
   if (!FaultsOfFile(backup, "secret", manifest.secret_sha256).empty() ||
@@ -184,7 +189,7 @@ absl::StatusOr<core::BackupCounts> RestoreBackup(
   Restoration restoration(backup, std::move(manifest), &data);
   RETURN_IF_ERROR(restoration.CopySecret());
   RETURN_IF_ERROR(restoration.CopyDatabase());
-  RETURN_IF_ERROR(restoration.CopyArtifacts(found));
+  RETURN_IF_ERROR(restoration.CopyArtifacts(found, progress));
   RETURN_IF_ERROR(restoration.Complete());
   std::move(leave_nothing).Cancel();
   return restoration.counts();

@@ -38,13 +38,14 @@ class BackupVerifier final : public Verification {
 
 // Makes a data directory of the backup in `backup`: `directory` has to be empty, or not to exist
 // beside others that do. The database is compared with its digest, and so is each artifact; those
-// that are damaged or missing are told to `found` and left out.
-// FAILED_PRECONDITION if the directory is not empty; NOT_FOUND if there is no backup; DATA_LOSS if
-// its database or its secret is damaged, of which `found` was told. After an error, or a kill, the
-// directory holds nothing that a daemon would start with.
+// that are damaged or missing are told to `found` and left out. `progress` is told of each
+// artifact. FAILED_PRECONDITION if the directory is not empty; NOT_FOUND if there is no backup;
+// DATA_LOSS if its database or its secret is damaged, of which `found` was told. After an error, or
+// a kill, the directory holds nothing that a daemon would start with.
 absl::StatusOr<core::BackupCounts> RestoreBackup(
     const std::string& backup, const std::string& directory,
-    absl::FunctionRef<void(const core::StoredFault&)> found);
+    absl::FunctionRef<void(const core::StoredFault&)> found,
+    absl::FunctionRef<void(const core::BackupCounts&)> progress);
 
 }  // namespace assay::store
 

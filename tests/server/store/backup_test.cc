@@ -124,11 +124,13 @@ class BackupTest : public ::testing::Test {
   }
 
   absl::Status Restore(const std::string& directory, std::vector<std::string>* faults = nullptr) {
-    return RestoreBackup(place_, directory,
-                         [&](const core::StoredFault& fault) {
-                           if (faults != nullptr)
-                             faults->push_back(absl::StrCat(fault.file, ": ", fault.object));
-                         })
+    return RestoreBackup(
+               place_, directory,
+               [&](const core::StoredFault& fault) {
+                 if (faults != nullptr)
+                   faults->push_back(absl::StrCat(fault.file, ": ", fault.object));
+               },
+               [](const core::BackupCounts&) {})
         .status();
   }
 
