@@ -67,7 +67,7 @@ class BackupStream final : public PullStream<v1::BackUpStoreResponse> {
   const runtime::Upkeep::Backup backup_;
   // One fetch at a time touches these.
   int64_t fault_count_ = 0;
-  int64_t told_part_ = -1;
+  int64_t told_part_ = 0;
 };
 
 }  // namespace
