@@ -85,6 +85,10 @@ std::string FilterOf(std::vector<std::string> terms) {
   return absl::StrJoin(terms, " ");
 }
 
+std::string Equality(absl::string_view field, const std::string& value) {
+  return absl::StrCat(field, "=", InQuotes(value));
+}
+
 absl::StatusOr<std::string> WithFilterOptions(const Arguments& arguments, HistoryKind kind,
                                               const std::string& filter) {
   std::vector<std::string> terms;
@@ -92,8 +96,7 @@ absl::StatusOr<std::string> WithFilterOptions(const Arguments& arguments, Histor
   for (const char* const name :
        {"org", "system", "benchmark", "division", "round", "state", "entry"}) {
     if (!arguments.Has(name) || FindHistoryField(kind, name) == nullptr) continue;
-    terms.push_back(
-        absl::StrCat(FindHistoryField(kind, name)->name, "=", InQuotes(arguments.Get(name))));
+    terms.push_back(Equality(FindHistoryField(kind, name)->name, arguments.Get(name)));
   }
   if (arguments.Has("since")) {
     ASSIGN_OR_RETURN(terms.emplace_back(), SinceTerm(arguments.Get("since")));

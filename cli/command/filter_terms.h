@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "assay/v1/resources.pb.h"
 
@@ -28,6 +29,9 @@ Positional FilterPositional(
 // What the words of FILTER say as one filter. KEY=VALUE with spaces in it, which the shell has kept
 // together, needs no further quotes.
 std::string FilterOf(std::vector<std::string> terms);
+
+// field="value", whatever is in the value.
+std::string Equality(absl::string_view field, const std::string& value);
 
 // `filter` and, of each option that is given among org, system, benchmark, division, round, state,
 // entry and since, its equality: "since" of when a row was created. INVALID_ARGUMENT for a time

@@ -6,6 +6,7 @@
 
 #include "cli/entry/entry.h"
 #include "cli/entry/follow.h"
+#include "cli/entry/plan_estimate.h"
 #include "cli/entry/score.h"
 #include "cli/entry/workload_table.h"
 #include "cli/rules/hyperparameters.h"
@@ -118,6 +119,19 @@ void AddHyperparameterDiff(const Environment& environment, const v1::SubmissionS
       HyperparameterRows(**rules, spec.benchmark(), spec.division(), HyperparametersOf(spec));
 }
 
+// What it would take. A plan without that is still one.
+Json EstimateFor(const client::Client& client, const v1::SubmissionSpec& spec) {
+  const absl::StatusOr<std::vector<EarlierRun>> earlier = FindEarlierRuns(client, spec);
+  if (earlier.ok()) return EstimateJson(spec, *earlier);
+  return {{"summary", absl::StrCat("unknown: ", std::string(earlier.status().message()))}};
+}
+
+// Whether it would wait for nodes that are not there.
+bool IsShortOfNodes(const v1::PlanSubmissionResponse& plan) {
+  return std::any_of(plan.findings().begin(), plan.findings().end(),
+                     [](const v1::Finding& f) { return f.rule() == "R-SPC-006"; });
+}
+
 absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const SubmissionFile file, LoadSubmissionFile(*context, arguments.Get("FILE")));
   if (!file.problems.empty()) {
@@ -128,6 +142,7 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
   ASSIGN_OR_RETURN(const v1::PlanSubmissionResponse plan, Plan(*client, file));
   Json value = PlanJson(file, plan);
   AddHyperparameterDiff(context->env(), plan.spec(), &value);
+  value["estimate"] = EstimateFor(*client, plan.spec());
   RETURN_IF_ERROR(
       context->printer().Show({.schema = "assay.plan/v1",
                                .value = std::move(value),
@@ -139,6 +154,7 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
                                           {"nodes", "node_summary"},
                                           {"runs", "run_count"},
                                           {"runs ahead", "runs_ahead"},
+                                          {"estimate", "estimate.summary"},
                                           {"MLPerf result", "is_mlperf_result", Format::kYesNo},
                                           {"rules", "rules_digest", Format::kDigest}},
                                .sections = {{"Hyperparameters", "hyperparameter_diff",
@@ -146,7 +162,8 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
   if (!context->printer().IsJson())
     PrintDiagnostics(*context, file, DiagnosticsFor(file, plan), context->env().err);
   if (HasError(plan)) return ExitStatus::kRuleViolation;
-  context->Note(absl::StrCat("next: assay submit ", file.path, " --wait"));
+  if (!IsShortOfNodes(plan))
+    context->Note(absl::StrCat("next: assay submit ", file.path, " --wait"));
   return ExitStatus::kDone;
 }
 
@@ -299,7 +316,9 @@ std::vector<Command> SubmitCommands() {
   return {{.path = "plan",
            .summary = "what submitting a file would do, without doing it",
            .description = "Shows what the rules say about the file, with line and column, what "
-                          "defaults would be filled in and what the runs would wait for.",
+                          "defaults would be filled in, what the runs would wait for, and how long "
+                          "they would take by those of the same kind that have ended here. What "
+                          "submitting would refuse, this says.",
            .positionals = {file},
            .examples = {{"assay plan cosmoflow.toml", "exit 3 if a rule would refuse it"}},
            .run = RunPlan},

@@ -23,6 +23,8 @@
 #include "common/rules/programs.h"
 #include "common/rules/ranks.h"
 #include "common/rules/registry.h"
+#include "common/rules/spec_rules.h"
+#include "common/rules/trainer_settings.h"
 
 namespace assay::client {
 namespace {
@@ -65,10 +67,11 @@ std::vector<RulePlace> PlacesOf(const std::string& id) {
   return places;
 }
 
-std::array<std::span<const rules::TextRule>, 8> TextRules() {
+std::array<std::span<const rules::TextRule>, 10> TextRules() {
   return {rules::LogRules(),     rules::BorrowingRules(), rules::ExtensionRules(),
           rules::RankRules(),    rules::ProgramRules(),   rules::ProgramLogRules(),
-          rules::ArrivalRules(), rules::FleetRules()};
+          rules::ArrivalRules(), rules::FleetRules(),     rules::SettingRules(),
+          rules::SpecRules()};
 }
 
 // A rule about packages, which is the same in all rounds; null if `id` is none.

@@ -1,7 +1,6 @@
 #include "common/rules/benchmark_settings.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "absl/strings/strip.h"
 
@@ -9,40 +8,58 @@
 #include "common/log.h"
 #include "common/rules/embedded_files.h"
 #include "common/rules/ranks.h"
+#include "common/rules/trainer_settings.h"
 
 namespace assay::rules {
 namespace {
 
-// Not constexpr: under UBSan the address of a key is no constant.
-const absl::string_view kOfEveryBenchmark[] = {
-    kGlobalBatchKey,
-    "opt_name",
-    "opt_weight_decay",
-    kSpatialGridKey,
-    // How often the state is saved.
-    "checkpoint_interval_steps",
-    // Samples that a rank evaluates at once.
-    "local_eval_batch_size",
-    kGradientBucketKey,
-    kDeviceCacheKey,
-    // Beyond the references: not in the closed division.
-    "data_augmentation",
-    "gradient_skip_layer",
-    "gradient_skip_after_epochs",
-};
+// Of every benchmark.
+const std::vector<Setting>& CommonSettings() {
+  using SettingKind = Setting::Kind;
+  static const auto* const settings = new std::vector<Setting>{
+      {.key = kGlobalBatchKey, .kind = SettingKind::kInteger, .bounds = {.min = 1}},
+      {.key = "opt_name", .kind = SettingKind::kText},
+      {.key = "opt_weight_decay"},
+      {.key = kSpatialGridKey, .kind = SettingKind::kNumbers},
+      // How often the state is saved.
+      {.key = "checkpoint_interval_steps", .kind = SettingKind::kInteger, .bounds = {.min = 0}},
+      // Samples that a rank evaluates at once.
+      {.key = "local_eval_batch_size",
+       .kind = SettingKind::kInteger,
+       .bounds = {.min = 0, .max = 4096}},
+      {.key = kGradientBucketKey, .kind = SettingKind::kInteger},
+      {.key = kDeviceCacheKey, .kind = SettingKind::kInteger},
+      // Beyond the references: not in the closed division.
+      {.key = kAugmentationSetting,
+       .kind = SettingKind::kText,
+       .choices = {"none", "flips", "flips_and_permutations"}},
+      {.key = kGradientSkipLayerSetting, .kind = SettingKind::kText},
+      {.key = kGradientSkipEpochsSetting, .kind = SettingKind::kInteger},
+  };
+  return *settings;
+}
+
+const Setting* FindIn(const std::vector<Setting>& settings, absl::string_view key) {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [key](const Setting& one) { return one.key == key; });
+  return found == settings.end() ? nullptr : &*found;
+}
 
 // The files are of this program: what does not fit ends it, with the file's name.
 BenchmarkSettings ReadSettings(const EmbeddedFile& file) {
   const JsonResult read = ParseJson(file.text);
-  const JsonValue* const names = read.value.Find("hyperparameters");
-  CHECK(names != nullptr && names->AsList() != nullptr)
-      << "file=" << file.name << " has no list \"hyperparameters\"";
+  const JsonValue* const described = read.value.Find("hyperparameters");
+  const JsonValue* const batch = read.value.Find("local_batch_max");
+  const JsonValue* const whole = read.value.Find("has_whole_batches");
+  CHECK(described != nullptr && described->AsObject() != nullptr && batch != nullptr &&
+        whole != nullptr)
+      << "file=" << file.name
+      << " needs \"hyperparameters\", \"local_batch_max\" and \"has_whole_batches\"";
   BenchmarkSettings settings = {.benchmark = std::string(absl::StripSuffix(file.name, ".json"))};
-  for (const JsonValue& name : *names->AsList()) {
-    CHECK(name.AsString() != nullptr)
-        << "file=" << file.name << " hyperparameter=" << DumpJson(name);
-    settings.hyperparameters.push_back(*name.AsString());
-  }
+  for (const auto& [key, description] : *described->AsObject())
+    settings.settings.push_back(ReadSetting(file.name, key, description));
+  settings.local_batch_max = batch->AsInt64().value();
+  settings.has_whole_batches = whole->AsBool().value();
   const JsonValue* const edge = read.value.Find("shared_edge");
   const JsonValue* const unit = read.value.Find("block_unit");
   if (edge == nullptr && unit == nullptr) return settings;
@@ -76,10 +93,18 @@ const BenchmarkSettings* FindBenchmarkSettings(absl::string_view benchmark) {
   return nullptr;
 }
 
+const Setting* BenchmarkSettings::Find(absl::string_view key) const {
+  const Setting* const own = FindIn(settings, key);
+  return own != nullptr ? own : FindIn(CommonSettings(), key);
+}
+
 std::vector<std::string> KnownHyperparameters() {
-  std::vector<std::string> known(std::begin(kOfEveryBenchmark), std::end(kOfEveryBenchmark));
-  for (const BenchmarkSettings& settings : Settings())
-    known.insert(known.end(), settings.hyperparameters.begin(), settings.hyperparameters.end());
+  std::vector<std::string> known;
+  for (const Setting& setting : CommonSettings())
+    known.push_back(setting.key);
+  for (const BenchmarkSettings& benchmark : Settings())
+    for (const Setting& setting : benchmark.settings)
+      known.push_back(setting.key);
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
   return known;

@@ -1,5 +1,6 @@
 // What must be known of a benchmark's settings where its workload is not: by clients that look for
-// mistyped names, and by the rules about ranks. The trainer reads, checks and logs them.
+// mistyped names, and by the rules about ranks and settings (ranks.h, trainer_settings.h). The
+// trainer reads, checks and logs them.
 //
 // A benchmark has one file in benchmarks/.
 
@@ -13,17 +14,25 @@
 
 #include "absl/strings/string_view.h"
 
+#include "common/rules/setting.h"
+
 namespace assay::rules {
 
 struct BenchmarkSettings {
   std::string benchmark;
-  std::vector<std::string> hyperparameters;  // beyond those of every benchmark
+  std::vector<Setting> settings;  // beyond those of every benchmark, or narrower
+  int64_t local_batch_max = 0;    // samples of a rank, or of ranks that share samples
+  // Whether both splits must be multiples of the global batch. Else the training split has to fill
+  // one.
+  bool has_whole_batches = false;
   // Of samples that ranks can share: the setting that is the edge of one, and what the edge of a
   // block of it must be a multiple of. Empty: they cannot be divided.
   std::string shared_edge;
   int64_t block_unit = 0;
 
   bool IsDivisible() const { return block_unit > 0; }
+  // Also of those of every benchmark; null: its trainer reads no such hyperparameter.
+  const Setting* Find(absl::string_view key) const;
 };
 
 // Of all benchmarks, by name.

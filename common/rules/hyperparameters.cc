@@ -71,7 +71,7 @@ void Judge(const KeyRule& rule, const JsonValue& value, Severity severity,
 
 // Judges every value by the rules of the log check about `topic`; returns the names it knows.
 std::set<std::string> JudgeByLogRules(const RuleSet& rules, const std::vector<std::string>& configs,
-                                      const Hyperparameters& values, Topic topic, Severity severity,
+                                      const Hyperparameters& values, Topic topic,
                                       std::vector<Finding>* findings) {
   std::map<std::string, const KeyRule*> last;  // a later config's rule replaces an earlier one's
   for (const std::string& name : configs) {
@@ -86,7 +86,7 @@ std::set<std::string> JudgeByLogRules(const RuleSet& rules, const std::vector<st
     known.insert(key);
     const auto value = values.find(key);
     if (value != values.end() && rule->topic == topic) {
-      Judge(*rule, value->second, severity, findings);
+      Judge(*rule, value->second, Severity::kError, findings);
     }
   }
   return known;
@@ -149,7 +149,7 @@ std::vector<Finding> CheckHyperparameters(const RuleSet& rules, absl::string_vie
   std::vector<Finding> findings;
   std::set<std::string> known =
       JudgeByLogRules(rules, HyperparameterConfigs(rules, benchmark, division, values), values,
-                      Topic::kHyperparameter, Severity::kError, &findings);
+                      Topic::kHyperparameter, &findings);
   if (division == "open") return findings;  // free there
   JudgeByDocument(*known_benchmark, values, &known, &findings);
   for (const auto& [key, value] : values) {
@@ -177,7 +177,7 @@ std::vector<Finding> CheckSampleCounts(const RuleSet& rules, absl::string_view b
   std::vector<Finding> findings;
   const Hyperparameters counts = {{"train_samples", train_samples}, {"eval_samples", eval_samples}};
   JudgeByLogRules(rules, HyperparameterConfigs(rules, benchmark, division, counts), counts,
-                  Topic::kData, Severity::kWarning, &findings);
+                  Topic::kData, &findings);
   for (Finding& finding : findings)
     absl::StrAppend(&finding.found, " ", finding.key);
   return findings;

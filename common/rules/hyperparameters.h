@@ -34,8 +34,8 @@ std::vector<std::string> HyperparameterConfigs(const RuleSet& rules, absl::strin
                                                absl::string_view division,
                                                const Hyperparameters& values);
 
-// What the round says against training `benchmark` on a dataset with so many samples: warnings,
-// since the log shows what was used.
+// What the round says against training `benchmark` on a dataset with so many samples: the log of
+// every run would show them, and be refused.
 std::vector<Finding> CheckSampleCounts(const RuleSet& rules, absl::string_view benchmark,
                                        absl::string_view division, int64_t train_samples,
                                        int64_t eval_samples);

@@ -6,6 +6,7 @@
 
 #include "common/secret.h"
 #include "common/status.h"
+#include "server/api/borrowing.h"
 #include "server/api/convert.h"
 #include "server/api/names.h"
 #include "server/auth/permissions.h"
@@ -43,6 +44,27 @@ core::Command ToCommand(const auth::Identity& identity, const std::string& reque
                                                     .findings = std::move(plan.findings),
                                                     .seeds = MakeSeeds(seed_count),
                                                     .borrowing = std::move(plan.borrowing)});
+}
+
+void WithJudgement(const Backend* backend, const auth::Identity& identity, absl::string_view method,
+                   runtime::Plan plan,
+                   absl::AnyInvocable<void(absl::StatusOr<runtime::Plan>)> next) {
+  WithBorrowing(
+      backend, identity, method, std::move(plan),
+      [backend, next = std::move(next)](absl::StatusOr<runtime::Plan> borrowed) mutable {
+        if (!borrowed.ok()) return next(borrowed.status());
+        const std::string name = borrowed->spec.dataset;
+        backend->queries->GetDataset(
+            name, [backend, plan = *std::move(borrowed),
+                   next = std::move(next)](const absl::StatusOr<core::Dataset>& dataset) mutable {
+              if (!dataset.ok() && !absl::IsNotFound(dataset.status()))
+                return next(dataset.status());
+              if (dataset.ok())
+                for (core::Finding& finding : backend->rules->CheckDataset(plan.spec, *dataset))
+                  plan.findings.push_back(std::move(finding));
+              next(std::move(plan));
+            });
+      });
 }
 
 void WithKnownSource(const Backend* backend, runtime::Plan plan,

@@ -34,6 +34,13 @@ absl::StatusOr<runtime::Plan> ReadCreate(const Backend& backend, const auth::Ide
 core::Command ToCommand(const auth::Identity& identity, const std::string& request_id,
                         runtime::Plan plan);
 
+// Completes a plan by what the rules say of its borrowing (WithBorrowing, with its errors) and of
+// the dataset that it names; one that is not registered is the core's business. `next` is called
+// exactly once, on the query thread.
+void WithJudgement(const Backend* backend, const auth::Identity& identity, absl::string_view method,
+                   runtime::Plan plan,
+                   absl::AnyInvocable<void(absl::StatusOr<runtime::Plan>)> next);
+
 // Calls `next` with the plan, once it is known that what it names as its source is one that the
 // same organisation has submitted before; NOT_FOUND, with the remedy, if it is not. At once where
 // it has no source.

@@ -76,7 +76,7 @@ void SourcedCreation::Complete() {
 }
 
 void SourcedCreation::Create() {
-  WithBorrowing(backend_, *admission_, kCreateWithSource, *std::move(plan_),
+  WithJudgement(backend_, *admission_, kCreateWithSource, *std::move(plan_),
                 [this](absl::StatusOr<runtime::Plan> checked) {
                   if (!checked.ok()) return End(checked.status());
                   backend_->core->Post(ToCommand(*admission_, request_id_, *std::move(checked)),

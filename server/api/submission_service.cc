@@ -125,13 +125,10 @@ void FinishWithSubmission(const Backend* backend, absl::StatusOr<core::Reply> re
                  });
 }
 
-v1::PlanSubmissionResponse ToResponse(const Backend& backend, const runtime::Plan& plan,
+v1::PlanSubmissionResponse ToResponse(const runtime::Plan& plan,
                                       const core::PlacementReply& placement) {
   v1::PlanSubmissionResponse response;
-  const std::vector<core::Finding> of_dataset =
-      placement.dataset ? backend.rules->CheckDataset(plan.spec, *placement.dataset)
-                        : std::vector<core::Finding>();
-  for (const auto* findings : {&plan.findings, &of_dataset, &placement.findings})
+  for (const auto* findings : {&plan.findings, &placement.findings})
     for (const core::Finding& finding : *findings)
       *response.add_findings() = FindingToProto(finding);
   *response.mutable_spec() = ToProto(plan.spec);
@@ -149,10 +146,10 @@ v1::PlanSubmissionResponse ToResponse(const Backend& backend, const runtime::Pla
   return response;
 }
 
-void FinishWithPlan(const Backend& backend, const runtime::Plan& plan,
-                    absl::StatusOr<core::Reply> reply, UnaryCall<v1::PlanSubmissionResponse> call) {
+void FinishWithPlan(const runtime::Plan& plan, absl::StatusOr<core::Reply> reply,
+                    UnaryCall<v1::PlanSubmissionResponse> call) {
   if (!reply.ok()) return call.Finish(reply.status());
-  call.Finish(ToResponse(backend, plan, Expect<core::PlacementReply>(*std::move(reply))));
+  call.Finish(ToResponse(plan, Expect<core::PlacementReply>(*std::move(reply))));
 }
 
 }  // namespace
@@ -179,7 +176,7 @@ grpc::ServerUnaryReactor* SubmissionService::CreateSubmission(
   WithKnownSource(backend_, *std::move(plan),
                   [this, identity = *identity, create](absl::StatusOr<runtime::Plan> sourced) {
                     if (!sourced.ok()) return create(sourced.status());
-                    WithBorrowing(backend_, identity, kCreate, *std::move(sourced), create);
+                    WithJudgement(backend_, identity, kCreate, *std::move(sourced), create);
                   });
   return call.reactor;
 }
@@ -202,18 +199,18 @@ grpc::ServerUnaryReactor* SubmissionService::PlanSubmission(
     call.Finish(plan.status());
     return call.reactor;
   }
-  WithBorrowing(backend_, *identity, kPlan, *std::move(plan),
-                [this, call, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
-                  if (!checked.ok()) return call.Finish(checked.status());
-                  core::Command command = CommandOf(
-                      identity,
-                      core::PlanPlacement{.spec = checked->spec,
+  WithJudgement(
+      backend_, *identity, kPlan, *std::move(plan),
+      [this, call, identity = *identity](absl::StatusOr<runtime::Plan> checked) {
+        if (!checked.ok()) return call.Finish(checked.status());
+        core::Command command = CommandOf(
+            identity, core::PlanPlacement{.spec = checked->spec,
                                           .viewer = ViewerOf(*backend_, identity, kPlan)});
-                  backend_->core->Post(std::move(command), [this, call, plan = *std::move(checked)](
-                                                               absl::StatusOr<core::Reply> reply) {
-                    FinishWithPlan(*backend_, plan, std::move(reply), call);
-                  });
-                });
+        backend_->core->Post(std::move(command),
+                             [call, plan = *std::move(checked)](absl::StatusOr<core::Reply> reply) {
+                               FinishWithPlan(plan, std::move(reply), call);
+                             });
+      });
   return call.reactor;
 }
 

@@ -412,7 +412,6 @@ struct PlacementReply {
   int32_t worker_count_free = 0;      // of these, free and alive
   int32_t run_count_ahead = 0;        // runs queued, assigned or running that the viewer sees
   std::vector<Finding> findings;      // why it could not run at all; an ERROR refuses it
-  std::optional<Dataset> dataset;     // that the spec names; none: it is not registered
   // What the launcher would be asked for; none: there are workers, or nobody could be asked.
   std::optional<AllocationSpec> lease;
 };

@@ -12,7 +12,7 @@
 #include "common/backend_names.h"
 #include "common/status.h"
 #include "server/core/decide.h"
-#include "server/core/feasible.h"
+#include "server/core/judgement.h"
 #include "server/core/lease.h"
 
 namespace assay::core {
@@ -27,69 +27,29 @@ std::string ToText(const Finding& finding) {
                       finding.remedy);
 }
 
-// INVALID_ARGUMENT with the first errors, if there is one.
+// What is not there yet may come: the same submission can be accepted later.
+absl::StatusCode CodeOf(const Finding& finding) {
+  if (finding.rule_id == "R-SPC-003") return absl::StatusCode::kNotFound;
+  if (finding.rule_id == "R-SPC-004") return absl::StatusCode::kFailedPrecondition;
+  return absl::StatusCode::kInvalidArgument;
+}
+
+// An error with the first findings that are errors, if there is one: INVALID_ARGUMENT; NOT_FOUND
+// for a dataset that is not registered, FAILED_PRECONDITION for one of another benchmark.
 absl::Status CheckFindings(const std::vector<Finding>& findings) {
   std::vector<std::string> texts;
   size_t error_count = 0;
+  absl::StatusCode code = absl::StatusCode::kOk;
   for (const Finding& finding : findings) {
     if (finding.severity != Severity::kError) continue;
+    if (error_count == 0) code = CodeOf(finding);
     if (++error_count <= kFindingsInMessageMax) texts.push_back(ToText(finding));
   }
   if (error_count == 0) return absl::OkStatus();
   std::string message = absl::StrJoin(texts, " | ");
   if (error_count > kFindingsInMessageMax)
     absl::StrAppend(&message, " | and ", error_count - kFindingsInMessageMax, " more");
-  return absl::InvalidArgumentError(message);
-}
-
-struct Bound {
-  absl::string_view field;
-  int64_t value;
-  int64_t min;
-  int64_t max;
-};
-
-absl::Status CheckNumbers(const SubmissionSpec& spec, const RuleFacts& rules) {
-  const Bound bounds[] = {
-      {"node_count", spec.node_count, 1, kNodeCountMax},
-      {"ranks_per_node", spec.ranks_per_node, 1, kRanksPerNodeMax},
-      {"run_count", spec.run_count, std::max(rules.required_run_count, 1), kRunCountMax},
-      {"replacement_count_max", spec.replacement_count_max, 0, kReplacementCountMax},
-      {"epoch_count_max", spec.epoch_count_max, 1, 1'000'000},
-      {"run_timeout_ms", spec.run_timeout_ms, 1, 30LL * 24 * 3600 * 1000},
-      {"minutes_per_run", spec.minutes_per_run, 0, kMinutesPerRunMax},
-  };
-  for (const Bound& bound : bounds) {
-    if (bound.value >= bound.min && bound.value <= bound.max) continue;
-    return absl::InvalidArgumentError(absl::StrCat(bound.field, ": expected ", bound.min, " to ",
-                                                   bound.max, " in round ", spec.round, ", found ",
-                                                   bound.value));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckTexts(const SubmissionSpec& spec) {
-  const std::pair<absl::string_view, const std::string&> required[] = {
-      {"organization", spec.organization}, {"system", spec.system}, {"benchmark", spec.benchmark},
-      {"division", spec.division},         {"round", spec.round},   {"dataset", spec.dataset},
-      {"staging", spec.staging},
-  };
-  for (const auto& [field, text] : required) {
-    if (text.empty())
-      return absl::InvalidArgumentError(absl::StrCat(field, " is missing; it is required"));
-    if (text.size() > kTextBytesMax)
-      return absl::InvalidArgumentError(
-          absl::StrCat(field, " is longer than ", kTextBytesMax, " bytes"));
-  }
-  if (spec.fleet.size() > kTextBytesMax)
-    return absl::InvalidArgumentError(
-        absl::StrCat("fleet is longer than ", kTextBytesMax, " bytes"));
-  RETURN_IF_ERROR(CheckChoices(spec));
-  if (spec.hyperparameters.size() > kHyperparameterCountMax)
-    return absl::InvalidArgumentError(absl::StrCat("hyperparameters: expected at most ",
-                                                   kHyperparameterCountMax, ", found ",
-                                                   spec.hyperparameters.size()));
-  return absl::OkStatus();
+  return absl::Status(code, message);
 }
 
 absl::Status CheckSeeds(const CreateSubmission& command) {
@@ -102,18 +62,6 @@ absl::Status CheckSeeds(const CreateSubmission& command) {
     return absl::OkStatus();
   return absl::InternalError(absl::StrCat("needs ", needed, " distinct seeds above 0, got ",
                                           distinct.size(), " distinct of ", command.seeds.size()));
-}
-
-absl::Status CheckDataset(const State& state, const SubmissionSpec& spec) {
-  const auto it = state.datasets.find(spec.dataset);
-  if (it == state.datasets.end())
-    return absl::NotFoundError(
-        absl::StrCat("dataset ", spec.dataset, " is not registered; an operator can add it"));
-  if (it->second.benchmark != spec.benchmark)
-    return absl::FailedPreconditionError(absl::StrCat("dataset ", spec.dataset,
-                                                      " is for benchmark ", it->second.benchmark,
-                                                      ", not ", spec.benchmark));
-  return absl::OkStatus();
 }
 
 // An entry is replaced once. The rules have seen what was committed when they were asked; this sees
@@ -133,30 +81,12 @@ absl::Status CheckBorrowing(const State& state, const CreateSubmission& command)
                    " borrows already; only if that is cancelled another can"));
 }
 
-// Rules specification, section 5.2, and the run rules: an instance that fails is left out.
-absl::Status CheckInstances(const SubmissionSpec& spec) {
-  if (!IsThroughput(spec)) return absl::OkStatus();
-  if (spec.replacement_count_max > 0)
-    return absl::InvalidArgumentError(
-        "replacements: expected 0 in a throughput set, whose instances start together; one that "
-        "fails is left out, so ask for more instances than the round demands");
-  if (NodesAtOnce(spec) > kNodeCountMax)
-    return absl::InvalidArgumentError(
-        absl::StrCat("instances: ", spec.run_count, " of ", spec.node_count, " nodes are ",
-                     NodesAtOnce(spec), " nodes at once, expected at most ", kNodeCountMax));
-  return absl::OkStatus();
-}
-
 absl::Status CheckCreate(const Context& context, const CreateSubmission& command) {
   const State& state = context.state;
-  RETURN_IF_ERROR(CheckTexts(command.spec));
+  RETURN_IF_ERROR(CheckChoices(command.spec));
   RETURN_IF_ERROR(CheckFindings(command.findings));
   RETURN_IF_ERROR(CheckBorrowing(state, command));
-  RETURN_IF_ERROR(CheckNumbers(command.spec, command.rules));
-  RETURN_IF_ERROR(CheckInstances(command.spec));
-  RETURN_IF_ERROR(CheckDataset(state, command.spec));
-  RETURN_IF_ERROR(CheckFindings(CheckFeasible(state, command.spec)));
-  RETURN_IF_ERROR(CheckFindings(CheckFleet(state, context.launcher, command.spec)));
+  RETURN_IF_ERROR(CheckFindings(JudgeSpec(state, context.launcher, command.spec)));
   RETURN_IF_ERROR(CheckSeeds(command));
   if (state.runs.size() + static_cast<size_t>(command.spec.run_count) > kOpenRunCountMax)
     return absl::ResourceExhaustedError(

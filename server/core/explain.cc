@@ -1,7 +1,6 @@
 #include "server/core/explain.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -10,10 +9,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 
+#include "common/rules/spec_rules.h"
 #include "common/status.h"
 #include "server/core/allocate.h"
 #include "server/core/decide.h"
-#include "server/core/feasible.h"
+#include "server/core/judgement.h"
 #include "server/core/lease.h"
 #include "server/core/node_checks.h"
 #include "server/core/planner.h"
@@ -444,12 +444,17 @@ PlacementReply PlanFor(const State& state, const PresenceMap& presence,
   for (const auto* runs : {&state.queued, &state.active})
     for (const RunId run : *runs)
       reply.run_count_ahead += SeesRun(state, viewer, run) ? 1 : 0;
-  reply.findings = CheckFeasible(state, spec);
-  if (const auto it = state.datasets.find(spec.dataset); it != state.datasets.end())
-    reply.dataset = it->second;
-  std::vector<Finding> unfit = CheckFleet(state, launcher, spec);
-  std::move(unfit.begin(), unfit.end(), std::back_inserter(reply.findings));
+  reply.findings = JudgeSpec(state, launcher, spec);
   reply.lease = PlanLease(state, launcher, spec);
+  if (reply.findings.empty() && !reply.lease.has_value() &&
+      capacity.present_count < NodesAtOnce(spec)) {
+    Finding finding = rules::SpecFinding(
+        "R-SPC-006", "node_count",
+        absl::StrCat("at most the ", capacity.present_count, " nodes that match"),
+        absl::StrCat(NodesAtOnce(spec)));
+    finding.severity = Severity::kWarning;
+    reply.findings.push_back(std::move(finding));
+  }
   return reply;
 }
 

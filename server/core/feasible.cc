@@ -5,6 +5,7 @@
 #include "common/json_reader.h"
 #include "common/rules/programs.h"
 #include "common/rules/ranks.h"
+#include "common/rules/trainer_settings.h"
 
 namespace assay::core {
 
@@ -50,13 +51,22 @@ std::vector<Finding> CheckFeasible(const State& state, const SubmissionSpec& spe
   rules::Hyperparameters values;
   for (const Hyperparameter& hyperparameter : spec.hyperparameters)
     Add(hyperparameter.key, hyperparameter.json_value, &values);
-  if (const auto dataset = state.datasets.find(spec.dataset); dataset != state.datasets.end())
+  rules::TrainerTask task = {.benchmark = spec.benchmark,
+                             .division = spec.division,
+                             .round = spec.round,
+                             .ranks = int64_t{spec.node_count} * spec.ranks_per_node};
+  if (const auto dataset = state.datasets.find(spec.dataset); dataset != state.datasets.end()) {
     for (const auto& [name, json_value] : dataset->second.parameters)
       Add(name, json_value, &values);
-  return rules::CheckRanks(values, {.benchmark = spec.benchmark,
-                                    .nodes = spec.node_count,
-                                    .ranks_per_node = spec.ranks_per_node,
-                                    .backend = BackendOf(spec.workload)});
+    task.train_samples = dataset->second.train_sample_count;
+    task.eval_samples = dataset->second.eval_sample_count;
+  }
+  findings = rules::CheckRanks(values, {.benchmark = spec.benchmark,
+                                        .nodes = spec.node_count,
+                                        .ranks_per_node = spec.ranks_per_node,
+                                        .backend = BackendOf(spec.workload)});
+  if (!findings.empty()) return findings;  // the batch is judged once it is shared evenly
+  return rules::CheckSettings(values, task);
 }
 
 }  // namespace assay::core

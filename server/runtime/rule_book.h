@@ -84,7 +84,7 @@ class RuleBook {
   // `findings`, not in the status.
   virtual absl::StatusOr<Plan> PlanSubmission(const core::SubmissionSpec& spec) const = 0;
 
-  // What the spec's round says against this dataset: warnings. Nothing if there is no such round.
+  // What the spec's round says against this dataset. Nothing if there is no such round.
   virtual std::vector<core::Finding> CheckDataset(const core::SubmissionSpec& spec,
                                                   const core::Dataset& dataset) const = 0;
 

@@ -168,7 +168,7 @@ equals = 512
   const auto findings = CheckSampleCounts(**round, "cosmoflow", "closed", 511, 64);
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].rule_id, "R-FAC-001");
-  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_EQ(findings[0].severity, Severity::kError);
   EXPECT_EQ(findings[0].found, "511 train_samples");
 }
 

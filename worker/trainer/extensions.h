@@ -11,6 +11,7 @@
 
 #include "assay/v1/run_spec.pb.h"
 
+#include "common/rules/trainer_settings.h"
 #include "worker/data/augmentation.h"
 #include "worker/trainer/hyperparameters.h"
 
@@ -18,9 +19,9 @@ namespace assay {
 
 // Hyperparameters, as logged.
 inline constexpr char kEvalBatchKey[] = "local_eval_batch_size";
-inline constexpr char kAugmentationKey[] = "data_augmentation";
-inline constexpr char kGradientSkipLayerKey[] = "gradient_skip_layer";
-inline constexpr char kGradientSkipEpochsKey[] = "gradient_skip_after_epochs";
+inline constexpr const char* kAugmentationKey = rules::kAugmentationSetting;
+inline constexpr const char* kGradientSkipLayerKey = rules::kGradientSkipLayerSetting;
+inline constexpr const char* kGradientSkipEpochsKey = rules::kGradientSkipEpochsSetting;
 
 // The layers up to `layer` are trained for so many epochs and then frozen (Model::FreezeThrough).
 struct GradientSkip {

@@ -1,9 +1,9 @@
 #include "worker/trainer/workload.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "common/rules/trainer_settings.h"
 #include "common/status.h"
 #include "worker/trainer/cosmoflow_workload.h"
 #include "worker/trainer/deepcam_workload.h"
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const TrainerSpec& 
 }
 
 bool IsClosedMlperf(const v1::RunSpec& run) {
-  return run.division() == "closed" && absl::StartsWith(run.round(), "hpc-");
+  return rules::IsClosedMlperf(run.division(), run.round());
 }
 
 }  // namespace assay

@@ -28,8 +28,8 @@ inline Dataset SomeDataset() {
           .benchmark = "cosmoflow",
           .path = "/data/cosmo32",
           .digest = "d1",
-          .train_sample_count = 256,
-          .eval_sample_count = 64,
+          .train_sample_count = 1'290'240,  // fill the batches of 1 to 10 ranks, and of 1024
+          .eval_sample_count = 1'290'240,
           .compression = "gzip",
           .parameters = {{"cube_edge", "32"}}};
 }
