@@ -87,6 +87,11 @@ absl::Status CheckCreate(const Context& context, const CreateSubmission& command
   RETURN_IF_ERROR(CheckFindings(command.findings));
   RETURN_IF_ERROR(CheckBorrowing(state, command));
   RETURN_IF_ERROR(CheckFindings(JudgeSpec(state, context.launcher, command.spec)));
+  // The round's rules have said so already (R-RUN-001).
+  if (command.spec.run_count < command.rules.required_run_count)
+    return absl::InvalidArgumentError(
+        absl::StrCat("run_count: expected ", command.rules.required_run_count, " to ", kRunCountMax,
+                     " in round ", command.spec.round, ", found ", command.spec.run_count));
   RETURN_IF_ERROR(CheckSeeds(command));
   if (state.runs.size() + static_cast<size_t>(command.spec.run_count) > kOpenRunCountMax)
     return absl::ResourceExhaustedError(
