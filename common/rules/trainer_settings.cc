@@ -20,6 +20,8 @@ constexpr char kBoundariesKey[] = "opt_learning_rate_decay_boundary_epochs";
 constexpr char kFactorKey[] = "opt_learning_rate_decay_factor";
 constexpr char kFadeKey[] = "opt_learning_rate_decay_epochs";
 constexpr char kWarmupEpochsKey[] = "opt_learning_rate_warmup_epochs";
+constexpr char kScheduleKey[] = "scheduler_type";
+constexpr char kNormalisationKey[] = "batchnorm_group_size";
 constexpr char kWarmupFactorKey[] = "opt_learning_rate_warmup_factor";
 
 constexpr TextRule kSettingRules[] = {
@@ -33,9 +35,9 @@ constexpr TextRule kSettingRules[] = {
      kSection, "give one factor, or as many as there are boundaries, without a decay over epochs"},
     {"R-SET-005", kWarmupFactorKey, "a factor above 0 while there are warm-up epochs", kSection,
      "choose a factor above 0, or no warm-up epochs"},
-    {"R-SET-006", "scheduler_type", "a schedule whose values go together", kSection,
+    {"R-SET-006", kScheduleKey, "a schedule whose values go together", kSection,
      "change the value that is named"},
-    {"R-SET-007", "batchnorm_group_size", "a divisor of the number of ranks", kSection,
+    {"R-SET-007", kNormalisationKey, "a divisor of the number of ranks", kSection,
      "choose a divisor, or another number of ranks"},
     {"R-SET-008", kGlobalBatchKey, "samples that fill global batches", kSection,
      "choose another global batch, or a dataset of another size"},
@@ -108,7 +110,7 @@ std::vector<Finding> CheckEach(const Hyperparameters& values, const BenchmarkSet
   return findings;
 }
 
-// Of CosmoFlow: factors at boundaries of epochs, or a decay over epochs.
+// Factors at boundaries of epochs, or a decay over epochs.
 void CheckDecay(const Reading& reading, std::vector<Finding>* findings) {
   const std::vector<double> boundaries = reading.Numbers(kBoundariesKey);
   std::vector<double> factors = reading.Numbers(kFactorKey);
@@ -135,7 +137,8 @@ void CheckDecay(const Reading& reading, std::vector<Finding>* findings) {
     findings->push_back(Unfit("R-SET-004", kFadeKey, "boundaries beside a decay over epochs"));
 }
 
-void CheckCosmoflow(const Reading& reading, std::vector<Finding>* findings) {
+// Learning rates by epochs.
+void CheckEpochRates(const Reading& reading, std::vector<Finding>* findings) {
   CheckDecay(reading, findings);
   const double factor = reading.Number(kWarmupFactorKey, 1);
   const double scale = factor > 0 ? factor : 1;
@@ -147,15 +150,19 @@ void CheckCosmoflow(const Reading& reading, std::vector<Finding>* findings) {
         Unfit("R-SET-005", kWarmupFactorKey, "a first learning rate above 0", absl::StrCat(base)));
 }
 
-void CheckDeepcam(const Reading& reading, int64_t ranks, std::vector<Finding>* findings) {
-  if (const int64_t group = reading.Integer("batchnorm_group_size", 1); ranks % group != 0)
+void CheckGroups(const Reading& reading, int64_t ranks, std::vector<Finding>* findings) {
+  if (const int64_t group = reading.Integer(kNormalisationKey, 1); ranks % group != 0)
     findings->push_back(
-        Unfit("R-SET-007", "batchnorm_group_size", absl::StrCat(group, " of ", ranks, " ranks")));
+        Unfit("R-SET-007", kNormalisationKey, absl::StrCat(group, " of ", ranks, " ranks")));
+}
+
+// Learning rates by steps.
+void CheckStepRates(const Reading& reading, std::vector<Finding>* findings) {
   if (reading.Integer("scheduler_lr_warmup_steps", 0) == 1 &&
       reading.Number("scheduler_lr_warmup_factor", 1) == 1)
     findings->push_back(Unfit("R-SET-006", "scheduler_lr_warmup_steps",
                               "none, or two and more: one leaves the rate at 0", "1"));
-  if (reading.Text("scheduler_type", "multistep") == "multistep") {
+  if (reading.Text(kScheduleKey, "multistep") == "multistep") {
     std::vector<int64_t> milestones;
     for (const double milestone : reading.Numbers("scheduler_milestones"))
       milestones.push_back(std::llround(milestone));
@@ -241,9 +248,10 @@ std::vector<Finding> CheckSettings(const Hyperparameters& values, const TrainerT
       CheckEach(values, *benchmark, IsClosedMlperf(task.division, task.round));
   if (!findings.empty()) return findings;  // what goes together is asked of values that are fit
   const Reading reading(values);
-  if (task.benchmark == "cosmoflow") CheckCosmoflow(reading, &findings);
-  if (task.benchmark == "deepcam")
-    CheckDeepcam(reading, std::max<int64_t>(task.ranks, 1), &findings);
+  if (benchmark->Find(kWarmupEpochsKey) != nullptr) CheckEpochRates(reading, &findings);
+  if (benchmark->Find(kScheduleKey) != nullptr) CheckStepRates(reading, &findings);
+  if (benchmark->Find(kNormalisationKey) != nullptr)
+    CheckGroups(reading, std::max<int64_t>(task.ranks, 1), &findings);
   CheckSkip(reading, &findings);
   CheckBatches(values, reading, *benchmark, task, &findings);
   return findings;

@@ -42,7 +42,8 @@ TEST_F(BorrowingServiceTest, BorrowedHyperparametersAreCheckedAndKeptWithTheEntr
   *plan.mutable_spec() = wrong;
   const auto planned = reviewer.Call(reviewer.submission(), &Submissions::PlanSubmission, plan);
   ASSERT_THAT(planned, IsOk());
-  ASSERT_EQ(planned->findings_size(), 2);
+  ASSERT_EQ(planned->findings_size(), 3);
+  EXPECT_EQ(planned->findings(2).rule(), "R-SPC-006") << "there is no worker";
   EXPECT_EQ(planned->findings(0).expected(), "the lender's value, 0.002");
 
   const auto borrowed = Create(&org, right, "once");

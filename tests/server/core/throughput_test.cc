@@ -183,7 +183,8 @@ TEST(ThroughputSetTest, ReplacementsAreRefused) {
   spec.replacement_count_max = 1;
   const auto reply = world.Do(core::testing::Creation(spec, "throughput"));
   EXPECT_EQ(reply.status().code(), core::testing::kInvalid);
-  EXPECT_THAT(std::string(reply.status().message()), HasSubstr("replacement_count_max: expected 0"));
+  EXPECT_THAT(std::string(reply.status().message()),
+              HasSubstr("replacement_count_max: expected 0"));
 }
 
 TEST(ThroughputSetTest, OneAllocationHoldsAllInstances) {
