@@ -26,8 +26,8 @@ constexpr char kSelectArtifactSizes[] =
 
 // By the beginning of a file's name.
 struct NamedKind {
-  absl::string_view prefix;
-  absl::string_view kind;
+  const char* prefix;
+  const char* kind;
 };
 constexpr NamedKind kKindsOfArtifacts[] = {
     {core::kResultPrefix, "logs"},
