@@ -26,10 +26,11 @@ constexpr char kSelectArtifactSizes[] =
 
 // By the beginning of a file's name.
 struct NamedKind {
-  const char* prefix;
-  const char* kind;
+  absl::string_view prefix;
+  absl::string_view kind;
 };
-constexpr NamedKind kKindsOfArtifacts[] = {
+// Not constexpr: under UBSan the address of a prefix is no constant.
+const NamedKind kKindsOfArtifacts[] = {
     {core::kResultPrefix, "logs"},
     {core::kSourceFileName, "sources"},
     {"progress.jsonl", "progress"},
