@@ -48,7 +48,6 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAreArray;
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 class HistoryTest : public HistoryFixture {};
 
 TEST_F(HistoryTest, FindsWhatTheFilterItselfFinds) {
