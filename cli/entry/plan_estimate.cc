@@ -1,5 +1,6 @@
 #include "cli/entry/plan_estimate.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <set>

@@ -72,7 +72,7 @@ std::string NodesLine(const v1::PlanSubmissionResponse& plan) {
                     profile.empty() ? "" : absl::StrCat(", profile ", profile, ","),
                     " would be asked for them, for ", plan.lease().seconds() / 60, " min");
   } else if (plan.worker_count_matching() < need) {
-    absl::StrAppend(&line, ": it would never start");
+    absl::StrAppend(&line, ": it would wait until there are so many");
   } else if (plan.worker_count_free() < need) {
     absl::StrAppend(&line, ": it would wait");
   }

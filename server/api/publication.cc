@@ -20,7 +20,9 @@ absl::StatusOr<core::PublishSubmission> ReadPublish(const v1::PublishSubmissionR
   if (!request.has_publish_time()) return command;
   command.at_us = request.publish_time().seconds() * 1'000'000;
   if (command.at_us > 0) return command;
-  return absl::InvalidArgumentError("publish_time is not after 1970: leave it out for now");
+  return absl::InvalidArgumentError(
+      absl::StrCat("publish_time is ", request.publish_time().seconds(),
+                   " s since 1970: expected a time after that; leave it out to publish at once"));
 }
 
 }  // namespace

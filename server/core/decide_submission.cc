@@ -242,7 +242,7 @@ absl::Status CheckPublication(const Submission& submission, int64_t at_us, int64
   if (!submission.is_imported && at_us < now_us)
     return absl::InvalidArgumentError(
         absl::StrCat("publish_time is ", shown(at_us), ", and nobody could see ", id,
-                     " then: leave it out for now, or give a time to come"));
+                     " then: leave it out to publish at once, or give a time to come"));
   return absl::OkStatus();
 }
 
