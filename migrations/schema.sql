@@ -294,6 +294,16 @@ CREATE TABLE tokens (
   body TEXT NOT NULL
 , is_forgotten INTEGER NOT NULL DEFAULT 0 CHECK (is_forgotten IN (0, 1))) STRICT;
 
+CREATE TABLE views (
+  role TEXT NOT NULL,
+  organization TEXT NOT NULL,
+  author TEXT NOT NULL,
+  name TEXT NOT NULL,
+  is_shared INTEGER NOT NULL CHECK (is_shared IN (0, 1)),
+  body TEXT NOT NULL,
+  PRIMARY KEY (role, organization, author, name)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE workers (
   name TEXT NOT NULL PRIMARY KEY,
   state TEXT NOT NULL CHECK (state IN ('ALIVE', 'SUSPECT', 'LOST', 'DRAINING', 'GONE')),

@@ -13,6 +13,7 @@
 #include "cli/terminal/resource_columns.h"
 #include "common/client/history.h"
 #include "common/client/resource_json.h"
+#include "common/client/saved_views.h"
 #include "common/filter.h"
 #include "common/history_fields.h"
 #include "common/status.h"
@@ -22,7 +23,11 @@ namespace {
 
 constexpr int64_t kRowsAtTerminal = 1000;
 
-void SetList(const std::string& text, google::protobuf::RepeatedPtrField<std::string>* list) {
+void SetList(const Arguments& arguments, const char* option,
+             google::protobuf::RepeatedPtrField<std::string>* list) {
+  if (!arguments.Has(option)) return;
+  list->Clear();
+  const std::string text = arguments.Get(option);
   for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty()))
     list->Add(std::string(absl::StripAsciiWhitespace(part)));
 }
@@ -34,20 +39,55 @@ struct QuestionOfWords {
   FilterNode filter;
 };
 
-absl::StatusOr<QuestionOfWords> ReadQuestion(const Arguments& arguments) {
+// A saved view, or an empty question of the kind that is asked for.
+absl::StatusOr<v1::QueryResultsRequest> BaseOf(Context* context, const Arguments& arguments) {
+  v1::QueryResultsRequest question;
+  const HistoryKind kind = ParseHistoryKind(arguments.Get("kind")).value_or(HistoryKind::kEntry);
+  question.set_kind(client::ProtoOf(kind));
+  if (!arguments.Has("view")) return question;
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::View view, client::FindView(*client, arguments.Get("view")));
+  if (arguments.Has("kind") && view.kind() != ToString(kind))
+    return absl::InvalidArgumentError(absl::StrCat("--kind ", ToString(kind), ": the view '",
+                                                   view.name(), "' asks for ", view.kind()));
+  return client::QuestionOfView(view);
+}
+
+// The words narrow a view's filter, and stand in the place of what else it has.
+absl::StatusOr<QuestionOfWords> ReadQuestion(Context* context, const Arguments& arguments) {
   QuestionOfWords question;
-  question.kind = *ParseHistoryKind(arguments.Get("kind"));
+  ASSIGN_OR_RETURN(question.request, BaseOf(context, arguments));
   v1::QueryResultsRequest& request = question.request;
-  request.set_kind(client::ProtoOf(question.kind));
+  for (const HistoryKind kind : kHistoryKinds)
+    if (client::ProtoOf(kind) == request.kind()) question.kind = kind;
+  const std::string base = request.filter();
   ASSIGN_OR_RETURN(*request.mutable_filter(),
                    WithFilterOptions(arguments, question.kind, FilterOf(arguments.All("FILTER"))));
   // Here too, so that what is misspelt is told without a coordinator.
   ASSIGN_OR_RETURN(question.filter, ReadFilter(question.kind, request.filter()));
-  request.set_order_by(arguments.Get("order-by"));
-  SetList(arguments.Get("columns"), request.mutable_columns());
-  SetList(arguments.Get("group-by"), request.mutable_group_by());
-  SetList(arguments.Get("aggregate"), request.mutable_aggregates());
+  if (!base.empty()) {
+    request.set_filter(
+        request.filter().empty() ? base : absl::StrCat("(", base, ") (", request.filter(), ")"));
+    ASSIGN_OR_RETURN(question.filter, ReadFilter(question.kind, request.filter()));
+  }
+  if (arguments.Has("order-by")) request.set_order_by(arguments.Get("order-by"));
+  SetList(arguments, "columns", request.mutable_columns());
+  SetList(arguments, "group-by", request.mutable_group_by());
+  SetList(arguments, "aggregate", request.mutable_aggregates());
   return question;
+}
+
+// Under the name that is asked for, once it is known to be a question.
+absl::Status SaveIfAsked(Context* context, const client::Client& client, const Arguments& arguments,
+                         const v1::QueryResultsRequest& question) {
+  if (!arguments.Has("save")) return absl::OkStatus();
+  v1::SaveViewRequest request;
+  *request.mutable_view() = client::ViewOfQuestion(question);
+  request.mutable_view()->set_name(arguments.Get("save"));
+  request.mutable_view()->set_is_shared(arguments.Has("shared"));
+  ASSIGN_OR_RETURN(const v1::View view, client.CallRetrying(request));
+  context->Note(absl::StrCat("saved; 'assay query --view ", view.name(), "' asks it again"));
+  return absl::OkStatus();
 }
 
 Format FormatOf(const v1::QueryColumn& column) {
@@ -94,7 +134,9 @@ absl::Status PrintWholeEntries(Context* context, const client::Client& client,
 }
 
 absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const QuestionOfWords question, ReadQuestion(arguments));
+  if (arguments.Has("shared") && !arguments.Has("save"))
+    return absl::InvalidArgumentError("--shared is of a view that is saved: give --save NAME, too");
+  ASSIGN_OR_RETURN(const QuestionOfWords question, ReadQuestion(context, arguments));
   if (arguments.Has("explain")) {
     context->out() << FilterText(question.filter) << "\n";
     return ExitStatus::kDone;
@@ -107,6 +149,7 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
                                  request.aggregates().empty();
   if (is_plain_question && context->printer().IsStructured()) {
     RETURN_IF_ERROR(PrintWholeEntries(context, *client, request, limit));
+    RETURN_IF_ERROR(SaveIfAsked(context, *client, arguments, request));
     return ExitStatus::kDone;
   }
   ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer,
@@ -115,6 +158,7 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
     RETURN_IF_ERROR(CheckNamedRounds(*client, question.kind, answer.filter()));
   RETURN_IF_ERROR(context->printer().List(ViewOf(question.kind, answer)));
   NoteCounts(*context, answer);
+  RETURN_IF_ERROR(SaveIfAsked(context, *client, arguments, request));
   return ExitStatus::kDone;
 }
 
@@ -141,9 +185,8 @@ std::vector<Command> QueryCommands() {
        .options = {{.name = "kind",
                     .kind = Option::Kind::kChoice,
                     .value = "KIND",
-                    .help = "what is asked for",
-                    .choices = KindNames(),
-                    .fallback = "entry"},
+                    .help = "what is asked for; default: entry",
+                    .choices = KindNames()},
                    {.name = "columns",
                     .kind = Option::Kind::kText,
                     .value = "FIELDS",
@@ -163,6 +206,16 @@ std::vector<Command> QueryCommands() {
                         "of each group: count, min(F), max(F), mean(F), sum(F), p50(F), p95(F)"},
                    SinceOption(),
                    ListLimitOption("1000"),
+                   {.name = "view",
+                    .kind = Option::Kind::kText,
+                    .value = "NAME",
+                    .help = "ask a saved view, or AUTHOR/NAME; what else is given narrows its "
+                            "filter and replaces its columns, order, groups"},
+                   {.name = "save",
+                    .kind = Option::Kind::kText,
+                    .value = "NAME",
+                    .help = "keep the question under this name at the coordinator"},
+                   {.name = "shared", .help = "of --save: not for you alone (history view list)"},
                    {.name = "explain", .help = "print the filter with its parentheses only"}},
        .examples =
            {{"assay query round=v1.0 division=closed state=valid", ""},
@@ -172,6 +225,8 @@ std::vector<Command> QueryCommands() {
             {"assay query --kind run converged=true --group-by benchmark,round --aggregate "
              "'count,min(minutes),p50(minutes),p95(epoch_seconds)'",
              "statistics of runs"},
+            {"assay query round=v1.0 minutes<10 --order-by minutes --save fast", ""},
+            {"assay query --view fast division=closed", "the same, and closed"},
             {"assay query --kind finding 'severity=error created>ago(\"90d\")' -o csv", ""}},
        .run = RunQuery}};
 }

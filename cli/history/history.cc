@@ -7,6 +7,7 @@
 #include "cli/history/history_export.h"
 #include "cli/history/history_series.h"
 #include "cli/history/history_trend.h"
+#include "cli/history/history_view.h"
 
 namespace assay::cli {
 
@@ -14,7 +15,7 @@ std::vector<Command> HistoryCommands() {
   std::vector<Command> commands;
   for (std::vector<Command> (*rows)() :
        {HistorySeriesCommands, HistoryDecisionCommands, HistoryTrendCommands, HistoryAliasCommands,
-        HistoryExportCommands}) {
+        HistoryExportCommands, HistoryViewCommands}) {
     std::vector<Command> more = rows();
     commands.insert(commands.end(), std::make_move_iterator(more.begin()),
                     std::make_move_iterator(more.end()));

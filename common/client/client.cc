@@ -194,6 +194,21 @@ absl::StatusOr<v1::QueryResultsResponse> Client::Call(const v1::QueryResultsRequ
   return Send(*this, stubs_->history, &v1::HistoryService::Stub::QueryResults, request, timeout);
 }
 
+absl::StatusOr<v1::View> Client::Call(const v1::SaveViewRequest& request,
+                                      absl::Duration timeout) const {
+  return Send(*this, stubs_->history, &v1::HistoryService::Stub::SaveView, request, timeout);
+}
+
+absl::StatusOr<v1::ListViewsResponse> Client::Call(const v1::ListViewsRequest& request,
+                                                   absl::Duration timeout) const {
+  return Send(*this, stubs_->history, &v1::HistoryService::Stub::ListViews, request, timeout);
+}
+
+absl::StatusOr<v1::View> Client::Call(const v1::RemoveViewRequest& request,
+                                      absl::Duration timeout) const {
+  return Send(*this, stubs_->history, &v1::HistoryService::Stub::RemoveView, request, timeout);
+}
+
 bool Client::WaitUntilReachable(absl::Time deadline) const {
   return stubs_->channel->WaitForConnected(absl::ToChronoTime(deadline));
 }

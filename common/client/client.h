@@ -115,6 +115,12 @@ class Client {
                                             absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::QueryResultsResponse> Call(const v1::QueryResultsRequest& request,
                                                 absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::View> Call(const v1::SaveViewRequest& request,
+                                absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::ListViewsResponse> Call(const v1::ListViewsRequest& request,
+                                             absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::View> Call(const v1::RemoveViewRequest& request,
+                                absl::Duration timeout = kCallTimeout) const;
 
   // As Call, but while the coordinator is away it is tried again for up to kRetryFor. Only for
   // requests that may arrive twice: reads, and those with a request_id.

@@ -76,8 +76,8 @@ absl::StatusOr<core::OrderCaches> ReadOrder(const v1::OrderCachesRequest& reques
 grpc::ServerUnaryReactor* AdminService::OrderCaches(grpc::CallbackServerContext* context,
                                                     const v1::OrderCachesRequest* request,
                                                     v1::OrderCachesResponse* response) {
-  return Ask(
-      context, *request, response, kOrderCaches,
+  return AskCore(
+      *backend_, context, *request, response, kOrderCaches,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(core::OrderCaches command, ReadOrder(*request));
         return command;
@@ -94,8 +94,8 @@ grpc::ServerUnaryReactor* AdminService::ListWorkers(grpc::CallbackServerContext*
                                                     const v1::ListWorkersRequest* request,
                                                     v1::ListWorkersResponse* response) {
   // `request` lives until the call is finished.
-  return Ask(
-      context, *request, response, kListWorkers,
+  return AskCore(
+      *backend_, context, *request, response, kListWorkers,
       [this, request](const auth::Identity& who) -> absl::StatusOr<core::CommandBody> {
         return core::ListWorkers{.is_brief = request->is_brief(),
                                  .viewer = ViewerOf(*backend_, who, kGetRun)};
@@ -149,8 +149,8 @@ grpc::ServerUnaryReactor* AdminService::GetWorker(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext* context,
                                                     const v1::DrainWorkerRequest* request,
                                                     v1::Worker* response) {
-  return Ask(
-      context, *request, response, kDrainWorker,
+  return AskCore(
+      *backend_, context, *request, response, kDrainWorker,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
         return core::DrainWorker{.worker = worker, .reason = request->reason()};
@@ -163,8 +163,8 @@ grpc::ServerUnaryReactor* AdminService::DrainWorker(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext* context,
                                                      const v1::ResumeWorkerRequest* request,
                                                      v1::Worker* response) {
-  return Ask(
-      context, *request, response, kResumeWorker,
+  return AskCore(
+      *backend_, context, *request, response, kResumeWorker,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
         return core::ResumeWorker{.worker = worker};
@@ -246,8 +246,8 @@ grpc::ServerUnaryReactor* AdminService::GetAllocation(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* AdminService::RequestAllocation(
     grpc::CallbackServerContext* context, const v1::RequestAllocationRequest* request,
     v1::Allocation* response) {
-  return Ask(
-      context, *request, response, kRequestAllocation,
+  return AskCore(
+      *backend_, context, *request, response, kRequestAllocation,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(core::RequestAllocation command, FromProto(*request));
         return command;
@@ -260,8 +260,8 @@ grpc::ServerUnaryReactor* AdminService::RequestAllocation(
 grpc::ServerUnaryReactor* AdminService::ReleaseAllocation(
     grpc::CallbackServerContext* context, const v1::ReleaseAllocationRequest* request,
     v1::Allocation* response) {
-  return Ask(
-      context, *request, response, kReleaseAllocation,
+  return AskCore(
+      *backend_, context, *request, response, kReleaseAllocation,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const core::AllocationId id, ParseAllocationName(request->name()));
         return core::ReleaseAllocation{.allocation = id, .reason = request->reason()};

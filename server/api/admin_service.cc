@@ -98,8 +98,8 @@ grpc::ServerUnaryReactor* AdminService::CreateToken(grpc::CallbackServerContext*
                                                     const v1::CreateTokenRequest* request,
                                                     v1::CreateTokenResponse* response) {
   const std::string secret = MakeToken();
-  return Ask(
-      context, *request, response, kCreateToken,
+  return AskCore(
+      *backend_, context, *request, response, kCreateToken,
       [&](const auth::Identity&) {
         return ReadCreateToken(*request, secret, backend_->clock->Wall());
       },
@@ -132,8 +132,8 @@ grpc::ServerUnaryReactor* AdminService::ListTokens(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* AdminService::RevokeToken(grpc::CallbackServerContext* context,
                                                     const v1::RevokeTokenRequest* request,
                                                     v1::Token* response) {
-  return Ask(
-      context, *request, response, kRevokeToken,
+  return AskCore(
+      *backend_, context, *request, response, kRevokeToken,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const core::TokenId token, ParseTokenName(request->name()));
         return core::RevokeToken{.token = token};
@@ -146,8 +146,8 @@ grpc::ServerUnaryReactor* AdminService::RevokeToken(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* AdminService::AddDataset(grpc::CallbackServerContext* context,
                                                    const v1::AddDatasetRequest* request,
                                                    v1::Dataset* response) {
-  return Ask(
-      context, *request, response, kAddDataset,
+  return AskCore(
+      *backend_, context, *request, response, kAddDataset,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(core::Dataset dataset, FromProto(request->dataset()));
         return core::AddDataset{.dataset = std::move(dataset)};
@@ -179,8 +179,8 @@ grpc::ServerUnaryReactor* AdminService::ListDatasets(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* AdminService::RemoveDataset(grpc::CallbackServerContext* context,
                                                       const v1::RemoveDatasetRequest* request,
                                                       v1::Dataset* response) {
-  return Ask(
-      context, *request, response, kRemoveDataset,
+  return AskCore(
+      *backend_, context, *request, response, kRemoveDataset,
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string dataset, ParseDatasetName(request->name()));
         return core::RemoveDataset{.dataset = dataset};

@@ -88,29 +88,6 @@ class AdminService final : public v1::AdminService::CallbackService {
                                      v1::StoreUsage* response) override;
 
  private:
-  // Admits the caller, posts the body that `read(identity)` gives (StatusOr<CommandBody>), and
-  // finishes with `write(reply)` (Response).
-  template <typename Response, typename Read, typename Write>
-  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context,
-                                const google::protobuf::Message& request, Response* response,
-                                absl::string_view method, Read read, Write write) {
-    const auto call = StartUnary(context, response);
-    const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, method, request);
-    absl::StatusOr<core::CommandBody> body =
-        Then(identity, [&](const auth::Identity& who) { return read(who); });
-    if (!body.ok()) {
-      call.Finish(body.status());
-      return call.reactor;
-    }
-    backend_->core->Post(
-        CommandOf(*identity, *std::move(body)),
-        [call, identity = *identity, write = std::move(write)](absl::StatusOr<core::Reply> reply) {
-          if (!reply.ok()) return call.Finish(reply.status());
-          call.Finish(write(*std::move(reply), identity));
-        });
-    return call.reactor;
-  }
-
   const Backend* const backend_;
 };
 

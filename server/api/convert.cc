@@ -89,6 +89,10 @@ v1::ArtifactRef ToProto(const core::ArtifactRef& artifact) {
   return Described<v1::ArtifactRef>(artifact);
 }
 
+v1::View ToProto(const core::View& view) {
+  return Described<v1::View>(view);
+}
+
 v1::Dataset ToProto(const core::Dataset& dataset) {
   return Described<v1::Dataset>(dataset);
 }
@@ -147,6 +151,17 @@ core::ArtifactRef FromProto(const v1::ArtifactRef& artifact) {
   return {.file_name = artifact.file_name(),
           .sha256 = artifact.sha256(),
           .size_bytes = artifact.size_bytes()};
+}
+
+core::View FromProto(const v1::View& view) {
+  return core::View{.name = view.name(),
+                    .is_shared = view.is_shared(),
+                    .kind = view.kind(),
+                    .filter = view.filter(),
+                    .order_by = view.order_by(),
+                    .columns = {view.columns().begin(), view.columns().end()},
+                    .group_by = {view.group_by().begin(), view.group_by().end()},
+                    .aggregates = {view.aggregates().begin(), view.aggregates().end()}};
 }
 
 absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset) {

@@ -18,6 +18,7 @@
 #include "google/protobuf/timestamp.pb.h"
 
 #include "assay/v1/admin_service.pb.h"
+#include "assay/v1/history_service.pb.h"
 #include "assay/v1/resources.pb.h"
 #include "assay/v1/submission_service.pb.h"
 
@@ -41,6 +42,7 @@ v1::Run ToProto(const core::Run& run);
 v1::RunEvent ToProto(const core::RunEvent& event, core::RunId run);
 v1::ArtifactRef ToProto(const core::ArtifactRef& artifact);
 v1::Dataset ToProto(const core::Dataset& dataset);
+v1::View ToProto(const core::View& view);
 v1::Token ToProto(const core::Token& token);
 v1::Event ToProto(const core::EventRow& row);
 v1::AuditEntry ToAuditEntry(const core::EventRow& row);
@@ -59,6 +61,8 @@ v1::StoreUsage ToProto(const core::StoreUsage& usage);
 absl::StatusOr<core::SubmissionSpec> FromProto(const v1::SubmissionSpec& spec);
 core::ArtifactRef FromProto(const v1::ArtifactRef& artifact);
 absl::StatusOr<core::Dataset> FromProto(const v1::Dataset& dataset);
+// Without author and time, which the coordinator fills in.
+core::View FromProto(const v1::View& view);
 
 // OK if `request_id` is there and of printable characters.
 absl::Status CheckRequestId(absl::string_view request_id);

@@ -15,6 +15,9 @@ namespace assay::api {
 namespace {
 
 constexpr absl::string_view kQueryResults = "assay.v1.HistoryService/QueryResults";
+constexpr absl::string_view kSaveView = "assay.v1.HistoryService/SaveView";
+constexpr absl::string_view kListViews = "assay.v1.HistoryService/ListViews";
+constexpr absl::string_view kRemoveView = "assay.v1.HistoryService/RemoveView";
 constexpr absl::string_view kListWorkers = "assay.v1.AdminService/ListWorkers";
 
 std::optional<HistoryKind> KindOf(v1::QueryResultsRequest::Kind kind) {
@@ -147,6 +150,51 @@ grpc::ServerUnaryReactor* HistoryService::QueryResults(grpc::CallbackServerConte
                                   call.Finish(ToProto(*answer));
                                 });
   return call.reactor;
+}
+
+grpc::ServerUnaryReactor* HistoryService::SaveView(grpc::CallbackServerContext* context,
+                                                   const v1::SaveViewRequest* request,
+                                                   v1::View* response) {
+  return AskCore(
+      *backend_, context, *request, response, kSaveView,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        return core::SaveView{.view = FromProto(request->view())};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::View>(ToProto(Expect<core::View>(std::move(reply))));
+      });
+}
+
+grpc::ServerUnaryReactor* HistoryService::ListViews(grpc::CallbackServerContext* context,
+                                                    const v1::ListViewsRequest* request,
+                                                    v1::ListViewsResponse* response) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = Admit(*backend_, *context, kListViews, *request);
+  if (!identity.ok()) {
+    call.Finish(identity.status());
+    return call.reactor;
+  }
+  backend_->queries->ListViews(StandingOf(*identity), identity->principal,
+                               [call](absl::StatusOr<std::vector<core::View>> views) {
+                                 if (!views.ok()) return call.Finish(views.status());
+                                 for (const core::View& view : *views)
+                                   *call.response->add_views() = ToProto(view);
+                                 call.Finish(absl::OkStatus());
+                               });
+  return call.reactor;
+}
+
+grpc::ServerUnaryReactor* HistoryService::RemoveView(grpc::CallbackServerContext* context,
+                                                     const v1::RemoveViewRequest* request,
+                                                     v1::View* response) {
+  return AskCore(
+      *backend_, context, *request, response, kRemoveView,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        return core::RemoveView{.name = request->name()};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::View>(ToProto(Expect<core::View>(std::move(reply))));
+      });
 }
 
 }  // namespace assay::api

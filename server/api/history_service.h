@@ -18,6 +18,15 @@ class HistoryService final : public v1::HistoryService::CallbackService {
   grpc::ServerUnaryReactor* QueryResults(grpc::CallbackServerContext* context,
                                          const v1::QueryResultsRequest* request,
                                          v1::QueryResultsResponse* response) override;
+  grpc::ServerUnaryReactor* SaveView(grpc::CallbackServerContext* context,
+                                     const v1::SaveViewRequest* request,
+                                     v1::View* response) override;
+  grpc::ServerUnaryReactor* ListViews(grpc::CallbackServerContext* context,
+                                      const v1::ListViewsRequest* request,
+                                      v1::ListViewsResponse* response) override;
+  grpc::ServerUnaryReactor* RemoveView(grpc::CallbackServerContext* context,
+                                       const v1::RemoveViewRequest* request,
+                                       v1::View* response) override;
 
  private:
   const Backend* const backend_;

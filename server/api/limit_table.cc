@@ -389,6 +389,19 @@ constexpr Limit kTable[] = {
     Name("QueryResultsRequest.aggregates", kNameBytes),
     Range("QueryResultsRequest.page_size", 0, core::kHistoryPageSizeMax),
     Bytes("QueryResultsRequest.page_token", 16 << 10),
+    Name("View.name", kIdBytes),
+    Name("View.author", kNameBytes),
+    Name("View.kind", kIdBytes),
+    Bytes("View.filter", static_cast<int64_t>(kFilterBytesMax)),
+    Name("View.order_by", 4 * kNameBytes),
+    Count("View.columns", 64),
+    Name("View.columns", kNameBytes),
+    Count("View.group_by", 8),
+    Name("View.group_by", kNameBytes),
+    Count("View.aggregates", 16),
+    Name("View.aggregates", kNameBytes),
+    Range("View.save_time", 0, kSecondsOfTime),
+    Name("RemoveViewRequest.name", kIdBytes),
 };
 
 }  // namespace

@@ -24,11 +24,14 @@ absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerC
   return identity;
 }
 
+core::Standing StandingOf(const auth::Identity& identity) {
+  return {.role = std::string(auth::RoleName(identity.role)),
+          .organization = identity.organization};
+}
+
 core::Command CommandOf(const auth::Identity& identity, core::CommandBody body) {
-  core::Command command = {.principal = identity.principal,
-                           .body = std::move(body),
-                           .standing = {.role = std::string(auth::RoleName(identity.role)),
-                                        .organization = identity.organization}};
+  core::Command command = {
+      .principal = identity.principal, .body = std::move(body), .standing = StandingOf(identity)};
   if (identity.role == auth::Role::kWorker)
     command.certificate_generation = identity.certificate_generation;
   return command;

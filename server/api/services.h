@@ -87,6 +87,9 @@ absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerC
                                      absl::string_view method,
                                      const google::protobuf::Message& request);
 
+// As what `identity` acts.
+core::Standing StandingOf(const auth::Identity& identity);
+
 // The command that `identity` gives: by whom, as what, and under which certificate.
 core::Command CommandOf(const auth::Identity& identity, core::CommandBody body);
 
@@ -128,6 +131,29 @@ struct UnaryCall {
 template <typename Response>
 UnaryCall<Response> StartUnary(grpc::CallbackServerContext* context, Response* response) {
   return UnaryCall<Response>{context->DefaultReactor(), response};
+}
+
+// A unary call that the core answers: admits the caller, posts the body that `read(identity)` gives
+// (StatusOr<CommandBody>), and finishes with `write(reply, identity)` (Response).
+template <typename Response, typename Read, typename Write>
+grpc::ServerUnaryReactor* AskCore(const Backend& backend, grpc::CallbackServerContext* context,
+                                  const google::protobuf::Message& request, Response* response,
+                                  absl::string_view method, Read read, Write write) {
+  const auto call = StartUnary(context, response);
+  const absl::StatusOr<auth::Identity> identity = Admit(backend, *context, method, request);
+  absl::StatusOr<core::CommandBody> body =
+      Then(identity, [&](const auth::Identity& who) { return read(who); });
+  if (!body.ok()) {
+    call.Finish(body.status());
+    return call.reactor;
+  }
+  backend.core->Post(
+      CommandOf(*identity, *std::move(body)),
+      [call, identity = *identity, write = std::move(write)](absl::StatusOr<core::Reply> reply) {
+        if (!reply.ok()) return call.Finish(reply.status());
+        call.Finish(write(*std::move(reply), identity));
+      });
+  return call.reactor;
 }
 
 }  // namespace assay::api

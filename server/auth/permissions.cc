@@ -40,6 +40,9 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.SubmissionService/ImportSubmission",  kNo,  kNo,   kNo,  kYes, kNo},
 
     {"assay.v1.HistoryService/QueryResults",         kPub, kPub,  kYes, kYes, kNo},
+    {"assay.v1.HistoryService/SaveView",             kNo,  kYes,  kYes, kYes, kNo},
+    {"assay.v1.HistoryService/ListViews",            kYes, kYes,  kYes, kYes, kNo},
+    {"assay.v1.HistoryService/RemoveView",           kNo,  kYes,  kYes, kYes, kNo},
 
     {"assay.v1.WorkerService/Synchronize",           kNo,  kNo,   kNo,  kNo,  kSelf},
     {"assay.v1.WorkerService/StreamEvents",          kNo,  kNo,   kNo,  kNo,  kSelf},

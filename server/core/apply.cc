@@ -56,6 +56,8 @@ class Applier {
   void operator()(const TokenRevoked& e);
   void operator()(const DatasetAdded& e);
   void operator()(const DatasetRemoved& e);
+  void operator()(const ViewSaved& e);
+  void operator()(const ViewRemoved& e);
   void operator()(const CacheOrdered& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const CacheOrderEnded& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const CacheOrderPostponed& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
@@ -395,6 +397,14 @@ void Applier::operator()(const DatasetAdded& e) {
 
 void Applier::operator()(const DatasetRemoved& e) {
   state_.datasets.erase(e.dataset);
+}
+
+void Applier::operator()(const ViewSaved& e) {
+  state_.views[e.view.key()] = e.view;
+}
+
+void Applier::operator()(const ViewRemoved& e) {
+  state_.views.erase({e.standing, record_.principal, e.view});
 }
 
 void Applier::operator()(const DataLossAccepted& e) {

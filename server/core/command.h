@@ -230,6 +230,18 @@ struct RemoveDataset {
   std::string dataset;
 };
 
+// Keeps a question under a name, in the place of the author's own one of that name; author,
+// standing and time are filled in. Reply: View. INVALID_ARGUMENT for a name, a kind or a filter
+// that is none; RESOURCE_EXHAUSTED if the author has kViewCountMax.
+struct SaveView {
+  View view;
+};
+
+// One of the author's own. Reply: View. NOT_FOUND.
+struct RemoveView {
+  std::string name;
+};
+
 // Datasets shall be in the caches of nodes, shall not, or shall stay there. Reply: CachesReply. An
 // order that is pending already and has not failed stays; it takes the place of the same or the
 // opposite one. NOT_FOUND for an unknown dataset or worker; INVALID_ARGUMENT for a path that is not
@@ -361,8 +373,8 @@ using CommandBody =
                  PublishSubmission, PruneInstances, ExplainSubmission, PlanPlacement, Synchronize,
                  AppendRunEvents, RecordArtifact, AuthorizeUpload, DrainWorker, ResumeWorker,
                  RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset,
-                 RemoveDataset, OrderCaches, GetServerInfo, LogChecked, SetScored,
-                 RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
+                 RemoveDataset, SaveView, RemoveView, OrderCaches, GetServerInfo, LogChecked,
+                 SetScored, RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
                  JoinAllocation, EnrolNode, Tick>;
 
 struct Command {
@@ -479,7 +491,7 @@ struct Done {};
 
 using Reply = std::variant<Done, SubmissionReply, Explanation, PlacementReply, SynchronizeReply,
                            AppendReply, ArtifactRef, Worker, WorkersReply, Token, Dataset,
-                           CachesReply, Allocation, ServerInfo>;
+                           CachesReply, Allocation, ServerInfo, View>;
 
 }  // namespace assay::core
 

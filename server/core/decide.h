@@ -75,6 +75,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& comma
 absl::StatusOr<Decision> Decide(const Context& context, const RedeemEnrolment& command);
 absl::StatusOr<Decision> Decide(const Context& context, const AddDataset& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RemoveDataset& command);
+absl::StatusOr<Decision> Decide(const Context& context, const SaveView& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RemoveView& command);
 absl::StatusOr<Decision> Decide(const Context& context, const OrderCaches& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command);
 absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);

@@ -419,6 +419,21 @@ constexpr void Fields(A& a, T& v) {
   a.Former(v);
 }
 
+template <class A, Is<View> T>
+constexpr void Fields(A& a, T& v) {
+  a("name", v.name);
+  a("author", v.author);
+  a("standing", v.standing, kNotShown);
+  a("is_shared", v.is_shared);
+  a("kind", v.kind);
+  a("filter", v.filter);
+  a("order_by", v.order_by);
+  a("columns", v.columns);
+  a("group_by", v.group_by);
+  a("aggregates", v.aggregates);
+  a("saved_at_us", v.saved_at_us, ShownAs("save_time"));
+}
+
 template <class A, Is<Token> T>
 constexpr void Fields(A& a, T& v) {
   a("id", v.id, ShownAs("name"));

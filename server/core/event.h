@@ -456,18 +456,17 @@ struct DataLossAccepted {
   bool operator==(const DataLossAccepted&) const = default;
 };
 
-using Event =
-    std::variant<SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
-                 SubmissionNoted, SubmissionPublished, InstancesPruned, RunQueued, RunAssigned,
-                 NodeStarted, RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged,
-                 RunFailed, RunFailureExplained, RunCancelled, RunEventsAppended, ArtifactRecorded,
-                 WorkerRegistered, WorkerDescribed, WorkerStateChanged, WorkerRevoked,
-                 WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked,
-                 DatasetAdded, DatasetRemoved, CacheOrdered, CacheOrderEnded, CacheOrderPostponed,
-                 CacheOrderRetried, AllocationRequested, AllocationSubmitted, AllocationGranted,
-                 AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded,
-                 WorkerJoined, NodeEnrolled, WorkerForgotten, TokensForgotten, RequestsForgotten,
-                 DataLossAccepted>;
+using Event = std::variant<
+    SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
+    SubmissionNoted, SubmissionPublished, InstancesPruned, RunQueued, RunAssigned, NodeStarted,
+    RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained,
+    RunCancelled, RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
+    WorkerStateChanged, WorkerRevoked, WorkerReleased, PreflightStarted, PreflightFinished,
+    TokenCreated, TokenRevoked, DatasetAdded, DatasetRemoved, ViewSaved, ViewRemoved, CacheOrdered,
+    CacheOrderEnded, CacheOrderPostponed, CacheOrderRetried, AllocationRequested,
+    AllocationSubmitted, AllocationGranted, AllocationLaunchFailed, AllocationActivated,
+    AllocationReleasing, AllocationEnded, WorkerJoined, NodeEnrolled, WorkerForgotten,
+    TokensForgotten, RequestsForgotten, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

@@ -22,6 +22,7 @@
 #include "server/core/node_figures.h"
 #include "server/core/preflight.h"
 #include "server/core/request.h"
+#include "server/core/view.h"
 #include "server/core/worker.h"
 #include "server/core/workload.h"
 
@@ -461,6 +462,7 @@ struct State {
   std::map<RunId, Run> runs;
   std::map<std::string, Worker> workers;
   std::map<std::string, Dataset> datasets;
+  std::map<ViewKey, View> views;
   std::map<TokenId, Token> tokens;
   std::map<AllocationId, Allocation> allocations;
   std::map<RequestKey, AnsweredRequest> requests;

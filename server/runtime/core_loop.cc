@@ -121,7 +121,8 @@ CoreLoop::CoreLoop(const Parts& parts, core::Core core, EffectSink effects,
 absl::Status CoreLoop::CheckRoomFor(const core::Command& command) const {
   if (!std::holds_alternative<core::CreateSubmission>(command.body) &&
       !std::holds_alternative<core::ImportSubmission>(command.body) &&
-      !std::holds_alternative<core::NoteSubmission>(command.body))
+      !std::holds_alternative<core::NoteSubmission>(command.body) &&
+      !std::holds_alternative<core::SaveView>(command.body))
     return absl::OkStatus();
   const int64_t free_bytes = parts_.store->FreeDiskBytes();
   if (free_bytes >= options_.disk_reserve_bytes) return absl::OkStatus();

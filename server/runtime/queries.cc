@@ -153,6 +153,14 @@ void Queries::RunEventsAfter(core::RunId run, int32_t node_rank, int64_t after, 
   });
 }
 
+void Queries::ListViews(core::Standing standing, std::string principal,
+                        Callback<std::vector<core::View>> callback) {
+  Post(&bulk_.thread, std::move(callback),
+       [this, standing = std::move(standing), principal = std::move(principal)] {
+         return bulk_.reader->ListViews(standing, principal);
+       });
+}
+
 void Queries::ListDatasets(Callback<std::vector<core::Dataset>> callback) {
   Post(&bulk_.thread, std::move(callback), [this] { return bulk_.reader->ListDatasets(); });
 }

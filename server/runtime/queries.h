@@ -93,6 +93,8 @@ class Queries {
   void RunEventsAfter(core::RunId run, int32_t node_rank, int64_t after, int32_t limit,
                       Callback<std::vector<core::RunEvent>> callback);
 
+  void ListViews(core::Standing standing, std::string principal,
+                 Callback<std::vector<core::View>> callback);
   void ListDatasets(Callback<std::vector<core::Dataset>> callback);
   // NOT_FOUND.
   void GetDataset(std::string id, Callback<core::Dataset> callback);

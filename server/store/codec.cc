@@ -216,6 +216,17 @@ constexpr void Fields(A& a, T& v) {
   a("dataset", v.dataset);
 }
 
+template <class A, Is<ViewSaved> T>
+constexpr void Fields(A& a, T& v) {
+  a("view", v.view);
+}
+
+template <class A, Is<ViewRemoved> T>
+constexpr void Fields(A& a, T& v) {
+  a("view", v.view);
+  a("standing", v.standing);
+}
+
 template <class A, Is<PreflightStarted> T>
 constexpr void Fields(A& a, T& v) {
   a("worker", v.worker);
@@ -427,6 +438,9 @@ std::string Encode(const core::Worker& worker) {
 std::string Encode(const core::Dataset& dataset) {
   return EncodeRecord(dataset);
 }
+std::string Encode(const core::View& view) {
+  return EncodeRecord(view);
+}
 std::string Encode(const core::Token& token) {
   return EncodeRecord(token);
 }
@@ -453,6 +467,9 @@ absl::StatusOr<core::Worker> DecodeWorker(absl::string_view body) {
 }
 absl::StatusOr<core::Dataset> DecodeDataset(absl::string_view body) {
   return DecodeRecord<core::Dataset>(body);
+}
+absl::StatusOr<core::View> DecodeView(absl::string_view body) {
+  return DecodeRecord<core::View>(body);
 }
 absl::StatusOr<core::Token> DecodeToken(absl::string_view body) {
   return DecodeRecord<core::Token>(body);

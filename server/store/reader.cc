@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -153,9 +154,9 @@ struct Reader::Statements {
   Stmt get_submission, list_by_nothing, list_by_system, list_by_organization, list_by_round,
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_state,
       select_nodes, last_seq, events_of_all, events_of_submission, seen_events, events_of_changes,
-      run_events, findings, list_datasets, get_dataset, list_tokens, get_worker, get_allocation,
-      list_allocations, workers_of_allocation, get_artifact, get_borrower, disclosure_of_submission,
-      disclosure_of_run, count_submissions;
+      run_events, findings, list_views, list_datasets, get_dataset, list_tokens, get_worker,
+      get_allocation, list_allocations, workers_of_allocation, get_artifact, get_borrower,
+      disclosure_of_submission, disclosure_of_run, count_submissions;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -178,6 +179,7 @@ struct Reader::Statements {
         {&events_of_changes, kEventsOfChanges},
         {&run_events, kRunEvents},
         {&findings, kFindings},
+        {&list_views, kListViews},
         {&list_datasets, kListDatasets},
         {&get_dataset, kGetDataset},
         {&list_tokens, kListTokens},
@@ -359,6 +361,19 @@ absl::StatusOr<std::vector<core::Finding>> Reader::FindingsOf(core::RunId run, i
   Stmt* stmt = &statements_->findings;
   RETURN_IF_ERROR(stmt->Bind(run.number, BoundedLimit(limit)));
   return ReadAll<core::Finding>(stmt, [](const Stmt& row) { return DecodeFinding(row.Text(0)); });
+}
+
+absl::StatusOr<std::vector<core::View>> Reader::ListViews(const core::Standing& standing,
+                                                          const std::string& principal) {
+  Stmt* const stmt = &statements_->list_views;
+  RETURN_IF_ERROR(stmt->Bind(standing.role, standing.organization, principal));
+  ASSIGN_OR_RETURN(std::vector<core::View> views, ReadAll<core::View>(stmt, [](const Stmt& row) {
+                     return DecodeView(row.Text(0));
+                   }));
+  std::sort(views.begin(), views.end(), [](const core::View& a, const core::View& b) {
+    return std::tie(a.name, a.author) < std::tie(b.name, b.author);
+  });
+  return views;
 }
 
 absl::StatusOr<std::vector<core::Dataset>> Reader::ListDatasets() {

@@ -67,6 +67,10 @@ class Reader {
   // without those that are longer than any of ours (4 KiB as stored).
   absl::StatusOr<std::vector<core::Finding>> FindingsOf(core::RunId run, int32_t limit);
 
+  // The principal's own, and those shared with it: operators' with everybody, reviewers' with
+  // reviewers and operators, submitters' with their organisation. By name.
+  absl::StatusOr<std::vector<core::View>> ListViews(const core::Standing& standing,
+                                                    const std::string& principal);
   absl::StatusOr<std::vector<core::Dataset>> ListDatasets();
   absl::StatusOr<core::Dataset> GetDataset(const std::string& id);  // NOT_FOUND
   absl::StatusOr<std::vector<core::Token>> ListTokens();

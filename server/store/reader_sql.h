@@ -91,6 +91,12 @@ inline constexpr char kFindings[] =
     "SELECT finding FROM run_events WHERE run_id = ?1 AND LENGTH(finding) <= 4096 AND is_late = 0 "
     "ORDER BY ordinal LIMIT ?2";
 
+// Parameters: role, organization and principal of who asks.
+inline constexpr char kListViews[] =
+    "SELECT body FROM views WHERE (+role = ?1 AND organization = ?2 AND author = ?3) OR "
+    "(+is_shared = 1 AND (+role = 'operator' OR (+role = 'reviewer' AND ?1 IN ('reviewer', "
+    "'operator')) OR (+role = 'submitter' AND ?1 = 'submitter' AND organization = ?2))) LIMIT "
+    "10000";
 inline constexpr char kListDatasets[] = "SELECT body FROM datasets ORDER BY id LIMIT 10000";
 inline constexpr char kGetDataset[] = "SELECT body FROM datasets WHERE id = ?1";
 inline constexpr char kGetWorker[] = "SELECT body FROM workers WHERE name = ?1";

@@ -199,6 +199,14 @@ class Store::Writer {
   absl::Status Touch(const Record&, const core::DatasetRemoved& e) {
     return sql_.delete_dataset.Run(e.dataset);
   }
+  absl::Status Touch(const Record&, const core::ViewSaved& e) {
+    const core::View& view = e.view;
+    return sql_.upsert_view.Run(view.standing.role, view.standing.organization, view.author,
+                                view.name, view.is_shared, Encode(view));
+  }
+  absl::Status Touch(const Record& record, const core::ViewRemoved& e) {
+    return sql_.delete_view.Run(e.standing.role, e.standing.organization, record.principal, e.view);
+  }
   absl::Status Touch(const Record& record, const core::AllocationRequested& e) {
     allocations_.insert(e.allocation);
     return WriteRequest(record, {e.standing, record.principal, e.request_id},

@@ -27,6 +27,7 @@ constexpr char kSelectAllocations[] =
     "SELECT body FROM allocations WHERE state <> 'ENDED' OR id IN "
     "(SELECT allocation_id FROM workers WHERE allocation_id IS NOT NULL AND is_forgotten = 0)";
 constexpr char kSelectDatasets[] = "SELECT body FROM datasets";
+constexpr char kSelectViews[] = "SELECT body FROM views";
 constexpr char kSelectTokens[] = "SELECT body FROM tokens WHERE is_forgotten = 0";
 constexpr char kSelectRequests[] =
     "SELECT role, organization, principal, request_id, made, at_us FROM requests";
@@ -118,6 +119,11 @@ absl::StatusOr<core::State> Store::Load() {
   RETURN_IF_ERROR(ForEachRow(db, kSelectDatasets, [&](const Stmt& stmt) {
     ASSIGN_OR_RETURN(core::Dataset dataset, DecodeDataset(stmt.Text(0)));
     state.datasets[dataset.id] = dataset;
+    return absl::OkStatus();
+  }));
+  RETURN_IF_ERROR(ForEachRow(db, kSelectViews, [&](const Stmt& stmt) {
+    ASSIGN_OR_RETURN(core::View view, DecodeView(stmt.Text(0)));
+    state.views[view.key()] = std::move(view);
     return absl::OkStatus();
   }));
   RETURN_IF_ERROR(ForEachRow(db, kSelectTokens, [&](const Stmt& stmt) {

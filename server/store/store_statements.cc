@@ -54,6 +54,12 @@ constexpr char kUpsertDataset[] =
     "INSERT INTO datasets (id, body) VALUES (?1, ?2) "
     "ON CONFLICT (id) DO UPDATE SET body = excluded.body";
 constexpr char kDeleteDataset[] = "DELETE FROM datasets WHERE id = ?1";
+constexpr char kUpsertView[] =
+    "INSERT INTO views (role, organization, author, name, is_shared, body) "
+    "VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (role, organization, author, name) "
+    "DO UPDATE SET is_shared = excluded.is_shared, body = excluded.body";
+constexpr char kDeleteView[] =
+    "DELETE FROM views WHERE (role, organization, author, name) = (?1, ?2, ?3, ?4)";
 constexpr char kUpsertToken[] =
     "INSERT INTO tokens (id, secret_sha256, is_forgotten, body) VALUES (?1, ?2, ?3, ?4) "
     "ON CONFLICT (id) DO UPDATE SET is_forgotten = excluded.is_forgotten, body = excluded.body";
@@ -97,6 +103,8 @@ absl::Status Store::Statements::Prepare() {
       {&upsert_worker, kUpsertWorker},
       {&upsert_dataset, kUpsertDataset},
       {&delete_dataset, kDeleteDataset},
+      {&upsert_view, kUpsertView},
+      {&delete_view, kDeleteView},
       {&upsert_token, kUpsertToken},
       {&insert_request, kInsertRequest},
       {&delete_request, kDeleteRequest},

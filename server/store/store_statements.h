@@ -18,9 +18,9 @@ struct Store::Statements {
   Db db;
   Stmt insert_event, insert_run_event, upsert_submission, upsert_disclosure, upsert_run,
       upsert_node, insert_artifact, upsert_allocation, upsert_worker, upsert_dataset,
-      delete_dataset, upsert_token, insert_request, delete_request, insert_import, insert_borrowing,
-      delete_borrowing, upsert_rates, upsert_passed, delete_passed, upsert_counter,
-      select_submission, select_run, select_runs_of, select_nodes;
+      delete_dataset, upsert_view, delete_view, upsert_token, insert_request, delete_request,
+      insert_import, insert_borrowing, delete_borrowing, upsert_rates, upsert_passed, delete_passed,
+      upsert_counter, select_submission, select_run, select_runs_of, select_nodes;
   FactWriter facts;
 
   absl::Status Prepare();

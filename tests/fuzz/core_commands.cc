@@ -40,8 +40,8 @@ class Decoder {
         &Decoder::EndToken, &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,
         &Decoder::Look,     &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,
         &Decoder::EndLease, &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,
-        &Decoder::Cache,    &Decoder::Time};
-    static_assert(std::variant_size_v<core::CommandBody> == 32, "decode the new command above");
+        &Decoder::Cache,    &Decoder::Time,     &Decoder::Save,       &Decoder::Forget};
+    static_assert(std::variant_size_v<core::CommandBody> == 34, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -452,6 +452,13 @@ class Decoder {
     return FromPerson(core::AddDataset{std::move(dataset)});
   }
   core::Command Remove() { return FromPerson(core::RemoveDataset{bytes_.TextLike("cosmo32")}); }
+
+  core::Command Save() {
+    core::View view{.name = bytes_.TextLike("fast"), .kind = bytes_.TextLike("run")};
+    view.filter = bytes_.TextLike("minutes<3");
+    return FromPerson(core::SaveView{std::move(view)});
+  }
+  core::Command Forget() { return FromPerson(core::RemoveView{bytes_.TextLike("fast")}); }
 
   core::Command Cache() {
     core::OrderCaches command{.dataset = bytes_.TextLike("cosmo32")};

@@ -180,7 +180,12 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(12)) {
+    switch (network_.Below(14)) {
+      case 13:
+        return Ask(
+            core::SaveView{{.name = network_.Below(2) == 0 ? "fast" : "slow", .kind = "run"}});
+      case 12:
+        return Ask(core::RemoveView{"fast"});
       case 11:
         return Ask(core::PublishSubmission{AnyEntry()});
       case 10:

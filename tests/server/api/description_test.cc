@@ -88,6 +88,7 @@ TEST(DescriptionTest, EveryFieldOfTheApiIsListedOrFilledInByHand) {
   ExpectAllFields<v1::CacheReport, core::CacheReport>({});
   ExpectAllFields<v1::CachedDataset, core::CachedDataset>({});
   ExpectAllFields<v1::Dataset, core::Dataset>({});
+  ExpectAllFields<v1::View, core::View>({});
   ExpectAllFields<v1::Token, core::Token>({});
   ExpectAllFields<v1::Allocation, core::Allocation>({});
 }

@@ -45,6 +45,9 @@ SubmissionService/WatchRunEvents    PPAA-
 SubmissionService/DownloadArtifact  PPAA-
 SubmissionService/ImportSubmission  ---A-
 HistoryService/QueryResults         PPAA-
+HistoryService/SaveView             -AAA-
+HistoryService/ListViews            AAAA-
+HistoryService/RemoveView           -AAA-
 WorkerService/Synchronize           ----S
 WorkerService/StreamEvents          ----S
 WorkerService/UploadArtifact        ----S

@@ -122,6 +122,41 @@ TEST(DatasetTest, AreAddedAndRemovedUnlessInUse) {
   EXPECT_THAT(world.Do(RemoveDataset{"cosmo32"}), StatusIs(absl::StatusCode::kNotFound));
 }
 
+TEST(ViewTest, AreKeptForTheirAuthor) {
+  World world;
+  const View view{.name = "fast", .kind = "run", .filter = "minutes<3"};
+  const auto saved = world.Do(SaveView{view}, "ann");
+  ASSERT_THAT(saved, IsOk());
+  EXPECT_EQ(std::get<View>(*saved).author, "ann");
+  EXPECT_GT(std::get<View>(*saved).saved_at_us, 0);
+  // Another's of the same name is another; one's own is replaced.
+  ASSERT_THAT(world.Do(SaveView{view}, "bob"), IsOk());
+  View other = view;
+  other.filter = "minutes<4";
+  ASSERT_THAT(world.Do(SaveView{other}, "ann"), IsOk());
+  EXPECT_EQ(world.state().views.size(), 2u);
+
+  EXPECT_THAT(world.Do(RemoveView{"fast"}, "carl"), StatusIs(absl::StatusCode::kNotFound));
+  const auto removed = world.Do(RemoveView{"fast"}, "ann");
+  ASSERT_THAT(removed, IsOk());
+  EXPECT_EQ(std::get<View>(*removed).filter, "minutes<4");
+  EXPECT_THAT(world.Do(RemoveView{"fast"}, "ann"), StatusIs(absl::StatusCode::kNotFound));
+}
+
+TEST(ViewTest, RefusesWhatNobodyCanAsk) {
+  World world;
+  EXPECT_THAT(world.Do(SaveView{{.name = "a b", .kind = "run"}}), StatusIs(kInvalid));
+  EXPECT_THAT(world.Do(SaveView{{.name = "a", .kind = "table"}}), StatusIs(kInvalid));
+  EXPECT_THAT(world.Do(SaveView{{.name = "a", .kind = "run", .filter = "minuts<3"}}),
+              StatusIs(kInvalid, ::testing::HasSubstr("there is no field 'minuts'")));
+  for (size_t i = 0; i < kViewCountMax; ++i)
+    ASSERT_THAT(world.Do(SaveView{{.name = absl::StrCat("v", i), .kind = "run"}}), IsOk());
+  EXPECT_THAT(world.Do(SaveView{{.name = "more", .kind = "run"}}),
+              StatusIs(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(world.Do(SaveView{{.name = "v7", .kind = "entry"}}), IsOk()) << "in its place";
+  EXPECT_THAT(world.Do(SaveView{{.name = "more", .kind = "run"}}, "bob"), IsOk());
+}
+
 TEST(ServerInfoTest, CountsForTheServerInfo) {
   World world;
   ASSERT_THAT(world.Sync("w0"), IsOk());

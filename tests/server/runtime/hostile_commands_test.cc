@@ -310,6 +310,13 @@ struct Maker {
                        {{m.Name(), m.Text()}}}};
   }
   CommandBody operator()(const RemoveDataset&) { return RemoveDataset{m.Name()}; }
+  CommandBody operator()(const SaveView&) {
+    View view{.name = m.Name(), .kind = m.OneIn(2) ? "run" : m.Text(), .filter = m.Text()};
+    view.is_shared = m.OneIn(2);
+    view.columns = {m.Text()};
+    return SaveView{std::move(view)};
+  }
+  CommandBody operator()(const RemoveView&) { return RemoveView{m.Name()}; }
   CommandBody operator()(const GetServerInfo&) { return GetServerInfo{}; }
   CommandBody operator()(const LogChecked&) {
     return LogChecked{m.Run(), m.Facts(), m.OneIn(2) ? m.Text() : ""};

@@ -68,7 +68,7 @@ TEST_F(FirstSchemaTest, IsReadAsIfNothingHadBeenAdded) {
             "ALTER TABLE workers DROP COLUMN is_forgotten; "
             "ALTER TABLE tokens DROP COLUMN is_forgotten; DROP TABLE allocations; "
             "DROP TABLE imports; DROP TABLE borrowings; DROP TABLE node_rates; "
-            "DROP TABLE passed_preflights; DROP TABLE disclosures; "
+            "DROP TABLE passed_preflights; DROP TABLE disclosures; DROP TABLE views; "
             "DROP TABLE run_findings; DROP TABLE hyperparameters; DROP TABLE run_facts; "
             "DROP TABLE entry_facts; DELETE FROM counters WHERE name = 'facts_version'; "
             "DELETE FROM counters WHERE name = 'last_allocation'; "
