@@ -10,6 +10,7 @@
 #include "cli/dataset/dataset_nodes.h"
 #include "common/client/ids.h"
 #include "common/client/resource_json.h"
+#include "common/dataset/shards.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -32,6 +33,9 @@ absl::StatusOr<ExitStatus> RunAdd(Context* context, const Arguments& arguments) 
                  << added.train_sample_count() << " + " << added.eval_sample_count()
                  << " samples, digest " << added.digest().substr(0, 12) << "\n";
   context->Note("every node must have it at the same path");
+  const absl::StatusOr<std::vector<std::string>> shards = dataset::ListShards(directory);
+  if (shards.ok() && !shards->empty())
+    context->Note("it lies in archives: runs must stage it, with staging = \"node\"");
   return ExitStatus::kDone;
 }
 
@@ -110,6 +114,7 @@ std::vector<Command> DatasetCommands() {
       DatasetGenerateCommand(),
       DatasetImportCommand(),
       DatasetPackCommand(),
+      DatasetIndexCommand(),
       DatasetVerifyCommand(),
       {.path = "dataset add",
        .summary = "register a dataset with the coordinator",

@@ -10,6 +10,7 @@
 
 #include "common/dataset/pack.h"
 #include "common/dataset/plain_dataset.h"
+#include "common/dataset/shards.h"
 #include "common/dataset/verify.h"
 #include "common/status.h"
 
@@ -174,6 +175,8 @@ absl::StatusOr<ExitStatus> RunDatasetPack(Context* context, const Arguments& arg
   if (codec == "gzip") options.codec = dataset::ShardCodec::kGzip;
   ASSIGN_OR_RETURN(const int64_t mebibytes, arguments.Integer("shard-mib", kShardMib));
   options.shard_bytes = mebibytes << 20;
+  ASSIGN_OR_RETURN(const int64_t parts, arguments.Integer("parts", 1));
+  options.parts = static_cast<int>(parts);
   ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
   options.threads = static_cast<int>(threads);
   ProgressLine line(context);
@@ -191,6 +194,31 @@ absl::StatusOr<ExitStatus> RunDatasetPack(Context* context, const Arguments& arg
                                                       {"shards", "shards", Format::kNumber},
                                                       {"size", "bytes", Format::kBytes},
                                                       {"packed", "packed_bytes", Format::kBytes},
+                                                      {"digest", "digest"}}}));
+  return ExitStatus::kDone;
+}
+
+absl::StatusOr<ExitStatus> RunDatasetIndex(Context* context, const Arguments& arguments) {
+  const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
+  ASSIGN_OR_RETURN(const dataset::Manifest manifest, dataset::LoadManifest(directory));
+  ASSIGN_OR_RETURN(const int64_t threads, arguments.Integer("threads", DefaultThreads()));
+  ProgressLine line(context);
+  ASSIGN_OR_RETURN(const std::vector<dataset::Shard> shards,
+                   dataset::ReadShards(directory, manifest, static_cast<int>(threads),
+                                       Drawn(&line, context, "reading")));
+  line.Clear();
+  const std::string digest = dataset::DatasetDigest(manifest);
+  RETURN_IF_ERROR(dataset::SaveShardIndex(directory, digest, shards));
+  RETURN_IF_ERROR(context->printer().Show({.schema = "assay.dataset-index/v1",
+                                           .value = {{"path", directory},
+                                                     {"shards", shards.size()},
+                                                     {"files", manifest.files.size()},
+                                                     {"bytes", dataset::TotalBytes(manifest)},
+                                                     {"digest", digest}},
+                                           .fields = {{"path", "path"},
+                                                      {"shards", "shards", Format::kNumber},
+                                                      {"files", "files", Format::kNumber},
+                                                      {"size", "bytes", Format::kBytes},
                                                       {"digest", "digest"}}}));
   return ExitStatus::kDone;
 }
@@ -358,8 +386,12 @@ Command DatasetPackCommand() {
       .path = "dataset pack",
       .summary = "write a dataset as tar archives, for nodes to stage from",
       .description =
-          "TARGET gets manifest.json and shards/, of which 'assay-worker cache stage TARGET' "
-          "fills a node's cache: for file systems on which opening each file takes the time.",
+          "TARGET gets manifest.json, shards/ and shards.json, which says what lies where: for "
+          "file "
+          "systems on which opening each file takes the time. Registered ('assay dataset add'), it "
+          "is a dataset that runs stage to their nodes, with staging = \"node\"; 'assay dataset "
+          "stage' fills nodes' caches from it. A node reads each archive that has any of its "
+          "samples: --parts, the number of ranks or a multiple, keeps those of a rank together.",
       .positionals = {Directory(),
                       {.name = "TARGET",
                        .help = "the archives' folder",
@@ -375,9 +407,30 @@ Command DatasetPackCommand() {
                    .help = "files of one archive together; 256 if not given",
                    .min = 1,
                    .max = 65536},
+                  {.name = "parts",
+                   .kind = Kind::kInteger,
+                   .value = "N",
+                   .help = "every N-th sample of a split in archives of its own; 1 if not given",
+                   .min = 1,
+                   .max = 65536},
                   Threads()},
-      .examples = {{"assay dataset pack /data/cosmo32 /data/cosmo32-shards", ""}},
+      .examples = {{"assay dataset pack /data/cosmo32 /data/cosmo32-shards", ""},
+                   {"assay dataset pack /data/cosmo32 /data/cosmo32-shards --parts 64",
+                    "for runs of 64, 32, 16, ... ranks"}},
       .run = RunDatasetPack};
+}
+
+Command DatasetIndexCommand() {
+  return {.path = "dataset index",
+          .summary = "read archives that other programs made, and write what lies where",
+          .description =
+              "Reads DIR/shards, compares every member with DIR/manifest.json, byte by "
+              "byte, and writes DIR/shards.json, without which no run stages from "
+              "archives. 'assay dataset pack' writes it, too.",
+          .positionals = {Directory()},
+          .options = {Threads()},
+          .examples = {{"assay dataset index /data/cosmo32-shards", ""}},
+          .run = RunDatasetIndex};
 }
 
 }  // namespace assay::cli

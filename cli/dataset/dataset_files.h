@@ -35,6 +35,7 @@ Command DatasetGenerateCommand();
 Command DatasetVerifyCommand();
 Command DatasetImportCommand();
 Command DatasetPackCommand();
+Command DatasetIndexCommand();
 
 }  // namespace assay::cli
 

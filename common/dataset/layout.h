@@ -20,6 +20,7 @@ absl::string_view SplitName(Split split);
 
 inline constexpr absl::string_view kSampleSuffix = ".tfrecord";
 inline constexpr absl::string_view kManifestName = "manifest.json";
+inline constexpr absl::string_view kShardFolder = "shards";  // of archives: shards.h
 
 // Names of the sample files of a split, relative to `dir` ("train/..."), sorted bytewise. Lists the
 // directory and opens no sample. NOT_FOUND if there is no such directory.

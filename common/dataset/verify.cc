@@ -14,6 +14,7 @@
 #include "common/dataset/layout.h"
 #include "common/dataset/manifest.h"
 #include "common/dataset/plain_dataset.h"
+#include "common/dataset/shards.h"
 #include "common/dataset/tfrecord.h"
 #include "common/file.h"
 #include "common/sha256.h"
@@ -144,11 +145,32 @@ absl::StatusOr<std::vector<Problem>> FindExtraFiles(const std::string& dir,
   return problems;
 }
 
+// Of archives the first problem: what they lack is known once all are read.
+absl::StatusOr<std::vector<Problem>> VerifyShards(const std::string& dir, const Manifest& manifest,
+                                                  int threads, ProgressCallback progress) {
+  const auto problem_of = [](absl::string_view file, const absl::Status& status) {
+    return std::vector<Problem>{{.file = std::string(file),
+                                 .problem = std::string(status.message()),
+                                 .remedy = "copy the archives again, or pack the dataset anew"}};
+  };
+  const absl::StatusOr<std::vector<Shard>> found =
+      ReadShards(dir, manifest, threads, std::move(progress));
+  if (!found.ok()) return problem_of(kShardFolder, found.status());
+  const absl::StatusOr<std::vector<Shard>> index = LoadShardIndex(dir, DatasetDigest(manifest));
+  if (!index.ok()) return problem_of(kShardIndexName, index.status());
+  if (*index == *found) return std::vector<Problem>();
+  return problem_of(kShardIndexName,
+                    absl::DataLossError(absl::StrCat("it does not say what the archives hold: ",
+                                                     "'assay dataset index ", dir, "' makes it")));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Problem>> VerifyDataset(const std::string& dir, int threads,
                                                    ProgressCallback progress) {
   ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(dir));
+  ASSIGN_OR_RETURN(const std::vector<std::string> shards, ListShards(dir));
+  if (!shards.empty()) return VerifyShards(dir, manifest, threads, std::move(progress));
   ASSIGN_OR_RETURN(std::vector<Problem> problems, FindExtraFiles(dir, manifest));
   std::vector<std::unique_ptr<FileChecker>> checkers;
   for (int i = 0; i < std::max(threads, 1); ++i)

@@ -49,5 +49,39 @@ TEST(DatasetPackTest, SaysWhatItWroteAndPacksCompressedFilesAsTheyAre) {
   }
 }
 
+// Archives of other programs have no index: `assay dataset index` makes it, and says what is wrong.
+TEST(DatasetPackTest, ArchivesGetAnIndexAndAreVerified) {
+  const testing::TempDir dir;
+  ASSERT_THAT(MakeDirectories(dir.Path("data/train")), testing::IsOk());
+  dataset::Manifest manifest = {.name = "n", .benchmark = "plain", .generator = "imported"};
+  for (const std::string& name : {"train/1", "train/2"}) {
+    testing::WriteFile(dir.Path("data/" + name), name);
+    manifest.files.push_back({.path = name, .bytes = 7, .sha256 = Sha256Hex(name)});
+  }
+  manifest.train_samples = 2;
+  ASSERT_THAT(dataset::SaveManifest(dir.Path("data"), manifest), testing::IsOk());
+  testing::Invocation run;
+  ASSERT_EQ(run.Run(absl::StrCat("dataset pack ", dir.Path("data"), " ", dir.Path("packed"),
+                                 " --codec none --parts 2")),
+            ExitStatus::kDone)
+      << run.err;
+  const std::string index = ReadFile(dir.Path("packed/shards.json")).value_or("");
+  EXPECT_THAT(index, HasSubstr(R"({"files":["train/2"],"name":"00001.tar"})"));
+  ASSERT_THAT(RemoveTree(dir.Path("packed/shards.json")), testing::IsOk());
+  EXPECT_EQ(run.Run(absl::StrCat("dataset verify ", dir.Path("packed"))), ExitStatus::kFailed);
+  EXPECT_THAT(run.out, HasSubstr("assay dataset index"));
+
+  EXPECT_EQ(run.Run(absl::StrCat("dataset index ", dir.Path("packed"), " -o json")),
+            ExitStatus::kDone)
+      << run.err;
+
+  EXPECT_EQ(nlohmann::json::parse(run.out)["shards"], 2);
+  EXPECT_EQ(ReadFile(dir.Path("packed/shards.json")).value_or(""), index);
+  EXPECT_EQ(run.Run(absl::StrCat("dataset verify ", dir.Path("packed"))), ExitStatus::kDone);
+  testing::WriteFile(dir.Path("packed/shards/00001.tar"), "no archive, but long enough a text");
+  EXPECT_NE(run.Run(absl::StrCat("dataset index ", dir.Path("packed"))), ExitStatus::kDone);
+  EXPECT_THAT(run.err, HasSubstr("00001.tar"));
+}
+
 }  // namespace
 }  // namespace assay

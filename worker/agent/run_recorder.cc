@@ -149,10 +149,9 @@ void RunRecorder::LookAtStage(absl::Time start) {
   v1::WorkerConfig worker;
   if (!spec_.dataset().is_staged() || spec_.is_staging_timed()) return;
   if (!LoadTextProto(directory_.WorkerPath(), &worker).ok()) return;
-  std::vector<std::string> folders = workload_->SampleFolders();
-  for (std::string& folder : folders)
-    folder = JoinPath(directory_.StagePath(worker.stage_directory()), folder);
-  const std::optional<NodeFault> fault = CheckStage(folders, start, *clock_);
+  const std::string stage = directory_.StagePath(worker.stage_directory());
+  const std::optional<NodeFault> fault =
+      CheckStage(SampleFoldersBelow(*workload_, stage), start, *clock_);
   if (fault.has_value()) AddNodeFinding(*fault);
 }
 

@@ -162,10 +162,7 @@ class Step {
 
   // Below the dataset or its copy.
   std::vector<std::string> SampleFoldersOf(const std::string& root) const {
-    std::vector<std::string> folders = workload_->SampleFolders();
-    for (std::string& folder : folders)
-      folder = JoinPath(root, folder);
-    return folders;
+    return SampleFoldersBelow(*workload_, root);
   }
 
   // With what the node's cache has, before the caches are reset and anybody looks.

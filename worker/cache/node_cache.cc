@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 
 #include "common/dataset/manifest.h"
+#include "common/dataset/shards.h"
 #include "common/log.h"
 #include "common/secret.h"
 #include "common/status.h"
@@ -349,7 +350,7 @@ absl::StatusOr<Filled> NodeCache::Stage(const std::string& source, const Clock* 
       folders.insert(file.name.substr(0, slash));
   for (const std::string& name : folders)
     RETURN_IF_ERROR(Share(JoinPath(files_path, name), /*is_directory=*/true));
-  ASSIGN_OR_RETURN(const std::vector<std::string> shards, data::ListShards(source));
+  ASSIGN_OR_RETURN(const std::vector<std::string> shards, dataset::ListShards(source));
   absl::StatusOr<data::Staged> staged =
       shards.empty() ? data::StageFiles(job, clock, std::move(progress))
                      : data::StageArchives(shards, manifest, job, clock, std::move(progress));

@@ -11,17 +11,16 @@
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
 #include "common/file.h"
-#include "common/mutex.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "worker/data/copy_window.h"
 #include "worker/data/file_copy.h"
+#include "worker/data/file_times.h"
 #include "worker/data/placing.h"
 
 namespace assay::data {
@@ -33,28 +32,6 @@ constexpr int kWindowMax = 128;
 // What opening and naming a file is worth in bytes when rates of different windows are compared.
 constexpr int64_t kFileWork = int64_t{64} << 10;
 constexpr double kGB = 1e9;
-
-// How long files took. Thread-safe.
-class FileTimes {
- public:
-  void Add(absl::Duration time) {
-    MutexLock lock(&mutex_);
-    seconds_.push_back(static_cast<float>(absl::ToDoubleSeconds(time)));
-  }
-
-  // What 99 of 100 do not exceed; zero if there are none.
-  absl::Duration P99() {
-    MutexLock lock(&mutex_);
-    if (seconds_.empty()) return absl::ZeroDuration();
-    const auto place = seconds_.begin() + std::ssize(seconds_) * 99 / 100;
-    std::nth_element(seconds_.begin(), place, seconds_.end());
-    return absl::Seconds(static_cast<double>(*place));
-  }
-
- private:
-  Mutex mutex_;
-  std::vector<float> seconds_ ABSL_GUARDED_BY(mutex_);
-};
 
 // One job under way.
 class Stager {

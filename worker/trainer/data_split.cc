@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "common/dataset/shards.h"
 #include "common/file.h"
 #include "common/rules/ranks.h"
 #include "common/status.h"
@@ -70,7 +71,7 @@ int64_t DataSplit::SamplesIn(int64_t step) const {
 }
 
 absl::StatusOr<DataSplit> OpenSplit(const TrainerSpec& spec, const DataPlan& plan,
-                                    dataset::Split kind) {
+                                    dataset::Split kind, const dataset::Manifest* sharded) {
   DataSplit split = {.kind = kind};
   const data::SamplerOptions options = SamplerFor(spec, plan, kind);
   ASSIGN_OR_RETURN(data::Sampler sampler, data::Sampler::Create(options));
@@ -79,8 +80,13 @@ absl::StatusOr<DataSplit> OpenSplit(const TrainerSpec& spec, const DataPlan& pla
   // Samples are dealt as always; only how many are evaluated at once differs.
   split.batch = kind == dataset::Split::kTrain ? spec.local_batch_size : spec.eval_batch_size();
   split.steps = split.sampler->StepsPerEpoch(split.batch);
-  ASSIGN_OR_RETURN(split.files, dataset::ListSamples(spec.run.dataset().path(), kind,
-                                                     options.samples, plan.suffix));
+  if (sharded != nullptr) {
+    ASSIGN_OR_RETURN(split.files,
+                     dataset::ListSamplesOf(*sharded, kind, options.samples, plan.suffix));
+  } else {
+    ASSIGN_OR_RETURN(split.files, dataset::ListSamples(spec.run.dataset().path(), kind,
+                                                       options.samples, plan.suffix));
+  }
   return split;
 }
 

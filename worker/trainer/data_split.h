@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 
 #include "common/dataset/layout.h"
+#include "common/dataset/manifest.h"
 #include "worker/data/prefetcher.h"
 #include "worker/data/sampler.h"
 #include "worker/engine/batch.h"
@@ -42,9 +43,11 @@ struct DataSplit {
   int64_t SamplesIn(int64_t step) const;
 };
 
-// Lists the files. Errors of Sampler::Create and dataset::ListSamples.
+// Lists the files: of the dataset's folder, or, where it lies in archives, of `sharded`, its
+// manifest. Errors of Sampler::Create and dataset::ListSamples.
 absl::StatusOr<DataSplit> OpenSplit(const TrainerSpec& spec, const DataPlan& plan,
-                                    dataset::Split kind);
+                                    dataset::Split kind,
+                                    const dataset::Manifest* sharded = nullptr);
 
 // Divides the cache that the spec asks for between the splits and returns how many samples it has
 // room for: training first, and no more than there are. 0: none is asked for. INVALID_ARGUMENT: not

@@ -174,13 +174,16 @@ absl::Status TrainingLoop::MeetOnDevice() {
 
 absl::Status TrainingLoop::OpenSplits() {
   const DataPlan plan = workload_->data();
-  ASSIGN_OR_RETURN(train_, OpenSplit(spec_, plan, dataset::Split::kTrain));
-  ASSIGN_OR_RETURN(validation_, OpenSplit(spec_, plan, dataset::Split::kValidation));
+  ASSIGN_OR_RETURN(sharded_, OpenSharded(spec_));
+  const ShardedDataset* const sharded = sharded_.has_value() ? &*sharded_ : nullptr;
+  const dataset::Manifest* const manifest = sharded == nullptr ? nullptr : &sharded->manifest;
+  ASSIGN_OR_RETURN(train_, OpenSplit(spec_, plan, dataset::Split::kTrain, manifest));
+  ASSIGN_OR_RETURN(validation_, OpenSplit(spec_, plan, dataset::Split::kValidation, manifest));
   if (!spec_.run.dataset().is_staged()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(stage_, PlanStaging(spec_, train_, validation_, plan.shared_files));
+  ASSIGN_OR_RETURN(stage_, PlanStaging(spec_, train_, validation_, plan.shared_files, sharded));
   // The clock is not for what others have copied before.
   if (!spec_.run.is_staging_timed() && !spec_.run.node_cache().empty())
-    cached_ = data::TakeCached(spec_.run.node_cache(), &stage_);
+    cached_ = TakeCached(spec_.run.node_cache(), &stage_);
   return absl::OkStatus();
 }
 
@@ -263,18 +266,21 @@ absl::StatusOr<int64_t> TrainingLoop::CachedBytes() {
 }
 
 absl::Status TrainingLoop::CopyToNode() {
-  RETURN_IF_ERROR(WithExitCode(data::CheckStagingSpace(stage_), ExitCode::kDisk));
+  RETURN_IF_ERROR(WithExitCode(CheckStagingSpace(stage_), ExitCode::kDisk));
   // No rank of a node writes before the others have looked.
   if (spec_.run.ranks_per_node() > 1)
     RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
+  const auto report = [this](const dataset::Progress& p) {
+    progress_.Report({.phase = "staging", .done = p.files, .total = p.files_total},
+                     {{"bytes", JsonValue(p.bytes)}});
+  };
   ASSIGN_OR_RETURN(const data::Staged staged,
-                   StageWithPeers(
-                       stage_, PeersOf(spec_), comm_.get(), [this] { return Deadline(); }, clock_,
-                       [this](const dataset::Progress& p) {
-                         progress_.Report(
-                             {.phase = "staging", .done = p.files, .total = p.files_total},
-                             {{"bytes", JsonValue(p.bytes)}});
-                       }));
+                   sharded_.has_value()
+                       ? StageFromArchives(stage_, sharded_->manifest, clock_, report)
+                       : StageWithPeers(
+                             stage_.job, PeersOf(spec_), comm_.get(), [this] { return Deadline(); },
+                             clock_, report));
+  sharded_.reset();
   profile_.Staged(staged);
   LOG(INFO) << "staged files=" << staged.files << " bytes=" << staged.bytes
             << " peer_bytes=" << staged.peer_bytes << " in=" << staged.elapsed

@@ -29,6 +29,7 @@
 #include "worker/trainer/run_log.h"
 #include "worker/trainer/spatial_ranks.h"
 #include "worker/trainer/spec.h"
+#include "worker/trainer/stage_plan.h"
 #include "worker/trainer/workload.h"
 
 namespace assay {
@@ -85,10 +86,11 @@ class TrainingLoop {
   Profile profile_;
   DataSplit train_;
   DataSplit validation_;
-  data::StagingJob stage_;    // if the dataset is staged
-  data::CachedFiles cached_;  // that need not be
-  int epochs_done_ = 0;       // the one at hand included
-  int64_t steps_done_ = 0;    // batches trained on, of this rank
+  std::optional<ShardedDataset> sharded_;  // if the dataset lies in archives
+  StagePlan stage_;                        // if it is staged
+  data::CachedFiles cached_;               // that need not be
+  int epochs_done_ = 0;                    // the one at hand included
+  int64_t steps_done_ = 0;                 // batches trained on, of this rank
 };
 
 }  // namespace assay

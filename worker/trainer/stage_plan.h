@@ -3,25 +3,65 @@
 #ifndef WORKER_TRAINER_STAGE_PLAN_H_
 #define WORKER_TRAINER_STAGE_PLAN_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "common/clock.h"
+#include "common/dataset/manifest.h"
+#include "common/dataset/parallel.h"
+#include "common/dataset/shards.h"
 #include "worker/data/staging.h"
 #include "worker/trainer/data_split.h"
 #include "worker/trainer/spec.h"
 
 namespace assay {
 
+// A dataset that lies in archives.
+struct ShardedDataset {
+  dataset::Manifest manifest;
+  std::vector<dataset::Shard> shards;
+};
+
+// What the run stages from archives; nullopt: the dataset's files lie as they are. Reads its
+// manifest and its index, and no archive. FAILED_PRECONDITION: there are archives, but the run
+// stages nothing. Otherwise as PlanStaging and dataset::LoadShardIndex.
+absl::StatusOr<std::optional<ShardedDataset>> OpenSharded(const TrainerSpec& spec);
+
+struct StagePlan {
+  data::StagingJob job;  // of this rank
+  // Where the dataset lies in archives: names of those of which this rank takes what its node
+  // needs, and what the other ranks of the node take out of theirs.
+  std::vector<std::string> archives;
+  std::vector<data::FileToStage> of_others;
+};
+
 // The files of this rank: its part of what its group stages on this node, of both splits, and, for
-// the first rank of a node, `shared_files`. Sizes are those of the dataset's manifest, and so are
-// the digests where staging is off the clock: on it computing them would be part of the score. A
-// dataset without a manifest has neither. Reads the manifest and no sample. DATA_LOSS: the manifest
-// is damaged, is not the one that was registered, or does not list a file.
-absl::StatusOr<data::StagingJob> PlanStaging(const TrainerSpec& spec, const DataSplit& train,
-                                             const DataSplit& validation,
-                                             const std::vector<std::string>& shared_files);
+// the first rank of a node, `shared_files`; of archives (`sharded`, null: there are none) the
+// node's files in those archives that are this rank's to read, each of which one rank of a node
+// reads. Sizes are those of the dataset's manifest, and so are the digests where staging is off the
+// clock: on it computing them would be part of the score. A dataset without a manifest has neither.
+// Reads the manifest and no sample. DATA_LOSS: the manifest is damaged, is not the one that was
+// registered, or does not list a file; the index names no archive that has one.
+absl::StatusOr<StagePlan> PlanStaging(const TrainerSpec& spec, const DataSplit& train,
+                                      const DataSplit& validation,
+                                      const std::vector<std::string>& shared_files,
+                                      const ShardedDataset* sharded = nullptr);
+
+// As data::TakeCached, of the whole plan; returns what of it was this rank's.
+data::CachedFiles TakeCached(const std::string& cache_dir, StagePlan* plan);
+
+// As data::CheckStagingSpace.
+absl::Status CheckStagingSpace(const StagePlan& plan);
+
+// As data::StageArchives, with ExitCode::kBadData or kDisk.
+absl::StatusOr<data::Staged> StageFromArchives(const StagePlan& plan,
+                                               const dataset::Manifest& manifest,
+                                               const Clock* clock,
+                                               dataset::ProgressCallback progress = nullptr);
 
 }  // namespace assay
 

@@ -252,6 +252,16 @@ TEST_F(StepTest, WitnessesTheFirstTouchOfTheDataset) {
   EXPECT_EQ(touch->rank.has_value(), touch->is_attributed);
 }
 
+// Of a dataset in archives the archives are what is not to be touched early.
+TEST_F(StepTest, WitnessesTheFirstTouchOfAnArchive) {
+  const std::string dataset = run_.dir.Path("dataset");
+  ASSERT_EQ(system(absl::StrCat("cd ", dataset, "; mv train shards; rm -r validation").c_str()), 0);
+  run_.Trainer(Reading("$DATA/shards/a.bin"));
+  EXPECT_EQ(Run().code, 0);
+  EXPECT_EQ(ReadTouch()->path, dataset + "/shards/a.bin");
+  EXPECT_THAT(Read(directory_.CachesPath()), HasSubstr("\"checked_files\": 1"));
+}
+
 // Two agents on one host, without the power over fanotify: while runs of the one begin, the other
 // resets the caches of the same dataset, which opens every file. The first touch that is seen is
 // never that.

@@ -3,10 +3,12 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "gtest/gtest.h"
 
 #include "common/clock.h"
+#include "common/dataset/shards.h"
 #include "common/file.h"
 #include "common/sha256.h"
 #include "tests/support/status_matchers.h"
@@ -94,7 +97,7 @@ class ArchiveStagingTest : public ::testing::Test {
   }
 
   absl::StatusOr<Staged> Stage() {
-    const absl::StatusOr<std::vector<std::string>> shards = ListShards(source_.path());
+    const absl::StatusOr<std::vector<std::string>> shards = dataset::ListShards(source_.path());
     EXPECT_THAT(shards, IsOk());
     return StageArchives(*shards, manifest_, job_, &clock_);
   }
@@ -211,6 +214,48 @@ TEST_F(ArchiveStagingTest, OtherBytesAreFoundAndLeftOut) {
 
   EXPECT_FALSE(FileExists(JoinPath(job_.target_dir, "train/16")));
   EXPECT_FALSE(FileExists(JoinPath(job_.target_dir, "train/16.staging")));
+}
+
+// What was damaged on the way is read once more. The archive is small enough to be read at once, so
+// it is whole again before anybody looks at what was wrong.
+TEST_F(ArchiveStagingTest, DamageOnTheWayIsReadOnceMore) {
+  std::vector<MemberSpec> members = Members(0, 12);
+  members.erase(members.begin() + 4);
+  job_.files.erase(job_.files.begin() + 4);
+  WriteArchive(Shard("good.tar"), members, ARCHIVE_FILTER_NONE);
+  const std::string good = ReadFile(Shard("good.tar"), 1 << 24).value_or("");
+  ASSERT_EQ(unlink(Shard("good.tar").c_str()), 0);
+  members[6].content[100] ^= 1;
+  WriteArchive(Shard("a.tar"), members, ARCHIVE_FILTER_NONE);
+  job_.is_cold = false;
+  job_.placed = [&](std::span<const FileToStage> files) {
+    if (files.front().name == "train/10") WriteFile(Shard("a.tar"), good);
+    return absl::OkStatus();
+  };
+
+  const absl::StatusOr<Staged> staged = Stage();
+
+  ASSERT_THAT(staged, IsOk());
+  EXPECT_EQ(staged->retries, 1);
+  EXPECT_EQ(staged->files, 11) << "what was written is not written again";
+  for (size_t i = 0; i < members.size(); ++i)
+    EXPECT_EQ(Sha256Hex(ReadFile(JoinPath(job_.target_dir, job_.files[i].name)).value_or("")),
+              job_.files[i].sha256);
+}
+
+// On the clock nobody computes digests: then the size is all that is compared.
+TEST_F(ArchiveStagingTest, WithoutADigestAMembersSizeIsCompared) {
+  std::vector<MemberSpec> members = Members(0, 12);
+  members[6].content[100] ^= 1;
+  WriteArchive(Shard("a.tar"), members, ARCHIVE_FILTER_NONE);
+  for (FileToStage& file : job_.files)
+    file.sha256.clear();
+  EXPECT_THAT(Stage(), IsOk());
+  members[6].content += "more";
+  WriteArchive(Shard("a.tar"), members, ARCHIVE_FILTER_NONE);
+
+  EXPECT_THAT(Stage(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("a.tar"), HasSubstr("train/16"))));
 }
 
 TEST_F(ArchiveStagingTest, AnArchiveThatIsCutIsDamaged) {

@@ -14,16 +14,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "common/clock.h"
 #include "common/dataset/cosmo_dataset.h"
+#include "common/dataset/pack.h"
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/sha256.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/write_file.h"
 #include "tests/worker/trainer/loop_fixture.h"
 #include "tests/worker/trainer/run_specs.h"
 #include "worker/cache/cache_link.h"
@@ -283,6 +286,62 @@ TEST_F(TrainingLoopTest, WhatTheNodeCacheHadIsDeclaredAndNotCopied) {
     ASSERT_EQ(stat(JoinPath(JoinPath(stage, "train"), other).c_str(), &info), 0);
     EXPECT_EQ(info.st_nlink, is_timed ? 1U : 2U) << "on the clock every byte is copied";
   }
+}
+
+// A run stages from archives as it does from files: the same bytes, timed as the round says, cold
+// and compared where it is not timed.
+TEST_F(TrainingLoopTest, FromArchivesTheTrainingIsTheSame) {
+  v1::RunSpec run = Run();
+  run.set_epoch_count_max(1);
+  run.mutable_dataset()->set_train_sample_count(16);
+  run.mutable_dataset()->set_eval_sample_count(8);
+  ASSERT_THAT(Train(run), IsOk());
+  const std::vector<std::string> in_place = Errors();
+  ASSERT_THAT(
+      dataset::PackDataset(
+          run.dataset().path(), dir_.Path("packed"),
+          {.codec = dataset::ShardCodec::kZstd, .shard_bytes = int64_t{1} << 20, .parts = 2}),
+      IsOk());
+  run.mutable_dataset()->set_path(dir_.Path("packed"));
+  run.mutable_dataset()->set_is_staged(true);
+  for (const bool is_timed : {false, true}) {
+    run.set_is_staging_timed(is_timed);
+    run.set_stage_directory(dir_.Path(absl::StrCat("stage_", is_timed)));
+    ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt")), IsOk());
+
+    ASSERT_THAT(Train(run), IsOk());
+
+    EXPECT_EQ(Errors(), in_place);
+    EXPECT_EQ(Log().find("run_start") < Log().find("staging_start"), is_timed);
+    EXPECT_EQ(ListDirectory(JoinPath(run.stage_directory(), "train")).value().size(), 16U);
+    EXPECT_EQ(ListDirectory(JoinPath(run.stage_directory(), "validation")).value().size(), 8U);
+  }
+}
+
+TEST_F(TrainingLoopTest, ArchivesThatCannotBeUsedAreNamedBeforeTheClockStarts) {
+  v1::RunSpec run = Run();
+  ASSERT_THAT(dataset::PackDataset(run.dataset().path(), dir_.Path("packed"), {}), IsOk());
+  run.mutable_dataset()->set_path(dir_.Path("packed"));
+  run.set_stage_directory(dir_.Path("stage"));
+  const auto refused = [&](const std::string& why) {
+    const absl::Status status = Train(run);
+    EXPECT_EQ(ExitCodeOf(status), ExitCode::kBadData) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(Log(), ::testing::Not(HasSubstr("run_start")));
+  };
+  refused("staging = \"node\"");
+  run.mutable_dataset()->set_is_staged(true);
+  const std::string archive = dir_.Path("packed/shards/00000.tar");
+  const std::string good = ReadFile(archive, int64_t{1} << 30).value_or("");
+  testing::WriteFile(archive, good.substr(0, good.size() / 2));
+  refused("00000.tar cannot be read");
+  testing::WriteFile(archive, good);
+  const std::string index = dir_.Path("packed/shards.json");
+  const std::string text = ReadFile(index).value_or("");
+  testing::WriteFile(index, absl::StrReplaceAll(text, {{"train/", "gone/"}}));
+  refused("is in no archive that shards.json names");
+  ASSERT_THAT(RemoveTree(index), IsOk());
+  refused("assay dataset index");
 }
 
 // On the clock the digest is not computed, and the trainer's own checks have to find the damage.

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/dataset/layout.h"
+#include "common/file.h"
 #include "worker/agent/workload/program.h"
 #include "worker/agent/workload/trainer.h"
 #include "worker/agent/workload/workload.h"
@@ -51,6 +53,18 @@ absl::Status CheckSpec(const v1::RunSpec& spec) {
 std::vector<std::string> Workload::SampleFolders() const {
   return {std::string(dataset::SplitName(dataset::Split::kTrain)),
           std::string(dataset::SplitName(dataset::Split::kValidation))};
+}
+
+std::vector<std::string> SampleFoldersBelow(const Workload& workload, const std::string& root) {
+  const std::string shards = JoinPath(root, dataset::kShardFolder);
+  const bool is_sharded = FileExists(shards);
+  std::vector<std::string> folders;
+  if (is_sharded) folders.push_back(shards);
+  for (const std::string& name : workload.SampleFolders()) {
+    std::string folder = JoinPath(root, name);
+    if (!is_sharded || FileExists(folder)) folders.push_back(std::move(folder));
+  }
+  return folders;
 }
 
 absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const v1::RunSpec& spec,

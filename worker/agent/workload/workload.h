@@ -140,6 +140,10 @@ class Workload {
   virtual std::optional<absl::Duration> StopGrace() const { return std::nullopt; }
 };
 
+// The sample folders of the dataset at `root`, or of its staged copy there. Where the dataset lies
+// in archives (common/dataset/shards.h) those, first, and what of the others there is beside them.
+std::vector<std::string> SampleFoldersBelow(const Workload& workload, const std::string& root);
+
 // The workload of the run whose files are in `directory`. INVALID_ARGUMENT if this agent has no
 // such kind, or the spec makes no sense for one node: ranks, number, dataset path.
 absl::StatusOr<std::unique_ptr<const Workload>> MakeWorkload(const v1::RunSpec& spec,
