@@ -54,7 +54,7 @@ TEST(DatasetPackTest, ArchivesGetAnIndexAndAreVerified) {
   const testing::TempDir dir;
   ASSERT_THAT(MakeDirectories(dir.Path("data/train")), testing::IsOk());
   dataset::Manifest manifest = {.name = "n", .benchmark = "plain", .generator = "imported"};
-  for (const std::string& name : {"train/1", "train/2"}) {
+  for (const std::string name : {"train/1", "train/2"}) {
     testing::WriteFile(dir.Path("data/" + name), name);
     manifest.files.push_back({.path = name, .bytes = 7, .sha256 = Sha256Hex(name)});
   }

@@ -252,7 +252,6 @@ TEST_F(StepTest, WitnessesTheFirstTouchOfTheDataset) {
   EXPECT_EQ(touch->rank.has_value(), touch->is_attributed);
 }
 
-// Of a dataset in archives the archives are what is not to be touched early.
 TEST_F(StepTest, WitnessesTheFirstTouchOfAnArchive) {
   const std::string dataset = run_.dir.Path("dataset");
   ASSERT_EQ(system(absl::StrCat("cd ", dataset, "; mv train shards; rm -r validation").c_str()), 0);
