@@ -6,6 +6,7 @@
 #include "common/file.h"
 #include "common/status.h"
 #include "server/api/services.h"
+#include "server/runtime/score_check.h"
 #include "server/store/backup.h"
 #include "server/store/backup_restore.h"
 #include "server/store/data_directory.h"
@@ -38,7 +39,7 @@ absl::StatusOr<int64_t> VerifyOffline(const v1::ServerConfig& config, const Offl
   ASSIGN_OR_RETURN(const store::DataDirectory held, HoldData(config, "assay admin verify"));
   int64_t fault_count = 0;
   const auto print = PrintTo(output, &fault_count);
-  const core::VerifyCounts counts = store::Verify(held.path(), print);
+  const core::VerifyCounts counts = store::Verify(held.path(), print, runtime::MakeScoreCheck());
   PrintVerified(counts, fault_count, output);
   return fault_count;
 }
@@ -47,7 +48,7 @@ absl::StatusOr<int64_t> VerifyBackupOffline(const std::string& backup,
                                             const OfflineOutput& output) {
   int64_t fault_count = 0;
   const auto print = PrintTo(output, &fault_count);
-  store::BackupVerifier verifier(backup);
+  store::BackupVerifier verifier(backup, runtime::MakeScoreCheck());
   const core::VerifyCounts counts = store::RunToEnd(&verifier, print);
   PrintVerified(counts, fault_count, output);
   return fault_count;

@@ -51,8 +51,12 @@ void PrintVerified(const core::VerifyCounts& counts, int64_t fault_count,
   if (output.is_json) return PrintJson(api::ToProto(counts, fault_count), *output.out);
   *output.out << "looked at " << counts.page_count << " pages, " << counts.frame_count
               << " frames of the log, " << counts.event_count << " events, " << counts.line_count
-              << " lines of runs and " << counts.artifact_count << " artifacts: " << fault_count
-              << " faults" << std::endl;
+              << " lines of runs and " << counts.artifact_count << " artifacts, computed "
+              << counts.score_count << " scores again";
+  if (counts.uncomputed_score_count > 0)
+    *output.out << " (" << counts.uncomputed_score_count
+                << " more cannot be: their rules are not here)";
+  *output.out << ": " << fault_count << " faults" << std::endl;
 }
 
 void PrintBackedUp(const core::BackupCounts& counts, int64_t fault_count,

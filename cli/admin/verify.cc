@@ -47,6 +47,12 @@ absl::StatusOr<Report> Verify(const client::Client& client, const std::string& b
   return report;
 }
 
+std::string Uncomputed(const v1::VerifySummary& summary) {
+  if (summary.uncomputed_score_count() == 0) return "";
+  return absl::StrCat(" (", summary.uncomputed_score_count(),
+                      " more cannot be: their rules are not here)");
+}
+
 absl::StatusOr<ExitStatus> RunStoreVerify(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   ASSIGN_OR_RETURN(Report report, Verify(*client, arguments.Get("backup")));
@@ -59,7 +65,8 @@ absl::StatusOr<ExitStatus> RunStoreVerify(Context* context, const Arguments& arg
   context->Note(absl::StrCat("looked at ", summary.page_count(), " pages, ", summary.frame_count(),
                              " frames of the log, ", summary.event_count(), " events, ",
                              summary.line_count(), " lines of runs and ", summary.artifact_count(),
-                             " artifacts: ", summary.fault_count(), " faults"));
+                             " artifacts, computed ", summary.score_count(), " scores again",
+                             Uncomputed(summary), ": ", summary.fault_count(), " faults"));
   return summary.fault_count() == 0 ? ExitStatus::kDone : ExitStatus::kFailed;
 }
 
@@ -71,8 +78,11 @@ std::vector<Command> VerifyCommands() {
        .summary = "look for damage in everything that the coordinator keeps",
        .description =
            "Reads every page of the database, the write-ahead log, the chain of events with the "
-           "lines of runs, the high-water mark and every artifact, beside the work that goes on, "
-           "and names file and object of each fault. Ends with a status other than 0 if there "
+           "lines of runs, the high-water mark and every artifact, judges every log and scores "
+           "every "
+           "entry again by the rules that accepted it, beside the work that goes on, "
+           "and names file and object of each fault: a score that does not follow from its logs by "
+           "submission and run. Ends with a status other than 0 if there "
            "is one. Where the coordinator does not start: assayd --config=FILE --verify. With "
            "--backup the same of a backup on the coordinator's host, and the digests of its files; "
            "without a coordinator: assayd --verify_backup=DIR.",

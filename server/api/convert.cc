@@ -241,6 +241,8 @@ v1::VerifyStoreResponse ToProto(const core::VerifyCounts& counts, int64_t fault_
   summary->set_event_count(counts.event_count);
   summary->set_line_count(counts.line_count);
   summary->set_artifact_count(counts.artifact_count);
+  summary->set_score_count(counts.score_count);
+  summary->set_uncomputed_score_count(counts.uncomputed_score_count);
   return response;
 }
 

@@ -107,7 +107,9 @@ struct VerifyCounts {
   int64_t frame_count = 0;
   int64_t event_count = 0;
   int64_t line_count = 0;
-  int64_t artifact_count = 0;
+  int64_t artifact_count = 0;          // files: one that several runs have is read once
+  int64_t score_count = 0;             // submissions whose verdict was computed again
+  int64_t uncomputed_score_count = 0;  // that cannot be: no rules of theirs are here
 };
 
 // How far a backup is, and what is in it. Artifacts that are damaged or missing are not.

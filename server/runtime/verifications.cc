@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/runtime/score_check.h"
 #include "server/store/backup_restore.h"
 #include "server/store/verify.h"
 
@@ -25,8 +26,9 @@ void Verifications::Stop() {
 }
 
 Verifications::Verification Verifications::Begin(const std::string& backup_directory) const {
-  if (!backup_directory.empty()) return std::make_shared<store::BackupVerifier>(backup_directory);
-  return std::make_shared<store::Verifier>(data_directory_);
+  if (!backup_directory.empty())
+    return std::make_shared<store::BackupVerifier>(backup_directory, MakeScoreCheck());
+  return std::make_shared<store::Verifier>(data_directory_, MakeScoreCheck());
 }
 
 void Verifications::Next(Verification verification, Callback callback) {

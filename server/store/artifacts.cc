@@ -110,6 +110,10 @@ absl::StatusOr<std::unique_ptr<ArtifactStore>> ArtifactStore::Open(const std::st
   return std::unique_ptr<ArtifactStore>(new ArtifactStore(root));
 }
 
+std::unique_ptr<const ArtifactStore> ArtifactStore::View(const std::string& root) {
+  return std::unique_ptr<const ArtifactStore>(new ArtifactStore(root));
+}
+
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactStore::Begin(
     const core::ArtifactRef& announced) {
   ASSIGN_OR_RETURN(const std::string final_path, PathOf(root_, announced.sha256));

@@ -95,6 +95,9 @@ class ArtifactStore {
   // Makes the folder if needed and removes what unfinished uploads have left.
   static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(const std::string& root);
 
+  // What is there, for reading: nothing is made or removed, so others may write meanwhile.
+  static std::unique_ptr<const ArtifactStore> View(const std::string& root);
+
   // INVALID_ARGUMENT unless `announced` has a digest, a size of 0 to kArtifactBytesMax and a name.
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> Begin(const core::ArtifactRef& announced);
 

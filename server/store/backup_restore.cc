@@ -153,7 +153,8 @@ std::vector<core::StoredFault> BackupVerifier::Begin() {
        FaultsOfFile(directory_, manifest->database, manifest->database_sha256))
     faults.push_back(std::move(fault));
   verifier_ = std::make_unique<Verifier>(
-      VerifiedCopy{directory_, manifest->database, MarkOf(*manifest), kManifestName});
+      VerifiedCopy{directory_, manifest->database, MarkOf(*manifest), kManifestName},
+      std::move(verdicts_));
   return faults;
 }
 

@@ -20,7 +20,8 @@ namespace assay::store {
 // that a Verifier looks at, with every artifact. Nobody can write a backup meanwhile.
 class BackupVerifier final : public Verification {
  public:
-  explicit BackupVerifier(std::string directory) : directory_(std::move(directory)) {}
+  explicit BackupVerifier(std::string directory, std::unique_ptr<VerdictCheck> verdicts = nullptr)
+      : directory_(std::move(directory)), verdicts_(std::move(verdicts)) {}
 
   // Its first step also reads the whole database.
   std::vector<core::StoredFault> Step() override;
@@ -31,6 +32,7 @@ class BackupVerifier final : public Verification {
   std::vector<core::StoredFault> Begin();
 
   const std::string directory_;
+  std::unique_ptr<VerdictCheck> verdicts_;  // until there is a verifier
   UniqueFd lock_;
   std::unique_ptr<Verifier> verifier_;  // once backup.json was read
   bool is_done_ = false;

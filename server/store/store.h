@@ -60,6 +60,8 @@ class Store final : public CoreStore {
   // Rule packs (common/rules/pack.h) by the digest of their rules.
   using RulePacks = std::map<std::string, std::string>;
   absl::StatusOr<RulePacks> LoadRulePacks();
+  // Those of the database at `path`, whoever writes to it.
+  static absl::StatusOr<RulePacks> ReadRulePacks(const std::string& path);
   // Keeps `packs` for ever; what is kept already stays as it is. Durable when it returns OK.
   absl::Status KeepRulePacks(const RulePacks& packs);
 

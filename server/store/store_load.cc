@@ -55,6 +55,15 @@ absl::Status ForEachRow(Db* db, absl::string_view sql, Take take) {
   }
 }
 
+absl::StatusOr<Store::RulePacks> PacksIn(Db* db) {
+  Store::RulePacks packs;
+  RETURN_IF_ERROR(ForEachRow(db, kSelectPacks, [&packs](const Stmt& stmt) {
+    packs.emplace(stmt.Text(0), stmt.Text(1));
+    return absl::OkStatus();
+  }));
+  return packs;
+}
+
 }  // namespace
 
 absl::StatusOr<core::Run> Store::LoadRun(core::RunId id) {
@@ -166,12 +175,12 @@ absl::StatusOr<core::State> Store::Load() {
 }
 
 absl::StatusOr<Store::RulePacks> Store::LoadRulePacks() {
-  RulePacks packs;
-  RETURN_IF_ERROR(ForEachRow(&statements_->db, kSelectPacks, [&packs](const Stmt& stmt) {
-    packs.emplace(stmt.Text(0), stmt.Text(1));
-    return absl::OkStatus();
-  }));
-  return packs;
+  return PacksIn(&statements_->db);
+}
+
+absl::StatusOr<Store::RulePacks> Store::ReadRulePacks(const std::string& path) {
+  ASSIGN_OR_RETURN(Db db, Db::Open(path, OpenMode::kReadOnly));
+  return PacksIn(&db);
 }
 
 absl::Status Store::KeepRulePacks(const RulePacks& packs) {

@@ -23,6 +23,7 @@
 #include "server/store/checked_vfs.h"
 #include "server/store/codec.h"
 #include "server/store/mark.h"
+#include "server/store/migrate.h"
 #include "server/store/page_names.h"
 #include "server/store/sqlite.h"
 #include "server/store/store.h"
@@ -50,8 +51,10 @@ constexpr char kSelectMaxOrdinal[] =
 constexpr char kSelectNextRun[] =
     "SELECT run_id FROM run_events WHERE run_id > ?1 ORDER BY run_id LIMIT 1";
 constexpr char kSelectArtifact[] =
-    "SELECT id, run_id, file_name, sha256, size_bytes FROM artifacts WHERE id > ?1 ORDER BY id "
-    "LIMIT 1";
+    "SELECT sha256, MIN(id), run_id, file_name, size_bytes, COUNT(DISTINCT run_id) FROM artifacts "
+    "WHERE sha256 > ?1 GROUP BY sha256 ORDER BY sha256 LIMIT 1";
+constexpr char kCountEnded[] =
+    "SELECT COUNT(*) FROM submissions WHERE state IN ('VALID', 'INVALID', 'CANCELLED')";
 constexpr char kSelectLogIdentity[] = "SELECT identity FROM log_identity";
 
 std::string RunName(int64_t run) {
@@ -61,16 +64,29 @@ std::string RunName(int64_t run) {
 }  // namespace
 
 // In order; each phase is repeated until it moves on.
-enum class Phase { kLog, kPages, kIntegrity, kEvents, kLines, kArtifacts, kMarkOfEvents, kDone };
+enum class Phase {
+  kLog,
+  kPages,
+  kIntegrity,
+  kEvents,
+  kLines,
+  kArtifacts,
+  kMarkOfEvents,
+  kVerdicts,
+  kDone
+};
 
 struct Verifier::Work {
-  explicit Work(const std::string& folder) : copy{folder, kDatabaseName, {}, kMarkName} {}
-  explicit Work(VerifiedCopy what) : copy(std::move(what)), phase(Phase::kPages), mark(copy.mark) {}
+  Work(const std::string& folder, std::unique_ptr<VerdictCheck> check)
+      : copy{folder, kDatabaseName, {}, kMarkName}, verdicts(std::move(check)) {}
+  Work(VerifiedCopy what, std::unique_ptr<VerdictCheck> check)
+      : copy(std::move(what)), verdicts(std::move(check)), phase(Phase::kPages), mark(copy.mark) {}
 
   const VerifiedCopy copy;
   const std::string& directory = copy.directory;
   const std::string& database_name = copy.database_name;
   const std::string database = JoinPath(directory, database_name);
+  const std::unique_ptr<VerdictCheck> verdicts;  // null: none
   Phase phase = Phase::kLog;
   core::VerifyCounts counts;
   std::vector<core::StoredFault> faults;  // of this step
@@ -87,8 +103,7 @@ struct Verifier::Work {
   std::map<int64_t, int64_t> next_ordinals;  // by run
   int64_t last_run = 0;
 
-  int64_t last_artifact = 0;
-  std::unique_ptr<ArtifactStore> artifacts;
+  std::string last_sha256;
   std::unique_ptr<ArtifactReader> reader;  // of the artifact that is being read
   std::string artifact_object;
   std::string artifact_file;
@@ -116,11 +131,13 @@ struct Verifier::Work {
   absl::Status CheckArtifacts();
   void CheckPiece();
   absl::Status CheckMarkOfEvents();
+  absl::Status CheckVerdicts();
 };
 
-Verifier::Verifier(const std::string& data_directory)
-    : work_(std::make_unique<Work>(data_directory)) {}
-Verifier::Verifier(VerifiedCopy copy) : work_(std::make_unique<Work>(std::move(copy))) {}
+Verifier::Verifier(const std::string& data_directory, std::unique_ptr<VerdictCheck> verdicts)
+    : work_(std::make_unique<Work>(data_directory, std::move(verdicts))) {}
+Verifier::Verifier(VerifiedCopy copy, std::unique_ptr<VerdictCheck> verdicts)
+    : work_(std::make_unique<Work>(std::move(copy), std::move(verdicts))) {}
 Verifier::~Verifier() = default;
 
 std::vector<core::StoredFault> Verifier::Step() {
@@ -146,8 +163,9 @@ core::VerifyCounts RunToEnd(Verification* verification,
 }
 
 core::VerifyCounts Verify(const std::string& data_directory,
-                          absl::FunctionRef<void(const core::StoredFault&)> found) {
-  Verifier verifier(data_directory);
+                          absl::FunctionRef<void(const core::StoredFault&)> found,
+                          std::unique_ptr<VerdictCheck> verdicts) {
+  Verifier verifier(data_directory, std::move(verdicts));
   return RunToEnd(&verifier, found);
 }
 
@@ -173,8 +191,12 @@ void Verifier::Work::Step() {
       return;
     case Phase::kMarkOfEvents:
       if (const absl::Status status = CheckMarkOfEvents(); !status.ok())
-        GiveUp("table log_identity", status, Phase::kDone);
-      phase = Phase::kDone;
+        GiveUp("table log_identity", status, Phase::kVerdicts);
+      phase = Phase::kVerdicts;
+      return;
+    case Phase::kVerdicts:
+      if (const absl::Status status = CheckVerdicts(); !status.ok())
+        GiveUp("scores of submissions", status, Phase::kDone);
       return;
     case Phase::kDone:
       return;
@@ -392,15 +414,17 @@ absl::Status Verifier::Work::CheckArtifacts() {
   phase = Phase::kMarkOfEvents;
   if (!db.has_value()) return absl::OkStatus();
   ASSIGN_OR_RETURN(Stmt select, db->Prepare(kSelectArtifact));
-  RETURN_IF_ERROR(select.Bind(last_artifact));
+  RETURN_IF_ERROR(select.Bind(last_sha256));
   ASSIGN_OR_RETURN(const bool is_row, select.Step());
   if (!is_row) return absl::OkStatus();
   phase = Phase::kArtifacts;
-  last_artifact = select.Int(0);
+  last_sha256 = std::string(select.Text(0));
   ++counts.artifact_count;
-  const core::ArtifactRef artifact = {.file_name = std::string(select.Text(2)),
-                                      .sha256 = std::string(select.Text(3))};
-  artifact_object = NameOfArtifact(artifact, core::RunId{select.Int(1)});
+  const core::ArtifactRef artifact = {.file_name = std::string(select.Text(3)),
+                                      .sha256 = last_sha256};
+  artifact_object = NameOfArtifact(artifact, core::RunId{select.Int(2)});
+  if (const int64_t others = select.Int(5) - 1; others > 0)
+    absl::StrAppend(&artifact_object, " and of ", others, " more");
   artifact_file = FileOfArtifact(artifact.sha256);
   absl::StatusOr<std::unique_ptr<ArtifactReader>> opened =
       ArtifactReader::Open(JoinPath(directory, "artifacts"), artifact.sha256);
@@ -443,6 +467,25 @@ absl::Status Verifier::Work::CheckMarkOfEvents() {
         "it or one before it is not the one that was acknowledged: its hash differs from the "
         "mark's");
   }
+  return absl::OkStatus();
+}
+
+// ---------------------------------------------------------------------------------------- scores
+
+absl::Status Verifier::Work::CheckVerdicts() {
+  bool is_more = false;
+  if (db.has_value() && verdicts != nullptr) {
+    ASSIGN_OR_RETURN(const int64_t version, db->QueryInt("PRAGMA user_version"));
+    if (version != std::ssize(EmbeddedMigrations())) {
+      // Of another version of this program, which alone can read its rows.
+      phase = Phase::kDone;
+      ASSIGN_OR_RETURN(counts.uncomputed_score_count, db->QueryInt(kCountEnded));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(is_more,
+                     verdicts->Step(database, JoinPath(directory, "artifacts"), &counts, &faults));
+  }
+  if (!is_more) phase = Phase::kDone;
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 // Looks at everything that is kept: every page of the database, the write-ahead log, the chain of
-// events with the lines of runs, the high-water mark, and every artifact.
+// events with the lines of runs, the high-water mark, every artifact, and whether the scores follow
+// from them.
 
 #ifndef SERVER_STORE_VERIFY_H_
 #define SERVER_STORE_VERIFY_H_
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 
 #include "server/core/query.h"
 #include "server/store/mark.h"
@@ -31,6 +33,19 @@ class Verification {
   virtual const core::VerifyCounts& counts() const = 0;
 };
 
+// Computes again what was concluded of the artifacts, by rules that the store does not know. Not
+// thread-safe, but may move between threads.
+class VerdictCheck {
+ public:
+  virtual ~VerdictCheck() = default;
+
+  // Does a part of the work, a run or a submission, of what `database`, the path of one that is
+  // whole, says of the artifacts below `artifacts`. False at the end; an error is the end, too.
+  virtual absl::StatusOr<bool> Step(const std::string& database, const std::string& artifacts,
+                                    core::VerifyCounts* counts,
+                                    std::vector<core::StoredFault>* faults) = 0;
+};
+
 // What a Verifier looks at, in place of a data directory: one database and what it names.
 struct VerifiedCopy {
   std::string directory;      // with the folder artifacts/
@@ -41,8 +56,10 @@ struct VerifiedCopy {
 
 class Verifier final : public Verification {
  public:
-  explicit Verifier(const std::string& data_directory);
-  explicit Verifier(VerifiedCopy copy);
+  // Without `verdicts` nothing is computed again.
+  explicit Verifier(const std::string& data_directory,
+                    std::unique_ptr<VerdictCheck> verdicts = nullptr);
+  explicit Verifier(VerifiedCopy copy, std::unique_ptr<VerdictCheck> verdicts = nullptr);
   ~Verifier() override;
   Verifier(const Verifier&) = delete;
   Verifier& operator=(const Verifier&) = delete;
@@ -60,7 +77,8 @@ class Verifier final : public Verification {
 core::VerifyCounts RunToEnd(Verification* verification,
                             absl::FunctionRef<void(const core::StoredFault&)> found);
 core::VerifyCounts Verify(const std::string& data_directory,
-                          absl::FunctionRef<void(const core::StoredFault&)> found);
+                          absl::FunctionRef<void(const core::StoredFault&)> found,
+                          std::unique_ptr<VerdictCheck> verdicts = nullptr);
 
 }  // namespace assay::store
 

@@ -138,6 +138,15 @@ TEST_F(RuntimeTest, JudgesWhatAWorkerDelivers) {
                 }),
                 IsOkAndHolds(piece));
   }
+  // And a verification comes to the same verdict.
+  const Verifications::Verification again = runtime_->verifications().Begin("");
+  Verifications::Step step;
+  while (!step.is_last) {
+    step = *Await<Verifications::Step>(
+        [&](auto callback) { runtime_->verifications().Next(again, std::move(callback)); });
+    EXPECT_THAT(step.faults, SizeIs(0)) << step.faults[0].object << ": " << step.faults[0].problem;
+  }
+  EXPECT_EQ(step.counts.score_count, 1);
 }
 
 TEST_F(RuntimeTest, FailsARunWithoutItsLog) {
