@@ -325,6 +325,7 @@ runtime::RuntimeOptions RuntimeOptionsOf(const v1::ServerConfig& config) {
     options.switches.push_back({.name = one.name(), .watts = one.watts()});
   if (config.queue_limit() > 0)
     options.core_thread.queue_limit = static_cast<size_t>(config.queue_limit());
+  options.is_compressing = !config.retention().keep_uncompressed();
   return options;
 }
 

@@ -34,6 +34,13 @@ add_library(jq::jq UNKNOWN IMPORTED)
 set_target_properties(jq::jq PROPERTIES IMPORTED_LOCATION ${JQ_LIBRARY}
                                         INTERFACE_INCLUDE_DIRECTORIES ${JQ_INCLUDE_DIR})
 
+# Nor zstd's as Debian packs it.
+find_library(ZSTD_LIBRARY zstd REQUIRED)
+find_path(ZSTD_INCLUDE_DIR zstd.h REQUIRED)
+add_library(zstd::zstd UNKNOWN IMPORTED)
+set_target_properties(zstd::zstd PROPERTIES IMPORTED_LOCATION ${ZSTD_LIBRARY}
+                                            INTERFACE_INCLUDE_DIRECTORIES ${ZSTD_INCLUDE_DIR})
+
 # Neither does munge's.
 find_library(MUNGE_LIBRARY munge REQUIRED)
 find_path(MUNGE_INCLUDE_DIR munge.h REQUIRED)

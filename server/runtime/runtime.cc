@@ -7,8 +7,10 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "server/runtime/compressor.h"
 #include "server/runtime/judge_result.h"
 #include "server/store/artifacts.h"
+#include "server/store/compression.h"
 #include "server/store/data_directory.h"
 #include "server/store/history_reader.h"
 #include "server/store/reader.h"
@@ -33,6 +35,7 @@ struct Runtime::Parts {
   std::unique_ptr<Upkeep> upkeep;
   std::unique_ptr<Effects> effects;
   std::unique_ptr<CoreThread> core;
+  std::unique_ptr<Compressor> compressor;  // null: what has ended stays as it is
 };
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, RuntimeOptions options) {
@@ -88,6 +91,10 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Open(const Clock* clock, Runti
       if (!reply.ok()) LOG(WARNING) << "own command refused status=" << Quoted(reply.status());
     });
   });
+  if (options.is_compressing) {
+    ASSIGN_OR_RETURN(auto compression, store::Compression::Open(options.data_directory));
+    parts->compressor = std::make_unique<Compressor>(std::move(compression));
+  }
   parts->core->Start();
   return std::unique_ptr<Runtime>(new Runtime(std::move(parts)));
 }
@@ -102,6 +109,7 @@ void Runtime::Stop() {
   // The core first: its last commit needs no one. Effects that it has asked for are derived anew at
   // the next start.
   parts_->core->Stop();
+  if (parts_->compressor != nullptr) parts_->compressor->Stop();
   parts_->effects->Stop();
   parts_->uploads->Stop();
   parts_->verifications->Stop();

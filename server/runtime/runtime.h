@@ -35,6 +35,7 @@ struct RuntimeOptions {
   CoreThreadOptions core_thread;
   std::vector<core::SwitchPower> switches;  // with whose power each run is charged
   LoopObserver* observer = nullptr;         // may be none; must outlive the runtime
+  bool is_compressing = true;               // the artifacts of what has ended (compressor.h)
 };
 
 // Thread-safe once opened. The destructor stops it in order: no new commands, last commit, close.

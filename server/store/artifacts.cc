@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
@@ -31,6 +32,24 @@ absl::Status CheckDigest(const std::string& sha256) {
 absl::StatusOr<std::string> PathOf(const std::string& root, const std::string& sha256) {
   RETURN_IF_ERROR(CheckDigest(sha256));
   return JoinPath(JoinPath(root, sha256.substr(0, 2)), sha256);
+}
+
+// The file in which it lies now, and whether that is compressed. NOT_FOUND.
+struct Place {
+  std::string path;
+  bool is_compressed = false;
+};
+absl::StatusOr<Place> Find(const std::string& root, const std::string& sha256) {
+  ASSIGN_OR_RETURN(std::string path, PathOf(root, sha256));
+  if (FileExists(path)) return Place{std::move(path), false};
+  absl::StrAppend(&path, kCompressedSuffix);
+  if (FileExists(path)) return Place{std::move(path), true};
+  return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
+}
+
+absl::Status Unlink(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, path);
 }
 
 absl::Status FsyncFolder(const std::string& folder) {
@@ -114,6 +133,10 @@ std::unique_ptr<const ArtifactStore> ArtifactStore::View(const std::string& root
   return std::unique_ptr<const ArtifactStore>(new ArtifactStore(root));
 }
 
+std::unique_ptr<ArtifactStore> ArtifactStore::Reopen(const std::string& root) {
+  return std::unique_ptr<ArtifactStore>(new ArtifactStore(root));
+}
+
 absl::StatusOr<std::unique_ptr<ArtifactWriter>> ArtifactStore::Begin(
     const core::ArtifactRef& announced) {
   ASSIGN_OR_RETURN(const std::string final_path, PathOf(root_, announced.sha256));
@@ -142,23 +165,42 @@ absl::StatusOr<core::ArtifactRef> ArtifactStore::Put(const std::string& file_nam
 }
 
 bool ArtifactStore::Has(const std::string& sha256) const {
-  const absl::StatusOr<std::string> path = PathOf(root_, sha256);
-  return path.ok() && FileExists(*path);
+  return Find(root_, sha256).ok();
 }
 
 absl::StatusOr<int64_t> ArtifactStore::SizeOf(const std::string& sha256) const {
-  ASSIGN_OR_RETURN(const std::string path, PathOf(root_, sha256));
-  return FileSize(path);
+  ASSIGN_OR_RETURN(const Place place, Find(root_, sha256));
+  return place.is_compressed ? ZstdContentSize(place.path) : FileSize(place.path);
+}
+
+int64_t ArtifactStore::StoredBytes(const std::string& sha256) const {
+  const absl::StatusOr<Place> place = Find(root_, sha256);
+  return place.ok() ? FileSize(place->path).value_or(0) : 0;
+}
+
+bool ArtifactStore::IsCompressed(const std::string& sha256) const {
+  const absl::StatusOr<Place> place = Find(root_, sha256);
+  return place.ok() && place->is_compressed;
+}
+
+std::string ArtifactStore::FileOf(const std::string& sha256) const {
+  return absl::StrCat(FileOfArtifact(sha256), IsCompressed(sha256) ? kCompressedSuffix : "");
 }
 
 absl::StatusOr<bool> ArtifactStore::Link(const std::string& sha256, const std::string& root) {
-  ASSIGN_OR_RETURN(const std::string from, PathOf(root, sha256));
-  ASSIGN_OR_RETURN(const std::string to, PathOf(root_, sha256));
-  RETURN_IF_ERROR(MakeFolderOf(to));
-  if (unlink(to.c_str()) != 0 && errno != ENOENT) return absl::ErrnoToStatus(errno, to);
-  if (link(from.c_str(), to.c_str()) == 0) return true;
+  ASSIGN_OR_RETURN(Place from, Find(root, sha256));
+  ASSIGN_OR_RETURN(const std::string raw, PathOf(root_, sha256));
+  const std::string compressed = absl::StrCat(raw, kCompressedSuffix);
+  RETURN_IF_ERROR(MakeFolderOf(raw));
+  RETURN_IF_ERROR(Unlink(raw));
+  RETURN_IF_ERROR(Unlink(compressed));
+  if (link(from.path.c_str(), (from.is_compressed ? compressed : raw).c_str()) == 0) return true;
+  if (errno == ENOENT) {  // it was compressed just now
+    ASSIGN_OR_RETURN(from, Find(root, sha256));
+    if (link(from.path.c_str(), (from.is_compressed ? compressed : raw).c_str()) == 0) return true;
+  }
   if (IsLinkImpossible(errno)) return false;
-  return absl::ErrnoToStatus(errno, absl::StrCat("cannot link ", from, " to ", to));
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot link ", from.path, " into ", root_));
 }
 
 absl::Status ArtifactStore::Sync() const {
@@ -170,9 +212,69 @@ absl::Status ArtifactStore::Sync() const {
 
 absl::Status ArtifactStore::Remove(const std::string& sha256) {
   ASSIGN_OR_RETURN(const std::string path, PathOf(root_, sha256));
-  if (unlink(path.c_str()) != 0 && errno != ENOENT) return absl::ErrnoToStatus(errno, path);
-  return absl::OkStatus();
+  RETURN_IF_ERROR(Unlink(path));
+  return Unlink(absl::StrCat(path, kCompressedSuffix));
 }
+
+// ----------------------------------------------------------------------------------- compression
+
+namespace {
+
+// Below this a file takes a block of the disk anyway.
+constexpr int64_t kCompressedBytesMin = 4096;
+
+// Writes what `reader` has to `fd`, and returns how many bytes that came to.
+absl::StatusOr<int64_t> WriteCompressed(ArtifactReader* reader, int64_t size_bytes, int fd,
+                                        const std::string& path) {
+  ZstdWriter writer(fd, path, size_bytes);
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string piece, reader->Next());
+    if (piece.empty()) break;
+    RETURN_IF_ERROR(writer.Append(piece));
+  }
+  RETURN_IF_ERROR(writer.Finish());
+  if (fsync(fd) != 0) return absl::ErrnoToStatus(errno, path);
+  return FileSize(path);
+}
+
+// Reads the file at `path` back.
+absl::Status CheckCompressed(const std::string& path, const std::string& sha256) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, path);
+  ZstdReader reader(std::move(fd), path);
+  Sha256 digest;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string piece, reader.Read(ArtifactReader::kPieceBytes));
+    if (piece.empty()) break;
+    digest.Add(piece);
+  }
+  if (digest.HexDigest() == sha256) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("artifact ", sha256, " is not what was compressed"));
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ArtifactStore::Compress(const std::string& sha256) {
+  ASSIGN_OR_RETURN(const Place place, Find(root_, sha256));
+  if (place.is_compressed) return 0;
+  ASSIGN_OR_RETURN(const int64_t size, FileSize(place.path));
+  if (size < kCompressedBytesMin) return 0;
+  ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactReader> reader, OpenReader(sha256));
+  std::string partial = JoinPath(JoinPath(root_, kPartialFolder), "compressed_XXXXXX");
+  const UniqueFd fd(mkostemp(partial.data(), O_CLOEXEC));
+  if (!fd.is_open()) return absl::ErrnoToStatus(errno, partial);
+  absl::Cleanup remove = [&partial] { unlink(partial.c_str()); };
+  ASSIGN_OR_RETURN(const int64_t compressed_size,
+                   WriteCompressed(reader.get(), size, fd.get(), partial));
+  if (compressed_size > size - size / 8) return 0;
+  RETURN_IF_ERROR(CheckCompressed(partial, sha256));
+  RETURN_IF_ERROR(RenameSynced(partial, absl::StrCat(place.path, kCompressedSuffix)));
+  std::move(remove).Cancel();
+  RETURN_IF_ERROR(Unlink(place.path));
+  return size - compressed_size;
+}
+
+// --------------------------------------------------------------------------------------- reading
 
 absl::StatusOr<std::unique_ptr<ArtifactReader>> ArtifactStore::OpenReader(
     const std::string& sha256) const {
@@ -193,35 +295,60 @@ absl::StatusOr<std::unique_ptr<ArtifactReader>> ArtifactReader::Open(const std::
                                                                      const std::string& sha256) {
   ASSIGN_OR_RETURN(std::string path, PathOf(root, sha256));
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.is_open() && errno == ENOENT)
-    return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
+  const bool is_compressed = !fd.is_open() && errno == ENOENT;
+  if (is_compressed) {
+    absl::StrAppend(&path, kCompressedSuffix);
+    fd = UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd.is_open() && errno == ENOENT)
+      return absl::NotFoundError(absl::StrCat("there is no artifact ", sha256));
+  }
   if (!fd.is_open()) return absl::ErrnoToStatus(errno, path);
-  return std::unique_ptr<ArtifactReader>(
-      new ArtifactReader(sha256, std::move(path), std::move(fd)));
+  if (!is_compressed)
+    return std::unique_ptr<ArtifactReader>(
+        new ArtifactReader(sha256, std::move(path), std::move(fd)));
+  std::unique_ptr<ArtifactReader> reader(new ArtifactReader(sha256, path, UniqueFd()));
+  reader->compressed_ = std::make_unique<ZstdReader>(std::move(fd), std::move(path));
+  return reader;
 }
 
-absl::StatusOr<std::string> ArtifactReader::ReadPiece() {
+std::string ArtifactReader::file() const {
+  return absl::StrCat(FileOfArtifact(sha256_), is_compressed() ? kCompressedSuffix : "");
+}
+
+// Users read this: nothing of where the data directory is.
+absl::Status ArtifactReader::Changed() const {
+  return absl::DataLossError(absl::StrCat("the bytes of artifact ", sha256_, " have changed (",
+                                          file(),
+                                          "): put the file back, or upload the same bytes again"));
+}
+
+absl::StatusOr<std::string> ArtifactReader::ReadStored() {
+  if (compressed_ != nullptr) {
+    absl::StatusOr<std::string> bytes = compressed_->Read(kPieceBytes);
+    if (absl::IsDataLoss(bytes.status())) return Changed();
+    return bytes;
+  }
   std::string bytes(kPieceBytes, '\0');
   while (true) {
     const ssize_t size = read(fd_.get(), bytes.data(), bytes.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return absl::ErrnoToStatus(errno, path_);
     bytes.resize(static_cast<size_t>(size));
-    digest_.Add(bytes);
     return bytes;
   }
+}
+
+absl::StatusOr<std::string> ArtifactReader::ReadPiece() {
+  ASSIGN_OR_RETURN(std::string bytes, ReadStored());
+  digest_.Add(bytes);
+  return bytes;
 }
 
 absl::StatusOr<std::string> ArtifactReader::Next() {
   while (!is_at_end_) {
     ASSIGN_OR_RETURN(std::string piece, ReadPiece());
     is_at_end_ = piece.empty();
-    if (is_at_end_ && digest_.HexDigest() != sha256_) {
-      // Users read this: nothing of where the data directory is.
-      damage_ = absl::DataLossError(absl::StrCat(
-          "the bytes of artifact ", sha256_, " have changed (", FileOfArtifact(sha256_),
-          "): put the file back, or upload the same bytes again"));
-    }
+    if (is_at_end_ && digest_.HexDigest() != sha256_) damage_ = Changed();
     std::swap(piece, held_back_);
     if (!piece.empty() && damage_.ok()) return piece;
   }
@@ -248,6 +375,8 @@ absl::StatusOr<std::string> CopyArtifact(const std::string& root, const core::Ar
     RETURN_IF_ERROR(writer->Append(*piece));
   }
   RETURN_IF_ERROR(writer->Finish().status());
+  // Where that fails, it is there as it is.
+  if ((*reader)->is_compressed()) to->Compress(artifact.sha256).status().IgnoreError();
   return std::string();
 }
 

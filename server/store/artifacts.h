@@ -1,5 +1,7 @@
 // Artifacts: files named by the SHA-256 of their bytes, <root>/ab/<sha256>. Written once, never
-// changed; the same bytes are kept once.
+// changed; the same bytes are kept once. Those of what has ended may be kept compressed, as
+// <sha256>.zst: names, digests and sizes are of the bytes that were uploaded, and so is what is
+// read. Where both files are, the one that is not compressed counts: it is the newer.
 
 #ifndef SERVER_STORE_ARTIFACTS_H_
 #define SERVER_STORE_ARTIFACTS_H_
@@ -16,6 +18,7 @@
 #include "common/file.h"
 #include "common/sha256.h"
 #include "server/core/types.h"
+#include "server/store/zstd_file.h"
 
 namespace assay::store {
 
@@ -25,7 +28,10 @@ inline constexpr char kPartialFolder[] = "partial";
 // The largest artifact that is taken.
 inline constexpr int64_t kArtifactBytesMax = 4LL << 30;
 
-// "artifacts/ab/<sha256>": its file, below a data directory.
+// Behind the digest, in the name of a file that is compressed.
+inline constexpr char kCompressedSuffix[] = ".zst";
+
+// "artifacts/ab/<sha256>": its file, below a data directory, while it is not compressed.
 std::string FileOfArtifact(const std::string& sha256);
 // "artifact <sha256>, result_0.txt of run r-3", for who reads of faults.
 std::string NameOfArtifact(const core::ArtifactRef& artifact, core::RunId run);
@@ -65,6 +71,7 @@ class ArtifactWriter {
 class ArtifactReader {
  public:
   // `root` is the folder of all artifacts. NOT_FOUND; INVALID_ARGUMENT if `sha256` is no digest.
+  // One that is compressed meanwhile is read to its end.
   static absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const std::string& root,
                                                               const std::string& sha256);
 
@@ -75,14 +82,21 @@ class ArtifactReader {
 
   static constexpr size_t kPieceBytes = 64 << 10;
 
+  bool is_compressed() const { return compressed_ != nullptr; }
+  // Below a data directory: "artifacts/ab/<sha256>.zst".
+  std::string file() const;
+
  private:
   ArtifactReader(std::string sha256, std::string path, UniqueFd fd)
       : sha256_(std::move(sha256)), path_(std::move(path)), fd_(std::move(fd)) {}
   absl::StatusOr<std::string> ReadPiece();
+  absl::StatusOr<std::string> ReadStored();
+  absl::Status Changed() const;
 
   const std::string sha256_;
   const std::string path_;
-  const UniqueFd fd_;
+  const UniqueFd fd_;                       // not open where compressed_ has it
+  std::unique_ptr<ZstdReader> compressed_;  // null: it is not
   Sha256 digest_;
   std::string held_back_;
   bool is_at_end_ = false;
@@ -97,6 +111,8 @@ class ArtifactStore {
 
   // What is there, for reading: nothing is made or removed, so others may write meanwhile.
   static std::unique_ptr<const ArtifactStore> View(const std::string& root);
+  // One that another of this process has opened: uploads to it go on.
+  static std::unique_ptr<ArtifactStore> Reopen(const std::string& root);
 
   // INVALID_ARGUMENT unless `announced` has a digest, a size of 0 to kArtifactBytesMax and a name.
   absl::StatusOr<std::unique_ptr<ArtifactWriter>> Begin(const core::ArtifactRef& announced);
@@ -107,12 +123,24 @@ class ArtifactStore {
   // True if there is an artifact with that digest.
   bool Has(const std::string& sha256) const;
 
-  // Its size in bytes as it lies there. NOT_FOUND.
+  // Its size in bytes as it lies there; of one that is compressed, as its file says. NOT_FOUND.
   absl::StatusOr<int64_t> SizeOf(const std::string& sha256) const;
+  // What its file takes of the disk, and 0 if there is none.
+  int64_t StoredBytes(const std::string& sha256) const;
+  bool IsCompressed(const std::string& sha256) const;
+  // "artifacts/ab/<sha256>.zst": its file, below a data directory.
+  std::string FileOf(const std::string& sha256) const;
 
-  // Makes an artifact of the folder `root` one of this folder, too, by a second name of its file;
-  // one that is there already gives way. False where the two file systems cannot do that. Its bytes
-  // are not looked at. On stable storage after Sync.
+  // Keeps it compressed from now on, if that makes it smaller by an eighth at least, and returns by
+  // how many bytes; 0 if it stays as it is, or is compressed already. At any moment there is a
+  // whole file of it on stable storage: the new one is read back before the old one goes.
+  // NOT_FOUND; DATA_LOSS if its bytes have changed; RESOURCE_EXHAUSTED if the disk is full: then it
+  // stays.
+  absl::StatusOr<int64_t> Compress(const std::string& sha256);
+
+  // Makes an artifact of the folder `root` one of this folder, too, by a second name of its file,
+  // compressed or not; one that is there already gives way. False where the two file systems cannot
+  // do that. Its bytes are not looked at. On stable storage after Sync.
   absl::StatusOr<bool> Link(const std::string& sha256, const std::string& root);
   absl::Status Sync() const;
 

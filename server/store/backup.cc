@@ -130,6 +130,7 @@ struct Backup::Work {
   absl::Status CopyArtifacts();
   absl::Status PutArtifact(const Stmt& row);
   absl::Status Fill(const core::ArtifactRef& artifact, const std::string& object);
+  void CompressKept(const core::ArtifactRef& artifact);
   absl::Status WriteManifest();
 
   const BackupOptions options;
@@ -146,6 +147,7 @@ struct Backup::Work {
   std::optional<DbCopy> copy;  // after what it copies from and to
 
   std::optional<Db> names;  // the copy, to be asked for its artifacts
+  std::unique_ptr<const ArtifactStore> from;
   std::unique_ptr<ArtifactStore> to;
   std::string last_sha256;
   bool can_link = true;
@@ -270,6 +272,7 @@ absl::Status Backup::Work::CopyDatabase() {
 absl::Status Backup::Work::ReadNames() {
   ASSIGN_OR_RETURN(names, Db::Open(Path(database + ".partial"), OpenMode::kReadOnly));
   ASSIGN_OR_RETURN(counts.artifact_count, names->QueryInt(kCountNamedArtifacts));
+  from = ArtifactStore::View(JoinPath(options.data_directory, "artifacts"));
   ASSIGN_OR_RETURN(to, ArtifactStore::Open(Path("artifacts")));
   phase = BackupPhase::kArtifacts;
   return absl::OkStatus();
@@ -296,18 +299,27 @@ absl::Status Backup::Work::PutArtifact(const Stmt& row) {
       .file_name = std::string(row.Text(3)), .sha256 = last_sha256, .size_bytes = row.Int(4)};
   const std::string object = NameOfArtifact(artifact, core::RunId{row.Int(2)});
   const int64_t before = PresentCount(counts);
-  if (to->SizeOf(artifact.sha256) == absl::StatusOr<int64_t>(artifact.size_bytes))
+  if (to->SizeOf(artifact.sha256) == absl::StatusOr<int64_t>(artifact.size_bytes)) {
     ++counts.kept_artifact_count;
-  else
+    CompressKept(artifact);
+  } else {
     RETURN_IF_ERROR(Fill(artifact, object));
+  }
   if (PresentCount(counts) > before) counts.artifact_bytes += artifact.size_bytes;
   return absl::OkStatus();
 }
 
+// What the coordinator has compressed since the last backup need not take more room here. Where
+// that fails it stays as it is; one that is damaged is for `verify` to name.
+void Backup::Work::CompressKept(const core::ArtifactRef& artifact) {
+  if (!from->IsCompressed(artifact.sha256) || to->IsCompressed(artifact.sha256)) return;
+  step_bytes += artifact.size_bytes;
+  to->Compress(artifact.sha256).status().IgnoreError();
+}
+
 absl::Status Backup::Work::Fill(const core::ArtifactRef& artifact, const std::string& object) {
   const std::string root = JoinPath(options.data_directory, "artifacts");
-  const absl::StatusOr<int64_t> size =
-      FileSize(JoinPath(options.data_directory, FileOfArtifact(artifact.sha256)));
+  const absl::StatusOr<int64_t> size = from->SizeOf(artifact.sha256);
   if (can_link && size.ok() && *size == artifact.size_bytes) {
     ASSIGN_OR_RETURN(can_link, to->Link(artifact.sha256, root));
     if (can_link) {
@@ -320,7 +332,7 @@ absl::Status Backup::Work::Fill(const core::ArtifactRef& artifact, const std::st
   if (problem.empty())
     ++counts.copied_artifact_count;
   else
-    faults.push_back({FileOfArtifact(artifact.sha256), object, std::move(problem)});
+    faults.push_back({from->FileOf(artifact.sha256), object, std::move(problem)});
   return absl::OkStatus();
 }
 

@@ -100,6 +100,7 @@ absl::Status Restoration::CopyArtifacts(
     absl::FunctionRef<void(const core::BackupCounts&)> progress) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ArtifactStore> to,
                    ArtifactStore::Open(data_->artifacts_path()));
+  const auto from = ArtifactStore::View(JoinPath(backup_, "artifacts"));
   ASSIGN_OR_RETURN(Db db, Db::Open(PartialPath(), OpenMode::kReadOnly));
   ASSIGN_OR_RETURN(counts_.artifact_count, db.QueryInt(kCountArtifactsOfBackup));
   ASSIGN_OR_RETURN(Stmt select, db.Prepare(kSelectArtifactsOfBackup));
@@ -115,7 +116,7 @@ absl::Status Restoration::CopyArtifacts(
       ++counts_.copied_artifact_count;
       counts_.artifact_bytes += artifact.size_bytes;
     } else {
-      found({FileOfArtifact(artifact.sha256), NameOfArtifact(artifact, core::RunId{select.Int(2)}),
+      found({from->FileOf(artifact.sha256), NameOfArtifact(artifact, core::RunId{select.Int(2)}),
              std::move(problem)});
     }
     progress(counts_);

@@ -16,13 +16,14 @@
 #include "common/program_contract.h"
 #include "common/status.h"
 #include "server/core/types.h"
+#include "server/store/artifacts.h"
 #include "server/store/sqlite.h"
 
 namespace assay::store {
 namespace {
 
-constexpr char kSelectArtifactSizes[] =
-    "SELECT sha256, MIN(id), file_name, size_bytes FROM artifacts GROUP BY sha256";
+constexpr char kSelectArtifactsOfUsage[] =
+    "SELECT sha256, MIN(id), file_name FROM artifacts GROUP BY sha256";
 
 // By the beginning of a file's name.
 struct NamedKind {
@@ -84,11 +85,13 @@ absl::Status CountFiles(const std::string& directory, Kinds* kinds) {
 
 absl::Status CountArtifacts(const std::string& directory, Kinds* kinds) {
   ASSIGN_OR_RETURN(Db db, Db::Open(JoinPath(directory, "assay.db"), OpenMode::kReadOnly));
-  ASSIGN_OR_RETURN(Stmt select, db.Prepare(kSelectArtifactSizes));
+  ASSIGN_OR_RETURN(Stmt select, db.Prepare(kSelectArtifactsOfUsage));
+  const auto artifacts = ArtifactStore::View(JoinPath(directory, "artifacts"));
   while (true) {
     ASSIGN_OR_RETURN(const bool is_row, select.Step());
     if (!is_row) return absl::OkStatus();
-    Count(KindOfArtifact(select.Text(2)), select.Int(3), kinds);
+    Count(KindOfArtifact(select.Text(2)), artifacts->StoredBytes(std::string(select.Text(0))),
+          kinds);
   }
 }
 

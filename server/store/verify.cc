@@ -428,10 +428,12 @@ absl::Status Verifier::Work::CheckArtifacts() {
   artifact_file = FileOfArtifact(artifact.sha256);
   absl::StatusOr<std::unique_ptr<ArtifactReader>> opened =
       ArtifactReader::Open(JoinPath(directory, "artifacts"), artifact.sha256);
-  if (opened.ok())
-    reader = *std::move(opened);
-  else
+  if (!opened.ok()) {
     Add(artifact_file, artifact_object, std::string(opened.status().message()));
+    return absl::OkStatus();
+  }
+  reader = *std::move(opened);
+  artifact_file = reader->file();
   return absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string Line(const std::string& key, int64_t time_ms) {
+std::string LogLine(const std::string& key, int64_t time_ms) {
   return absl::StrCat(":::MLLOG {\"namespace\": \"\", \"time_ms\": ", time_ms,
                       ", \"event_type\": \"POINT_IN_TIME\", \"key\": \"", key,
                       "\", \"value\": 1, \"metadata\": {\"epoch_num\": 1}}\n");
@@ -51,7 +51,7 @@ class ScoreCheckTest : public ::testing::Test {
   core::ImportSubmission SomeImport() {
     core::ImportSubmission import{.spec = core::testing::SomeSpec(), .source_path = "a/b"};
     import.rules.digest = rules::FindRuleSet(import.spec.round)->digest();
-    const std::string log = Line("run_start", 1000) + Line("run_stop", 3000);
+    const std::string log = LogLine("run_start", 1000) + LogLine("run_stop", 3000);
     core::Submission submission;
     submission.spec = import.spec;
     submission.rules = import.rules;
@@ -95,7 +95,7 @@ TEST_F(ScoreCheckTest, ATimeThatTheLogDoesNotGiveIsNamedByRunAndSubmission) {
 
   EXPECT_THAT(FaultsWith(std::move(import)),
               ElementsAre(AllOf(HasSubstr("assay.db: run r-1 of submission e-1: "),
-                                HasSubstr("its time in ms is 1999, by result_1.txt it is 2000"))));
+                                HasSubstr("its time in ms is 1999, by result_0.txt it is 2000"))));
 }
 
 TEST_F(ScoreCheckTest, AScoreThatItsRunsDoNotGiveIsNamed) {

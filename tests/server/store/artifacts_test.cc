@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <random>
+#include <string>
+#include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -125,6 +129,138 @@ TEST_F(ArtifactsTest, HoldsTheLastPieceBackUntilAllIsRight) {
   all.clear();
   EXPECT_THAT(read_all(&all), IsOk());
   EXPECT_EQ(all, bytes) << "the upload of the same bytes has repaired it";
+}
+
+// Lines as logs have them, with numbers that no compressor knows beforehand.
+std::string SomeLog(int line_count) {
+  std::mt19937 random(1);
+  std::string log;
+  for (int i = 0; i < line_count; ++i)
+    absl::StrAppend(&log, ":::MLLOG {\"key\": \"eval_error\", \"value\": ", random(), "}\n");
+  return log;
+}
+
+TEST_F(ArtifactsTest, WhatIsCompressedIsReadAsItWas) {
+  for (const int line_count : {100, 1300, 1311, 20000}) {  // of pieces, whole and not
+    const std::string log = SomeLog(line_count);
+    const core::ArtifactRef ref = *store_->Put("x", log);
+
+    const absl::StatusOr<int64_t> saved = store_->Compress(ref.sha256);
+    ASSERT_THAT(saved, IsOk());
+
+    EXPECT_GT(*saved, std::ssize(log) / 2);
+    EXPECT_EQ(store_->StoredBytes(ref.sha256), std::ssize(log) - *saved);
+    EXPECT_TRUE(store_->IsCompressed(ref.sha256));
+    EXPECT_FALSE(FileExists(dir_.Path(FileOfArtifact(ref.sha256)))) << "the old file is gone";
+    EXPECT_TRUE(store_->Has(ref.sha256));
+    EXPECT_THAT(store_->SizeOf(ref.sha256), IsOkAndHolds(std::ssize(log)));
+    EXPECT_THAT(ReadVerified(ref.sha256), IsOkAndHolds(log));
+    EXPECT_THAT(store_->Compress(ref.sha256), IsOkAndHolds(0)) << "once more";
+    ASSERT_THAT(store_->Remove(ref.sha256), IsOk());
+    EXPECT_FALSE(store_->Has(ref.sha256));
+  }
+}
+
+TEST_F(ArtifactsTest, WhatWouldNotBeSmallerStays) {
+  std::mt19937 random(1);
+  std::string noise(100'000, '\0');
+  for (char& byte : noise)
+    byte = static_cast<char>(random());
+  for (const std::string& bytes : {noise, std::string("short, short, short, short")}) {
+    const core::ArtifactRef ref = *store_->Put("x", bytes);
+    EXPECT_THAT(store_->Compress(ref.sha256), IsOkAndHolds(0));
+    EXPECT_FALSE(store_->IsCompressed(ref.sha256));
+    EXPECT_THAT(ReadVerified(ref.sha256), IsOkAndHolds(bytes));
+  }
+  EXPECT_THAT(ListDirectory(dir_.Path("artifacts/partial")), IsOkAndHolds(IsEmpty()));
+}
+
+TEST_F(ArtifactsTest, DamagedBytesAreNotCompressed) {
+  const core::ArtifactRef ref = *store_->Put("x", SomeLog(1000));
+  ASSERT_THAT(WriteFileAtomic(dir_.Path(FileOfArtifact(ref.sha256)), SomeLog(999)), IsOk());
+
+  EXPECT_THAT(store_->Compress(ref.sha256), StatusIs(absl::StatusCode::kDataLoss));
+  EXPECT_FALSE(store_->IsCompressed(ref.sha256));
+}
+
+TEST_F(ArtifactsTest, ADamagedCompressedOneIsNeverReadAsAnother) {
+  const std::string log = SomeLog(100);
+  const core::ArtifactRef ref = *store_->Put("x", log);
+  ASSERT_THAT(store_->Compress(ref.sha256), IsOk());
+  const std::string path = dir_.Path(store_->FileOf(ref.sha256));
+  const std::string stored = *ReadFile(path);
+
+  size_t tried_count = 0;
+  size_t noticed_count = 0;
+  for (size_t at = 0; at < stored.size(); at += 7, ++tried_count) {
+    std::string changed = stored;
+    changed[at] = static_cast<char>(changed[at] ^ 4);
+    ASSERT_THAT(WriteFileAtomic(path, changed), IsOk());
+    const absl::StatusOr<std::string> read = ReadVerified(ref.sha256);
+    // Some bits of a frame fill it up, and mean nothing for what is read.
+    if (read.ok()) {
+      EXPECT_EQ(*read, log) << at;
+    } else {
+      ++noticed_count;
+      EXPECT_THAT(read, StatusIs(absl::StatusCode::kDataLoss, HasSubstr(".zst)")));
+    }
+    ASSERT_THAT(WriteFileAtomic(path, stored.substr(0, at)), IsOk());
+    EXPECT_THAT(ReadVerified(ref.sha256), StatusIs(absl::StatusCode::kDataLoss)) << at;
+  }
+
+  EXPECT_GT(noticed_count, tried_count * 9 / 10);
+
+  ASSERT_THAT(store_->Put("x", log), IsOk());
+  EXPECT_THAT(ReadVerified(ref.sha256), IsOkAndHolds(log)) << "the same bytes repair it";
+  ASSERT_THAT(store_->Compress(ref.sha256), IsOk());
+  EXPECT_THAT(ReadVerified(ref.sha256), IsOkAndHolds(log));
+}
+
+// A crash may leave what was written, both files, or the compressed one alone; then all is there,
+// and the next try comes to the same.
+TEST_F(ArtifactsTest, ACrashWhileCompressingLosesNothing) {
+  const std::string log = SomeLog(1000);
+  const core::ArtifactRef ref = *store_->Put("x", log);
+  const std::string path = dir_.Path(FileOfArtifact(ref.sha256));
+  ASSERT_THAT(store_->Compress(ref.sha256), IsOk());
+  const std::string compressed = *ReadFile(path + kCompressedSuffix);
+  const auto leave = [&](bool is_raw_there, bool is_compressed_there, size_t partial_bytes) {
+    ASSERT_THAT(store_->Remove(ref.sha256), IsOk());
+    if (is_raw_there) {
+      ASSERT_THAT(WriteFileAtomic(path, log), IsOk());
+    }
+    if (is_compressed_there) {
+      ASSERT_THAT(WriteFileAtomic(path + kCompressedSuffix, compressed), IsOk());
+    }
+    const std::string partial = dir_.Path("artifacts/partial/compressed_x");
+    ASSERT_THAT(WriteFileAtomic(partial, compressed.substr(0, partial_bytes)), IsOk());
+    store_ = *ArtifactStore::Open(dir_.Path("artifacts"));
+  };
+  for (const auto& [is_raw_there, is_compressed_there, partial_bytes] :
+       {std::tuple{true, false, size_t{0}},
+        {true, false, size_t{100}},
+        {true, true, size_t{0}},
+        {false, true, size_t{0}}}) {
+    leave(is_raw_there, is_compressed_there, partial_bytes);
+    EXPECT_THAT(ReadVerified(ref.sha256), IsOkAndHolds(log));
+    ASSERT_THAT(store_->Compress(ref.sha256), IsOk());
+    EXPECT_FALSE(FileExists(path));
+    EXPECT_THAT(ReadVerified(ref.sha256), IsOkAndHolds(log));
+    EXPECT_THAT(ListDirectory(dir_.Path("artifacts/partial")), IsOkAndHolds(IsEmpty()));
+  }
+}
+
+TEST_F(ArtifactsTest, AReaderThatHasBegunIsNotDisturbed) {
+  const std::string log = SomeLog(20000);
+  const core::ArtifactRef ref = *store_->Put("x", log);
+  const auto reader = *store_->OpenReader(ref.sha256);
+  std::string read = *reader->Next();
+
+  ASSERT_THAT(store_->Compress(ref.sha256), IsOk());
+
+  for (std::string piece = *reader->Next(); !piece.empty(); piece = *reader->Next())
+    read += piece;
+  EXPECT_EQ(read, log);
 }
 
 mode_t ModeOf(const std::string& path) {
