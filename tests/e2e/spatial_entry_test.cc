@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -48,6 +49,7 @@ struct Ranks {
   std::string backend = "onednn";
   std::string grid;  // empty: none
   std::string round = kRound;
+  std::string dataset = "cubes64";
 };
 
 std::string Submission(const Ranks& ranks) {
@@ -58,7 +60,8 @@ benchmark = "cosmoflow"
 division = "closed"
 organization = "Example"
 system = "this-host"
-dataset = "cubes64"
+dataset = ")",
+                      ranks.dataset, R"("
 epochs_max = 1
 status = "research"
 nodes = )",
@@ -92,8 +95,14 @@ class SpatialEntryTest : public ::testing::Test {
     const Outcome made = site_->Assay(
         {"dataset", "generate", folder, "--edge", "64", "--train", "4", "--eval", "2"});
     ASSERT_EQ(made.exit_code, 0) << made.Text();
-    const Outcome added = site_->Assay({"dataset", "add", "cubes64", folder});
-    ASSERT_EQ(added.exit_code, 0) << added.Text();
+    const std::string packed = site_->Path("datasets/packed");
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"dataset", "pack", folder, packed, "--shard-mib", "2"},
+          {"dataset", "add", "cubes64", folder},
+          {"dataset", "add", "packed", packed}}) {
+      const Outcome outcome = site_->Assay(command);
+      ASSERT_EQ(outcome.exit_code, 0) << outcome.Text();
+    }
   }
   static void TearDownTestSuite() {
     delete coordinator_;
@@ -142,6 +151,25 @@ TEST_F(SpatialEntryTest, NodesReadEachFileOnceWhereStagingIsTimed) {
   for (const char* output : {"trainer_0.out", "trainer_1.out"})
     EXPECT_THAT(site_->Assay({"run", "files", "@last", output}).out,
                 ContainsRegex("staged files=6 bytes=12[0-9]+ peer_bytes=6[0-9]+ "));
+}
+
+// On the clock, two ranks of a node unpack what both train on: the archives are touched after it
+// has started, and each by one rank.
+TEST_F(SpatialEntryTest, RanksOfANodeUnpackArchivesWhereStagingIsTimed) {
+  const std::string log = LogOfScored({.per_node = 2, .round = kTimedRound, .dataset = "packed"});
+
+  EXPECT_LT(log.find("\"run_start\""), log.find("\"staging_start\""));
+  for (const char* output : {"trainer_0.out", "trainer_1.out"})
+    EXPECT_THAT(site_->Assay({"run", "files", "@last", output}).out,
+                ContainsRegex("staged files=3 bytes=6[0-9]+ peer_bytes=0 "));
+  const Json touch = site_->AssayJson({"run", "show", "@last", "--touch"});
+  EXPECT_THAT(touch.dump(), HasSubstr("packed/shards/0000"));
+}
+
+TEST_F(SpatialEntryTest, RanksOfANodeUnpackArchivesBeforeTheClock) {
+  const std::string log = LogOfScored({.per_node = 2, .dataset = "packed"});
+
+  EXPECT_GT(log.find("\"run_start\""), log.find("\"staging_stop\""));
 }
 
 TEST_F(SpatialEntryTest, TwoRanksOfOneNodeShareEachSample) {
