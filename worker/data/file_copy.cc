@@ -29,6 +29,10 @@ constexpr size_t kAlignment = 4096;
 // writing.
 constexpr size_t kBufferedBytes = size_t{256} << 10;
 
+// Read at once where the copy is in memory: 2 MiB have left the processor's caches when they are
+// written, which costs a fifth of the rate, and requests of 5 ms do not mind.
+constexpr size_t kReadToMemoryBytes = size_t{512} << 10;
+
 // Turns O_DIRECT on or off; whether the file system takes it.
 bool SetDirect(int fd, bool is_direct) {
   const int flags = fcntl(fd, F_GETFL);
@@ -86,7 +90,8 @@ class Writer {
     Writer writer(path);
     writer.file_ = UniqueFd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!writer.file_.is_open()) return CopyError("cannot create", path);
-    writer.is_direct_ = !IsInMemory(writer.file_.get()) && SetDirect(writer.file_.get(), true);
+    writer.is_in_memory_ = IsInMemory(writer.file_.get());
+    writer.is_direct_ = !writer.is_in_memory_ && SetDirect(writer.file_.get(), true);
     if (writer.is_direct_ && bytes > 0) RETURN_IF_ERROR(writer.Allocate(bytes));
     return writer;
   }
@@ -106,6 +111,11 @@ class Writer {
       }
     }
     return absl::OkStatus();
+  }
+
+  // How much of `bytes` to read before it is written.
+  size_t PieceOf(size_t bytes) const {
+    return is_in_memory_ ? std::min(bytes, kReadToMemoryBytes) : bytes;
   }
 
   UniqueFd Release() { return std::move(file_); }
@@ -131,6 +141,7 @@ class Writer {
   UniqueFd file_;
   const std::string* path_;
   bool is_direct_ = false;
+  bool is_in_memory_ = false;
 };
 
 absl::Status SizeChanged(const std::string& path, int64_t had, int64_t has) {
@@ -174,7 +185,7 @@ absl::StatusOr<CopiedFile> WritePieces(
     const std::string& target_path, int64_t bytes, CopyBuffer* buffer, Sha256* digest,
     absl::FunctionRef<absl::StatusOr<size_t>(std::span<char> memory)> next) {
   ASSIGN_OR_RETURN(Writer writer, Writer::Open(target_path, bytes));
-  const std::span<char> memory = buffer->bytes();
+  const std::span<char> memory = buffer->bytes().first(writer.PieceOf(buffer->bytes().size()));
   int64_t copied = 0;
   while (copied < bytes) {
     const size_t wanted =
