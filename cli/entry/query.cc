@@ -6,6 +6,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+#include "assay/v1/admin_service.pb.h"
 
 #include "cli/command/context.h"
 #include "cli/command/filter_terms.h"
@@ -77,6 +80,22 @@ absl::StatusOr<QuestionOfWords> ReadQuestion(Context* context, const Arguments& 
   return question;
 }
 
+// The address of the question on the coordinator's site.
+absl::Status PrintUrl(Context* context, const v1::QueryResultsRequest& question) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::ServerInfo info, client->CallRetrying(v1::GetServerInfoRequest()));
+  if (info.web_url().empty())
+    return absl::FailedPreconditionError(
+        "the coordinator does not say where its site is: let its operator set web_url in "
+        "assayd.textproto");
+  const std::string url = absl::StrCat(absl::StripSuffix(info.web_url(), "/"),
+                                       client::QueryPath(client::ViewOfQuestion(question)));
+  if (context->printer().IsJson())
+    return context->printer().Show({.schema = "assay.query_url/v1", .value = {{"url", url}}});
+  context->out() << url << "\n";
+  return absl::OkStatus();
+}
+
 // Under the name that is asked for, once it is known to be a question.
 absl::Status SaveIfAsked(Context* context, const client::Client& client, const Arguments& arguments,
                          const v1::QueryResultsRequest& question) {
@@ -139,6 +158,10 @@ absl::StatusOr<ExitStatus> RunQuery(Context* context, const Arguments& arguments
   ASSIGN_OR_RETURN(const QuestionOfWords question, ReadQuestion(context, arguments));
   if (arguments.Has("explain")) {
     context->out() << FilterText(question.filter) << "\n";
+    return ExitStatus::kDone;
+  }
+  if (arguments.Has("url")) {
+    RETURN_IF_ERROR(PrintUrl(context, question.request));
     return ExitStatus::kDone;
   }
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
@@ -216,6 +239,7 @@ std::vector<Command> QueryCommands() {
                     .value = "NAME",
                     .help = "keep the question under this name at the coordinator"},
                    {.name = "shared", .help = "of --save: not for you alone (history view list)"},
+                   {.name = "url", .help = "print the address of the question on the site only"},
                    {.name = "explain", .help = "print the filter with its parentheses only"}},
        .examples =
            {{"assay query round=v1.0 division=closed state=valid", ""},
@@ -227,6 +251,7 @@ std::vector<Command> QueryCommands() {
              "statistics of runs"},
             {"assay query round=v1.0 minutes<10 --order-by minutes --save fast", ""},
             {"assay query --view fast division=closed", "the same, and closed"},
+            {"assay query --view fast --url", "its page on the site, to be sent on"},
             {"assay query --kind finding 'severity=error created>ago(\"90d\")' -o csv", ""}},
        .run = RunQuery}};
 }

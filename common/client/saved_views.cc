@@ -11,6 +11,7 @@
 #include "common/client/suggest.h"
 #include "common/history_fields.h"
 #include "common/status.h"
+#include "common/url.h"
 
 namespace assay::client {
 namespace {
@@ -84,6 +85,19 @@ v1::QueryResultsRequest QuestionOfView(const v1::View& view) {
   *question.mutable_group_by() = view.group_by();
   *question.mutable_aggregates() = view.aggregates();
   return question;
+}
+
+std::string QueryPath(const v1::View& view) {
+  std::string path = absl::StrCat("/query?filter=", EncodeUrl(view.filter()));
+  const auto add = [&path](absl::string_view name, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&path, "&", name, "=", EncodeUrl(value));
+  };
+  if (view.kind() != ToString(HistoryKind::kEntry)) add("kind", view.kind());
+  add("order", view.order_by());
+  add("columns", absl::StrJoin(view.columns(), ","));
+  add("group_by", absl::StrJoin(view.group_by(), ","));
+  add("aggregate", absl::StrJoin(view.aggregates(), ","));
+  return path;
 }
 
 Json ViewJson(const v1::View& view) {

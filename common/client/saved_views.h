@@ -28,6 +28,9 @@ absl::StatusOr<v1::View> FindView(const Client& client, const std::string& name)
 v1::View ViewOfQuestion(const v1::QueryResultsRequest& question);
 v1::QueryResultsRequest QuestionOfView(const v1::View& view);
 
+// The page of the site that asks the same: "/query?kind=run&filter=converged%3Dtrue". Pure.
+std::string QueryPath(const v1::View& view);
+
 // assay.view/v1
 Json ViewJson(const v1::View& view);
 

@@ -205,7 +205,7 @@ grpc::ServerUnaryReactor* AdminService::ListRounds(grpc::CallbackServerContext* 
 
 namespace {
 
-// What `identity` is told. The public learns what serves it, and nothing of the site.
+// What `identity` is told. The public learns what serves it, and nothing of the facility.
 v1::ServerInfo ToProtoFor(const Backend& backend, const auth::Identity& identity,
                           const core::ServerInfo& info) {
   v1::ServerInfo message;
@@ -214,6 +214,7 @@ v1::ServerInfo ToProtoFor(const Backend& backend, const auth::Identity& identity
   message.set_role(std::string(auth::RoleName(identity.role)));
   message.set_organization(identity.organization);
   message.set_submission_count(info.submission_count);
+  message.set_web_url(backend.web_url);
   if (identity.role == auth::Role::kPublic) return message;
   message.set_event_seq(info.last_seq);
   SetTime(absl::ToUnixMicros(backend.start_time), message.mutable_start_time());

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/url.h"
 #include "server/web/assets.h"
 
 namespace assay::web {

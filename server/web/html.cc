@@ -1,8 +1,5 @@
 #include "server/web/html.h"
 
-#include <cstdint>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
 
@@ -69,22 +66,6 @@ Html& Html::Coordinate(double value) {
     text.pop_back();
   if (absl::EndsWith(text, ".")) text.pop_back();
   return Text(text == "-0" ? "0" : text);
-}
-
-std::string EncodeUrl(absl::string_view text) {
-  constexpr absl::string_view kDigits = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (absl::ascii_isalnum(byte) || c == '-' || c == '.' || c == '_' || c == '~') {
-      out += c;
-      continue;
-    }
-    out += '%';
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 0xF];
-  }
-  return out;
 }
 
 }  // namespace assay::web

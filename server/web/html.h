@@ -62,10 +62,6 @@ class Html {
   std::string out_;
 };
 
-// `name` or `value` of a query or of a path's segment: every byte but letters, digits and -._~ as
-// %XX (RFC 3986).
-std::string EncodeUrl(absl::string_view text);
-
 }  // namespace assay::web
 
 #endif  // SERVER_WEB_HTML_H_

@@ -103,7 +103,7 @@ class BeastServer final : public HttpServer {
   absl::Status Start(HttpServerOptions options) {
     state_.limits = options.limits;
     state_.is_plain = options.is_plain;
-    if (!options.is_plain) RETURN_IF_ERROR(PrepareTls(options.certificate));
+    if (!options.is_plain) RETURN_IF_ERROR(PrepareTls(options.certificate, &state_.tls));
     ASSIGN_OR_RETURN(const tcp::endpoint endpoint, Resolve(options.listen_address));
     RETURN_IF_ERROR(listener_.Open(endpoint));
     address_ = listener_.address();
@@ -120,6 +120,14 @@ class BeastServer final : public HttpServer {
             .refused_connections = state_.refused_count};
   }
 
+  absl::Status Renew(const CertificateAndKey& certificate) override {
+    using Context = asio::ssl::context;
+    auto fresh = std::make_shared<Context>(Context::tls_server);
+    RETURN_IF_ERROR(PrepareTls(certificate, fresh.get()));
+    asio::post(state_.io, [this, fresh] { state_.tls = std::move(*fresh); });
+    return absl::OkStatus();
+  }
+
   void Shutdown(absl::Duration grace) override {
     if (!thread_.joinable()) return;
     asio::post(state_.io, [this, grace] {
@@ -134,10 +142,10 @@ class BeastServer final : public HttpServer {
 
  private:
   // TLS 1.2 and 1.3, HTTP/1.1, no renegotiation, and no tickets that would outlive the process.
-  absl::Status PrepareTls(const CertificateAndKey& pair) {
+  static absl::Status PrepareTls(const CertificateAndKey& pair, asio::ssl::context* prepared) {
     using Context = asio::ssl::context;
     Error error;
-    Context& tls = state_.tls;
+    Context& tls = *prepared;
     tls.set_options(Context::default_workarounds | Context::no_sslv2 | Context::no_sslv3 |
                         Context::no_tlsv1 | Context::no_tlsv1_1 | Context::no_compression,
                     error);

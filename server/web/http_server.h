@@ -60,6 +60,10 @@ class HttpServer {
   virtual std::string address() const = 0;
   virtual HttpCounts counts() const = 0;
 
+  // What connections are greeted with from now on; those that are there stay as they are.
+  // INVALID_ARGUMENT for a certificate or key that is unusable: then nothing changes.
+  virtual absl::Status Renew(const CertificateAndKey& certificate) = 0;
+
   // Takes no more connections, closes those that wait for nothing, lets open responses end (Gone)
   // and waits up to `grace` for answers that are on their way. Blocks; afterwards the handler is
   // not called. Idempotent.

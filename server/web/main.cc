@@ -28,7 +28,8 @@ constexpr char kDescription[] =
     "The site of a coordinator: pages for people, JSON for programs. It is a client without\n"
     "authority; what it shows is what the coordinator lets each visitor see.";
 constexpr char kFooter[] =
-    "Ends at SIGTERM and SIGINT, after the answers that are on their way.\n"
+    "Ends at SIGTERM and SIGINT, after the answers that are on their way. Reads its certificate and\n"
+    "key again at SIGHUP.\n"
     "Exit status: 0 done, 1 could not serve, 2 wrong flags or configuration.\n\n"
     "  assay-web --config=/etc/assay-web/web.textproto";
 
@@ -52,6 +53,16 @@ void Declare(CLI::App& app, Flags& flags) {
   app.footer(kFooter);
 }
 
+// At SIGHUP: nobody is signed out, and what is wrong leaves everything as it was.
+void RenewCertificate(const v1::WebConfig& config, HttpServer* server) {
+  const absl::StatusOr<CertificateAndKey> pair = CertificateOf(config);
+  const absl::Status status = pair.ok() ? server->Renew(*pair) : pair.status();
+  if (!status.ok())
+    LOG(ERROR) << "the certificate stays as it was: " << status.message();
+  else
+    LOG(INFO) << "read certificate again path=" << Quoted(config.certificate_path());
+}
+
 absl::Status ServeSite(const v1::WebConfig& config, const sigset_t& signals) {
   const RealClock clock;
   ASSIGN_OR_RETURN(HttpServerOptions http, HttpServerOptionsOf(config));
@@ -62,7 +73,8 @@ absl::Status ServeSite(const v1::WebConfig& config, const sigset_t& signals) {
   LOG(INFO) << "serving address=" << server->address() << " url=" << Quoted(config.url())
             << " coordinator=" << Quoted(config.server_address());
   int signal = 0;
-  CHECK(sigwait(&signals, &signal) == 0);
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP)
+    RenewCertificate(config, server.get());
   LOG(INFO) << "stopping signal=" << signal;
   server->Shutdown(kShutdownGrace);
   site.Stop();
@@ -80,7 +92,9 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   umask(S_IRWXG | S_IRWXO);
-  const sigset_t signals = BlockEndSignals();
+  sigset_t signals = BlockEndSignals();
+  sigaddset(&signals, SIGHUP);
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   if (flags.end_with != 0) EndWithParent(flags.end_with);
   const absl::StatusOr<v1::WebConfig> config = LoadWebConfig(flags.config);
   if (!config.ok()) {

@@ -19,7 +19,7 @@ std::span<const Route> Routes() {
       {.pattern = "/compare", .page = ComparePage},
       {.pattern = "/scaling", .page = ScalingPage},
       {.pattern = "/history", .page = HistoryPage},
-      {.pattern = "/query", .page = QueryPage},
+      {.pattern = "/query", .page = QueryPage, .takes_post = true},
       {.pattern = "/fleet", .page = FleetPage},
       {.pattern = "/audit", .page = AuditPage},
       {.pattern = "/rules", .page = RulesPage},

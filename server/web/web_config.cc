@@ -111,11 +111,17 @@ absl::StatusOr<v1::WebConfig> ParseWebConfig(const std::string& text, const std:
   return config;
 }
 
+absl::StatusOr<CertificateAndKey> CertificateOf(const v1::WebConfig& config) {
+  CertificateAndKey pair;
+  ASSIGN_OR_RETURN(pair.certificate_pem, ReadFile(config.certificate_path()));
+  ASSIGN_OR_RETURN(pair.key_pem, ReadFile(config.key_path()));
+  RETURN_IF_ERROR(Annotate(CheckPair(pair), "key_path"));
+  return pair;
+}
+
 absl::StatusOr<HttpServerOptions> HttpServerOptionsOf(const v1::WebConfig& config) {
   HttpServerOptions options{.listen_address = config.listen_address()};
-  ASSIGN_OR_RETURN(options.certificate.certificate_pem, ReadFile(config.certificate_path()));
-  ASSIGN_OR_RETURN(options.certificate.key_pem, ReadFile(config.key_path()));
-  RETURN_IF_ERROR(Annotate(CheckPair(options.certificate), "key_path"));
+  ASSIGN_OR_RETURN(options.certificate, CertificateOf(config));
   if (config.connections_max() > 0) options.limits.connections_max = config.connections_max();
   if (config.connections_per_address_max() > 0)
     options.limits.connections_per_address_max = config.connections_per_address_max();

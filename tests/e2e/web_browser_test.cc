@@ -48,7 +48,6 @@ class WebBrowserTest : public ::testing::Test {
     if (python_.empty()) GTEST_SKIP() << why_not;
     coordinator_ = std::make_unique<Coordinator>(&site_);
     Expect({"/bin/tar", "-xJf", archive, "-C", site_.Path("cache")});
-    FillStore();
     StartWeb();
   }
   void TearDown() override {
@@ -122,6 +121,7 @@ class WebBrowserTest : public ::testing::Test {
 };
 
 TEST_F(WebBrowserTest, HasNoFaultThatABrowserFinds) {
+  FillStore();
   const auto [entry, run] = Newest({"system=daint_gpu_n128*"});
   const auto [other, other_run] = Newest({"org=LBNL", "benchmark=deepcam"});
   const auto [hostile, hostile_run] = Newest({"system=sys_*"});
@@ -150,6 +150,9 @@ TEST_F(WebBrowserTest, HasNoFaultThatABrowserFinds) {
       "/scaling?filter=benchmark%3Dcosmoflow%20division%3Dclosed\tscaling",
       "/history\thistory",
       "/query?filter=minutes%3C100%20OR%20benchmark%3Ddeepcam&order=minutes\tquery",
+      "/query?kind=run&filter=converged%3Dtrue&group_by=benchmark,round&aggregate=p50(minutes),count"
+      "\tgroups",
+      "/query?kind=finding",
       "/query?filter=organization%3D%22%3Cscript%3E%22",
       "/fleet\tfleet",
       "/audit",
@@ -165,6 +168,18 @@ TEST_F(WebBrowserTest, HasNoFaultThatABrowserFinds) {
   if (const char* const folder = std::getenv("ASSAY_SCREENSHOTS"); folder != nullptr)
     argv.insert(argv.end(), {"--screenshots", folder});
   const Outcome outcome = site_.RunProgram(argv);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.Text();
+}
+
+TEST_F(WebBrowserTest, ManyTabsFollowARunWithFewStreams) {
+  ProvideBeacons(site_, "small", 32, 8);
+  // Without an end of its own.
+  Expect({site_.Program("assay"), "submit",
+          WriteSubmission(site_, "long.toml",
+                          {.epochs_max = 2000, .base_learning_rate = "0.000001"})});
+  const Outcome outcome = site_.RunProgram(
+      {python_, absl::StrCat(SOURCES, "/tests/web/live_test.py"), Url(), "--run", "r-1", "--end",
+       site_.Program("assay"), "cancel", "e-1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.Text();
 }
 

@@ -51,6 +51,15 @@ class TlsClient {
 
   bool is_connected() const { return is_connected_; }
 
+  // Whom the server says to be: "/CN=localhost".
+  std::string server_name() const {
+    if (!is_connected_) return "";
+    std::string name(256, '\0');
+    X509_NAME_oneline(X509_get_subject_name(SSL_get0_peer_certificate(ssl_.get())), name.data(),
+                      static_cast<int>(name.size()));
+    return name.c_str();
+  }
+
   // False once the server has closed.
   bool Send(absl::string_view bytes) {
     if (!is_connected_ || bytes.empty()) return is_connected_;

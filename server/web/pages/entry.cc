@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "common/url.h"
 #include "server/web/pages/entry_reading.h"
 #include "server/web/pages/pages.h"
 #include "server/web/pages/parts.h"

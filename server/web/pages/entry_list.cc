@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include "assay/v1/history_service.pb.h"
 
@@ -75,6 +77,15 @@ void DeriveMembers(Json* row) {
   const Json& nodes = MemberAt(*row, "nodes");
   if (minutes.is_number() && nodes.is_number())
     (*row)["unofficial_node_minutes"] = minutes.get<double>() * nodes.get<double>();
+  const Json& accelerators = MemberAt(*row, "accelerators");
+  if (minutes.is_number() && accelerators.is_number() && accelerators.get<double>() > 0)
+    (*row)["unofficial_accelerator_minutes"] =
+        minutes.get<double>() * accelerators.get<double>();
+}
+
+// columns=minutes&columns=nodes, as the form sends them, or columns=minutes,nodes.
+std::vector<std::string> AskedColumns(const Request& request) {
+  return absl::StrSplit(absl::StrJoin(request.query.All("columns"), ","), ',', absl::SkipEmpty());
 }
 
 }  // namespace
@@ -175,6 +186,10 @@ const std::vector<EntryListColumn>& EntryColumns() {
        {.title = "Node minutes (unofficial)",
         .member = "unofficial_node_minutes",
         .format = CellFormat::kNumber}},
+      {"accelerator_minutes",
+       {.title = "Accelerator minutes (unofficial)",
+        .member = "unofficial_accelerator_minutes",
+        .format = CellFormat::kNumber}},
       {"created", {.title = "Created", .member = "created", .format = CellFormat::kTime}},
       {"optimizer", {.title = "Optimizer", .member = "hyperparameters.opt_name"}},
       {"learning_rate",
@@ -185,7 +200,7 @@ const std::vector<EntryListColumn>& EntryColumns() {
 }
 
 std::vector<TableColumn> ChosenColumns(const Request& request) {
-  const std::vector<std::string> asked = request.query.All("columns");
+  const std::vector<std::string> asked = AskedColumns(request);
   const std::set<std::string> names(asked.begin(), asked.end());
   std::vector<TableColumn> columns;
   for (const EntryListColumn& column : EntryColumns())
@@ -217,7 +232,7 @@ Html EntryListForm(const Request& request, const std::vector<std::string>& hidde
     if (const std::string value = request.query.First(name); !value.empty())
       html.Raw("<input type=\"hidden\"").Attribute("name", name).Attribute("value", value).Raw(">");
   html.Raw("<details><summary>Columns</summary><fieldset><legend>Columns to show</legend>");
-  const std::vector<std::string> asked = request.query.All("columns");
+  const std::vector<std::string> asked = AskedColumns(request);
   for (const EntryListColumn& column : EntryColumns()) {
     if (column.name == "id") continue;
     const bool is_shown = asked.empty()

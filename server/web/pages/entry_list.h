@@ -37,7 +37,7 @@ struct EntryAnswer {
 };
 
 // What people see of an entry in a list: the members of its JSON, and `minutes`, `metric`, `batch`,
-// `verified`, `unofficial_node_minutes` (minutes times nodes).
+// `verified`, `unofficial_node_minutes` (minutes times nodes), `unofficial_accelerator_minutes`.
 Json EntryRow(const v1::Submission& entry);
 
 // Rows with the members of EntryRow that the history has. The coordinator's errors:

@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "absl/strings/str_join.h"
+
+#include "common/history_fields.h"
 #include "server/web/pages/pages.h"
 #include "server/web/pages/parts.h"
 
@@ -66,6 +69,24 @@ constexpr Term kTerms[] = {
     {"digest", "Digest",
      "SHA-256 of the bytes of a file, a rule set or a dataset's list of files."}};
 
+// What each kind of rows can be asked for.
+Html FieldsHtml() {
+  Html html;
+  for (const HistoryKind kind : kHistoryKinds) {
+    html.Raw("<details><summary>Fields of <code>kind=").Text(ToString(kind));
+    html.Raw("</code></summary><dl class=\"terms\">");
+    for (const HistoryField& field : HistoryFields(kind)) {
+      html.Raw("<dt>").Text(field.name);
+      if (!field.unit.empty()) html.Raw(" (").Text(field.unit).Raw(")");
+      html.Raw("</dt><dd>").Text(field.help);
+      if (!field.choices.empty()) html.Raw(": ").Text(absl::StrJoin(field.choices, ", "));
+      html.Raw("</dd>");
+    }
+    html.Raw("</dl></details>");
+  }
+  return html;
+}
+
 }  // namespace
 
 absl::StatusOr<Response> HelpPage(const Context& context, const Request& request) {
@@ -81,6 +102,11 @@ absl::StatusOr<Response> HelpPage(const Context& context, const Request& request
       "AIP-160; what was understood is shown with all its parentheses.</p>"
       "<p><code>division=closed (round=v0.7 OR round=v1.0) minutes&lt;60 "
       "-organization=NVIDIA hyperparameters.global_batch_size&gt;1024</code></p>"
+      "<p>Questions have an order, <code>minutes desc, time</code>; columns; and, in place of rows, "
+      "groups with statistics: <code>count</code>, <code>min(F)</code>, <code>max(F)</code>, "
+      "<code>mean(F)</code>, <code>sum(F)</code>, <code>p50(F)</code>, <code>p95(F)</code>.</p>");
+  main.Add(FieldsHtml());
+  main.Raw(
       "<h2 id=\"data\">Data</h2><p>Each page has its data at the same address with "
       "<code>.csv</code> or <code>.json</code> at the end of the path. Units are in the names; "
       "what is not known is absent.</p><h2 id=\"terms\">Terms</h2><dl class=\"terms\">");

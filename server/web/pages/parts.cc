@@ -9,6 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "common/url.h"
+
 namespace assay::web {
 namespace {
 

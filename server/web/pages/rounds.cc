@@ -17,6 +17,7 @@
 #include "common/client/suggest.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
+#include "common/url.h"
 #include "server/web/pages/entry_list.h"
 #include "server/web/pages/pages.h"
 #include "server/web/pages/parts.h"

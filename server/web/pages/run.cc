@@ -27,6 +27,7 @@
 #include "common/client/watch.h"
 #include "common/rules/registry.h"
 #include "common/status.h"
+#include "common/url.h"
 #include "server/web/chart.h"
 #include "server/web/pages/entry_reading.h"
 #include "server/web/pages/pages.h"

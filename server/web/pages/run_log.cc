@@ -19,6 +19,7 @@
 #include "common/client/resource_json.h"
 #include "common/mllog.h"
 #include "common/status.h"
+#include "common/url.h"
 #include "server/web/pages/pages.h"
 #include "server/web/pages/parts.h"
 

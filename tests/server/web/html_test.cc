@@ -49,10 +49,6 @@ TEST(HtmlTest, LinksToPathsOfThisSiteOnly) {
     EXPECT_EQ(link(path), "a&lt;b") << path;
 }
 
-TEST(HtmlTest, EncodesEveryByteOfUrls) {
-  EXPECT_EQ(EncodeUrl("a b/c?&=#\"'<é"), "a%20b%2Fc%3F%26%3D%23%22%27%3C%C3%A9");
-}
-
 TEST(HtmlTest, WritesCoordinatesShortly) {
   Html html;
   html.Coordinate(1.5).Raw(" ").Coordinate(2).Raw(" ").Coordinate(-0.001).Raw(" ").Coordinate(10);

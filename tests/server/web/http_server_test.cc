@@ -31,13 +31,13 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-CertificateAndKey MakePair() {
+CertificateAndKey MakePair(const std::string& name = "localhost") {
   const Validity validity{.now = absl::Now(), .lifetime = absl::Hours(1)};
   const CertificateAndKey ca = *MakeCa("Test Authority", validity);
-  const KeyAndCsr made = *MakeKeyAndCsr("localhost");
+  const KeyAndCsr made = *MakeKeyAndCsr(name);
   return {.certificate_pem = *SignCsr(ca, made.csr_pem,
-                                      {.common_name = "localhost",
-                                       .subject_names = {"localhost"},
+                                      {.common_name = name,
+                                       .subject_names = {name},
                                        .kind = CertificateKind::kServer,
                                        .validity = validity}),
           .key_pem = made.key_pem};
@@ -298,6 +298,22 @@ TEST_F(HttpServerTest, ConnectionsOfOneAddressAreBounded) {
   EXPECT_TRUE(second.is_connected());
   EXPECT_FALSE(third.is_connected());
   EXPECT_EQ(server_->counts().refused_connections, 1);
+}
+
+TEST_F(HttpServerTest, ARenewedCertificateGreetsThoseWhoComeAfterwards) {
+  Start();
+  TlsClient before(server_->address());
+  ASSERT_THAT(server_->Renew(MakePair("renewed.example")), IsOk());
+
+  EXPECT_EQ(TlsClient(server_->address()).server_name(), "/CN=renewed.example");
+  before.Send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(before.ReadResponse(), EndsWith("GET /a 0\n"));
+  EXPECT_EQ(before.server_name(), "/CN=localhost");
+
+  CertificateAndKey wrong = MakePair("other.example");
+  wrong.key_pem = "no key";
+  EXPECT_THAT(server_->Renew(wrong), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(TlsClient(server_->address()).server_name(), "/CN=renewed.example");
 }
 
 TEST_F(HttpServerTest, EndsAfterTheAnswersThatAreOnTheirWay) {
