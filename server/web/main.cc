@@ -28,7 +28,8 @@ constexpr char kDescription[] =
     "The site of a coordinator: pages for people, JSON for programs. It is a client without\n"
     "authority; what it shows is what the coordinator lets each visitor see.";
 constexpr char kFooter[] =
-    "Ends at SIGTERM and SIGINT, after the answers that are on their way. Reads its certificate and\n"
+    "Ends at SIGTERM and SIGINT, after the answers that are on their way. Reads its certificate "
+    "and\n"
     "key again at SIGHUP.\n"
     "Exit status: 0 done, 1 could not serve, 2 wrong flags or configuration.\n\n"
     "  assay-web --config=/etc/assay-web/web.textproto";

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 
 #include "common/client/client.h"
+#include "server/web/course_cache.h"
 
 namespace assay::web {
 
@@ -92,6 +93,7 @@ struct Context {
   const client::Client& client;  // as the visitor
   const Visitor& visitor;
   absl::Time now;
+  CourseCache& courses;
 };
 
 // Thread-safe: many threads call it at once.

@@ -146,7 +146,9 @@ absl::StatusOr<Response> Site::AnswerPage(Visit* visit) {
   if (LiveRun(request).has_value() && request.format == "json") page = LiveEvents;
   if (page == nullptr) return absl::NotFoundError(absl::StrCat("there is no page ", request.path));
   ASSIGN_OR_RETURN(const std::shared_ptr<const client::Client> client, ClientOf(*visit));
-  return page({.client = *client, .visitor = visit->visitor, .now = clock_->Wall()}, request);
+  return page(
+      {.client = *client, .visitor = visit->visitor, .now = clock_->Wall(), .courses = courses_},
+      request);
 }
 
 void Site::SendResult(Exchange* exchange, Visit* visit, absl::StatusOr<Response> response) {

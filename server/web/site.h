@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/rpc/endpoint.h"
 #include "server/web/account.h"
+#include "server/web/course_cache.h"
 #include "server/web/gateway.h"
 #include "server/web/http.h"
 #include "server/web/page.h"
@@ -74,6 +75,7 @@ class Site final : public HttpHandler {
 
   const SiteOptions options_;
   const Clock* const clock_;
+  CourseCache courses_;
   Account public_;
   Sessions sessions_;
   const FormTokens forms_;

@@ -21,8 +21,8 @@ absl::StatusOr<v1::WebConfig> LoadWebConfig(const std::string& path);
 // The same from text; `path` is for messages, and relative paths are relative to its folder.
 absl::StatusOr<v1::WebConfig> ParseWebConfig(const std::string& text, const std::string& path);
 
-// The site's certificate and its key, which belong together. Errors are of files that cannot be read
-// or used.
+// The site's certificate and its key, which belong together. Errors are of files that cannot be
+// read or used.
 absl::StatusOr<CertificateAndKey> CertificateOf(const v1::WebConfig& config);
 
 // What a loaded configuration means. Errors are of files that cannot be read or used: all are read

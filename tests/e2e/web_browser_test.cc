@@ -150,7 +150,8 @@ TEST_F(WebBrowserTest, HasNoFaultThatABrowserFinds) {
       "/scaling?filter=benchmark%3Dcosmoflow%20division%3Dclosed\tscaling",
       "/history\thistory",
       "/query?filter=minutes%3C100%20OR%20benchmark%3Ddeepcam&order=minutes\tquery",
-      "/query?kind=run&filter=converged%3Dtrue&group_by=benchmark,round&aggregate=p50(minutes),count"
+      "/query?kind=run&filter=converged%3Dtrue&group_by=benchmark,round&aggregate=p50(minutes),"
+      "count"
       "\tgroups",
       "/query?kind=finding",
       "/query?filter=organization%3D%22%3Cscript%3E%22",
@@ -177,9 +178,9 @@ TEST_F(WebBrowserTest, ManyTabsFollowARunWithFewStreams) {
   Expect({site_.Program("assay"), "submit",
           WriteSubmission(site_, "long.toml",
                           {.epochs_max = 2000, .base_learning_rate = "0.000001"})});
-  const Outcome outcome = site_.RunProgram(
-      {python_, absl::StrCat(SOURCES, "/tests/web/live_test.py"), Url(), "--run", "r-1", "--end",
-       site_.Program("assay"), "cancel", "e-1"});
+  const Outcome outcome =
+      site_.RunProgram({python_, absl::StrCat(SOURCES, "/tests/web/live_test.py"), Url(), "--run",
+                        "r-1", "--end", site_.Program("assay"), "cancel", "e-1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.Text();
 }
 

@@ -55,7 +55,7 @@ void AddCourses(const std::vector<RunReading>& courses, Json* json) {
   Json rows = Json::array();
   for (const RunReading& run : courses) {
     Json row = {{"run", run.id}, {"part", run.part}};
-    row.update(client::CourseJson(run.course));
+    row.update(client::CourseJson(*run.course));
     rows.push_back(std::move(row));
   }
   (*json)["courses"] = std::move(rows);

@@ -39,7 +39,7 @@ Table PointsTable(const std::vector<RunReading>& courses) {
                      return LogPath(TextOf(row, "run"), row.value("line", int64_t{0}));
                    }}}};
   for (const RunReading& run : courses)
-    for (const Json& point : client::CourseJson(run.course)["points"]) {
+    for (const Json& point : client::CourseJson(*run.course)["points"]) {
       Json row = {{"run", run.id}};
       row.update(point);
       table.rows.push_back(std::move(row));
@@ -73,7 +73,7 @@ LineChart ConvergenceChart(const EntryReading& reading, const std::vector<RunRea
   for (const RunReading& run : courses) {
     ChartLine line{.name = absl::StrCat(run.id, run.part.empty() ? "" : ": ", run.part),
                    .path = RunPath(run.id)};
-    for (const QualityPoint& point : run.course.points)
+    for (const QualityPoint& point : run.course->points)
       if (const std::optional<double> x = AlongAxis(point, axis))
         line.points.push_back({*x, point.quality});
     chart.lines.push_back(std::move(line));
@@ -109,8 +109,8 @@ BarChart PhasesChart(const std::vector<RunReading>& courses) {
                  .before_names = {"initialisation", "staging off the clock"},
                  .names = {"staging on the clock", "training", "evaluation", "rest"}};
   for (const RunReading& run : courses) {
-    if (!run.course.phases) continue;
-    const PhaseTimes& times = *run.course.phases;
+    if (!run.course->phases) continue;
+    const PhaseTimes& times = *run.course->phases;
     chart.bars.push_back({.name = run.id,
                           .path = RunPath(run.id),
                           .before = {times.init, times.untimed_staging},
@@ -138,9 +138,9 @@ Html PhasesSection(const EntryReading& /*reading*/, const std::vector<RunReading
                   seconds("Evaluation", "evaluation_seconds"), seconds("Rest", "rest_seconds"),
                   seconds("From run_start to run_stop", "total_seconds")}};
   for (const RunReading& run : courses) {
-    if (!run.course.phases) continue;
+    if (!run.course->phases) continue;
     Json row = {{"run", run.id}};
-    row.update(client::CourseJson(run.course)["phases"]);
+    row.update(client::CourseJson(*run.course)["phases"]);
     table.rows.push_back(std::move(row));
   }
   html.Raw("<details><summary>The numbers</summary>").Add(TableHtml(table));

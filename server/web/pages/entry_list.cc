@@ -79,8 +79,7 @@ void DeriveMembers(Json* row) {
     (*row)["unofficial_node_minutes"] = minutes.get<double>() * nodes.get<double>();
   const Json& accelerators = MemberAt(*row, "accelerators");
   if (minutes.is_number() && accelerators.is_number() && accelerators.get<double>() > 0)
-    (*row)["unofficial_accelerator_minutes"] =
-        minutes.get<double>() * accelerators.get<double>();
+    (*row)["unofficial_accelerator_minutes"] = minutes.get<double>() * accelerators.get<double>();
 }
 
 // columns=minutes&columns=nodes, as the form sends them, or columns=minutes,nodes.

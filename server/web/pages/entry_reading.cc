@@ -1,6 +1,7 @@
 #include "server/web/pages/entry_reading.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,17 @@ absl::StatusOr<EntryReading> ReadEntryReading(const Context& context, const std:
   return reading;
 }
 
+CourseCache::Course ReadCourse(const Context& context, const EntryReading& reading,
+                               const v1::ArtifactRef& log) {
+  const std::string key = reading.quality_key();
+  if (CourseCache::Course known = context.courses.Find(log.sha256(), key)) return known;
+  const absl::StatusOr<std::string> text = client::DownloadArtifact(context.client, log);
+  if (!text.ok()) return nullptr;
+  auto course = std::make_shared<const client::RunCourse>(client::ReadCourse(*text, key));
+  context.courses.Put(log.sha256(), key, course);
+  return course;
+}
+
 std::vector<RunReading> ReadCourses(const Context& context, const EntryReading& reading) {
   std::vector<size_t> order;
   for (const bool is_counted : {true, false})
@@ -48,11 +60,11 @@ std::vector<RunReading> ReadCourses(const Context& context, const EntryReading& 
     const v1::Run& run = reading.runs[i];
     const v1::ArtifactRef* const log = client::ResultFile(run);
     if (log == nullptr) continue;
-    const absl::StatusOr<std::string> text = client::DownloadArtifact(context.client, *log);
-    if (!text.ok()) continue;
+    CourseCache::Course course = ReadCourse(context, reading, *log);
+    if (course == nullptr) continue;
     courses.push_back({.id = client::ShortId(run.name()),
                        .part = reading.score.parts[i],
-                       .course = client::ReadCourse(*text, reading.quality_key())});
+                       .course = std::move(course)});
   }
   return courses;
 }

@@ -15,6 +15,7 @@
 #include "common/client/run_course.h"
 #include "common/rules/ruleset.h"
 #include "server/web/chart.h"
+#include "server/web/course_cache.h"
 #include "server/web/page.h"
 #include "server/web/pages/parts.h"
 
@@ -42,11 +43,15 @@ absl::StatusOr<EntryReading> ReadEntryReading(const Context& context, const std:
 struct RunReading {
   std::string id;
   std::string part;
-  client::RunCourse course;
+  CourseCache::Course course;  // never null
 };
 
 // Of so many runs logs are read for a page; the others are left out, and a sentence says so.
 inline constexpr size_t kCoursesMax = 24;
+
+// Of a log of that entry, as it was read before or is read now; null if it cannot be read. Blocks.
+CourseCache::Course ReadCourse(const Context& context, const EntryReading& reading,
+                               const v1::ArtifactRef& log);
 
 // Reads the logs of the first kCoursesMax runs that left one, first of all of those that count.
 // A log that cannot be read is left out. Blocks.

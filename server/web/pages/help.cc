@@ -102,7 +102,8 @@ absl::StatusOr<Response> HelpPage(const Context& context, const Request& request
       "AIP-160; what was understood is shown with all its parentheses.</p>"
       "<p><code>division=closed (round=v0.7 OR round=v1.0) minutes&lt;60 "
       "-organization=NVIDIA hyperparameters.global_batch_size&gt;1024</code></p>"
-      "<p>Questions have an order, <code>minutes desc, time</code>; columns; and, in place of rows, "
+      "<p>Questions have an order, <code>minutes desc, time</code>; columns; and, in place of "
+      "rows, "
       "groups with statistics: <code>count</code>, <code>min(F)</code>, <code>max(F)</code>, "
       "<code>mean(F)</code>, <code>sum(F)</code>, <code>p50(F)</code>, <code>p95(F)</code>.</p>");
   main.Add(FieldsHtml());

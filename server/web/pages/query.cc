@@ -1,5 +1,5 @@
-// A question to the history. Entries are listed as rounds list them; other kinds, groups and columns
-// as the history has them (query_rows.cc).
+// A question to the history. Entries are listed as rounds list them; other kinds, groups and
+// columns as the history has them (query_rows.cc).
 
 #include <algorithm>
 #include <string>

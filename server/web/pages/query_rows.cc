@@ -78,9 +78,10 @@ CellFormat FormatOf(const v1::QueryColumn& column) {
 TableColumn ColumnOf(const v1::QueryColumn& column, const std::string& kind) {
   const std::string member = client::ExportName(column);
   const std::string& name = column.name();
-  TableColumn made{.title = column.unit().empty() ? name : absl::StrCat(name, " (", column.unit(), ")"),
-                   .member = member,
-                   .format = FormatOf(column)};
+  TableColumn made{
+      .title = column.unit().empty() ? name : absl::StrCat(name, " (", column.unit(), ")"),
+      .member = member,
+      .format = FormatOf(column)};
   const auto links_to = [&made, &member](std::string (*path)(absl::string_view)) {
     made.path = [member, path](const Json& row) {
       const std::string text = TextOf(row, member);
@@ -110,12 +111,12 @@ Html GroupChart(const v1::View& question, const v1::QueryResultsResponse& answer
   const int at = question.group_by_size();
   if (at >= answer.columns_size() || table.rows.empty()) return {};
   const v1::QueryColumn& column = answer.columns(at);
-  BarChart chart{.id = "groups",
-                 .title = absl::StrCat(column.name(), " by ",
-                                       absl::StrJoin(question.group_by(), ", ")),
-                 .description = "The table below has the numbers.",
-                 .unit = column.unit().empty() ? column.name() : column.unit(),
-                 .names = {column.name()}};
+  BarChart chart{
+      .id = "groups",
+      .title = absl::StrCat(column.name(), " by ", absl::StrJoin(question.group_by(), ", ")),
+      .description = "The table below has the numbers.",
+      .unit = column.unit().empty() ? column.name() : column.unit(),
+      .names = {column.name()}};
   if (question.group_by().empty()) return {};
   for (const Json& row : table.rows) {
     const Json& value = MemberAt(row, table.columns[at].member);
@@ -184,9 +185,10 @@ absl::StatusOr<Response> RowsPage(const Context& context, const Request& request
                      .hidden = response.hidden_count(),
                      .hidden_reason = response.hidden_reason()};
   PageView view{.title = "Query", .crumbs = {{"Results", "/"}}};
-  view.table = {.caption = absl::StrCat("A row for each ", IsGrouped(question) ? "group" : question.kind()),
-                .empty = "Nothing that you may see fits.",
-                .rows = answer.rows};
+  view.table = {
+      .caption = absl::StrCat("A row for each ", IsGrouped(question) ? "group" : question.kind()),
+      .empty = "Nothing that you may see fits.",
+      .rows = answer.rows};
   for (const v1::QueryColumn& column : response.columns())
     view.table.columns.push_back(ColumnOf(column, question.kind()));
   view.json = {{"kind", question.kind()},

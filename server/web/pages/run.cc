@@ -172,16 +172,15 @@ void AddCourse(const Context& context, const v1::Run& run, const v1::Submission&
                PageView* view) {
   const v1::ArtifactRef* const log = client::ResultFile(run);
   if (log == nullptr) return;
-  const absl::StatusOr<std::string> text = client::DownloadArtifact(context.client, *log);
-  if (!text.ok()) return;
   EntryReading reading{.entry = entry};
   reading.rules = rules::FindRuleSet(entry.spec().round());
   if (reading.rules != nullptr)
     reading.benchmark = reading.rules->FindBenchmark(entry.spec().benchmark());
+  CourseCache::Course course = ReadCourse(context, reading, *log);
+  if (course == nullptr) return;
   const std::vector<RunReading> courses = {
-      {.id = client::ShortId(run.name()),
-       .course = client::ReadCourse(*text, reading.quality_key())}};
-  view->json["course"] = client::CourseJson(courses[0].course);
+      {.id = client::ShortId(run.name()), .course = std::move(course)}};
+  view->json["course"] = client::CourseJson(*courses[0].course);
   view->main.Raw("<h2 id=\"convergence\">Convergence</h2>");
   view->main.Add(DrawLines(ConvergenceChart(reading, courses, "seconds")));
   Html points;
