@@ -1,5 +1,8 @@
 #include "common/printable.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace assay {
@@ -39,6 +42,14 @@ bool IsUnprintable(int32_t code_point) {
   for (const Range& range : kUnprintable)
     if (code_point >= range.first && code_point <= range.last) return true;
   return false;
+}
+
+std::string Shortened(absl::string_view text, size_t code_points_max) {
+  absl::string_view rest = text;
+  for (size_t i = 0; i < code_points_max && !rest.empty(); ++i)
+    rest.remove_prefix(std::max<size_t>(1, DecodeUtf8(rest).size));
+  if (rest.empty()) return std::string(text);
+  return absl::StrCat(text.substr(0, text.size() - rest.size()), "…");
 }
 
 std::string EscapeCodePoint(int32_t code_point) {

@@ -21,6 +21,9 @@ struct CodePoint {
 // The first code point of `text`, which is not empty. RFC 3629: no surrogates, nothing overlong.
 CodePoint DecodeUtf8(absl::string_view text);
 
+// The first `code_points_max` code points of `text`, and "…" if there are more.
+std::string Shortened(absl::string_view text, size_t code_points_max);
+
 // True for what is never shown as it is: control characters (C0, DEL, C1, and so ESC and the 8-bit
 // CSI), those that turn the direction of text or separate lines, and invisible tags.
 bool IsUnprintable(int32_t code_point);

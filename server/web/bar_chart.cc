@@ -14,13 +14,15 @@
 namespace assay::web {
 namespace {
 
-constexpr double kNames = 120;  // width of the names at the left
+// Width of the names at the left: runs' ids, or longer names.
+constexpr double kShortNames = 120;
+constexpr double kLongNames = 260;
+constexpr double kCharacter = 7.5;  // about so wide
 constexpr double kEnd = 740;
 constexpr double kRow = 24;
 constexpr double kBar = 16;
 constexpr double kHead = 8;
 constexpr size_t kPatterns = 6;  // classes p0 to p5
-constexpr size_t kNameMax = 16;  // code points
 
 // The pattern of a part: hatches in the part's colour, so that it is known without colour, too.
 void DefinePatterns(const std::string& id, size_t count, Html* svg) {
@@ -53,20 +55,25 @@ double Sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// The beginning of a name that is too long for its place; the table has all of it.
-std::string ShortName(absl::string_view name) {
-  const std::string shown = Printable(name);
-  absl::string_view rest = shown;
-  for (size_t i = 0; i < kNameMax && !rest.empty(); ++i)
-    rest.remove_prefix(std::max<size_t>(1, DecodeUtf8(rest).size));
-  if (rest.empty()) return shown;
-  return absl::StrCat(absl::string_view(shown).substr(0, shown.size() - rest.size()), "…");
+size_t CodePoints(double width) {
+  return static_cast<size_t>((width - 8) / kCharacter);
+}
+
+double NamesWidth(const BarChart& chart) {
+  const bool is_short = std::ranges::all_of(chart.bars, [](const Bar& bar) {
+    return Printable(bar.name).size() <= CodePoints(kShortNames);
+  });
+  return is_short ? kShortNames : kLongNames;
 }
 
 void DrawBar(const BarChart& chart, const Bar& bar, double top, const ChartScale& scale,
              Html* svg) {
-  svg->Raw("<text class=\"end\" x=\"").Coordinate(kNames - 8).Raw("\" y=\"");
-  svg->Coordinate(top + kBar - 3).Raw("\">").Text(ShortName(bar.name)).Raw("</text>");
+  const double names = NamesWidth(chart);
+  svg->Raw("<text class=\"end\" x=\"").Coordinate(names - 8).Raw("\" y=\"");
+  svg->Coordinate(top + kBar - 3)
+      .Raw("\">")
+      .Text(Shortened(Printable(bar.name), CodePoints(names)))
+      .Raw("</text>");
   double at = -Sum(bar.before);
   size_t part = 0;
   for (const std::vector<double>* values : {&bar.before, &bar.values})
@@ -97,7 +104,9 @@ void DrawBarAxis(const BarChart& chart, const ChartScale& scale, double bottom, 
     svg->Coordinate(scale.At(tick)).Raw("\" y=\"").Coordinate(bottom + 16).Raw("\">");
     svg->Text(TickText(tick)).Raw("</text>");
   }
-  svg->Raw("<text class=\"mid label\" x=\"").Coordinate((kNames + kEnd) / 2).Raw("\" y=\"");
+  svg->Raw("<text class=\"mid label\" x=\"")
+      .Coordinate((NamesWidth(chart) + kEnd) / 2)
+      .Raw("\" y=\"");
   svg->Coordinate(bottom + 34).Raw("\">").Text(chart.unit).Raw("</text>");
 }
 
@@ -105,7 +114,7 @@ void DrawBarAxis(const BarChart& chart, const ChartScale& scale, double bottom, 
 
 Html DrawBars(const BarChart& chart) {
   Html html;
-  ChartScale scale(false, kNames, kEnd);
+  ChartScale scale(false, NamesWidth(chart), kEnd);
   scale.Add(0);
   for (const Bar& bar : chart.bars) {
     scale.Add(-Sum(bar.before));

@@ -59,6 +59,14 @@ TEST(PrintableTest, WhatATerminalWouldObeyIsShown) {
   }
 }
 
+TEST(PrintableTest, ShortensByCodePoints) {
+  EXPECT_EQ(Shortened("", 3), "");
+  EXPECT_EQ(Shortened("äöü", 3), "äöü");
+  EXPECT_EQ(Shortened("äöüx", 3), "äöü…");
+  EXPECT_EQ(Shortened("a\xff\xffxy", 3), "a\xff\xff…");
+  EXPECT_EQ(Shortened("ab\xc3", 2), "ab…");
+}
+
 TEST(LogTest, ARecordStaysOneLineWhateverItIsTold) {
   const testing::TempDir dir;
   const std::string path = dir.Path("log");

@@ -7,6 +7,7 @@ The run goes on until COMMAND ends it.
 """
 import argparse
 import os
+import re
 import subprocess
 import sys
 
@@ -61,9 +62,11 @@ def check(context, base, run, end):
     for tab, last in zip(tabs, seen):
         await_more(tab, last)
     # Whoever reloads goes on: the page has what was, the stream what comes.
-    tabs[0].reload(wait_until="load", timeout=PATIENCE_MS)
-    after = int(tabs[0].evaluate("() => document.querySelector('ol[data-live]').dataset.after"))
-    expect(await_more(tabs[0], after)[0] == after + 1, "an event is missing after the reload")
+    page = tabs[0].reload(wait_until="load", timeout=PATIENCE_MS).text()
+    after = int(re.search(r'data-after="(\d+)"', page).group(1))
+    numbers = await_more(tabs[0], after)
+    expect(numbers == list(range(after + 1, after + 1 + len(numbers))),
+           f"after event {after} come {numbers} when the page is loaded again")
     # A tab that goes leaves its stream to the next.
     tabs.pop(1).close()
     late = open_tab(context, address)

@@ -245,10 +245,10 @@ Html EntryListForm(const Request& request, const std::vector<std::string>& hidde
   return html.Raw("</fieldset></details></form>");
 }
 
-Html AnswerNote(const EntryAnswer& answer) {
+Html AnswerNote(const EntryAnswer& answer, Markup fit) {
   Html html;
   html.Raw("<p class=\"note\">").Text(GroupDigits(answer.total));
-  html.Raw(" fit <code>").Text(answer.filter.empty() ? "everything" : answer.filter);
+  html.Raw(fit).Raw("<code>").Text(answer.filter.empty() ? "everything" : answer.filter);
   html.Raw("</code>");
   if (answer.hidden > 0) html.Raw("; ").Text(GroupDigits(answer.hidden)).Raw(" are hidden");
   if (!answer.hidden_reason.empty()) html.Raw(": ").Text(answer.hidden_reason);

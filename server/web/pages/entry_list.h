@@ -68,8 +68,9 @@ std::vector<TableColumn> ChosenColumns(const Request& request);
 // parameters that stay as they are.
 Html EntryListForm(const Request& request, const std::vector<std::string>& hidden);
 
-// How many entries fit, what is hidden and why, and the filter as it was understood.
-Html AnswerNote(const EntryAnswer& answer);
+// How many rows fit, what is hidden and why, and the filter as it was understood. `fit`: between
+// the number and the filter.
+Html AnswerNote(const EntryAnswer& answer, Markup fit = " fit ");
 
 // Links to the first and the next page of an answer; nothing if there is but one.
 Html PageLinks(const Request& request, const EntryAnswer& answer);

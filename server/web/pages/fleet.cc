@@ -14,6 +14,7 @@
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
+#include "common/printable.h"
 #include "common/status.h"
 #include "server/web/pages/pages.h"
 #include "server/web/pages/parts.h"
@@ -24,6 +25,7 @@ namespace {
 constexpr int kNodesShown = 1000;
 constexpr int64_t kWaitingShown = 50;
 constexpr int kAuditPage = 200;
+constexpr size_t kBodyShown = 400;  // code points
 
 Table NodesTable(const v1::ListWorkersResponse& workers) {
   Table table{
@@ -92,6 +94,11 @@ absl::StatusOr<Table> WaitingTable(const Context& context) {
   return table;
 }
 
+// What was asked for may be long, as imports are: the page's data has all of it.
+Html BodyStart(const Json& row) {
+  return Html().Text(Shortened(CellText(MemberAt(row, "body"), CellFormat::kWords), kBodyShown));
+}
+
 }  // namespace
 
 absl::StatusOr<Response> FleetPage(const Context& context, const Request& request) {
@@ -130,7 +137,7 @@ absl::StatusOr<Response> AuditPage(const Context& context, const Request& reques
                             {.title = "When", .member = "time", .format = CellFormat::kTime},
                             {.title = "Who", .member = "principal"},
                             {.title = "What", .member = "type"},
-                            {.title = "With", .member = "body", .format = CellFormat::kWords}}};
+                            {.title = "With", .member = "body", .draw = BodyStart}}};
   for (const v1::AuditEntry& entry : response.entries())
     view.table.rows.push_back(client::AuditJson(entry));
   view.json = {{"items", view.table.rows}};

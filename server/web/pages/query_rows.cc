@@ -197,7 +197,8 @@ absl::StatusOr<Response> RowsPage(const Context& context, const Request& request
                {"hidden", answer.hidden},
                {"items", answer.rows}};
   Html& main = view.main;
-  main.Add(QueryHead(question.kind())).Add(QuestionForm(question)).Add(AnswerNote(answer));
+  main.Add(QueryHead(question.kind())).Add(QuestionForm(question));
+  main.Add(IsGrouped(question) ? AnswerNote(answer, " groups of what fits ") : AnswerNote(answer));
   if (IsGrouped(question)) main.Add(GroupChart(question, response, view.table));
   main.Add(TableHtml(view.table)).Add(PageLinks(request, answer)).Add(links);
   main.Add(ScoreFootnotes("the round that each names"));

@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -84,21 +85,33 @@ TEST(ChartTest, EscapesNames) {
 }
 
 TEST(ChartTest, StacksBarsOnBothSidesOfZero) {
-  const BarChart chart = {
-      .id = "b",
-      .title = "Phases",
-      .description = "By run.",
-      .unit = "s",
-      .before_names = {"init"},
-      .names = {"training", "rest"},
-      .bars = {{.name = "a run with a long name", .before = {100}, .values = {200, 100}}}};
+  const BarChart chart = {.id = "b",
+                          .title = "Phases",
+                          .description = "By run.",
+                          .unit = "s",
+                          .before_names = {"init"},
+                          .names = {"training", "rest"},
+                          .bars = {{.name = "r-7", .before = {100}, .values = {200, 100}}}};
   const std::string svg = DrawBars(chart).Take();
   // From -100 to 300 over 120 to 740: 1.55 each.
   EXPECT_THAT(svg, HasSubstr("fill=\"url(#b-p0)\" x=\"120\" y=\"8\" width=\"155\""));
   EXPECT_THAT(svg, HasSubstr("fill=\"url(#b-p1)\" x=\"275\" y=\"8\" width=\"310\""));
   EXPECT_THAT(svg, HasSubstr("fill=\"url(#b-p2)\" x=\"585\" y=\"8\" width=\"155\""));
-  EXPECT_THAT(svg, HasSubstr(">a run with a lon…<"));
+  EXPECT_THAT(svg, HasSubstr(">r-7<"));
   EXPECT_THAT(svg, Not(HasSubstr("style=")));
+}
+
+TEST(ChartTest, LongNamesOfBarsGetMoreRoomAndAreCut) {
+  const std::string name = absl::StrCat("deepcam, hpc-3.0.0, ", std::string(30, 'x'));
+  const BarChart chart = {.id = "b",
+                          .title = "Groups",
+                          .unit = "min",
+                          .names = {"count"},
+                          .bars = {{.name = name, .values = {480}}}};
+  const std::string svg = DrawBars(chart).Take();
+  // 480 over 260 to 740, up to the round number above it.
+  EXPECT_THAT(svg, HasSubstr("x=\"260\" y=\"8\""));
+  EXPECT_THAT(svg, HasSubstr(absl::StrCat(">", name.substr(0, 33), "…<")));
 }
 
 TEST(TicksTest, AreRoundAndCover) {
