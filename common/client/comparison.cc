@@ -11,10 +11,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "common/client/artifacts.h"
 #include "common/client/energy.h"
 #include "common/client/entry_score.h"
+#include "common/client/export.h"
+#include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
+#include "common/client/run_course.h"
+#include "common/rules/registry.h"
+#include "common/rules/ruleset.h"
 #include "common/status.h"
 
 namespace assay::client {
@@ -44,9 +50,9 @@ bool IsIdentity(const std::string& field) {
 }
 
 // Fields of which less is better (times, energy), and of which more is.
-constexpr absl::string_view kLessIsBetter[] = {"score_minutes", "normalized_score_minutes",
-                                               "seconds",       "energy_joules",
-                                               "epochs",        "time_to_all_minutes"};
+constexpr absl::string_view kLessIsBetter[] = {
+    "score_minutes", "normalized_score_minutes", "seconds",         "energy_joules",
+    "epochs",        "time_to_all_minutes",      "epoch_at_target", "seconds_at_target"};
 constexpr absl::string_view kMoreIsBetter[] = {"models_per_minute"};
 
 // Numbers that count nothing.
@@ -70,6 +76,29 @@ void AddRatio(const std::string& field, const std::string& one, const std::strin
   (*row)["ratio"] = std::move(text);
 }
 
+// The quality of a run by its log: at its best, at its end and at the target, with the epoch and
+// the time of the target. Nothing where there is no log, or the round is not known here.
+void AddQuality(const Client& client, const v1::Run& run, Json* json) {
+  const v1::ArtifactRef* const log = ResultFile(run);
+  if (log == nullptr) return;
+  const absl::StatusOr<v1::Submission> entry = GetEntry(client, ShortId(run.submission()));
+  if (!entry.ok()) return;
+  const rules::RuleSet* const round = rules::FindRuleSet(entry->spec().round());
+  const rules::Benchmark* const benchmark =
+      round == nullptr ? nullptr : round->FindBenchmark(entry->spec().benchmark());
+  if (benchmark == nullptr) return;
+  const absl::StatusOr<std::string> text = DownloadArtifact(client, *log);
+  if (!text.ok()) return;
+  const QualityReached reached = ReachedBy(ReadCourse(*text, benchmark->quality_key),
+                                           benchmark->target, benchmark->lower_is_better);
+  if (reached.best) (*json)["quality_best"] = reached.best->quality;
+  if (reached.last) (*json)["quality_last"] = reached.last->quality;
+  if (!reached.at_target) return;
+  (*json)["quality_at_target"] = reached.at_target->quality;
+  if (reached.at_target->epoch) (*json)["epoch_at_target"] = *reached.at_target->epoch;
+  (*json)["seconds_at_target"] = reached.at_target->seconds;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
@@ -84,6 +113,7 @@ absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
     if (is_run) {
       ASSIGN_OR_RETURN(const v1::Run run, GetRun(client, id));
       resources.push_back(RunJson(run));
+      AddQuality(client, run, &resources.back());
     } else {
       ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(client, id));
       ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, entry.name()));

@@ -115,6 +115,19 @@ RunCourse ReadCourse(absl::string_view log, absl::string_view quality_key) {
   return course;
 }
 
+QualityReached ReachedBy(const RunCourse& course, double target, bool lower_is_better) {
+  QualityReached reached;
+  const auto is_as_good = [lower_is_better](double one, double other) {
+    return lower_is_better ? one <= other : one >= other;
+  };
+  for (const QualityPoint& point : course.points) {
+    if (!reached.best || !is_as_good(reached.best->quality, point.quality)) reached.best = point;
+    if (!reached.at_target && is_as_good(point.quality, target)) reached.at_target = point;
+    reached.last = point;
+  }
+  return reached;
+}
+
 Json CourseJson(const RunCourse& course) {
   Json points = Json::array();
   for (const QualityPoint& point : course.points) {

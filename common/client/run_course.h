@@ -45,6 +45,14 @@ inline constexpr size_t kQualityPointsMax = 10'000;
 // Reads a log. `quality_key` as its round names it ("eval_error").
 RunCourse ReadCourse(absl::string_view log, absl::string_view quality_key);
 
+// What a course came to.
+struct QualityReached {
+  std::optional<QualityPoint> best;
+  std::optional<QualityPoint> last;
+  std::optional<QualityPoint> at_target;  // the first as good as the target
+};
+QualityReached ReachedBy(const RunCourse& course, double target, bool lower_is_better);
+
 // {"points": [...], "phases": {...}}.
 Json CourseJson(const RunCourse& course);
 

@@ -2,6 +2,7 @@
 
   web_load.py PORT PID requests COUNT [PATH]   COUNT requests over 8 connections
   web_load.py PORT PID streams COUNT PATH      COUNT streams at once, and requests beside them
+  web_load.py PORT PID pages COUNT PATH...     each page COUNT times in turn, over one connection
 
 PID is that of assay-web, whose resident memory is printed before, between and after. docs/benchmarks/web.md
 has the commands around it and what came out.
@@ -98,11 +99,26 @@ def streams(port, pid, count, path):
     print(f"closed: {resident_mb(pid):.1f} MB")
 
 
+def pages(port, _pid, count, paths):
+    connection = connect(port)
+    for path in paths:
+        times, status = [], 0
+        for _ in range(count):
+            seconds, status = ask(connection, path)
+            times.append(1000 * seconds)
+        first, rest = times[0], sorted(times[1:])
+        print(f"{path}: {status}, first {first:.1f} ms, then median {rest[len(rest) // 2]:.1f} ms, "
+              f"at most {rest[-1]:.1f} ms")
+
+
 def main():
     port, pid, what, count = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-    path = sys.argv[5] if len(sys.argv) > 5 else "/"
+    paths = sys.argv[5:] or ["/"]
     print(f"load average {os.getloadavg()[0]:.1f}")
-    {"requests": requests, "streams": streams}[what](port, pid, count, path)
+    if what == "pages":
+        pages(port, pid, count, paths)
+    else:
+        {"requests": requests, "streams": streams}[what](port, pid, count, paths[0])
     print(f"load average {os.getloadavg()[0]:.1f}")
 
 

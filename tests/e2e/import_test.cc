@@ -229,6 +229,27 @@ TEST_F(ImportTest, ShowsTheLogAsIfItHadBeenWatched) {
   EXPECT_THAT(events.err, HasSubstr("these are the stamps of its own log"));
 }
 
+TEST_F(ImportTest, ComparesRunsAtTheirTarget) {
+  const Json entry =
+      site_->AssayJson({"query", "org=CSCS", "benchmark=cosmoflow", "--limit", "1"})["items"][0];
+  const std::string one = entry["runs"][0];
+  const std::string other = entry["runs"][1];
+  std::map<std::string, Json> rows;
+  for (const Json& row : site_->AssayJson({"compare", one, other, "--all"})["items"])
+    rows[row["field"]] = row;
+  for (const std::string& id : {one, other}) {
+    const Json run = site_->AssayJson({"run", "show", id});
+    const std::string log = site_->Assay({"run", "files", id, ResultArtifact(run)["file"]}).out;
+    double at_target = 0;
+    ASSERT_TRUE(absl::SimpleAtod(rows["quality_at_target"][id].get<std::string>(), &at_target));
+    EXPECT_LE(at_target, 0.124);
+    // As the log has written it.
+    EXPECT_THAT(log, HasSubstr(rows["quality_at_target"][id].get<std::string>().substr(0, 8)));
+    EXPECT_EQ(rows["quality_last"][id], rows["quality"][id]);
+  }
+  EXPECT_TRUE(rows["seconds_at_target"].contains("direction"));
+}
+
 TEST_F(ImportTest, KeepsEachFinding) {
   const FindingsByLog judged = JudgedFindings(*site_, Tree(), "v0.7");
 

@@ -48,6 +48,23 @@ TEST(RunCourseTest, FollowsQualityAndTime) {
   EXPECT_DOUBLE_EQ(course.phases->total, 26);
 }
 
+TEST(RunCourseTest, KnowsTheBestTheLastAndTheOneAtTheTarget) {
+  RunCourse course;
+  for (const double quality : {0.5, 0.2, 0.1, 0.3}) {
+    const double epoch = static_cast<double>(course.points.size()) + 1;
+    course.points.push_back({.epoch = epoch, .quality = quality});
+  }
+
+  const QualityReached lower = ReachedBy(course, 0.2, true);
+  EXPECT_EQ(lower.best->epoch, 3);
+  EXPECT_EQ(lower.last->epoch, 4);
+  EXPECT_EQ(lower.at_target->epoch, 2);
+  const QualityReached higher = ReachedBy(course, 0.6, false);
+  EXPECT_EQ(higher.best->epoch, 1);
+  EXPECT_FALSE(higher.at_target.has_value());
+  EXPECT_FALSE(ReachedBy({}, 0.2, true).last.has_value());
+}
+
 TEST(RunCourseTest, TakesWhatALogDoesNotSayAsNotKnown) {
   const RunCourse course =
       ReadCourse(absl::StrCat(Line(5'000, "eval_error", "\"bad\""),
