@@ -230,12 +230,14 @@ TEST_F(ImportTest, ShowsTheLogAsIfItHadBeenWatched) {
 }
 
 TEST_F(ImportTest, ComparesRunsAtTheirTarget) {
-  const Json entry =
-      site_->AssayJson({"query", "org=CSCS", "benchmark=cosmoflow", "--limit", "1"})["items"][0];
-  const std::string one = entry["runs"][0];
-  const std::string other = entry["runs"][1];
+  const Json runs = site_->AssayJson({"run", "list", "organization=CSCS", "benchmark=cosmoflow",
+                                      "converged=true", "--limit", "2"})["items"];
+  ASSERT_EQ(runs.size(), 2U);
+  const std::string one = runs[0]["id"];
+  const std::string other = runs[1]["id"];
+  const Json compared = site_->AssayJson({"compare", one, other, "--all"});
   std::map<std::string, Json> rows;
-  for (const Json& row : site_->AssayJson({"compare", one, other, "--all"})["items"])
+  for (const Json& row : compared["items"])
     rows[row["field"]] = row;
   for (const std::string& id : {one, other}) {
     const Json run = site_->AssayJson({"run", "show", id});
