@@ -38,7 +38,7 @@ absl::StatusOr<size_t> ReadUpTo(int fd, char* bytes, size_t size, const std::str
 
 struct ZstdWriter::Stream {
   struct Free {
-    void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+    void operator()(ZSTD_CCtx* freed) const { ZSTD_freeCCtx(freed); }
   };
 
   // Goes on until all input is taken, or at the end all output is written.
@@ -82,7 +82,7 @@ absl::Status ZstdWriter::Finish() {
 
 struct ZstdReader::Stream {
   struct Free {
-    void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+    void operator()(ZSTD_DCtx* freed) const { ZSTD_freeDCtx(freed); }
   };
 
   // Whether there is more to decompress.
