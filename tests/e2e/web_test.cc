@@ -279,14 +279,14 @@ TEST_F(WebTest, ThePublicSeesWhatIsPublishedOnly) {
 
 // The coordinator takes 100 calls at a time over a connection: streams must not use them up.
 TEST_F(WebTest, ManyStreamsLeaveRoomForPages) {
-  constexpr int kStreams = 220;
-  constexpr int kWaiting = 40;
+  constexpr size_t kStreams = 220;
+  constexpr size_t kWaiting = 40;
   const std::string token = Token("dave", "operator");
   const std::string request = absl::StrCat(
       "POST /assay.v1.SubmissionService/WatchEvents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ",
       token, "\r\n", kJson, "\r\nContent-Length: 15\r\n\r\n{\"follow\":true}");
   std::vector<std::unique_ptr<TlsClient>> streams;
-  for (int i = 0; i < kStreams; ++i) {
+  for (size_t i = 0; i < kStreams; ++i) {
     streams.push_back(std::make_unique<TlsClient>(absl::StrCat("127.0.0.1:", port_.number())));
     ASSERT_TRUE(streams.back()->Send(request)) << i;
     // No more wait at a time than the site lets wait.
@@ -294,7 +294,7 @@ TEST_F(WebTest, ManyStreamsLeaveRoomForPages) {
     // Each has the first event: that a token was made.
     ASSERT_THAT(streams[i - kWaiting]->ReadUntil("TokenCreated"), HasSubstr("HTTP/1.1 200 OK"));
   }
-  for (int i = kStreams - kWaiting; i < kStreams; ++i)
+  for (size_t i = kStreams - kWaiting; i < kStreams; ++i)
     ASSERT_THAT(streams[i]->ReadUntil("TokenCreated"), HasSubstr("HTTP/1.1 200 OK"));
 
   EXPECT_EQ(Call("AdminService/ListRounds", "{}", token).status, 200);

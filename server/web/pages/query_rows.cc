@@ -100,8 +100,10 @@ TableColumn ColumnOf(const v1::QueryColumn& column, const std::string& kind) {
 
 std::string GroupName(const v1::View& question, const Table& table, const Json& row) {
   std::vector<std::string> words;
-  for (int i = 0; i < question.group_by_size(); ++i)
-    words.push_back(CellText(MemberAt(row, table.columns[i].member), table.columns[i].format));
+  for (const TableColumn& column : table.columns) {
+    if (std::ssize(words) == question.group_by_size()) break;
+    words.push_back(CellText(MemberAt(row, column.member), column.format));
+  }
   return words.empty() ? "all" : absl::StrJoin(words, ", ");
 }
 
@@ -119,7 +121,7 @@ Html GroupChart(const v1::View& question, const v1::QueryResultsResponse& answer
       .names = {column.name()}};
   if (question.group_by().empty()) return {};
   for (const Json& row : table.rows) {
-    const Json& value = MemberAt(row, table.columns[at].member);
+    const Json& value = MemberAt(row, client::ExportName(column));
     if (!value.is_number() || std::ssize(chart.bars) == kBarsMax) continue;
     chart.bars.push_back(
         {.name = GroupName(question, table, row), .values = {value.get<double>()}});

@@ -9,7 +9,7 @@
 namespace assay::web {
 namespace {
 
-CourseCache::Course CourseOf(int points) {
+CourseCache::Course CourseOf(size_t points) {
   auto course = std::make_shared<client::RunCourse>();
   course->points.resize(points);
   return course;
