@@ -49,7 +49,7 @@ class Extraction {
 
   // Damage is read once more: then it is the storage's.
   absl::Status Extract(const Source& source, CopyBuffer* buffer) {
-    const absl::Status status = ExtractOnce(source, buffer);
+    absl::Status status = ExtractOnce(source, buffer);
     if (!absl::IsDataLoss(status)) return status;
     ++retries_;
     Forget(source);
@@ -85,7 +85,7 @@ class Extraction {
 
   absl::Status ExtractOnce(const Source& source, CopyBuffer* buffer) {
     ASSIGN_OR_RETURN(dataset::ShardReader reader, dataset::ShardReader::Open(source.path));
-    const absl::Status status = ExtractMembers(source, &reader, buffer);
+    absl::Status status = ExtractMembers(source, &reader, buffer);
     reader.GiveUpPages();
     return status;
   }
