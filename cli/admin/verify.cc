@@ -79,9 +79,8 @@ std::vector<Command> VerifyCommands() {
        .description =
            "Reads every page of the database, the write-ahead log, the chain of events with the "
            "lines of runs, the high-water mark and every artifact, judges every log and scores "
-           "every "
-           "entry again by the rules that accepted it, beside the work that goes on, "
-           "and names file and object of each fault: a score that does not follow from its logs by "
+           "every entry again by the rules that accepted it, beside the work that goes on. It "
+           "names file and object of each fault: a score that does not follow from its logs by "
            "submission and run. Ends with a status other than 0 if there "
            "is one. Where the coordinator does not start: assayd --config=FILE --verify. With "
            "--backup the same of a backup on the coordinator's host, and the digests of its files; "

@@ -232,9 +232,11 @@ absl::StatusOr<bool> ScoreCheck::Step(const std::string& database, const std::st
     CheckRun(&runs_[next_run_++], faults);
     return true;
   }
-  // A cancelled one has no score.
-  if (!is_unknown_ && submission_.state != core::SubmissionState::kCancelled) CheckScore(faults);
-  ++counts->score_count;
+  // A cancelled one has no score, and of a log that cannot be judged there is a fault.
+  if (!is_unknown_ && submission_.state != core::SubmissionState::kCancelled) {
+    CheckScore(faults);
+    ++counts->score_count;
+  }
   has_submission_ = false;
   return true;
 }

@@ -66,9 +66,8 @@ double NamesWidth(const BarChart& chart) {
   return is_short ? kShortNames : kLongNames;
 }
 
-void DrawBar(const BarChart& chart, const Bar& bar, double top, const ChartScale& scale,
-             Html* svg) {
-  const double names = NamesWidth(chart);
+void DrawBar(const BarChart& chart, const Bar& bar, double names, double top,
+             const ChartScale& scale, Html* svg) {
   svg->Raw("<text class=\"end\" x=\"").Coordinate(names - 8).Raw("\" y=\"");
   svg->Coordinate(top + kBar - 3)
       .Raw("\">")
@@ -97,16 +96,15 @@ void AddBarLegend(const BarChart& chart, Html* html) {
   html->Raw("</ul>");
 }
 
-void DrawBarAxis(const BarChart& chart, const ChartScale& scale, double bottom, Html* svg) {
+void DrawBarAxis(const BarChart& chart, double names, const ChartScale& scale, double bottom,
+                 Html* svg) {
   for (const double tick : scale.ticks()) {
     svg->Raw("<path class=\"grid\" d=\"M").Coordinate(scale.At(tick)).Raw(" ");
     svg->Coordinate(kHead - 4).Raw("V").Coordinate(bottom).Raw("\"/><text class=\"mid\" x=\"");
     svg->Coordinate(scale.At(tick)).Raw("\" y=\"").Coordinate(bottom + 16).Raw("\">");
     svg->Text(TickText(tick)).Raw("</text>");
   }
-  svg->Raw("<text class=\"mid label\" x=\"")
-      .Coordinate((NamesWidth(chart) + kEnd) / 2)
-      .Raw("\" y=\"");
+  svg->Raw("<text class=\"mid label\" x=\"").Coordinate((names + kEnd) / 2).Raw("\" y=\"");
   svg->Coordinate(bottom + 34).Raw("\">").Text(chart.unit).Raw("</text>");
 }
 
@@ -114,7 +112,8 @@ void DrawBarAxis(const BarChart& chart, const ChartScale& scale, double bottom, 
 
 Html DrawBars(const BarChart& chart) {
   Html html;
-  ChartScale scale(false, NamesWidth(chart), kEnd);
+  const double names = NamesWidth(chart);
+  ChartScale scale(false, names, kEnd);
   scale.Add(0);
   for (const Bar& bar : chart.bars) {
     scale.Add(-Sum(bar.before));
@@ -131,10 +130,10 @@ Html DrawBars(const BarChart& chart) {
   html.Attribute("id", chart.id + "-t").Raw(">").Text(chart.title).Raw("</title><desc");
   html.Attribute("id", chart.id + "-d").Raw(">").Text(chart.description).Raw("</desc>");
   DefinePatterns(chart.id, chart.before_names.size() + chart.names.size(), &html);
-  DrawBarAxis(chart, scale, bottom, &html);
+  DrawBarAxis(chart, names, scale, bottom, &html);
   double top = kHead;
   for (const Bar& bar : chart.bars) {
-    DrawBar(chart, bar, top, scale, &html);
+    DrawBar(chart, bar, names, top, scale, &html);
     top += kRow;
   }
   html.Raw("<path class=\"axis\" d=\"M").Coordinate(scale.At(0)).Raw(" ").Coordinate(kHead - 4);

@@ -209,6 +209,9 @@ TEST_F(WebTest, ARevokedTokenLosesWhatItsCodesHaveOpened) {
 TEST_F(WebTest, AQuestionIsKeptUnderANameByItsPage) {
   const std::string token = Token("alice", "reviewer");
   EXPECT_THAT(Browse("/query?kind=run").body, Not(HasSubstr("Keep it as")));
+  const Answer wrong = Browse("/query?kind=runs");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_THAT(wrong.body, HasSubstr("kinds: entry, run, finding, worker, hyperparameter"));
   ASSERT_EQ(Submit(Browse("/signin").body, "/signin", absl::StrCat("token=", token)).status, 303);
   const Answer page =
       Browse("/query?kind=run&filter=nodes%3E1&group_by=system&aggregate=count,p50(minutes)");

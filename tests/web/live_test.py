@@ -17,7 +17,8 @@ TABS = 8
 STREAMS = 3
 PATIENCE_MS = 120_000
 NUMBERS = "() => [...document.querySelectorAll('ol[data-live] li[data-seq]')].map(i => +i.dataset.seq)"
-STREAMING = """async () => (await navigator.locks.query()).held
+# How many tabs of the browser have a stream.
+STREAMING = """(await navigator.locks.query()).held
     .filter(lock => lock.name.startsWith('assay-live-')).length"""
 
 
@@ -48,17 +49,14 @@ def open_tab(context, address):
 
 
 def await_streams(tab, count):
-    tab.wait_for_function(
-        "async count => (await navigator.locks.query()).held"
-        ".filter(lock => lock.name.startsWith('assay-live-')).length === count",
-        arg=count, timeout=PATIENCE_MS)
+    tab.wait_for_function(f"async count => {STREAMING} === count", arg=count, timeout=PATIENCE_MS)
 
 
 def check(context, base, run, end):
     address = f"{base}/runs/{run}/live"
     tabs = [open_tab(context, address) for _ in range(TABS)]
     seen = [await_more(tab, 0)[-1] for tab in tabs]
-    expect(tabs[0].evaluate(STREAMING) == STREAMS, "not three tabs have a stream")
+    expect(tabs[0].evaluate(f"async () => {STREAMING}") == STREAMS, "not three tabs have a stream")
     for tab, last in zip(tabs, seen):
         await_more(tab, last)
     # Whoever reloads goes on: the page has what was, the stream what comes.

@@ -250,7 +250,10 @@ Html AnswerNote(const EntryAnswer& answer, Markup fit) {
   html.Raw("<p class=\"note\">").Text(GroupDigits(answer.total));
   html.Raw(fit).Raw("<code>").Text(answer.filter.empty() ? "everything" : answer.filter);
   html.Raw("</code>");
-  if (answer.hidden > 0) html.Raw("; ").Text(GroupDigits(answer.hidden)).Raw(" are hidden");
+  if (answer.hidden > 0) {
+    html.Raw("; ").Text(GroupDigits(answer.hidden));
+    html.Raw(answer.hidden == 1 ? Markup(" is hidden") : Markup(" are hidden"));
+  }
   if (!answer.hidden_reason.empty()) html.Raw(": ").Text(answer.hidden_reason);
   return html.Raw("</p>");
 }

@@ -82,7 +82,7 @@ absl::StatusOr<Html> QuestionLinks(const Context& context, const v1::View& quest
 // A saved question is shown: its address is what was to be kept.
 absl::StatusOr<Response> SaveQuestion(const Context& context, const Request& request) {
   v1::SaveViewRequest save;
-  *save.mutable_view() = QuestionOf(request.form);
+  ASSIGN_OR_RETURN(*save.mutable_view(), QuestionOf(request.form));
   save.mutable_view()->set_name(request.form.First("name"));
   save.mutable_view()->set_is_shared(!request.form.First("shared").empty());
   ASSIGN_OR_RETURN(const v1::View view, context.client.Call(save));
@@ -118,7 +118,7 @@ absl::StatusOr<Response> EntryListPage(const Context& context, const Request& re
 
 absl::StatusOr<Response> QueryPage(const Context& context, const Request& request) {
   if (request.method == "POST") return SaveQuestion(context, request);
-  const v1::View question = QuestionOf(request.query);
+  ASSIGN_OR_RETURN(const v1::View question, QuestionOf(request.query));
   ASSIGN_OR_RETURN(const Html links, QuestionLinks(context, question));
   return IsEntryList(question) ? EntryListPage(context, request, links)
                                : RowsPage(context, request, question, links);

@@ -111,7 +111,7 @@ std::string GroupName(const v1::View& question, const Table& table, const Json& 
 Html GroupChart(const v1::View& question, const v1::QueryResultsResponse& answer,
                 const Table& table) {
   const int at = question.group_by_size();
-  if (at >= answer.columns_size() || table.rows.empty()) return {};
+  if (at == 0 || at >= answer.columns_size()) return {};
   const v1::QueryColumn& column = answer.columns(at);
   BarChart chart{
       .id = "groups",
@@ -119,7 +119,6 @@ Html GroupChart(const v1::View& question, const v1::QueryResultsResponse& answer
       .description = "The table below has the numbers.",
       .unit = column.unit().empty() ? column.name() : column.unit(),
       .names = {column.name()}};
-  if (question.group_by().empty()) return {};
   for (const Json& row : table.rows) {
     const Json& value = MemberAt(row, client::ExportName(column));
     if (!value.is_number() || std::ssize(chart.bars) == kBarsMax) continue;
@@ -161,10 +160,17 @@ Html QueryHead(absl::string_view kind) {
   return html.Raw("</nav>");
 }
 
-v1::View QuestionOf(const Fields& fields) {
+absl::StatusOr<v1::View> QuestionOf(const Fields& fields) {
   v1::View question;
-  const HistoryKind kind = ParseHistoryKind(fields.First("kind")).value_or(HistoryKind::kEntry);
-  question.set_kind(std::string(ToString(kind)));
+  question.set_kind(fields.First("kind"));
+  if (question.kind().empty()) question.set_kind(std::string(ToString(HistoryKind::kEntry)));
+  if (!ParseHistoryKind(question.kind()).has_value()) {
+    std::vector<absl::string_view> kinds;
+    for (const HistoryKind kind : kHistoryKinds)
+      kinds.push_back(ToString(kind));
+    return absl::InvalidArgumentError(absl::StrCat("there is no kind '", question.kind(),
+                                                   "'; kinds: ", absl::StrJoin(kinds, ", ")));
+  }
   question.set_filter(fields.First("filter"));
   question.set_order_by(fields.First("order"));
   *question.mutable_columns() = ListOf(fields, "columns");

@@ -17,8 +17,9 @@
 namespace assay::web {
 
 // The question of an address or of a form: kind, filter, order, columns, group_by, aggregate. Lists
-// may have commas, or be there several times.
-v1::View QuestionOf(const Fields& fields);
+// may have commas, or be there several times. INVALID_ARGUMENT, with the kinds that there are, for
+// one that is none.
+absl::StatusOr<v1::View> QuestionOf(const Fields& fields);
 
 // What stands above every question: a tab for each kind of rows.
 Html QueryHead(absl::string_view kind);

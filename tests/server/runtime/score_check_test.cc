@@ -114,6 +114,7 @@ TEST_F(ScoreCheckTest, ALogThatIsGoneLeavesItsRunUnproven) {
   EXPECT_THAT(FaultsWith(std::move(import)),
               ElementsAre(HasSubstr("there is no artifact"),
                           HasSubstr("run r-1 of submission e-1: it cannot be judged again")));
+  EXPECT_EQ(counts_.score_count, 0);
 }
 
 TEST_F(ScoreCheckTest, WhatWasImportedWithoutRulesIsCountedAndNoFault) {
