@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/admin/backup.h"
+#include "cli/admin/prune.h"
 #include "cli/admin/token.h"
 #include "cli/admin/verify.h"
 #include "cli/allocation/allocation.h"
@@ -52,9 +53,9 @@ const std::vector<Command>& CommandTable() {
           RunCommands,        NodeCommands,       AllocationCommands, DatasetCommands,
           RulesCommands,      RulesCheckCommands, RulesPackCommands,  TuningCommands,
           PackageCommands,    WebCommands,        InitCommands,       TokenCommands,
-          VerifyCommands,     BackupCommands,     QueryCommands,      HistoryCommands,
-          DoctorCommands,     ConfigCommands,     CompletionCommands, HelpCommands,
-          VersionCommands}) {
+          VerifyCommands,     BackupCommands,     StorePruneCommands, QueryCommands,
+          HistoryCommands,    DoctorCommands,     ConfigCommands,     CompletionCommands,
+          HelpCommands,       VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

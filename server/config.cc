@@ -24,6 +24,7 @@ namespace assay {
 namespace {
 
 constexpr size_t kSwitchNameBytesMax = 128;
+constexpr int32_t kRetentionDaysMax = 36'500;
 constexpr int64_t kDurationMaxMs = 30LL * 24 * 3600 * 1000;
 
 using Problems = std::vector<std::string>;
@@ -165,6 +166,16 @@ void CheckScheduler(const v1::SchedulerConfig& scheduler, Problems* problems) {
   }
 }
 
+void CheckRetention(const v1::RetentionConfig& retention, Problems* problems) {
+  const std::pair<const char*, int32_t> days[] = {
+      {"retention.telemetry_days", retention.telemetry_days()},
+      {"retention.progress_days", retention.progress_days()}};
+  for (const auto& [field, value] : days)
+    if (value < 0 || value > kRetentionDaysMax)
+      problems->push_back(absl::StrCat(field, ": is ", value, ": give 1 to ", kRetentionDaysMax,
+                                       ", or 0 to keep it for ever"));
+}
+
 void CheckPreflight(const v1::ServerConfig& config, Problems* problems) {
   const auto add = [problems](const v1::PreflightConfig& preflight, const std::string& field) {
     for (std::string& problem : PreflightProblems(preflight, field))
@@ -229,6 +240,7 @@ absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
   CheckLauncher(config, &problems);
   CheckScheduler(config.scheduler(), &problems);
   CheckPreflight(config, &problems);
+  CheckRetention(config.retention(), &problems);
   CheckLocalUsers(config, &problems);
   CheckSwitches(config, &problems);
   CheckWebUrl(config.web_url(), &problems);

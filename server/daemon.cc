@@ -80,6 +80,8 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   api::WebCodes web_codes(&clock);
   backend.web_codes = &web_codes;
   backend.web_url = config.web_url();
+  backend.retention = {.telemetry_days = config.retention().telemetry_days(),
+                       .progress_days = config.retention().progress_days()};
   const std::unique_ptr<api::NodeEnrolment> nodes = MakeNodeEnrolment(config);
   backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));

@@ -12,6 +12,7 @@
 #include "server/api/backup_stream.h"
 #include "server/api/convert.h"
 #include "server/api/names.h"
+#include "server/api/prune_stream.h"
 #include "server/api/verify_stream.h"
 
 namespace assay::api {
@@ -29,6 +30,7 @@ constexpr absl::string_view kListSubmissions = "assay.v1.SubmissionService/ListS
 constexpr absl::string_view kListAudit = "assay.v1.AdminService/ListAudit";
 constexpr absl::string_view kVerifyStore = "assay.v1.AdminService/VerifyStore";
 constexpr absl::string_view kBackUpStore = "assay.v1.AdminService/BackUpStore";
+constexpr absl::string_view kPruneStore = "assay.v1.AdminService/PruneStore";
 constexpr absl::string_view kGetUsage = "assay.v1.AdminService/GetUsage";
 
 constexpr absl::Duration kAccessLifetime = absl::Hours(12);  // a working day
@@ -282,6 +284,11 @@ grpc::ServerWriteReactor<v1::VerifyStoreResponse>* AdminService::VerifyStore(
 grpc::ServerWriteReactor<v1::BackUpStoreResponse>* AdminService::BackUpStore(
     grpc::CallbackServerContext* context, const v1::BackUpStoreRequest* request) {
   return NewBackup(backend_, Admit(*backend_, *context, kBackUpStore, *request), *request);
+}
+
+grpc::ServerWriteReactor<v1::PruneStoreResponse>* AdminService::PruneStore(
+    grpc::CallbackServerContext* context, const v1::PruneStoreRequest* request) {
+  return NewPruning(backend_, Admit(*backend_, *context, kPruneStore, *request), *request);
 }
 
 grpc::ServerUnaryReactor* AdminService::GetUsage(grpc::CallbackServerContext* context,

@@ -83,6 +83,8 @@ class AdminService final : public v1::AdminService::CallbackService {
       grpc::CallbackServerContext* context, const v1::VerifyStoreRequest* request) override;
   grpc::ServerWriteReactor<v1::BackUpStoreResponse>* BackUpStore(
       grpc::CallbackServerContext* context, const v1::BackUpStoreRequest* request) override;
+  grpc::ServerWriteReactor<v1::PruneStoreResponse>* PruneStore(
+      grpc::CallbackServerContext* context, const v1::PruneStoreRequest* request) override;
   grpc::ServerUnaryReactor* GetUsage(grpc::CallbackServerContext* context,
                                      const v1::GetUsageRequest* request,
                                      v1::StoreUsage* response) override;

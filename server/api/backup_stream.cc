@@ -15,10 +15,10 @@ constexpr int64_t kPartsTold = 100;
 
 class BackupStream final : public PullStream<v1::BackUpStoreResponse> {
  public:
-  BackupStream(const Backend* backend, std::string principal, std::string directory)
+  BackupStream(const Backend* backend, auth::Identity identity, std::string directory)
       : PullStream(/*follow=*/false),
         backend_(backend),
-        principal_(std::move(principal)),
+        identity_(std::move(identity)),
         directory_(std::move(directory)),
         backup_(backend->upkeep->BeginBackup(directory_, backend->version)) {}
 
@@ -26,14 +26,31 @@ class BackupStream final : public PullStream<v1::BackUpStoreResponse> {
   void Fetch(Fetched fetched) override {
     backend_->upkeep->Next(backup_, [this, fetched = std::move(fetched)](
                                         absl::StatusOr<runtime::Upkeep::Step> step) mutable {
+      if (step.ok() && step->is_last) return Record(*std::move(step), std::move(fetched));
       if (step.ok()) return fetched(PageOf(*std::move(step)));
-      LOG(ERROR) << "backup by=" << principal_ << " directory=" << Quoted(directory_)
+      LOG(ERROR) << "backup by=" << identity_.principal << " directory=" << Quoted(directory_)
                  << " status=" << Quoted(step.status());
       fetched(step.status());
     });
   }
 
  private:
+  // For the audit. The backup is whole whatever becomes of that.
+  void Record(runtime::Upkeep::Step step, Fetched fetched) {
+    core::RecordBackup command{.directory = directory_,
+                               .event_seq = step.counts.event_seq,
+                               .artifact_count = step.counts.artifact_count,
+                               .fault_count = fault_count_ + std::ssize(step.faults)};
+    backend_->core->Post(CommandOf(identity_, std::move(command)),
+                         [this, step = std::move(step), fetched = std::move(fetched)](
+                             const absl::StatusOr<core::Reply>& reply) mutable {
+                           if (!reply.ok())
+                             LOG(WARNING)
+                                 << "backup not in the audit status=" << Quoted(reply.status());
+                           fetched(PageOf(std::move(step)));
+                         });
+  }
+
   Page PageOf(runtime::Upkeep::Step step) {
     Page page;
     fault_count_ += std::ssize(step.faults);
@@ -43,7 +60,7 @@ class BackupStream final : public PullStream<v1::BackUpStoreResponse> {
     const int64_t part = PartOf(step.counts);
     if (step.is_last) {
       *page.messages.emplace_back().mutable_summary() = ToProto(step.counts, fault_count_);
-      LOG(INFO) << "backup by=" << principal_ << " directory=" << Quoted(directory_)
+      LOG(INFO) << "backup by=" << identity_.principal << " directory=" << Quoted(directory_)
                 << " event=" << step.counts.event_seq << " faults=" << fault_count_;
     } else if (part > told_part_) {
       told_part_ = part;
@@ -62,7 +79,7 @@ class BackupStream final : public PullStream<v1::BackUpStoreResponse> {
   }
 
   const Backend* const backend_;
-  const std::string principal_;
+  const auth::Identity identity_;
   const std::string directory_;
   const runtime::Upkeep::Backup backup_;
   // One fetch at a time touches these.
@@ -76,7 +93,7 @@ grpc::ServerWriteReactor<v1::BackUpStoreResponse>* NewBackup(
     const Backend* backend, const absl::StatusOr<auth::Identity>& identity,
     const v1::BackUpStoreRequest& request) {
   if (!identity.ok()) return new RefusedStream<v1::BackUpStoreResponse>(identity.status());
-  auto* const stream = new BackupStream(backend, identity->principal, request.directory());
+  auto* const stream = new BackupStream(backend, *identity, request.directory());
   stream->Start();
   return stream;
 }

@@ -58,6 +58,7 @@ struct Backend {
   std::string version;
   std::string data_directory;
   std::string web_url;  // of the site; may be empty
+  core::RetentionPolicy retention;
   absl::Time start_time;
 };
 

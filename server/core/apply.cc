@@ -63,6 +63,9 @@ class Applier {
   void operator()(const CacheOrderPostponed& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const CacheOrderRetried& e) { ApplyCache(record_, e, &GetWorker(e.worker)); }
   void operator()(const DataLossAccepted& e);
+  // Of the disk alone.
+  void operator()(const StoreBackedUp&) {}
+  void operator()(const ArtifactsPruned&) {}
   template <AboutLease E>
   void operator()(const E& e) {
     ApplyLease(record_, e, &state_);

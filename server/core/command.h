@@ -14,6 +14,7 @@
 
 #include "server/core/node_figures.h"
 #include "server/core/types.h"
+#include "server/core/upkeep.h"
 #include "server/core/visibility.h"
 
 namespace assay::core {
@@ -375,7 +376,7 @@ using CommandBody =
                  RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset,
                  RemoveDataset, SaveView, RemoveView, OrderCaches, GetServerInfo, LogChecked,
                  SetScored, RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
-                 JoinAllocation, EnrolNode, Tick>;
+                 JoinAllocation, EnrolNode, RecordBackup, PruneArtifacts, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

@@ -78,6 +78,8 @@ absl::StatusOr<Decision> Decide(const Context& context, const RemoveDataset& com
 absl::StatusOr<Decision> Decide(const Context& context, const SaveView& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RemoveView& command);
 absl::StatusOr<Decision> Decide(const Context& context, const OrderCaches& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RecordBackup& command);
+absl::StatusOr<Decision> Decide(const Context& context, const PruneArtifacts& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command);
 absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation& command);

@@ -20,6 +20,7 @@
 #include "server/core/cache_description.h"
 #include "server/core/described.h"
 #include "server/core/types.h"
+#include "server/core/upkeep_description.h"
 
 namespace assay::rules {
 

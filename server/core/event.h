@@ -18,6 +18,7 @@
 
 #include "server/core/cache_event.h"
 #include "server/core/types.h"
+#include "server/core/upkeep.h"
 
 namespace assay::core {
 
@@ -466,7 +467,7 @@ using Event = std::variant<
     CacheOrderEnded, CacheOrderPostponed, CacheOrderRetried, AllocationRequested,
     AllocationSubmitted, AllocationGranted, AllocationLaunchFailed, AllocationActivated,
     AllocationReleasing, AllocationEnded, WorkerJoined, NodeEnrolled, WorkerForgotten,
-    TokensForgotten, RequestsForgotten, DataLossAccepted>;
+    TokensForgotten, RequestsForgotten, StoreBackedUp, ArtifactsPruned, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

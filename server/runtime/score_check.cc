@@ -186,8 +186,11 @@ absl::StatusOr<core::RunFacts> ScoreCheck::Judge(const core::Run& run) const {
     if (found.ok()) dataset = *std::move(found);
     ASSIGN_OR_RETURN(core::RunFacts facts,
                      JudgeResult(run, submission_, dataset, *artifacts_, *rules_));
-    // Some rules ask the dataset, which may have been removed since.
-    if (!dataset.has_value()) facts.is_compliant = run.facts.is_compliant;
+    // Some rules ask the dataset, or telemetry, which may have been removed since.
+    const bool is_whole =
+        std::all_of(run.artifacts.begin(), run.artifacts.end(),
+                    [this](const core::ArtifactRef& file) { return artifacts_->Has(file.sha256); });
+    if (!dataset.has_value() || !is_whole) facts.is_compliant = run.facts.is_compliant;
     return facts;
   }
   if (run.artifacts.empty()) return absl::NotFoundError("there is no log of it");

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "server/store/artifacts.h"
 #include "server/store/backup_directory.h"
 #include "server/store/head.h"
+#include "server/store/prune.h"
 #include "server/store/sqlite.h"
 
 namespace assay::store {
@@ -146,7 +148,8 @@ struct Backup::Work {
   std::optional<Db> target;
   std::optional<DbCopy> copy;  // after what it copies from and to
 
-  std::optional<Db> names;  // the copy, to be asked for its artifacts
+  std::optional<Db> names;       // the copy, to be asked for its artifacts
+  std::set<std::string> pruned;  // digests that need not be there
   std::unique_ptr<const ArtifactStore> from;
   std::unique_ptr<ArtifactStore> to;
   std::string last_sha256;
@@ -272,6 +275,7 @@ absl::Status Backup::Work::CopyDatabase() {
 absl::Status Backup::Work::ReadNames() {
   ASSIGN_OR_RETURN(names, Db::Open(Path(database + ".partial"), OpenMode::kReadOnly));
   ASSIGN_OR_RETURN(counts.artifact_count, names->QueryInt(kCountNamedArtifacts));
+  ASSIGN_OR_RETURN(pruned, ReadPruned(&*names));
   from = ArtifactStore::View(JoinPath(options.data_directory, "artifacts"));
   ASSIGN_OR_RETURN(to, ArtifactStore::Open(Path("artifacts")));
   phase = BackupPhase::kArtifacts;
@@ -298,6 +302,10 @@ absl::Status Backup::Work::PutArtifact(const Stmt& row) {
   const core::ArtifactRef artifact = {
       .file_name = std::string(row.Text(3)), .sha256 = last_sha256, .size_bytes = row.Int(4)};
   const std::string object = NameOfArtifact(artifact, core::RunId{row.Int(2)});
+  if (pruned.contains(last_sha256) && !from->Has(last_sha256)) {
+    --counts.artifact_count;
+    return absl::OkStatus();
+  }
   const int64_t before = PresentCount(counts);
   if (to->SizeOf(artifact.sha256) == absl::StatusOr<int64_t>(artifact.size_bytes)) {
     ++counts.kept_artifact_count;

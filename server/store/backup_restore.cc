@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "server/store/artifacts.h"
 #include "server/store/checked_vfs.h"
 #include "server/store/data_directory.h"
+#include "server/store/prune.h"
 #include "server/store/sqlite.h"
 #include "server/store/store.h"
 
@@ -103,6 +105,7 @@ absl::Status Restoration::CopyArtifacts(
   const auto from = ArtifactStore::View(JoinPath(backup_, "artifacts"));
   ASSIGN_OR_RETURN(Db db, Db::Open(PartialPath(), OpenMode::kReadOnly));
   ASSIGN_OR_RETURN(counts_.artifact_count, db.QueryInt(kCountArtifactsOfBackup));
+  ASSIGN_OR_RETURN(const std::set<std::string> pruned, ReadPruned(&db));
   ASSIGN_OR_RETURN(Stmt select, db.Prepare(kSelectArtifactsOfBackup));
   while (true) {
     ASSIGN_OR_RETURN(const bool is_row, select.Step());
@@ -110,6 +113,10 @@ absl::Status Restoration::CopyArtifacts(
     const core::ArtifactRef artifact = {.file_name = std::string(select.Text(3)),
                                         .sha256 = std::string(select.Text(0)),
                                         .size_bytes = select.Int(4)};
+    if (pruned.contains(artifact.sha256) && !from->Has(artifact.sha256)) {
+      --counts_.artifact_count;
+      continue;
+    }
     ASSIGN_OR_RETURN(std::string problem,
                      CopyArtifact(JoinPath(backup_, "artifacts"), artifact, to.get()));
     if (problem.empty()) {

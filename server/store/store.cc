@@ -241,6 +241,8 @@ class Store::Writer {
       RETURN_IF_ERROR(DeleteRequest(key));
     return absl::OkStatus();
   }
+  absl::Status Touch(const Record&, const core::StoreBackedUp&) { return absl::OkStatus(); }
+  absl::Status Touch(const Record&, const core::ArtifactsPruned&) { return absl::OkStatus(); }
   absl::Status Touch(const Record&, const core::DataLossAccepted&) { return absl::OkStatus(); }
 
   // A request that its caller has not named cannot be repeated.

@@ -25,6 +25,7 @@
 #include "server/store/mark.h"
 #include "server/store/migrate.h"
 #include "server/store/page_names.h"
+#include "server/store/prune.h"
 #include "server/store/sqlite.h"
 #include "server/store/store.h"
 #include "server/store/wal_check.h"
@@ -64,17 +65,7 @@ std::string RunName(int64_t run) {
 }  // namespace
 
 // In order; each phase is repeated until it moves on.
-enum class Phase {
-  kLog,
-  kPages,
-  kIntegrity,
-  kEvents,
-  kLines,
-  kArtifacts,
-  kMarkOfEvents,
-  kVerdicts,
-  kDone
-};
+enum class Phase { kLog, kPages, kIntegrity, kEvents, kLines, kArtifacts, kMark, kVerdicts, kDone };
 
 struct Verifier::Work {
   Work(const std::string& folder, std::unique_ptr<VerdictCheck> check)
@@ -104,7 +95,8 @@ struct Verifier::Work {
   int64_t last_run = 0;
 
   std::string last_sha256;
-  std::unique_ptr<ArtifactReader> reader;  // of the artifact that is being read
+  std::optional<std::set<std::string>> pruned;  // once it was read
+  std::unique_ptr<ArtifactReader> reader;       // of the artifact that is being read
   std::string artifact_object;
   std::string artifact_file;
 
@@ -130,7 +122,7 @@ struct Verifier::Work {
   absl::Status CheckLines();
   absl::Status CheckArtifacts();
   void CheckPiece();
-  absl::Status CheckMarkOfEvents();
+  absl::Status CheckMark();
   absl::Status CheckVerdicts();
 };
 
@@ -187,10 +179,10 @@ void Verifier::Work::Step() {
       return;
     case Phase::kArtifacts:
       if (const absl::Status status = CheckArtifacts(); !status.ok())
-        GiveUp("table artifacts", status, Phase::kMarkOfEvents);
+        GiveUp("table artifacts", status, Phase::kMark);
       return;
-    case Phase::kMarkOfEvents:
-      if (const absl::Status status = CheckMarkOfEvents(); !status.ok())
+    case Phase::kMark:
+      if (const absl::Status status = CheckMark(); !status.ok())
         GiveUp("table log_identity", status, Phase::kVerdicts);
       phase = Phase::kVerdicts;
       return;
@@ -411,8 +403,11 @@ absl::Status Verifier::Work::CheckArtifacts() {
     CheckPiece();
     return absl::OkStatus();
   }
-  phase = Phase::kMarkOfEvents;
+  phase = Phase::kMark;
   if (!db.has_value()) return absl::OkStatus();
+  if (!pruned.has_value()) {
+    ASSIGN_OR_RETURN(pruned, ReadPruned(&*db));
+  }
   ASSIGN_OR_RETURN(Stmt select, db->Prepare(kSelectArtifact));
   RETURN_IF_ERROR(select.Bind(last_sha256));
   ASSIGN_OR_RETURN(const bool is_row, select.Step());
@@ -428,6 +423,10 @@ absl::Status Verifier::Work::CheckArtifacts() {
   artifact_file = FileOfArtifact(artifact.sha256);
   absl::StatusOr<std::unique_ptr<ArtifactReader>> opened =
       ArtifactReader::Open(JoinPath(directory, "artifacts"), artifact.sha256);
+  if (absl::IsNotFound(opened.status()) && pruned->contains(last_sha256)) {
+    --counts.artifact_count;
+    return absl::OkStatus();
+  }
   if (!opened.ok()) {
     Add(artifact_file, artifact_object, std::string(opened.status().message()));
     return absl::OkStatus();
@@ -452,7 +451,7 @@ void Verifier::Work::CheckPiece() {
 
 // ------------------------------------------------------------------------ what was acknowledged
 
-absl::Status Verifier::Work::CheckMarkOfEvents() {
+absl::Status Verifier::Work::CheckMark() {
   if (!db.has_value() || mark.identity.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(Stmt select, db->Prepare(kSelectLogIdentity));
   ASSIGN_OR_RETURN(const bool is_row, select.Step());

@@ -40,8 +40,9 @@ class Decoder {
         &Decoder::EndToken, &Decoder::Redeem,   &Decoder::Add,        &Decoder::Remove,
         &Decoder::Look,     &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,
         &Decoder::EndLease, &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,
-        &Decoder::Cache,    &Decoder::Time,     &Decoder::Save,       &Decoder::Forget};
-    static_assert(std::variant_size_v<core::CommandBody> == 34, "decode the new command above");
+        &Decoder::Cache,    &Decoder::Time,     &Decoder::Save,       &Decoder::Forget,
+        &Decoder::Upkeep};
+    static_assert(std::variant_size_v<core::CommandBody> == 36, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -459,7 +460,11 @@ class Decoder {
     return FromPerson(core::SaveView{std::move(view)});
   }
   core::Command Forget() { return FromPerson(core::RemoveView{bytes_.TextLike("fast")}); }
-
+  core::Command Upkeep() {
+    if (bytes_.Below(2) == 0) return FromPerson(core::RecordBackup{bytes_.TextLike("/srv/backup")});
+    const SubmissionId id = Recent<SubmissionId>(state_.last_submission);
+    return FromPerson(core::PruneArtifacts{id, "", {{SomeRun(), {"telemetry_0.bin"}}}});
+  }
   core::Command Cache() {
     core::OrderCaches command{.dataset = bytes_.TextLike("cosmo32")};
     command.action = core::kCacheActions[bytes_.Below(std::size(core::kCacheActions))];

@@ -338,5 +338,27 @@ TEST_F(BackupDrillTest, WithoutADaemonToo) {
   EXPECT_EQ(Run({absl::StrCat("--verify_backup=", place_), "--json"}, &output), 0) << output;
 }
 
+TEST_F(BackupDrillTest, ABackupIsInTheAudit) {
+  ASSERT_THAT(BackUp(), IsOk());
+  std::string output;
+  EXPECT_EQ(Assay({"admin", "audit", "--json"}, &output), 0);
+  EXPECT_THAT(output, AllOf(HasSubstr("StoreBackedUp"), HasSubstr(place_)));
+}
+
+TEST_F(BackupDrillTest, NothingIsPrunedButWhatTheConfigurationLetsGo) {
+  WalkOneRun(1);
+  std::string output;
+  EXPECT_NE(Assay({"admin", "prune", "--apply"}, &output), 0);
+  EXPECT_THAT(output, HasSubstr("retention { telemetry_days: 365 }"));
+
+  deployment_.Kill();
+  ASSERT_THAT(deployment_.Start("retention { telemetry_days: 1 }"), IsOk());
+
+  EXPECT_EQ(Assay({"admin", "prune", "--apply", "--json"}, &output), 0);
+  EXPECT_THAT(output, HasSubstr("\"file_count\": 0")) << "nothing is a day old";
+  EXPECT_NE(Assay({"admin", "prune", "--apply", "--dry-run"}, &output), 0);
+  EXPECT_THAT(output, HasSubstr("exclude each other"));
+}
+
 }  // namespace
 }  // namespace assay::testing

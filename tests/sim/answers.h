@@ -98,6 +98,11 @@ class AnswerCheck {
       EXPECT_TRUE(is_kept) << name << " has lost its order about " << body.dataset;
     }
   }
+  void operator()(const core::PruneArtifacts& body) const {
+    const auto it = committed_.submissions.find(body.submission);
+    EXPECT_TRUE(it == committed_.submissions.end() || IsTerminal(it->second.state))
+        << body.submission << " has lost files before its end";
+  }
   void operator()(const core::GetServerInfo&) const {
     EXPECT_LE(std::get<core::ServerInfo>(reply_).last_seq, committed_.last_seq);
   }

@@ -180,12 +180,19 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(14)) {
+    switch (network_.Below(16)) {
       case 13:
         return Ask(
             core::SaveView{{.name = network_.Below(2) == 0 ? "fast" : "slow", .kind = "run"}});
       case 12:
         return Ask(core::RemoveView{"fast"});
+      case 15:
+        return Ask(core::RecordBackup{.directory = "/srv/backup", .event_seq = 1});
+      case 14:
+        return Ask(core::PruneArtifacts{
+            .submission = AnyEntry(),
+            .policy = "telemetry_days: 1",
+            .artifacts = {{core::RunId{1}, {.file_name = "telemetry_0.bin"}}}});
       case 11:
         return Ask(core::PublishSubmission{AnyEntry()});
       case 10:

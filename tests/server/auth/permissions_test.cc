@@ -76,6 +76,7 @@ AdminService/GetServerInfo          AAAAA
 AdminService/ListAudit              --AA-
 AdminService/VerifyStore            ---A-
 AdminService/BackUpStore            ---A-
+AdminService/PruneStore             ---A-
 AdminService/GetUsage               ---A-
 )";
 

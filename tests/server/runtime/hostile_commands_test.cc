@@ -317,6 +317,16 @@ struct Maker {
     return SaveView{std::move(view)};
   }
   CommandBody operator()(const RemoveView&) { return RemoveView{m.Name()}; }
+  CommandBody operator()(const RecordBackup&) {
+    return RecordBackup{m.Text(), m.Number(), m.Number(), m.Number()};
+  }
+  CommandBody operator()(const PruneArtifacts&) {
+    PruneArtifacts body{.submission = m.Entry(), .policy = m.Text()};
+    body.artifacts = m.Some(2, [this] {
+      return PrunedArtifact{m.Run(), {m.OneIn(2) ? "telemetry_0.bin" : m.Text(), m.Text(), 1}};
+    });
+    return body;
+  }
   CommandBody operator()(const GetServerInfo&) { return GetServerInfo{}; }
   CommandBody operator()(const LogChecked&) {
     return LogChecked{m.Run(), m.Facts(), m.OneIn(2) ? m.Text() : ""};

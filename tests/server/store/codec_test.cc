@@ -119,6 +119,8 @@ std::vector<Event> OneOfEach() {
                        {"count"},
                        7}},
       core::ViewRemoved{"fast", {"reviewer", ""}},
+      core::StoreBackedUp{"/srv/backup", 12, 3, 1},
+      core::ArtifactsPruned{SubmissionId{4}, "telemetry_days: 365", {{RunId{7}, {"f", "ab", 3}}}},
       CacheOrdered{"w0", CacheAction::kEvict, "cosmo32", "/data/cosmo32", "ab"},
       CacheOrderEnded{"w0", 7, "no space"},
       CacheOrderPostponed{"w0", 7, "held by a run", 9},
