@@ -403,6 +403,7 @@ enum class WaitReason {
   kOrganizationLimit,  // its organisation has as many runs as it may
   kLabels,             // too few workers match its labels, backend or number
   kWorkersLost,        // enough would match, were they not silent or lost
+  kWorkersDrained,     // enough would match, were they not drained
   kAllocationQueued,   // nodes are asked for and have not come
   kAllocationRefused,  // the launcher could not provide them, and is asked again
   kPreflight,          // its nodes are being checked

@@ -21,6 +21,8 @@
 namespace assay::core {
 namespace {
 
+constexpr size_t kDrainedNamed = 5;
+
 // The workers of an allocation as one spec sees them.
 struct Census {
   AllocationId allocation;
@@ -29,7 +31,8 @@ struct Census {
   int32_t draining = 0;         // of these
   int32_t free = 0;             // of these
   int64_t silent_since_us = 0;  // the latest
-  int32_t elsewhere = 0;        // that match in other allocations: a gang comes from one
+  std::vector<const Worker*> drained{};
+  int32_t elsewhere = 0;  // that match in other allocations: a gang comes from one
 
   int32_t usable() const { return matching - silent - draining; }
 };
@@ -52,7 +55,10 @@ Census Count(const State& state, const PresenceMap& presence, const SubmissionSp
       ++census.silent;
       census.silent_since_us = std::max(census.silent_since_us, worker.state_since_us);
     }
-    if (worker.state == WorkerState::kDraining) ++census.draining;
+    if (worker.state == WorkerState::kDraining) {
+      ++census.draining;
+      census.drained.push_back(&worker);
+    }
     if (IsFree(worker, presence)) ++census.free;
   }
   Census best;
@@ -228,7 +234,39 @@ std::optional<Explanation> ExplainNotAsked(const Known& known, const Submission&
   return std::nullopt;
 }
 
-Explanation ExplainTooFew(const Census& census, const Submission& submission) {
+// "1 is", "2 are".
+std::string CountIs(int32_t count) {
+  return absl::StrCat(count, count == 1 ? " is" : " are");
+}
+
+// Nodes that an operator has taken out would do. Who may see them is told which, and why.
+Explanation ExplainDrained(const Census& census, const SubmissionSpec& spec,
+                           const VisibleTo& viewer) {
+  Explanation answer{.reason = WaitReason::kWorkersDrained};
+  answer.explanation = absl::StrCat("needs ", DescribeWish(spec), "; of the ", census.matching,
+                                    " that match, ", CountIs(census.draining), " drained");
+  if (census.silent > 0)
+    absl::StrAppend(&answer.explanation, " and ", CountIs(census.silent), " silent");
+  answer.remedy = "ask an operator to let drained workers back, or cancel and ask for less";
+  for (const Worker* const worker : census.drained)
+    answer.since_us = std::max(answer.since_us, worker->state_since_us);
+  if (!viewer.sees_all) return answer;
+  std::vector<std::string> texts;
+  for (const Worker* const worker : census.drained) {
+    if (texts.size() == kDrainedNamed) break;
+    texts.push_back(worker->state_reason.empty()
+                        ? worker->name
+                        : absl::StrCat(worker->name, " (", worker->state_reason, ")"));
+  }
+  const bool is_all = texts.size() == census.drained.size();
+  absl::StrAppend(&answer.explanation, ": ", absl::StrJoin(texts, ", "), is_all ? "" : ", ...");
+  answer.remedy = absl::StrCat("let them back, as with 'assay node resume ",
+                               census.drained.front()->name, "', or cancel and ask for less");
+  return answer;
+}
+
+Explanation ExplainTooFew(const Census& census, const Submission& submission,
+                          const VisibleTo& viewer) {
   const SubmissionSpec& spec = submission.spec;
   Explanation answer;
   const std::string wish = DescribeWish(spec);
@@ -240,6 +278,8 @@ Explanation ExplainTooFew(const Census& census, const Submission& submission) {
     answer.remedy = "bring the silent workers back, or add others";
     return answer;
   }
+  if (census.matching >= NodesAtOnce(spec) && census.draining > 0)
+    return ExplainDrained(census, spec, viewer);
   answer.reason = WaitReason::kLabels;
   answer.explanation = absl::StrCat("needs ", wish, "; ", census.matching, " match and ",
                                     census.draining, " of them are draining");
@@ -295,7 +335,7 @@ Explanation ExplainQueued(const Known& known, const Run& run, const VisibleTo& v
     if (const Allocation* awaited = FindAwaited(state, run.submission); awaited != nullptr)
       return ExplainAwaited(state, waits, *awaited, DescribeWish(spec), now_us);
     return ExplainNotAsked(known, state.submissions.at(run.submission))
-        .value_or(ExplainTooFew(census, state.submissions.at(run.submission)));
+        .value_or(ExplainTooFew(census, state.submissions.at(run.submission), viewer));
   }
   const std::string shared = placement.set_nodes.empty()
                                  ? ""
@@ -409,6 +449,8 @@ absl::string_view ToString(WaitReason reason) {
       return "LABELS";
     case WaitReason::kWorkersLost:
       return "WORKERS_LOST";
+    case WaitReason::kWorkersDrained:
+      return "WORKERS_DRAINED";
     case WaitReason::kAllocationQueued:
       return "ALLOCATION_QUEUED";
     case WaitReason::kAllocationRefused:

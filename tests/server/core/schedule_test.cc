@@ -265,6 +265,26 @@ TEST(ExplainTest, NamesWhatWouldHelp) {
   EXPECT_EQ(reason(next), "ENDED");
 }
 
+TEST(ExplainTest, NamesWhoHasBeenTakenOut) {
+  World world;
+  Join(&world, 2);
+  ASSERT_TRUE(world.Do(DrainWorker{"w1", "new disk"}, "root").ok());
+  const SubmissionId id = world.Submit(Wanting(2));
+
+  const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{id, {.sees_all = true}}));
+  EXPECT_EQ(ToString(why.reason), "WORKERS_DRAINED");
+  EXPECT_EQ(why.explanation, "needs 2 workers; of the 2 that match, 1 is drained: w1 (new disk)");
+  EXPECT_THAT(why.remedy, ::testing::HasSubstr("assay node resume w1"));
+  // Whose nodes these are, and why, is not for everybody.
+  const auto told = std::get<Explanation>(*world.Do(ExplainSubmission{id}));
+  EXPECT_EQ(ToString(told.reason), "WORKERS_DRAINED");
+  EXPECT_THAT(told.explanation, ::testing::Not(::testing::HasSubstr("w1")));
+  EXPECT_THAT(told.remedy, ::testing::HasSubstr("ask an operator"));
+
+  ASSERT_TRUE(world.Do(ResumeWorker{"w1"}, "root").ok());
+  EXPECT_EQ(ToString(std::get<Explanation>(*world.Do(ExplainSubmission{id})).reason), "RUNNING");
+}
+
 TEST(ExplainTest, SaysWhenNothingIsWaitedFor) {
   World world;
   Join(&world, 1);
