@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 #include "common/dataset/manifest.h"
 #include "common/dataset/shards.h"
@@ -98,6 +99,27 @@ std::vector<data::FileToStage> Missing(const dataset::Manifest& manifest, const 
     }
   }
   return missing;
+}
+
+// Of the archives those that have any of the files, by the index; all where there is none.
+std::vector<std::string> ShardsWith(const std::vector<data::FileToStage>& files,
+                                    const std::string& source, const std::string& digest,
+                                    std::vector<std::string> shards) {
+  if (shards.empty()) return shards;
+  const absl::StatusOr<std::vector<dataset::Shard>> index = dataset::LoadShardIndex(source, digest);
+  if (!index.ok()) {
+    LOG(INFO) << "node cache: all archives are read: " << index.status();
+    return shards;
+  }
+  std::set<absl::string_view> wanted;
+  for (const data::FileToStage& file : files)
+    wanted.insert(file.name);
+  shards.clear();
+  for (const dataset::Shard& shard : *index)
+    if (std::any_of(shard.files.begin(), shard.files.end(),
+                    [&](const std::string& name) { return wanted.count(name) > 0; }))
+      shards.push_back(shard.name);
+  return shards;
 }
 
 // `over`: bytes that would have to go beside all that may.
@@ -353,7 +375,8 @@ absl::StatusOr<Filled> NodeCache::Stage(const std::string& source, const Clock* 
   ASSIGN_OR_RETURN(const std::vector<std::string> shards, dataset::ListShards(source));
   absl::StatusOr<data::Staged> staged =
       shards.empty() ? data::StageFiles(job, clock, std::move(progress))
-                     : data::StageArchives(shards, manifest, job, clock, std::move(progress));
+                     : data::StageArchives(ShardsWith(job.files, source, filled.digest, shards),
+                                           manifest, job, clock, std::move(progress));
   ASSIGN_OR_RETURN(filled.staged, std::move(staged));
   return filled;
 }
