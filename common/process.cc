@@ -152,6 +152,8 @@ absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options) {
                                      O_WRONLY | O_CREAT | O_APPEND, 0644);
     posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
   }
+  if (options.input_fd >= 0)
+    posix_spawn_file_actions_adddup2(&actions, options.input_fd, STDIN_FILENO);
   if (!options.working_directory.empty())
     posix_spawn_file_actions_addchdir_np(&actions, options.working_directory.c_str());
   int first_closed = STDERR_FILENO + 1;
@@ -174,7 +176,8 @@ absl::StatusOr<ProcessId> Spawn(const SpawnOptions& options) {
   flags |= options.new_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
   posix_spawnattr_setflags(&attributes, static_cast<int16_t>(flags));
 
-  const std::vector<std::string> environment = Environment(options.environment);
+  const std::vector<std::string> environment =
+      options.has_own_environment ? options.environment : Environment(options.environment);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, options.argv[0].c_str(), &actions, &attributes,
                                 Pointers(options.argv).data(), Pointers(environment).data());
@@ -219,6 +222,24 @@ absl::Status SignalGroup(const ProcessId& leader, int signal) {
   if (kill(-leader.pid, signal) != 0 && errno != ESRCH)
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot signal group ", leader.pid));
   return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunToEnd(const SpawnOptions& options, absl::Duration timeout,
+                             const std::atomic<bool>& is_stopped) {
+  constexpr absl::Duration kSlice = absl::Milliseconds(500);  // how often `is_stopped` is looked at
+  if (is_stopped) return absl::CancelledError("was stopped");
+  ASSIGN_OR_RETURN(const ProcessId child, Spawn(options));
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    absl::StatusOr<int> code = WaitForExit(child, std::min(kSlice, deadline - absl::Now()));
+    if (!absl::IsDeadlineExceeded(code.status())) return code;
+    if (!is_stopped && absl::Now() < deadline) continue;
+    RETURN_IF_ERROR(SignalGroup(child, SIGKILL));
+    RETURN_IF_ERROR(WaitForExit(child, absl::InfiniteDuration()).status());
+    if (is_stopped) return absl::CancelledError("was stopped");
+    return absl::DeadlineExceededError(
+        absl::StrCat("did not end within ", absl::FormatDuration(timeout)));
+  }
 }
 
 absl::StatusOr<int> StopGroup(const ProcessId& leader, absl::Duration grace) {

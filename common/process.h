@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct SpawnOptions {
   bool new_session = false;              // setsid: survives the death of this process's terminal
   pid_t process_group = 0;               // 0: a new group, led by the child; ignored by new_session
   int inherited_fd = -1;                 // open in the child too, as kInheritedFd; -1: none
+  int input_fd = -1;                     // its stdin; -1: inherited
+  bool has_own_environment = false;      // `environment` is all of it
 };
 
 // A process that can be told apart from a later one with the same number.
@@ -77,6 +80,12 @@ void EndWithParent(pid_t parent);
 
 // Sends `signal` to the process group led by `leader`; OK if it is gone already.
 absl::Status SignalGroup(const ProcessId& leader, int signal);
+
+// Spawns a child and waits for its end; the result is its exit code as in WaitForExit. After
+// `timeout` its whole group is killed: DEADLINE_EXCEEDED. So it is soon after `is_stopped` has
+// become true, and nothing is started then: CANCELLED. Blocks.
+absl::StatusOr<int> RunToEnd(const SpawnOptions& options, absl::Duration timeout,
+                             const std::atomic<bool>& is_stopped);
 
 // TERM to the group, and KILL after `grace` if the leader, a child of this process, still runs.
 // Reaps the leader; the result is its exit code as in WaitForExit.

@@ -16,6 +16,7 @@
 #include "common/status.h"
 #include "server/launch/registry.h"
 #include "server/metrics_config.h"
+#include "server/notify_config.h"
 #include "server/preflight_config.h"
 #include "server/runtime/rule_book.h"
 #include "server/slurm_config.h"
@@ -176,6 +177,11 @@ void CheckRetention(const v1::RetentionConfig& retention, Problems* problems) {
                                        ", or 0 to keep it for ever"));
 }
 
+void CheckNotify(const v1::ServerConfig& config, Problems* problems) {
+  for (std::string& problem : NotifyProblems(config))
+    problems->push_back(std::move(problem));
+}
+
 void CheckPreflight(const v1::ServerConfig& config, Problems* problems) {
   const auto add = [problems](const v1::PreflightConfig& preflight, const std::string& field) {
     for (std::string& problem : PreflightProblems(preflight, field))
@@ -241,6 +247,7 @@ absl::Status Validate(const v1::ServerConfig& config, const std::string& path) {
   CheckScheduler(config.scheduler(), &problems);
   CheckPreflight(config, &problems);
   CheckRetention(config.retention(), &problems);
+  CheckNotify(config, &problems);
   CheckLocalUsers(config, &problems);
   CheckSwitches(config, &problems);
   CheckWebUrl(config.web_url(), &problems);
@@ -277,8 +284,11 @@ absl::StatusOr<v1::ServerConfig> ParseServerConfig(const std::string& text,
 }
 
 std::vector<std::string> ServerConfigWarnings(const v1::ServerConfig& config) {
-  if (config.launcher().kind() != "slurm") return {};
-  return SlurmWarnings(config.launcher().slurm());
+  std::vector<std::string> warnings = NotifyWarnings(config);
+  if (config.launcher().kind() != "slurm") return warnings;
+  for (std::string& warning : SlurmWarnings(config.launcher().slurm()))
+    warnings.push_back(std::move(warning));
+  return warnings;
 }
 
 absl::StatusOr<api::ListenOptions> ListenOptionsOf(const v1::ServerConfig& config) {

@@ -26,7 +26,8 @@ absl::StatusOr<v1::ServerConfig> LoadServerConfig(const std::string& path);
 absl::StatusOr<v1::ServerConfig> ParseServerConfig(const std::string& text,
                                                    const std::string& path);
 
-// What others say against a configuration that holds by itself, a line each: Slurm is asked.
+// What others say against a configuration that holds by itself, a line each: Slurm is asked, and
+// the programs of notify are looked for.
 std::vector<std::string> ServerConfigWarnings(const v1::ServerConfig& config);
 
 // What a loaded configuration means for each part. The files it names were read when it was loaded;

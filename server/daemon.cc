@@ -17,6 +17,7 @@
 #include "server/config.h"
 #include "server/local_agents.h"
 #include "server/metrics_config.h"
+#include "server/notify_config.h"
 #include "server/runtime/runtime.h"
 #include "server/slurm_config.h"
 
@@ -86,9 +87,11 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));
   listen.on_call_end = CallCounter(figures.get());
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<metrics::MetricsServer> metrics,
-      StartMetrics(config, figures.get(), runtime.get(), &refusals, backend.start_time));
+  ASSIGN_OR_RETURN(const std::unique_ptr<notify::Notifier> notifier,
+                   StartNotifier(config, &clock, runtime.get()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<metrics::MetricsServer> metrics,
+                   StartMetrics(config, figures.get(), runtime.get(), &refusals, notifier.get(),
+                                backend.start_time));
   ASSIGN_OR_RETURN(const std::unique_ptr<api::Server> server,
                    api::Server::Start(std::move(listen), &authenticator, std::move(backend)));
   // Whoever it still answers has come by the server.

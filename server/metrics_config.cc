@@ -30,6 +30,18 @@ absl::StatusOr<metrics::Facts> FactsOf(const api::ListenOptions& listen,
   return facts;
 }
 
+std::vector<metrics::HookView> HooksOf(const notify::Notifier* notifier) {
+  std::vector<metrics::HookView> views;
+  if (notifier == nullptr) return views;
+  for (const notify::HookFigures& hook : notifier->figures())
+    views.push_back({.name = hook.hook,
+                     .delivered = static_cast<double>(hook.delivered),
+                     .failed_attempts = static_cast<double>(hook.failed_attempts),
+                     .given_up = static_cast<double>(hook.given_up),
+                     .lag_seconds = hook.lag_seconds});
+  return views;
+}
+
 }  // namespace
 
 std::vector<std::string> MetricsProblems(const v1::ServerConfig& config) {
@@ -62,7 +74,7 @@ api::OnCallEnd CallCounter(metrics::Figures* figures) {
 
 absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> StartMetrics(
     const v1::ServerConfig& config, metrics::Figures* figures, runtime::Runtime* runtime,
-    const api::RefusalLog* refusals, absl::Time start_time) {
+    const api::RefusalLog* refusals, const notify::Notifier* notifier, absl::Time start_time) {
   if (figures == nullptr) return nullptr;
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));
   ASSIGN_OR_RETURN(metrics::Facts facts, FactsOf(listen, *runtime, start_time));
@@ -75,7 +87,8 @@ absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> StartMetrics(
                                                            absl::StatusCode::kPermissionDenied})
                          counts.emplace_back(code, refusals->count(code));
                        return counts;
-                     }});
+                     },
+                 .hooks = [notifier] { return HooksOf(notifier); }});
   metrics::MetricsAddress address = {.listen_address = config.metrics_address()};
   if (!metrics::IsLoopback(address.listen_address))
     address.certificate = std::move(listen.server_certificate);

@@ -16,6 +16,7 @@
 #include "server/api/refusal_log.h"
 #include "server/metrics/figures.h"
 #include "server/metrics/metrics_server.h"
+#include "server/notify/notifier.h"
 #include "server/runtime/runtime.h"
 
 namespace assay {
@@ -29,12 +30,12 @@ std::unique_ptr<metrics::Figures> MakeFigures(const v1::ServerConfig& config, co
 // Counts calls in `figures`, which must outlive it; empty for nullptr.
 api::OnCallEnd CallCounter(metrics::Figures* figures);
 
-// Serves `figures`, which MakeFigures has made; nullptr if it has made none. All that is passed
-// must outlive the server. Errors of MetricsServer::Start, and of files that have changed since the
-// configuration was loaded.
+// Serves `figures`, which MakeFigures has made; nullptr if it has made none. `notifier` may be
+// none; all that is passed must outlive the server. Errors of MetricsServer::Start, and of files
+// that have changed since the configuration was loaded.
 absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> StartMetrics(
     const v1::ServerConfig& config, metrics::Figures* figures, runtime::Runtime* runtime,
-    const api::RefusalLog* refusals, absl::Time start_time);
+    const api::RefusalLog* refusals, const notify::Notifier* notifier, absl::Time start_time);
 
 }  // namespace assay
 

@@ -11,6 +11,7 @@ install(TARGETS assay RUNTIME DESTINATION bin COMPONENT cli)
 install(DIRECTORY deploy/rounds deploy/quickstart DESTINATION share/assay COMPONENT cli)
 install(TARGETS assayd RUNTIME DESTINATION bin COMPONENT server)
 install(DIRECTORY deploy/prometheus DESTINATION share/assay COMPONENT server)
+install(PROGRAMS deploy/notify/notify-mail DESTINATION share/assay/notify COMPONENT server)
 install(TARGETS assay-worker assay-hold assay-train assay-privileged
   RUNTIME DESTINATION bin COMPONENT worker)
 install(TARGETS assay-web RUNTIME DESTINATION bin COMPONENT web)

@@ -14,6 +14,27 @@ void Append(Families more, Families* all) {
   std::move(more.begin(), more.end(), std::back_inserter(*all));
 }
 
+Families ToFamilies(const std::vector<HookView>& hooks) {
+  prometheus::MetricFamily delivered =
+      CounterFamily("assay_notices_delivered_total", "Changes that a hook of notify was told.");
+  prometheus::MetricFamily failed =
+      CounterFamily("assay_notice_attempts_failed_total",
+                    "Times that the command of a hook failed or did not end in time.");
+  prometheus::MetricFamily given_up = CounterFamily(
+      "assay_notices_given_up_total", "Changes that a hook was not told after all attempts.");
+  prometheus::MetricFamily lag =
+      GaugeFamily("assay_notice_lag_seconds",
+                  "Age of the oldest change that a hook has still to be told; 0: there is none.");
+  for (const HookView& hook : hooks) {
+    const Labels labels = {{"hook", hook.name}};
+    AddValue(&delivered, hook.delivered, labels);
+    AddValue(&failed, hook.failed_attempts, labels);
+    AddValue(&given_up, hook.given_up, labels);
+    AddValue(&lag, hook.lag_seconds, labels);
+  }
+  return {std::move(delivered), std::move(failed), std::move(given_up), std::move(lag)};
+}
+
 }  // namespace
 
 Figures::Figures(const Clock* clock)
@@ -46,6 +67,7 @@ std::vector<prometheus::MetricFamily> Figures::Collect() const {
   for (const auto& [code, count] : questions_.refused_calls())
     AddValue(&refused, static_cast<double>(count), {{"code", absl::StatusCodeToString(code)}});
   all.push_back(std::move(refused));
+  Append(ToFamilies(questions_.hooks()), &all);
   all.push_back(OneGauge("assay_build_info", "1; the label says which version this is.", 1,
                          {{"version", facts_.version}}));
   all.push_back(OneGauge("assay_start_time_seconds", "When the coordinator started, as Unix time.",

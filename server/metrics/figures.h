@@ -24,11 +24,21 @@
 
 namespace assay::metrics {
 
+// A command that is told of changes (notify in the configuration), since the start.
+struct HookView {
+  std::string name;
+  double delivered = 0;
+  double failed_attempts = 0;
+  double given_up = 0;
+  double lag_seconds = 0;
+};
+
 // What is asked at each scrape, on the thread of the port: must be thread-safe, and quick.
 struct Questions {
   std::function<size_t()> queue_length;  // commands that wait for the core
   // Calls that were refused for who makes them since the start, by status code.
   std::function<std::vector<std::pair<absl::StatusCode, int64_t>>()> refused_calls;
+  std::function<std::vector<HookView>()> hooks;
 };
 
 // What does not change while the coordinator serves.

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -63,6 +64,14 @@ TEST(ProcessTest, StoppingTheGroupKillsAChildThatIgnoresTerm) {
 
   EXPECT_THAT(StopGroup(*child, absl::Milliseconds(50)), IsOkAndHolds(128 + SIGKILL));
   EXPECT_FALSE(IsRunning(*child));
+}
+
+TEST(ProcessTest, RunToEndSaysTheExitCodeAndStartsNothingOnceItIsStopped) {
+  std::atomic<bool> is_stopped = false;
+  EXPECT_THAT(RunToEnd(Shell("exit 7"), kPatience, is_stopped), IsOkAndHolds(7));
+  is_stopped = true;
+  EXPECT_THAT(RunToEnd(Shell("exit 7"), kPatience, is_stopped),
+              StatusIs(absl::StatusCode::kCancelled));
 }
 
 TEST(ProcessTest, AMissingProgramIsNamed) {

@@ -83,7 +83,10 @@ class MetricsTest : public ServiceTest {
  protected:
   void SetUp() override { SetUpAt("127.0.0.1:0"); }
   void SetUpAt(const std::string& address) {
-    ASSERT_THAT(deployment_.Start(absl::StrCat("metrics_address: \"", address, "\"")), IsOk());
+    ASSERT_THAT(deployment_.Start(absl::StrCat("metrics_address: \"", address,
+                                               "\" notify { name: 'mail' command: ['/bin/sh', "
+                                               "'-c', 'cat > /dev/null'] on: 'run.*' }")),
+                IsOk());
     root_.emplace(deployment_.Unix());
     AddTinyDataset(&*root_);
   }
@@ -144,6 +147,7 @@ TEST_F(MetricsTest, WhatIsSubmittedExecutedAndJudgedIsCounted) {
   EXPECT_THAT(ValueOf(after, "assay_run_events_committed_total"),
               Optional(static_cast<double>(TinyLog().size())));
   EXPECT_THAT(ValueOf(after, "assay_database_size_bytes"), Optional(Ge(4096.0)));
+  ScrapeUntil("assay_notices_delivered_total{hook=\"mail\"}", 1);
   const absl::StatusOr<v1::Run> run = root_->Call(root_->submission(), &Submissions::GetRun, [] {
     v1::GetRunRequest request;
     request.set_name("runs/r-1");

@@ -91,6 +91,7 @@ const std::vector<Row>& Table() {
       {"server/metrics",
        {"common", "common/rules", "server/core", "server/runtime", "server/web"},
        kGrpcProto},
+      {"server/notify", {"common", "server/core", "server/store", "server/runtime"}, kGrpcProto},
       {"server/web",
        {"common", "common/rules", "common/analysis", "common/client", "common/rpc",
         "common/telemetry"},

@@ -20,9 +20,6 @@
 namespace assay::launch::slurm {
 namespace {
 
-// How often a command that runs is looked at for the end of the daemon.
-constexpr absl::Duration kSlice = absl::Milliseconds(500);
-
 std::string LastLine(const std::string& text) {
   const std::vector<std::string> lines =
       absl::StrSplit(absl::StripAsciiWhitespace(text), '\n', absl::SkipWhitespace());
@@ -82,19 +79,12 @@ absl::StatusOr<std::string> SlurmCommands::Run(const std::string& program,
   if (is_stopped_) return absl::CancelledError("the daemon ends");
   RETURN_IF_ERROR(WriteFileAtomic(options_.output_path, "", kPrivateFile));
   arguments.insert(arguments.begin(), path);
-  ASSIGN_OR_RETURN(const ProcessId child,
-                   Spawn({.argv = std::move(arguments),
-                          .environment = {"SLURM_TIME_FORMAT=%s", "LC_ALL=C"},
-                          .output_path = options_.output_path}));
-  absl::StatusOr<int> code = absl::DeadlineExceededError("");
-  for (absl::Duration waited; absl::IsDeadlineExceeded(code.status()); waited += kSlice) {
-    if (waited >= options_.timeout || is_stopped_) {
-      RETURN_IF_ERROR(StopGroup(child, absl::ZeroDuration()).status());
-      return absl::UnavailableError(
-          absl::StrCat(program, " did not end within ", absl::FormatDuration(options_.timeout)));
-    }
-    code = WaitForExit(child, kSlice);
-  }
+  const absl::StatusOr<int> code = RunToEnd({.argv = std::move(arguments),
+                                             .environment = {"SLURM_TIME_FORMAT=%s", "LC_ALL=C"},
+                                             .output_path = options_.output_path},
+                                            options_.timeout, is_stopped_);
+  if (absl::IsDeadlineExceeded(code.status()) || absl::IsCancelled(code.status()))
+    return absl::UnavailableError(absl::StrCat(program, " ", code.status().message()));
   RETURN_IF_ERROR(code.status());
   ASSIGN_OR_RETURN(std::string text, ReadFile(options_.output_path, int64_t{1} << 30));
   if (*code == 0) return text;

@@ -30,10 +30,10 @@ TEST(FiguresTest, ScrapesGoOnWhileTheCoreWorksAndCallsEnd) {
   core::testing::World world;
   world.Submit();
   Figures figures(&clock);
-  figures.Open(
-      {.database_path = dir.Path("assay.db")},
-      {.queue_length = [] { return size_t{17}; },
-       .refused_calls = [] { return std::vector<std::pair<absl::StatusCode, int64_t>>{}; }});
+  figures.Open({.database_path = dir.Path("assay.db")},
+               {.queue_length = [] { return size_t{17}; },
+                .refused_calls = [] { return std::vector<std::pair<absl::StatusCode, int64_t>>{}; },
+                .hooks = [] { return std::vector<HookView>{}; }});
   std::atomic<bool> is_over = false;
   std::atomic<int> turn_count = 0;
   std::thread core([&] {

@@ -32,17 +32,19 @@ using ::testing::Optional;
 class MetricsServerTest : public ::testing::Test {
  protected:
   MetricsServerTest() {
-    figures_.Open({.version = "1.2.3",
-                   .start_time = absl::FromUnixSeconds(1'700'000'000),
-                   .database_path = dir_.Path("assay.db"),
-                   .disk_reserve_bytes = 5,
-                   .certificate_ends = {{"server", absl::FromUnixSeconds(1'800'000'000)}}},
-                  {.queue_length = [] { return size_t{17}; },
-                   .refused_calls =
-                       [] {
-                         return std::vector<std::pair<absl::StatusCode, int64_t>>{
-                             {absl::StatusCode::kUnauthenticated, 4}};
-                       }});
+    figures_.Open(
+        {.version = "1.2.3",
+         .start_time = absl::FromUnixSeconds(1'700'000'000),
+         .database_path = dir_.Path("assay.db"),
+         .disk_reserve_bytes = 5,
+         .certificate_ends = {{"server", absl::FromUnixSeconds(1'800'000'000)}}},
+        {.queue_length = [] { return size_t{17}; },
+         .refused_calls =
+             [] {
+               return std::vector<std::pair<absl::StatusCode, int64_t>>{
+                   {absl::StatusCode::kUnauthenticated, 4}};
+             },
+         .hooks = [] { return std::vector<HookView>{{.name = "mail", .delivered = 3}}; }});
     absl::StatusOr<std::unique_ptr<MetricsServer>> server =
         MetricsServer::Start({.listen_address = "127.0.0.1:0"}, &figures_);
     CHECK_OK(server.status());
@@ -78,6 +80,7 @@ TEST_F(MetricsServerTest, AScrapeHasWhatWasAskedAndCounted) {
       << text;
   EXPECT_THAT(ValueOf(text, "assay_command_queue_length"), Optional(17));
   EXPECT_THAT(ValueOf(text, "assay_refused_calls_total{code=\"UNAUTHENTICATED\"}"), Optional(4));
+  EXPECT_THAT(ValueOf(text, "assay_notices_delivered_total{hook=\"mail\"}"), Optional(3));
   EXPECT_THAT(ValueOf(text, "assay_build_info{version=\"1.2.3\"}"), Optional(1));
   EXPECT_THAT(ValueOf(text, "assay_start_time_seconds"), Optional(1'700'000'000));
   EXPECT_THAT(ValueOf(text, "assay_certificate_end_time_seconds{certificate=\"server\"}"),
