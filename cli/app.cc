@@ -63,9 +63,20 @@ std::vector<std::string> NextWords(const std::string& prefix) {
   return words;
 }
 
+// Of a verb without its noun: where it belongs.
+std::string NounsWith(const std::string& verb) {
+  std::vector<std::string> nouns;
+  for (const std::string& noun : NextWords(""))
+    if (FindCommand(absl::StrCat(noun, " ", verb)) != nullptr) nouns.push_back(noun);
+  if (nouns.empty()) return "";
+  return absl::StrCat("; it follows a noun, as in 'assay ", nouns.front(), " ", verb,
+                      "': ", absl::StrJoin(nouns, ", "));
+}
+
 absl::Status UnknownWord(const std::string& prefix, const std::string& word) {
   const std::vector<std::string> known = NextWords(prefix);
   std::string hint = client::DidYouMean(word, known);
+  if (prefix.empty() && hint.empty()) hint = NounsWith(word);
   if (prefix.empty() && hint.empty()) hint = "; 'assay --help' lists the commands";
   if (!prefix.empty() && hint.empty())
     hint = absl::StrCat("; it is one of ", absl::StrJoin(known, ", "));
@@ -148,6 +159,11 @@ class Parser {
       app_.parse(words);
     } catch (const CLI::ExtrasError&) {
       return Unexpected();
+    } catch (const CLI::ArgumentMismatch& error) {
+      const std::string what = error.what();  // "--timeout: 1 required DURATION missing"
+      return absl::InvalidArgumentError(absl::StrCat(what.substr(0, what.find(':')),
+                                                     " needs a value; see 'assay ", command_.path,
+                                                     " --help'"));
     } catch (const CLI::ParseError& error) {
       return absl::InvalidArgumentError(
           absl::StrCat(error.what(), "; see 'assay ", command_.path, " --help'"));
@@ -262,16 +278,11 @@ class Parser {
 };
 
 absl::StatusOr<PrintOptions::Output> ParseOutput(const client::Setting& setting) {
-  using Output = PrintOptions::Output;
-  static const auto* const kOutputs = new std::map<std::string, Output>{
-      {"table", Output::kTable}, {"wide", Output::kWide},     {"plain", Output::kPlain},
-      {"json", Output::kJson},   {"ndjson", Output::kNdjson}, {"csv", Output::kCsv},
-      {"yaml", Output::kYaml},   {"name", Output::kName}};
-  const auto found = kOutputs->find(setting.value);
-  if (found != kOutputs->end()) return found->second;
-  return absl::InvalidArgumentError(absl::StrCat(setting.origin, ": '", setting.value,
-                                                 "' is no output format; it is one of table, "
-                                                 "wide, plain, name, json, ndjson, yaml, csv"));
+  const std::optional<PrintOptions::Output> output = FindOutput(setting.value);
+  if (output.has_value()) return *output;
+  return absl::InvalidArgumentError(absl::StrCat(
+      setting.origin, ": '", setting.value, "' is no output format; it is one of ",
+      absl::StrJoin(OutputNames(), ", "), client::DidYouMean(setting.value, OutputNames())));
 }
 
 // NO_COLOR and CLICOLOR_FORCE as at no-color.org and bixense.com/clicolors; the flag wins.

@@ -125,7 +125,8 @@ absl::StatusOr<ExitStatus> RunAllocationRelease(Context* context, const Argument
 }  // namespace
 
 std::vector<Command> AllocationCommands() {
-  const Positional allocation = {.name = "ALLOCATION", .help = "as a-1"};
+  const Positional allocation = {
+      .name = "ALLOCATION", .help = "as a-1", .completes = Completes::kAllocation};
   const Option reason = {.name = "reason",
                          .kind = Option::Kind::kText,
                          .value = "TEXT",
@@ -155,7 +156,8 @@ std::vector<Command> AllocationCommands() {
                    {.name = "entry",
                     .kind = Option::Kind::kText,
                     .value = "ENTRY",
-                    .help = "only its runs may use them, and they go when it has ended"},
+                    .help = "only its runs may use them, and they go when it has ended",
+                    .completes = Completes::kEntry},
                    {.name = "lifetime",
                     .kind = Option::Kind::kDuration,
                     .value = "DURATION",

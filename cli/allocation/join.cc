@@ -127,7 +127,7 @@ Command JoinCommand() {
           "and prints its path. The agents serve that entry alone, and leave when it has "
           "ended. Its runs say \"submitter's allocation\": what watches them is "
           "started by the user who submitted them.",
-      .positionals = {{.name = "ENTRY", .help = "as e-42"},
+      .positionals = {{.name = "ENTRY", .help = "as e-42", .completes = Completes::kEntry},
                       {.name = "DIR", .help = "a folder on a file system of all nodes"}},
       .options = {{.name = "worker",
                    .kind = Option::Kind::kText,

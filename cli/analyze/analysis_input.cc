@@ -144,18 +144,20 @@ Positional AnalysisPositional() {
           .help = "folders with results, at any depth, or entries as e-42; none: all of --round",
           .is_required = false,
           .is_repeated = true,
-          .completes = Completes::kDirectory};
+          .completes = Completes::kEntryOrDirectory};
 }
 
 std::vector<Option> AnalysisOptions() {
   return {{.name = "round",
            .kind = Option::Kind::kText,
            .value = "ROUND",
-           .help = "v0.7, hpc-3.0.0, or a facility round's .toml file; of entries their own"},
+           .help = "v0.7, hpc-3.0.0, or a facility round's .toml file; of entries their own",
+           .completes = Completes::kRound},
           {.name = "benchmark",
            .kind = Option::Kind::kText,
            .value = "BENCHMARK",
-           .help = "of this benchmark only"},
+           .help = "of this benchmark only",
+           .completes = Completes::kBenchmark},
           {.name = "division",
            .kind = Option::Kind::kChoice,
            .value = "DIVISION",

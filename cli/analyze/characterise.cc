@@ -257,7 +257,10 @@ Command CharacteriseCommand() {
               "measurements before its clock, or not known. Arithmetic and traffic through memory "
               "are counted by the native trainer; everything else comes from telemetry, of any "
               "program. Storage and network count whatever the node moved, by whomever.",
-          .positionals = {{.name = "RUN", .help = "r-901 or @last", .is_required = false}},
+          .positionals = {{.name = "RUN",
+                           .help = "r-901 or @last",
+                           .is_required = false,
+                           .completes = Completes::kRun}},
           .examples = {{"assay analyze characterise r-901", "where the time of a run went"},
                        {"assay analyze characterise @last -o json", "for a plot"}},
           .run = RunCharacterise};

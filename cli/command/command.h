@@ -22,6 +22,30 @@ namespace assay::cli {
 class Context;
 class Arguments;
 
+// What the shell may offer for a positional argument or the value of an option (completes.h).
+enum class Completes {
+  kNothing,
+  kFile,
+  kDirectory,
+  kTopic,
+  kShell,
+  kFormat,
+  kColor,
+  kDivision,
+  kEntryState,
+  kRunState,
+  // What the coordinator knows.
+  kEntry,
+  kEntryOrDirectory,
+  kSet,
+  kRun,
+  kNode,
+  kDataset,
+  kAllocation,
+  kRound,
+  kBenchmark,
+};
+
 struct Option {
   enum class Kind { kFlag, kText, kInteger, kDuration, kChoice, kOptionalText };
 
@@ -37,10 +61,8 @@ struct Option {
   // more says so.
   int64_t min = 0;
   int64_t max = std::numeric_limits<int32_t>::max();
+  Completes completes = Completes::kNothing;
 };
-
-// What the shell may offer for a positional argument.
-enum class Completes { kNothing, kFile, kDirectory, kTopic, kShell };
 
 struct Positional {
   std::string name;  // "ID"

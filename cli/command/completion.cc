@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
+#include "cli/command/completes.h"
 #include "cli/command/context.h"
 #include "cli/command/help.h"
 #include "common/file.h"
@@ -20,10 +21,16 @@ namespace {
 
 // Words that may stand after `path`: verbs, or what its positionals and options offer.
 struct Node {
-  std::string path;                // "", "run", "run logs"
-  std::vector<std::string> words;  // verbs, or fixed values of the positional
+  std::string path;  // "", "run", "run logs"
+  Offer offer;       // verbs, or what its positionals take
   std::vector<std::string> options;
-  Completes completes = Completes::kNothing;
+};
+
+// What may be the value of an option. `path`: of the command; "": of every one.
+struct ValueNode {
+  std::string path;
+  const Option* option;
+  Offer offer;
 };
 
 std::vector<std::string> OptionWords(const Command& command) {
@@ -35,14 +42,15 @@ std::vector<std::string> OptionWords(const Command& command) {
   return words;
 }
 
+// All that its positionals take, whichever of them comes next.
 Node CommandNode(const Command& command) {
   Node node{.path = command.path, .options = OptionWords(command)};
-  if (command.positionals.empty()) return node;
-  node.completes = command.positionals.front().completes;
-  if (node.completes == Completes::kShell) node.words = {"bash", "zsh", "fish"};
-  if (node.completes == Completes::kTopic)
-    for (const HelpTopic& topic : HelpTopics())
-      node.words.push_back(topic.name);
+  for (const Positional& positional : command.positionals) {
+    Offer offer = OfferOf(positional.completes);
+    node.offer.has_files = node.offer.has_files || offer.has_files;
+    if (node.offer.words.empty()) node.offer.words = std::move(offer.words);
+    if (node.offer.ask.empty()) node.offer.ask = std::move(offer.ask);
+  }
   return node;
 }
 
@@ -65,7 +73,7 @@ std::vector<Node> Nodes() {
         words.insert(rest.substr(0, rest.find(' ')));
       }
     nodes.push_back({.path = noun,
-                     .words = std::vector<std::string>(words.begin(), words.end()),
+                     .offer = {.words = std::vector<std::string>(words.begin(), words.end())},
                      .options = {"--help", "--version"}});
   }
   std::sort(nodes.begin(), nodes.end(),
@@ -73,70 +81,127 @@ std::vector<Node> Nodes() {
   return nodes;
 }
 
-bool OffersFiles(const Node& node) {
-  return node.completes == Completes::kFile || node.completes == Completes::kDirectory;
+std::vector<ValueNode> ValueNodes() {
+  std::vector<ValueNode> nodes;
+  const auto add = [&nodes](const std::string& path, const std::vector<Option>& options) {
+    for (const Option& option : options) {
+      Offer offer = OfferOf(option.completes);
+      if (option.kind == Option::Kind::kChoice) offer.words = option.choices;
+      if (offer.words.empty() && offer.ask.empty() && !offer.has_files) continue;
+      nodes.push_back({path, &option, std::move(offer)});
+    }
+  };
+  add("", GlobalOptions());
+  for (const Command& command : CommandTable())
+    add(command.path, command.options);
+  return nodes;
 }
 
-// bash: one case per path; the path is what the words before the cursor spell.
-std::string BashScript() {
-  std::string script =
-      "# bash completion for assay; load it with: source <(assay completion bash)\n"
-      "_assay() {\n"
-      "  local current=${COMP_WORDS[COMP_CWORD]} path= word words= options= files=\n"
-      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-      "    case \"${path:+$path }$word\" in\n";
+// What `path` and an option before the cursor mean, for bash and zsh alike: they set fixed, ask,
+// files and options.
+std::string PathPattern() {
   std::vector<std::string> paths;
   for (const Node& node : Nodes())
     if (!node.path.empty()) paths.push_back(absl::StrCat("'", node.path, "'"));
-  absl::StrAppend(&script, "      ", absl::StrJoin(paths, "|\\\n      "),
-                  ") path=${path:+$path }$word;;\n    esac\n  done\n  case \"$path\" in\n");
-  for (const Node& node : Nodes()) {
-    absl::StrAppend(&script, "    '", node.path, "') words='", absl::StrJoin(node.words, " "),
-                    "' options='", absl::StrJoin(node.options, " "), "'",
-                    OffersFiles(node) ? " files=1" : "", ";;\n");
+  return absl::StrJoin(paths, "|\\\n      ");
+}
+
+std::string Assignments(const Offer& offer) {
+  return absl::StrCat("fixed='", absl::StrJoin(offer.words, " "), "' ask='", offer.ask,
+                      "' files=", offer.has_files ? "1" : "");
+}
+
+std::string Cases() {
+  std::string cases = "  case \"$spoken\" in\n";
+  for (const Node& node : Nodes())
+    absl::StrAppend(&cases, "    '", node.path, "') ", Assignments(node.offer), " options='",
+                    absl::StrJoin(node.options, " "), "';;\n");
+  absl::StrAppend(&cases, "  esac\n  case \"$spoken $before\" in\n");
+  for (const ValueNode& node : ValueNodes()) {
+    const std::string start = node.path.empty() ? "*' " : absl::StrCat("'", node.path, " ");
+    absl::StrAppend(&cases, "    ", start, "--", node.option->name, "'");
+    if (node.option->letter != 0)
+      absl::StrAppend(&cases, "|", start, "-", std::string(1, node.option->letter), "'");
+    absl::StrAppend(&cases, ") ", Assignments(node.offer), ";;\n");
   }
-  absl::StrAppend(&script,
-                  "  esac\n"
-                  "  if [[ $current == -* ]]; then words=$options files=; fi\n"
-                  "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                  "  if [[ -n $files ]]; then\n"
-                  "    compopt -o filenames 2>/dev/null\n"
-                  "    COMPREPLY+=($(compgen -f -- \"$current\"))\n"
-                  "  fi\n"
-                  "}\n"
-                  "complete -F _assay assay\n");
-  return script;
+  return absl::StrCat(cases, "  esac\n");
+}
+
+// bash: one case per path; the path is what the words before the cursor spell. Names that the
+// coordinator tells are never expanded, and those that the shell would expand are not offered.
+std::string BashScript() {
+  return absl::StrCat(
+      "# bash completion for assay; load it with: source <(assay completion bash)\n"
+      "_assay() {\n"
+      "  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  local spoken= word fixed= ask= files= options=\n"
+      "  local -a asked\n"
+      "  if [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+      "  if [[ $current == = ]]; then current=; fi\n"
+      "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+      "    case \"${spoken:+$spoken }$word\" in\n      ",
+      PathPattern(), ") spoken=${spoken:+$spoken }$word;;\n    esac\n  done\n", Cases(),
+      "  if [[ $current == -* ]]; then fixed=$options ask= files=; fi\n"
+      "  COMPREPLY=($(compgen -W \"$fixed\" -- \"$current\"))\n"
+      "  if [[ -n $ask ]]; then\n"
+      "    read -ra asked <<< \"$ask\"\n"
+      "    while IFS= read -r word; do\n"
+      "      [[ $word == \"$current\"* && $word != *[!A-Za-z0-9._-]* ]] && COMPREPLY+=(\"$word\")\n"
+      "    done < <(timeout 1 \"$1\" \"${asked[@]}\" -o name -q 2>/dev/null </dev/null)\n"
+      "  fi\n"
+      "  if [[ -n $files ]]; then\n"
+      "    compopt -o filenames 2>/dev/null\n"
+      "    COMPREPLY+=($(compgen -f -- \"$current\"))\n"
+      "  fi\n"
+      "}\n"
+      "complete -F _assay assay\n");
 }
 
 std::string ZshScript() {
-  std::string script =
+  return absl::StrCat(
       "#compdef assay\n"
       "# zsh completion for assay; put it into a directory of $fpath as _assay\n"
       "_assay() {\n"
-      "  local path= word\n"
+      "  local spoken= word fixed= ask= files= options= before=$words[CURRENT-1]\n"
       "  local -a offered\n"
       "  for word in ${words[2,CURRENT-1]}; do\n"
-      "    case \"${path:+$path }$word\" in\n";
-  std::vector<std::string> paths;
-  for (const Node& node : Nodes())
-    if (!node.path.empty()) paths.push_back(absl::StrCat("'", node.path, "'"));
-  absl::StrAppend(&script, "      ", absl::StrJoin(paths, "|\\\n      "),
-                  ") path=\"${path:+$path }$word\";;\n    esac\n  done\n  case \"$path\" in\n");
-  for (const Node& node : Nodes()) {
-    absl::StrAppend(&script, "    '", node.path, "')\n      if [[ $PREFIX == -* ]]; then offered=(",
-                    absl::StrJoin(node.options, " "), ")\n      else offered=(",
-                    absl::StrJoin(node.words, " "), ")", OffersFiles(node) ? "; _files" : "",
-                    "; fi;;\n");
-  }
-  absl::StrAppend(
-      &script, "  esac\n  compadd -- $offered\n}\n",
+      "    case \"${spoken:+$spoken }$word\" in\n      ",
+      PathPattern(), ") spoken=\"${spoken:+$spoken }$word\";;\n    esac\n  done\n", Cases(),
+      "  if [[ $PREFIX == -* ]]; then\n"
+      "    offered=(${=options})\n"
+      "  else\n"
+      "    offered=(${=fixed})\n"
+      "    if [[ -n $ask ]]; then\n"
+      "      offered+=(${(f)\"$(timeout 1 $words[1] ${=ask} -o name -q 2>/dev/null "
+      "</dev/null)\"})\n"
+      "    fi\n"
+      "    if [[ -n $files ]]; then _files; fi\n"
+      "  fi\n"
+      "  compadd -- $offered\n}\n"
       "if [[ $funcstack[1] == _assay ]]; then _assay \"$@\"; else compdef _assay assay; "
       "fi\n");
-  return script;
 }
 
 std::string FishQuote(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+// The argument of fish's -a, or "" where nothing is offered.
+std::string FishOffer(const Offer& offer) {
+  std::vector<std::string> words = offer.words;
+  if (!offer.ask.empty()) words.push_back(absl::StrCat("(__assay_ask ", offer.ask, ")"));
+  return words.empty() ? "" : absl::StrCat(" -a ", FishQuote(absl::StrJoin(words, " ")));
+}
+
+void AppendFishOption(const std::string& path, const Option& option, const Offer* offer,
+                      std::string* script) {
+  absl::StrAppend(script, "complete -c assay");
+  if (!path.empty()) absl::StrAppend(script, " -n '__assay_in \"", path, "\"'");
+  if (option.letter != 0) absl::StrAppend(script, " -s ", std::string(1, option.letter));
+  absl::StrAppend(script, " -l ", option.name, " -d ", FishQuote(option.help));
+  if (offer != nullptr)
+    absl::StrAppend(script, offer->has_files ? " -r -F" : " -x", FishOffer(*offer));
+  absl::StrAppend(script, "\n");
 }
 
 std::string FishScript() {
@@ -150,21 +215,31 @@ std::string FishScript() {
       "  set -l spoken (commandline -opc | string match --invert -- '-*')[2..-1]\n"
       "  string match --quiet -- \"$argv[1]*\" (string join ' ' -- $spoken)\n"
       "end\n"
+      "function __assay_ask\n"
+      "  timeout 1 assay $argv -o name -q 2>/dev/null </dev/null\n"
+      "end\n"
       "complete -c assay -f\n";
   for (const Node& node : Nodes()) {
-    if (!node.words.empty())
-      absl::StrAppend(&script, "complete -c assay -n '__assay_at \"", node.path, "\"' -a '",
-                      absl::StrJoin(node.words, " "), "'\n");
-    if (OffersFiles(node))
+    const std::string offer = FishOffer(node.offer);
+    const char* const where = node.offer.ask.empty() ? "__assay_at" : "__assay_in";
+    if (!offer.empty())
+      absl::StrAppend(&script, "complete -c assay -n '", where, " \"", node.path, "\"'", offer,
+                      "\n");
+    if (node.offer.has_files)
       absl::StrAppend(&script, "complete -c assay -n '__assay_in \"", node.path, "\"' -F\n");
   }
+  std::set<const Option*> offered;
+  for (const ValueNode& node : ValueNodes()) {
+    offered.insert(node.option);
+    AppendFishOption(node.path, *node.option, &node.offer, &script);
+  }
+  const auto add = [&](const std::string& path, const std::vector<Option>& options) {
+    for (const Option& option : options)
+      if (offered.count(&option) == 0) AppendFishOption(path, option, nullptr, &script);
+  };
   for (const Command& command : CommandTable())
-    for (const Option& option : command.options)
-      absl::StrAppend(&script, "complete -c assay -n '__assay_in \"", command.path, "\"' -l ",
-                      option.name, " -d ", FishQuote(option.help), "\n");
-  for (const Option& option : GlobalOptions())
-    absl::StrAppend(&script, "complete -c assay -l ", option.name, " -d ", FishQuote(option.help),
-                    "\n");
+    add(command.path, command.options);
+  add("", GlobalOptions());
   return script;
 }
 

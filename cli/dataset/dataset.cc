@@ -109,7 +109,7 @@ v1::Dataset DatasetResource(const std::string& id, const std::string& directory,
 std::vector<Command> DatasetCommands() {
   const Positional directory = {
       .name = "DIR", .help = "the dataset's folder", .completes = Completes::kDirectory};
-  const Positional id = {.name = "ID", .help = "as cosmo32"};
+  const Positional id = {.name = "ID", .help = "as cosmo32", .completes = Completes::kDataset};
   std::vector<Command> commands = {
       DatasetGenerateCommand(),
       DatasetImportCommand(),

@@ -387,7 +387,8 @@ absl::StatusOr<ExitStatus> RunNodes(Context* context, const Arguments& arguments
 }
 
 const Positional& Id() {
-  static const Positional* const id = new Positional{.name = "ID", .help = "as cosmo32"};
+  static const Positional* const id =
+      new Positional{.name = "ID", .help = "as cosmo32", .completes = Completes::kDataset};
   return *id;
 }
 
@@ -395,7 +396,8 @@ std::vector<Option> OrderOptions() {
   return {{.name = "node",
            .kind = Option::Kind::kText,
            .value = "NODE",
-           .help = "only this node; may be repeated. Without it: all that have a cache"},
+           .help = "only this node; may be repeated. Without it: all that have a cache",
+           .completes = Completes::kNode},
           {.name = "wait", .help = "until all of them are done, with a progress bar"},
           {.name = "timeout",
            .kind = Option::Kind::kDuration,

@@ -211,7 +211,9 @@ std::vector<Command> BorrowCommands() {
                "and what a rule says against it; with --file it writes the submission file, which "
                "names both entries. The coordinator checks it again and keeps lender, dates and "
                "every change with the new entry.",
-           .positionals = {{.name = "ID", .help = "your entry, as e-42"}},
+           .positionals = {{.name = "ID",
+                            .help = "your entry, as e-42",
+                            .completes = Completes::kEntry}},
            .options = {{.name = "from",
                         .kind = Option::Kind::kText,
                         .value = "LENDER",

@@ -47,16 +47,18 @@ struct NamedFilter {
   const char* value;
   const char* help;
   void (*set)(v1::ListSubmissionsRequest*, const std::string&);
+  Completes completes = Completes::kNothing;
 };
 
 const std::vector<NamedFilter>& Filters() {
   static const auto* const kFilters = new std::vector<NamedFilter>{
       {"org", "ORG", "entries of this organisation only", SetOrganization},
       {"system", "SYSTEM", "entries on this system only", SetSystem},
-      {"benchmark", "BENCHMARK", "cosmoflow, deepcam", SetBenchmark},
-      {"division", "DIVISION", "closed or open", SetDivision},
-      {"round", "ROUND", "entries of this round only", SetRound},
-      {"state", "STATE", "open, running, checking, valid, invalid, cancelled", SetState}};
+      {"benchmark", "BENCHMARK", "cosmoflow, deepcam", SetBenchmark, Completes::kBenchmark},
+      {"division", "DIVISION", "closed or open", SetDivision, Completes::kDivision},
+      {"round", "ROUND", "entries of this round only", SetRound, Completes::kRound},
+      {"state", "STATE", "open, running, checking, valid, invalid, cancelled", SetState,
+       Completes::kEntryState}};
   return *kFilters;
 }
 
@@ -136,7 +138,8 @@ std::vector<Option> FilterOptions() {
     options.push_back({.name = filter.name,
                        .kind = Option::Kind::kText,
                        .value = filter.value,
-                       .help = filter.help});
+                       .help = filter.help,
+                       .completes = filter.completes});
   options.push_back(ListLimitOption());
   return options;
 }
@@ -173,7 +176,7 @@ std::vector<Command> EntryCommands() {
            .run = RunEntryList},
           {.path = "entry show",
            .summary = "show an entry with its runs and findings",
-           .positionals = {{.name = "ID", .help = "e-42 or @last"}},
+           .positionals = {{.name = "ID", .help = "e-42 or @last", .completes = Completes::kEntry}},
            .examples = {{"assay entry show @last", ""},
                         {"assay entry show e-42 --json=state,score_minutes", ""}},
            .run = RunEntryShow},
@@ -181,7 +184,7 @@ std::vector<Command> EntryCommands() {
            .summary = "say something about an entry, open or ended",
            .description = "All who may see the entry read it in 'entry show'. Notes are kept for "
                           "ever, with who wrote them and when.",
-           .positionals = {{.name = "ID", .help = "e-42 or @last"},
+           .positionals = {{.name = "ID", .help = "e-42 or @last", .completes = Completes::kEntry},
                            {.name = "TEXT", .help = "what is to be said; at most 4096 bytes"}},
            .examples = {{"assay entry note e-42 'rerun after the switch was replaced'", ""}},
            .run = RunEntryNote}};

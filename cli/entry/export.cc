@@ -226,7 +226,7 @@ std::vector<Command> ExportCommands() {
            .summary = "write an entry as MLPerf's directory layout",
            .description = "DIR/ORG gets systems, results and benchmarks. Logs are byte for byte "
                           "what the runs wrote; each digest is checked.",
-           .positionals = {{.name = "ID", .help = "e-42 or @last"},
+           .positionals = {{.name = "ID", .help = "e-42 or @last", .completes = Completes::kEntry},
                            {.name = "DIR",
                             .help = "made if it does not exist",
                             .completes = Completes::kDirectory}},

@@ -170,7 +170,10 @@ std::vector<Command> WaitCommands() {
            .summary = "follow an entry until its score is known",
            .description = "Exits with 0 if the entry is valid and 1 if not. Ctrl-C detaches (130) "
                           "and leaves the runs alone.",
-           .positionals = {{.name = "ID", .help = "e-42, s-42 or @last", .is_required = false}},
+           .positionals = {{.name = "ID",
+                            .help = "e-42, s-42 or @last",
+                            .is_required = false,
+                            .completes = Completes::kEntry}},
            .options = {{.name = "timeout",
                         .kind = Option::Kind::kDuration,
                         .value = "DURATION",

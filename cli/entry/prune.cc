@@ -139,7 +139,9 @@ std::vector<Command> PruneCommands() {
                "as long as the round's number remains. That is chosen once and stays on record; "
                "'assay score ID --prune' shows beforehand what each choice gives. What is left out "
                "stays visible and is exported to pruned_results.",
-           .positionals = {{.name = "ID", .help = "e-42, s-42 or @last"},
+           .positionals = {{.name = "ID",
+                            .help = "e-42, s-42 or @last",
+                            .completes = Completes::kEntry},
                            {.name = "RUN",
                             .help = "runs to leave out",
                             .is_required = false,

@@ -58,7 +58,10 @@ std::vector<Command> PublishCommands() {
                "Other organisations and the public see it with its scores, runs and logs, without "
                "names of people, notes and nodes. For operators. It cannot be taken back; a time "
                "that has not come yet can be changed.",
-           .positionals = {{.name = "ID", .help = "e-42 or @last", .is_repeated = true}},
+           .positionals = {{.name = "ID",
+                            .help = "e-42 or @last",
+                            .is_repeated = true,
+                            .completes = Completes::kEntry}},
            .options = {{.name = "at",
                         .kind = Option::Kind::kText,
                         .value = "TIME",

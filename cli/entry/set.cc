@@ -223,7 +223,7 @@ std::vector<Command> SetCommands() {
        .summary = "show a run set with its runs and their nodes",
        .description = "All runs of a set use the same nodes in the same order. Where a node was "
                       "lost or drained in between, another took its place: finding R-SET-001.",
-       .positionals = {{.name = "ID", .help = "s-42 or @last"}},
+       .positionals = {{.name = "ID", .help = "s-42 or @last", .completes = Completes::kSet}},
        .examples = {{"assay set show s-42", ""}},
        .run = RunSetShow},
       {.path = "set spread",

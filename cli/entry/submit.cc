@@ -304,7 +304,8 @@ absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client
 std::vector<Command> SubmitCommands() {
   const Positional file = {
       .name = "FILE", .help = "submission file (TOML)", .completes = Completes::kFile};
-  const Positional id = {.name = "ID", .help = "e-42, s-42 or @last"};
+  const Positional id = {
+      .name = "ID", .help = "e-42, s-42 or @last", .completes = Completes::kEntry};
   const Option timeout = {.name = "timeout",
                           .kind = Option::Kind::kDuration,
                           .value = "DURATION",
@@ -334,7 +335,8 @@ std::vector<Command> SubmitCommands() {
            .run = RunSubmit},
           {.path = "status",
            .summary = "how far an entry is",
-           .positionals = {{.name = "ID", .help = id.help, .is_required = false}},
+           .positionals =
+               {{.name = "ID", .help = id.help, .is_required = false, .completes = id.completes}},
            .options = {{.name = "exit-code",
                         .help = "exit 9 while it runs, 0 if it is valid, 1 if not"}},
            .examples = {{"assay status", "of the newest entry"},
@@ -342,7 +344,8 @@ std::vector<Command> SubmitCommands() {
            .run = RunStatus},
           {.path = "why",
            .summary = "why an entry waits",
-           .positionals = {{.name = "ID", .help = id.help, .is_required = false}},
+           .positionals =
+               {{.name = "ID", .help = id.help, .is_required = false, .completes = id.completes}},
            .examples = {{"assay why e-42", ""}},
            .run = RunWhy},
           {.path = "cancel",

@@ -59,8 +59,9 @@ std::vector<Option> DecisionOptions() {
 }  // namespace
 
 std::vector<Command> HistoryDecisionCommands() {
-  const std::vector<Positional> what = {
-      {.name = "ID", .help = "the first entry after the change: e-42"}};
+  const std::vector<Positional> what = {{.name = "ID",
+                                         .help = "the first entry after the change: e-42",
+                                         .completes = Completes::kEntry}};
   return {
       {.path = "history mark",
        .summary = "say that the level of a series changes at an entry",

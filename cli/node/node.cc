@@ -148,7 +148,8 @@ absl::StatusOr<ExitStatus> RunNodeRevoke(Context* context, const Arguments& argu
 }  // namespace
 
 std::vector<Command> NodeCommands() {
-  const Positional node = {.name = "NODE", .help = "name of the worker, as w0"};
+  const Positional node = {
+      .name = "NODE", .help = "name of the worker, as w0", .completes = Completes::kNode};
   return {{.path = "node list",
            .summary = "list nodes with state and present run",
            .examples = {{"assay node list", ""}, {"assay node list --json=id,state,run", ""}},

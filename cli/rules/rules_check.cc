@@ -176,7 +176,8 @@ std::vector<Command> RulesCheckCommands() {
                     .kind = Kind::kText,
                     .value = "ROUND",
                     .help = "hpc-3.0.0, v1.0, ..., a facility round's .toml file, or a frozen "
-                            "pack's .json file"},
+                            "pack's .json file",
+                    .completes = Completes::kRound},
                    PublicKeyOption(),
                    {.name = "strict", .help = "warnings are errors"}},
        .examples = {{"assay rules check --ruleset 3.0.0 result_*.txt", ""},

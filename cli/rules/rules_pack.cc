@@ -188,8 +188,10 @@ absl::StatusOr<VerifiedPack> LoadPack(const Environment& environment, const std:
 
 std::vector<Command> RulesPackCommands() {
   using Kind = Option::Kind;
-  const Positional a = {.name = "A", .help = "a round: hpc-2.0.0, v1.0, a .toml or a pack's file"};
-  const Positional b = {.name = "B", .help = "the other"};
+  const Positional a = {.name = "A",
+                        .help = "a round: hpc-2.0.0, v1.0, a .toml or a pack's file",
+                        .completes = Completes::kRound};
+  const Positional b = {.name = "B", .help = "the other", .completes = Completes::kRound};
   return {{.path = "rules diff",
            .summary = "what changes from one round to another",
            .description = "Exits with 10 if something does.",
@@ -202,7 +204,9 @@ std::vector<Command> RulesPackCommands() {
            .description =
                "The file holds every rule as data, its digest, and an Ed25519 signature. 'openssl "
                "genpkey -algorithm ed25519 -out key.pem' makes a key.",
-           .positionals = {{.name = "ROUND", .help = "hpc-3.0.0, v1.0, or a .toml file"}},
+           .positionals = {{.name = "ROUND",
+                            .help = "hpc-3.0.0, v1.0, or a .toml file",
+                            .completes = Completes::kRound}},
            .options = {{.name = "key",
                         .kind = Kind::kText,
                         .value = "FILE",

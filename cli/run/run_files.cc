@@ -84,12 +84,16 @@ Command RunFilesCommand() {
           .description =
               "What its nodes have sent: the log, what programs printed, what they "
               "made. Every file's digest is checked as it arrives.",
-          .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false},
+          .positionals = {{.name = "ID",
+                           .help = "r-901 or @last",
+                           .is_required = false,
+                           .completes = Completes::kRun},
                           {.name = "NAME", .help = "print this file", .is_required = false}},
           .options = {{.name = "to",
                        .kind = Option::Kind::kText,
                        .value = "DIR",
-                       .help = "save in this folder: NAME, or all of them"}},
+                       .help = "save in this folder: NAME, or all of them",
+                       .completes = Completes::kDirectory}},
           .examples = {{"assay run files r-901", ""},
                        {"assay run files r-901 program_0.out", "what rank 0 printed"},
                        {"assay run files @last --to evidence", ""}},

@@ -227,7 +227,10 @@ Command RunTelemetryCommand() {
               "which others are carried over by what all measured of the coordinator's, or by "
               "their wall clocks where that is not known; a note says which and how well. "
               "Counters stand as they were read: what matters is by how much they grow.",
-          .positionals = {{.name = "ID", .help = "r-901 or @last", .is_required = false}},
+          .positionals = {{.name = "ID",
+                           .help = "r-901 or @last",
+                           .is_required = false,
+                           .completes = Completes::kRun}},
           .options = {{.name = "measure",
                        .kind = Option::Kind::kText,
                        .value = "NAME",

@@ -22,6 +22,16 @@
 namespace assay::cli {
 namespace {
 
+struct OutputName {
+  const char* name;
+  PrintOptions::Output output;
+};
+constexpr OutputName kOutputs[] = {
+    {"table", PrintOptions::Output::kTable}, {"wide", PrintOptions::Output::kWide},
+    {"plain", PrintOptions::Output::kPlain}, {"name", PrintOptions::Output::kName},
+    {"json", PrintOptions::Output::kJson},   {"ndjson", PrintOptions::Output::kNdjson},
+    {"yaml", PrintOptions::Output::kYaml},   {"csv", PrintOptions::Output::kCsv}};
+
 constexpr int kLabelGap = 2;  // blanks between a label and its value
 
 // The member of an object; "a.b" is the member b of its member a.
@@ -154,6 +164,19 @@ std::string FormatBytes(double bytes) {
   }
   if (unit == 0) return absl::StrFormat("%.0f B", bytes);
   return absl::StrFormat("%.*f %s", bytes < 9.95 ? 1 : 0, bytes, kUnits[unit]);
+}
+
+std::vector<std::string> OutputNames() {
+  std::vector<std::string> names;
+  for (const OutputName& output : kOutputs)
+    names.emplace_back(output.name);
+  return names;
+}
+
+std::optional<PrintOptions::Output> FindOutput(absl::string_view name) {
+  for (const OutputName& output : kOutputs)
+    if (name == output.name) return output.output;
+  return std::nullopt;
 }
 
 bool IsJsonShape(PrintOptions::Output output) {

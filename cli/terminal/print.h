@@ -7,6 +7,7 @@
 #ifndef CLI_TERMINAL_PRINT_H_
 #define CLI_TERMINAL_PRINT_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -92,6 +93,10 @@ struct PrintOptions {
   bool has_header = true;
   bool has_color = false;
 };
+
+// What -o takes, in the order in which help tells it.
+std::vector<std::string> OutputNames();
+std::optional<PrintOptions::Output> FindOutput(absl::string_view name);
 
 // True for JSON and what is made of it.
 bool IsJsonShape(PrintOptions::Output output);

@@ -31,6 +31,8 @@ TEST(AppTest, MisspeltWordsGetASuggestion) {
       {"sumbit x", "'submit'"},
       {"entyr list", "'entry'"},
       {"entry lst", "'list'"},
+      {"entry lits", "'list'"},
+      {"entry list -o jsn", "'json'"},
       {"entry shwo e-1", "'show'"},
       {"nodes list", "'node'"},
       {"run log r-1", "'logs'"},
@@ -57,6 +59,21 @@ TEST(AppTest, MisspeltWordsGetASuggestion) {
     EXPECT_EQ(run.Run(line), ExitStatus::kUsage) << line;
     EXPECT_THAT(run.err, HasSubstr(absl::StrCat("did you mean ", suggestion))) << line;
     EXPECT_EQ(run.out, "") << line;
+  }
+}
+
+TEST(AppTest, AWrongTypeIsAUsageErrorThatSaysWhatIsTaken) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"entry list --limit abc", "--limit: 'abc' is no whole number; 1 to"},
+      {"entry list -n -5", "--limit: -5 is not in range; 1 to"},
+      {"wait e-1 --timeout soon", "--timeout: 'soon' is not a duration; write 90s"},
+      {"wait e-1 --timeout", "--timeout needs a value; see 'assay wait --help'"},
+      {"entry show", "ID is required; see 'assay entry show --help'"},
+      {"list", "it follows a noun, as in 'assay entry list'"}};
+  testing::Invocation run;
+  for (const auto& [line, message] : kCases) {
+    EXPECT_EQ(run.Run(line), ExitStatus::kUsage) << line;
+    EXPECT_THAT(run.err, HasSubstr(message)) << line;
   }
 }
 
