@@ -12,12 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include "cli/command/command.h"
 #include "cli/command/context.h"
 #include "cli/command/help.h"
 #include "cli/command/settings.h"
 #include "cli/terminal/safe_stream.h"
+#include "cli/terminal/template.h"
 #include "common/client/suggest.h"
 #include "common/secret.h"
 #include "common/status.h"
@@ -277,12 +279,23 @@ class Parser {
   std::vector<std::unique_ptr<Bound>> bound_;
 };
 
-absl::StatusOr<PrintOptions::Output> ParseOutput(const client::Setting& setting) {
+// "json", or "tpl=" and a template.
+absl::Status ParseOutput(const client::Setting& setting, PrintOptions* print) {
+  absl::string_view text = setting.value;
+  if (absl::ConsumePrefix(&text, "tpl=")) {
+    print->output = PrintOptions::Output::kTemplate;
+    print->text_template = std::string(text);
+    return Template::Parse(text).status();
+  }
   const std::optional<PrintOptions::Output> output = FindOutput(setting.value);
-  if (output.has_value()) return *output;
-  return absl::InvalidArgumentError(absl::StrCat(
-      setting.origin, ": '", setting.value, "' is no output format; it is one of ",
-      absl::StrJoin(OutputNames(), ", "), client::DidYouMean(setting.value, OutputNames())));
+  if (output.has_value()) {
+    print->output = *output;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(setting.origin, ": '", setting.value, "' is no output format; it is one of ",
+                   absl::StrJoin(OutputNames(), ", "), ", tpl=TEMPLATE",
+                   client::DidYouMean(setting.value, OutputNames())));
 }
 
 // NO_COLOR and CLICOLOR_FORCE as at no-color.org and bixense.com/clicolors; the flag wins.
@@ -309,7 +322,7 @@ absl::StatusOr<ExitStatus> RunCommand(const Command& command, const std::vector<
   }
   ASSIGN_OR_RETURN(client::Config config, LoadConfig(*env, flags));
   PrintOptions print;
-  ASSIGN_OR_RETURN(print.output, ParseOutput(*config.Find("output")));
+  RETURN_IF_ERROR(ParseOutput(*config.Find("output"), &print));
   ASSIGN_OR_RETURN(print.has_color, WantsColor(*env, *config.Find("color")));
   print.has_header = !arguments.Has("no-header");
   if (arguments.Has("json")) {
@@ -318,6 +331,8 @@ absl::StatusOr<ExitStatus> RunCommand(const Command& command, const std::vector<
   }
   if (arguments.Has("jq")) {
     if (!IsJsonShape(print.output)) print.output = PrintOptions::Output::kJson;
+    if (print.output == PrintOptions::Output::kTemplate)
+      return absl::InvalidArgumentError("--jq filters JSON, and -o tpl=TEMPLATE prints none");
     print.jq = arguments.Get("jq");
   }
   Context context(env, std::move(config), print, arguments.Has("quiet"));

@@ -20,6 +20,7 @@
 #include "cli/entry/borrow.h"
 #include "cli/entry/compare.h"
 #include "cli/entry/entry.h"
+#include "cli/entry/entry_file.h"
 #include "cli/entry/export.h"
 #include "cli/entry/follow.h"
 #include "cli/entry/import.h"
@@ -46,16 +47,16 @@ const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,        SubmitCommands,     LogsCommands,
-          WaitCommands,       TopCommands,        ScoreCommands,      PruneCommands,
-          CompareCommands,    AnalyzeCommands,    ImportCommands,     EntryCommands,
-          PublishCommands,    ExportCommands,     BorrowCommands,     SetCommands,
-          RunCommands,        NodeCommands,       AllocationCommands, DatasetCommands,
-          RulesCommands,      RulesCheckCommands, RulesPackCommands,  TuningCommands,
-          PackageCommands,    WebCommands,        InitCommands,       TokenCommands,
-          VerifyCommands,     BackupCommands,     StorePruneCommands, QueryCommands,
-          HistoryCommands,    DoctorCommands,     ConfigCommands,     CompletionCommands,
-          HelpCommands,       VersionCommands}) {
+         {QuickstartCommands, DevCommands,     SubmitCommands,     LogsCommands,
+          WaitCommands,       TopCommands,     ScoreCommands,      PruneCommands,
+          CompareCommands,    AnalyzeCommands, ImportCommands,     EntryCommands,
+          EntryFileCommands,  PublishCommands, ExportCommands,     BorrowCommands,
+          SetCommands,        RunCommands,     NodeCommands,       AllocationCommands,
+          DatasetCommands,    RulesCommands,   RulesCheckCommands, RulesPackCommands,
+          TuningCommands,     PackageCommands, WebCommands,        InitCommands,
+          TokenCommands,      VerifyCommands,  BackupCommands,     StorePruneCommands,
+          QueryCommands,      HistoryCommands, DoctorCommands,     ConfigCommands,
+          CompletionCommands, HelpCommands,    VersionCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -98,7 +99,7 @@ const std::vector<Option>& GlobalOptions() {
        .letter = 'o',
        .kind = Kind::kText,
        .value = "FORMAT",
-       .help = "table, wide, plain, name, json, ndjson, yaml or csv",
+       .help = "table, wide, plain, name, json, ndjson, yaml, csv or tpl=TEMPLATE",
        .completes = Completes::kFormat},
       {.name = "json",
        .kind = Kind::kOptionalText,

@@ -68,6 +68,9 @@ constexpr char kFormatting[] =
   -o ndjson   one object per line, for streams
   -o yaml     the same document as YAML
   -o name     ids only, one a line: assay entry list -o name | xargs -n1 assay score
+  -o tpl=TEXT text for each item, with {field} for what JSON has under that name, {a.b} for a
+              member's member, {{ and }} for braces, \n and \t:
+              assay run list -o 'tpl={id}\t{seconds}'
   -H          no header line
 
   --json=id,state   these fields only

@@ -16,6 +16,7 @@
 #include "cli/command/context.h"
 #include "cli/command/share.h"
 #include "cli/coordinator/doctor_coordinator.h"
+#include "common/client/ids.h"
 #include "common/file.h"
 #include "common/pki.h"
 #include "common/status.h"
@@ -120,17 +121,8 @@ Check CheckProcessor() {
           is_slow ? "training on this host's processor will be slow" : ""};
 }
 
-absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
-  std::vector<Check> checks = {CheckPrograms(context->env()), CheckConfig(*context)};
-  CheckConnection(context, &checks);
-  checks.push_back(CheckClock());
-  constexpr double kFreeMin = 2e9;  // the quickstart's dataset and a run, with room
-  const std::string home = context->env().Variable("HOME");
-  checks.push_back(
-      CheckDisk("disk", home.empty() ? "/var/tmp" : home, kFreeMin, "the quickstart wants 2 GB"));
-  checks.push_back(CheckCaches());
-  checks.push_back(CheckFanotify());
-  checks.push_back(CheckProcessor());
+// Exit 1 if one fails.
+absl::StatusOr<ExitStatus> PrintChecks(Context* context, const std::vector<Check>& checks) {
   ListView view{.schema = "assay.doctor/v1",
                 .columns = {{"CHECK", "check"},
                             {"STATE", "state", Format::kState},
@@ -152,19 +144,54 @@ absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
   return failures == 0 ? ExitStatus::kDone : ExitStatus::kFailed;
 }
 
+absl::StatusOr<ExitStatus> RunNodeDoctor(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::GetWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  ASSIGN_OR_RETURN(const v1::ServerInfo info, client->Call(v1::GetServerInfoRequest()));
+  std::vector<Check> checks;
+  CheckNode(worker, info, &checks);
+  return PrintChecks(context, checks);
+}
+
+absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
+  std::vector<Check> checks = {CheckPrograms(context->env()), CheckConfig(*context)};
+  CheckConnection(context, &checks);
+  checks.push_back(CheckClock());
+  constexpr double kFreeMin = 2e9;  // the quickstart's dataset and a run, with room
+  const std::string home = context->env().Variable("HOME");
+  checks.push_back(
+      CheckDisk("disk", home.empty() ? "/var/tmp" : home, kFreeMin, "the quickstart wants 2 GB"));
+  checks.push_back(CheckCaches());
+  checks.push_back(CheckFanotify());
+  checks.push_back(CheckProcessor());
+  return PrintChecks(context, checks);
+}
+
 }  // namespace
 
 std::vector<Command> DoctorCommands() {
-  return {{.path = "doctor",
-           .summary = "check this host, its connection and the coordinator's nodes",
-           .description =
-               "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of "
-               "the coordinator that is connected to: which nodes are silent, the clocks "
-               "and versions of all; for an operator on its host also its disk.",
-           .examples = {{"assay doctor", ""},
-                        {"assay doctor --server bench.example.org:7443", ""},
-                        {"assay doctor --json", ""}},
-           .run = RunDoctor}};
+  return {
+      {.path = "doctor",
+       .summary = "check this host, its connection and the coordinator's nodes",
+       .description = "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of "
+                      "the coordinator that is connected to: which nodes are silent, the clocks "
+                      "and versions of all; for an operator on its host also its disk.",
+       .examples = {{"assay doctor", ""},
+                    {"assay doctor --server bench.example.org:7443", ""},
+                    {"assay doctor --json", ""}},
+       .run = RunDoctor},
+      {.path = "node doctor",
+       .summary = "check one node as the coordinator knows it",
+       .description = "Whether it answers or is drained, its clock and version against the "
+                      "coordinator's, its last pre-flight, orders for its cache that have "
+                      "failed; with what to do. Exit 1 if one fails.",
+       .positionals = {{.name = "NODE",
+                        .help = "name of the worker, as w0",
+                        .completes = Completes::kNode}},
+       .examples = {{"assay node doctor w0", ""}},
+       .run = RunNodeDoctor}};
 }
 
 }  // namespace assay::cli

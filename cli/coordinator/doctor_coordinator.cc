@@ -11,6 +11,8 @@
 
 #include "cli/command/context.h"
 #include "common/client/ids.h"
+#include "common/client/json.h"
+#include "common/client/resource_json.h"
 #include "common/file.h"
 #include "common/status.h"
 
@@ -83,7 +85,54 @@ Check CheckVersions(const Workers& workers, const std::string& version) {
           "bring assay-worker to the coordinator's version, node after node (assay node drain)"};
 }
 
+Check CheckPresence(const v1::Worker& worker, const std::string& id) {
+  const std::string reason =
+      worker.state_reason().empty() ? "" : absl::StrCat(": ", worker.state_reason());
+  switch (worker.state()) {
+    case v1::Worker::ALIVE:
+      return {"presence", "ok",
+              absl::StrCat("it answers",
+                           worker.run().empty()
+                               ? ", and is free"
+                               : absl::StrCat(", and executes ", client::ShortId(worker.run())))};
+    case v1::Worker::DRAINING:
+      return {"presence", "warn", absl::StrCat("it is drained", reason),
+              absl::StrCat("when it is fit again: assay node resume ", id)};
+    default:
+      return {"presence", "fail", absl::StrCat("it is ", client::StateText(worker.state()), reason),
+              "on the node: systemctl status assay-worker, journalctl -u assay-worker"};
+  }
+}
+
+Check CheckLastPreflight(const v1::Worker& worker) {
+  if (!worker.has_preflight())
+    return {"pre-flight", "ok", "it was not checked before a run; the configuration asks for that"};
+  const Json preflight = client::NodeJson(worker)["preflight"];
+  const std::string state = preflight.value("state", "");
+  const std::string reason = preflight.value("reason", "");
+  return {
+      "pre-flight", state == "failed" ? "warn" : "ok",
+      absl::StrCat(state, reason.empty() ? "" : ": ", reason),
+      state == "failed" ? "its figures: assay node show; it is checked again before a run" : ""};
+}
+
+void CheckCacheOrders(const v1::Worker& worker, std::vector<Check>* checks) {
+  for (const v1::CacheOrder& order : worker.cache_orders()) {
+    if (order.state() != v1::CacheOrder::FAILED) continue;
+    checks->push_back({"node cache", "warn", absl::StrCat(order.dataset(), ": ", order.reason()),
+                       absl::StrCat("order it again: assay dataset stage ", order.dataset())});
+  }
+}
+
 }  // namespace
+
+void CheckNode(const v1::Worker& worker, const v1::ServerInfo& info, std::vector<Check>* checks) {
+  checks->push_back(CheckPresence(worker, client::ShortId(worker.name())));
+  checks->push_back(CheckClocks({worker}));
+  checks->push_back(CheckVersions({worker}, info.version()));
+  checks->push_back(CheckLastPreflight(worker));
+  CheckCacheOrders(worker, checks);
+}
 
 Check CheckDisk(const std::string& name, const std::string& path, double free_bytes_min,
                 const std::string& remedy) {

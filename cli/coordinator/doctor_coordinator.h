@@ -28,6 +28,10 @@ Check CheckDisk(const std::string& name, const std::string& path, double free_by
 void CheckCoordinator(const client::Client& client, const v1::ServerInfo& info,
                       std::vector<Check>* checks);
 
+// One node: whether it answers, is drained, its clock and version against `info`'s, its last
+// pre-flight, and orders for its cache that have failed.
+void CheckNode(const v1::Worker& worker, const v1::ServerInfo& info, std::vector<Check>* checks);
+
 }  // namespace assay::cli
 
 #endif  // CLI_COORDINATOR_DOCTOR_COORDINATOR_H_

@@ -12,9 +12,11 @@
 #include "cli/entry/entry.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/analysis/node_spread.h"
+#include "common/client/entry_score.h"
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
+#include "common/client/score_parts.h"
 #include "common/status.h"
 
 namespace assay::cli {
@@ -92,6 +94,42 @@ absl::StatusOr<ExitStatus> RunSetShow(Context* context, const Arguments& argumen
   view.value["run_details"] = Json::array();
   for (const v1::Run& run : runs)
     view.value["run_details"].push_back(client::RunJson(run));
+  RETURN_IF_ERROR(context->printer().Show(view));
+  return ExitStatus::kDone;
+}
+
+// Which runs of more than the round demands make up the score.
+absl::StatusOr<ExitStatus> RunSetWindow(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Submission entry, client::GetEntry(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client::AllRunsOf(*client, entry.name()));
+  const client::EntryScore score = client::ScoreOfEntry(entry, runs);
+  ShowView view{.schema = "assay.window/v1",
+                .value = client::WindowJson(score.window),
+                .fields = {{"set", "id"},
+                           {"state", "state", Format::kState},
+                           {"runs of the window", "run_count"},
+                           {"windows", "window_count"},
+                           {"  with a score", "scored_window_count"},
+                           {"score", "score_minutes", Format::kMinutes},
+                           {"median of all", "median_minutes", Format::kMinutes},
+                           {"why these", "explanation"}},
+                .sections = {{"Runs",
+                              "run_details",
+                              {{"RUN", "id"},
+                               {"NO", "number", Format::kNumber},
+                               {"STATE", "state", Format::kState},
+                               {"TIME", "seconds", Format::kSeconds},
+                               {"PART", "part"}}}}};
+  view.value["id"] = client::SetJson(entry)["id"];
+  view.value["state"] = client::StateText(entry.state());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Json run = client::RunJson(runs[i]);
+    Json row = {{"part", score.parts[i]}};
+    for (const char* field : {"id", "number", "state", "seconds"})
+      if (run.contains(field)) row[field] = std::move(run[field]);
+    view.value["run_details"].push_back(std::move(row));
+  }
   RETURN_IF_ERROR(context->printer().Show(view));
   return ExitStatus::kDone;
 }
@@ -226,6 +264,18 @@ std::vector<Command> SetCommands() {
        .positionals = {{.name = "ID", .help = "s-42 or @last", .completes = Completes::kSet}},
        .examples = {{"assay set show s-42", ""}},
        .run = RunSetShow},
+      {.path = "set window",
+       .summary = "which runs of a set make up its score, and why",
+       .description =
+           "A set may have more runs than its round demands. Of all windows of so many consecutive "
+           "runs the one nearest the median of all is scored: nobody chooses, so the number of "
+           "runs is said when the entry is submitted and does not change afterwards.",
+       .positionals = {{.name = "ID",
+                        .help = "s-42 or @last",
+                        .is_required = false,
+                        .completes = Completes::kSet}},
+       .examples = {{"assay set window s-42", ""}},
+       .run = RunSetWindow},
       {.path = "set spread",
        .summary = "how run times spread over nodes and positions",
        .description =

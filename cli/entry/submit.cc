@@ -23,11 +23,10 @@
 #include "common/toml.h"
 
 namespace assay::cli {
-namespace {
 
-// Prints diagnostics to stderr, in colour where it has any.
 void PrintDiagnostics(const Context& context, const SubmissionFile& file,
-                      const std::vector<Diagnostic>& diagnostics, std::ostream* out) {
+                      const std::vector<Diagnostic>& diagnostics) {
+  std::ostream* const out = context.env().err;
   for (const Diagnostic& diagnostic : diagnostics)
     *out << FormatDiagnostic(file, diagnostic);
   const auto errors =
@@ -38,6 +37,8 @@ void PrintDiagnostics(const Context& context, const SubmissionFile& file,
   *out << errors << (errors == 1 ? " error, " : " errors, ") << warnings
        << (warnings == 1 ? " warning\n" : " warnings\n");
 }
+
+namespace {
 
 std::vector<Diagnostic> DiagnosticsFor(const SubmissionFile& file,
                                        const v1::PlanSubmissionResponse& plan) {
@@ -135,7 +136,7 @@ bool IsShortOfNodes(const v1::PlanSubmissionResponse& plan) {
 absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const SubmissionFile file, LoadSubmissionFile(*context, arguments.Get("FILE")));
   if (!file.problems.empty()) {
-    PrintDiagnostics(*context, file, file.problems, context->env().err);
+    PrintDiagnostics(*context, file, file.problems);
     return ExitStatus::kUsage;
   }
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
@@ -159,8 +160,7 @@ absl::StatusOr<ExitStatus> RunPlan(Context* context, const Arguments& arguments)
                                           {"rules", "rules_digest", Format::kDigest}},
                                .sections = {{"Hyperparameters", "hyperparameter_diff",
                                              HyperparameterColumns(/*has_values=*/true)}}}));
-  if (!context->printer().IsJson())
-    PrintDiagnostics(*context, file, DiagnosticsFor(file, plan), context->env().err);
+  if (!context->printer().IsJson()) PrintDiagnostics(*context, file, DiagnosticsFor(file, plan));
   if (HasError(plan)) return ExitStatus::kRuleViolation;
   if (!IsShortOfNodes(plan))
     context->Note(absl::StrCat("next: assay submit ", file.path, " --wait"));
@@ -172,7 +172,7 @@ absl::StatusOr<ExitStatus> RunSubmit(Context* context, const Arguments& argument
                    arguments.Duration("timeout", absl::InfiniteDuration()));
   ASSIGN_OR_RETURN(const SubmissionFile file, LoadSubmissionFile(*context, arguments.Get("FILE")));
   if (!file.problems.empty()) {
-    PrintDiagnostics(*context, file, file.problems, context->env().err);
+    PrintDiagnostics(*context, file, file.problems);
     return ExitStatus::kUsage;
   }
   const bool waits = arguments.Has("wait");
@@ -292,7 +292,7 @@ absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const 
 absl::StatusOr<v1::Submission> SubmitFile(Context* context, const client::Client& client,
                                           const SubmissionFile& file) {
   ASSIGN_OR_RETURN(const v1::PlanSubmissionResponse plan, Plan(client, file));
-  PrintDiagnostics(*context, file, DiagnosticsFor(file, plan), context->env().err);
+  PrintDiagnostics(*context, file, DiagnosticsFor(file, plan));
   if (HasError(plan)) return v1::Submission();
   v1::CreateSubmissionRequest request;
   request.set_request_id(MakeUuid());
@@ -323,6 +323,13 @@ std::vector<Command> SubmitCommands() {
            .positionals = {file},
            .examples = {{"assay plan cosmoflow.toml", "exit 3 if a rule would refuse it"}},
            .run = RunPlan},
+          {.path = "entry create",
+           .summary = "submit an entry and do not wait for it: 'submit' without --wait",
+           .description = "Safe to repeat when the connection breaks: one call makes one entry.",
+           .positionals = {file},
+           .examples = {{"assay entry create cosmoflow.toml", ""},
+                        {"assay entry create cosmoflow.toml -o tpl={id}", "its id alone"}},
+           .run = RunSubmit},
           {.path = "submit",
            .summary = "submit an entry",
            .description = "Safe to repeat when the connection breaks: one call makes one entry.",

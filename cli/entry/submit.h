@@ -18,6 +18,10 @@ namespace assay::cli {
 
 std::vector<Command> SubmitCommands();
 
+// To stderr, with the place in the file and how many there are.
+void PrintDiagnostics(const Context& context, const SubmissionFile& file,
+                      const std::vector<Diagnostic>& diagnostics);
+
 // Reads a submission file and packs the source that it names. NOT_FOUND if there is no such file;
 // otherwise see its `problems`.
 absl::StatusOr<SubmissionFile> LoadSubmissionFile(const Context& context, const std::string& path);

@@ -1,26 +1,24 @@
 #include "cli/run/run.h"
 
-#include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include "cli/command/context.h"
 #include "cli/command/filter_terms.h"
+#include "cli/run/event_printer.h"
 #include "cli/run/run_bytes.h"
 #include "cli/run/run_caches.h"
 #include "cli/run/run_files.h"
+#include "cli/run/run_ledger.h"
 #include "cli/run/run_profile.h"
+#include "cli/run/run_replay.h"
 #include "cli/run/run_telemetry.h"
 #include "cli/run/run_touch.h"
 #include "cli/terminal/resource_columns.h"
 #include "common/client/energy.h"
 #include "common/client/ids.h"
-#include "common/client/log_line.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/client/watch.h"
@@ -130,131 +128,8 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
   return ExitStatus::kDone;
 }
 
-enum class Detail {
-  kLog,         // the lines of the result file
-  kStamps,      // with stamps, and what the node witnessed
-  kEverything,  // progress too
-};
-
-// Writes the events of a run as lines: the log alone, or everything with its stamps.
-class EventPrinter {
- public:
-  EventPrinter(const Context* context, Detail detail)
-      : context_(context),
-        has_stamps_(detail != Detail::kLog),
-        has_progress_(detail == Detail::kEverything) {}
-
-  void Print(const v1::RunEvent& event) {
-    if (context_->printer().IsJson()) {
-      context_->printer().Item("assay.run_event/v1", client::RunEventJson(event)).IgnoreError();
-    } else if (has_stamps_) {
-      PrintStamped(event);
-    } else if (event.kind() == v1::RunEvent::LOG_LINE && !event.is_late()) {
-      *context_->env().exact_out() << event.text() << "\n" << std::flush;
-    }
-  }
-
-  // Whether the stamps that it has printed are the log's own.
-  bool has_logs_stamps() const { return has_logs_stamps_; }
-
- private:
-  void PrintStamped(const v1::RunEvent& event) {
-    const int64_t at_us = StampOf(event);
-    if (!start_us_.has_value()) start_us_ = at_us;
-    const absl::Time at = absl::FromUnixMicros(at_us);
-    const double elapsed = static_cast<double>(at_us - *start_us_) / 1e6;
-    const std::string what = event.is_late() ? DescribeLate(event) : Describe(event);
-    if (what.empty()) return;
-    context_->out() << absl::FormatTime("%H:%M:%E3S", at, context_->env().time_zone)
-                    << absl::StrFormat(" %+10.3f  ", elapsed) << what << "\n"
-                    << std::flush;
-  }
-
-  // The node's, or that of the record itself where nobody watched the run.
-  int64_t StampOf(const v1::RunEvent& event) {
-    if (event.wall_us() != 0 || event.kind() != v1::RunEvent::LOG_LINE) return event.wall_us();
-    has_logs_stamps_ = true;
-    const std::optional<client::LogLine> line = client::ParseLogLine(event.text());
-    return line.has_value() ? line->time_ms * 1000 : 0;
-  }
-
-  std::string Describe(const v1::RunEvent& event) {
-    switch (event.kind()) {
-      case v1::RunEvent::LOG_LINE:
-        return DescribeLogLine(event);
-      case v1::RunEvent::FIRST_TOUCH:
-        // What is only observed stands for the run's touch until that is known.
-        if (!touch_us_.has_value() || event.is_attributed()) {
-          touch_us_ = event.wall_us();
-          is_attributed_ = event.is_attributed();
-        }
-        return absl::StrCat("first dataset touch, ", event.is_attributed() ? "" : "somebody's, ",
-                            "witnessed  ", client::FormatTouch(event.text()), TouchVerdict());
-      case v1::RunEvent::FINDING:
-        return absl::StrCat(
-            context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),
-            "  ", event.finding().key(), "  expected ", event.finding().expected(), ", found ",
-            event.finding().found());
-      case v1::RunEvent::PROGRESS:
-        return has_progress_ ? DescribeProgress(event.text()) : "";
-      default:
-        return absl::StrCat("(an event newer than this program: kind ",
-                            static_cast<int>(event.kind()), ")");
-    }
-  }
-
-  // It came when the node had ended and says nothing about what was judged.
-  std::string DescribeLate(const v1::RunEvent& event) const {
-    return context_->style().Paint(absl::StrCat("late, not judged  ", event.text()), Tone::kFaint);
-  }
-
-  std::string DescribeProgress(const std::string& text) const {
-    const std::optional<client::TrainerProgress> progress = client::ParseProgress(text);
-    const Json profile = ParseProfile(text);
-    return context_->style().Paint(progress.has_value() ? client::FormatProgress(*progress)
-                                   : profile.is_null()  ? text
-                                                        : FormatProfile(profile),
-                                   Tone::kFaint);
-  }
-
-  std::string DescribeLogLine(const v1::RunEvent& event) {
-    const std::optional<client::LogLine> line = client::ParseLogLine(event.text());
-    if (!line.has_value()) return context_->style().Paint(event.text(), Tone::kFaint);
-    std::string text = line->key;
-    if (line->epoch > 0) absl::StrAppend(&text, "  epoch ", line->epoch);
-    if (!line->value.empty()) absl::StrAppend(&text, "  ", line->value);
-    if (line->key == "run_start") {
-      run_start_us_ = line->time_ms * 1000;
-      absl::StrAppend(&text, TouchVerdict());
-    }
-    return text;
-  }
-
-  // Once both are known: which came first.
-  std::string TouchVerdict() const {
-    if (!touch_us_.has_value() || !run_start_us_.has_value()) return "";
-    const double after_ms = static_cast<double>(*touch_us_ - *run_start_us_) / 1000.0;
-    const Style& style = context_->style();
-    // run_start is logged in whole milliseconds, cut off.
-    if (after_ms >= 0)
-      return absl::StrFormat("  touch %.1f ms after run_start %s", after_ms,
-                             style.Mark(Tone::kGood));
-    return absl::StrFormat("  touch %.1f ms BEFORE run_start %s", -after_ms,
-                           style.Mark(is_attributed_ ? Tone::kBad : Tone::kWarn));
-  }
-
-  const Context* const context_;
-  bool has_logs_stamps_ = false;
-  const bool has_stamps_;
-  const bool has_progress_;
-  std::optional<int64_t> start_us_;
-  std::optional<int64_t> touch_us_;
-  bool is_attributed_ = false;  // by a process of the run
-  std::optional<int64_t> run_start_us_;
-};
-
 absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& arguments,
-                                       Detail detail) {
+                                       EventDetail detail) {
   client::RunEventQuery query;
   query.follow = arguments.Has("follow");
   if (query.follow) context->env().interrupt->Listen();
@@ -292,11 +167,12 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
 }
 
 absl::StatusOr<ExitStatus> RunLogs(Context* context, const Arguments& arguments) {
-  return PrintEvents(context, arguments, arguments.Has("events") ? Detail::kStamps : Detail::kLog);
+  return PrintEvents(context, arguments,
+                     arguments.Has("events") ? EventDetail::kStamps : EventDetail::kLog);
 }
 
 absl::StatusOr<ExitStatus> RunEvents(Context* context, const Arguments& arguments) {
-  return PrintEvents(context, arguments, Detail::kEverything);
+  return PrintEvents(context, arguments, EventDetail::kEverything);
 }
 
 std::vector<Option> EventOptions() {
@@ -387,7 +263,9 @@ std::vector<Command> RunCommands() {
        .examples = {{"assay run show r-901", ""},
                     {"assay run show @last --profile", "share of the peak, waits, memory"}},
        .run = RunRunShow},
-      RunFilesCommand(),
+      RunFilesCommand("run files"),
+      RunFilesCommand("run artifacts"),
+      RunLedgerCommand(),
       RunTelemetryCommand(),
       LogsCommand("run logs"),
       {.path = "run events",
@@ -398,7 +276,8 @@ std::vector<Command> RunCommands() {
                         .completes = Completes::kRun}},
        .options = EventOptions(),
        .examples = {{"assay run events r-901 -o ndjson", "wall, monotonic and receive stamps"}},
-       .run = RunEvents}};
+       .run = RunEvents},
+      RunReplayCommand()};
 }
 
 std::vector<Command> LogsCommands() {

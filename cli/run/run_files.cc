@@ -78,26 +78,27 @@ absl::StatusOr<ExitStatus> RunRunFiles(Context* context, const Arguments& argume
 
 }  // namespace
 
-Command RunFilesCommand() {
-  return {.path = "run files",
-          .summary = "list, print or save the files of a run",
-          .description =
-              "What its nodes have sent: the log, what programs printed, what they "
-              "made. Every file's digest is checked as it arrives.",
-          .positionals = {{.name = "ID",
-                           .help = "r-901 or @last",
-                           .is_required = false,
-                           .completes = Completes::kRun},
-                          {.name = "NAME", .help = "print this file", .is_required = false}},
-          .options = {{.name = "to",
-                       .kind = Option::Kind::kText,
-                       .value = "DIR",
-                       .help = "save in this folder: NAME, or all of them",
-                       .completes = Completes::kDirectory}},
-          .examples = {{"assay run files r-901", ""},
-                       {"assay run files r-901 program_0.out", "what rank 0 printed"},
-                       {"assay run files @last --to evidence", ""}},
-          .run = RunRunFiles};
+Command RunFilesCommand(const std::string& path) {
+  return {
+      .path = path,
+      .summary = "list, print or save the files of a run",
+      .description =
+          "What its nodes have sent: the log, what programs printed, what they "
+          "made. Every file's digest is checked as it arrives.",
+      .positionals = {{.name = "ID",
+                       .help = "r-901 or @last",
+                       .is_required = false,
+                       .completes = Completes::kRun},
+                      {.name = "NAME", .help = "print this file", .is_required = false}},
+      .options = {{.name = "to",
+                   .kind = Option::Kind::kText,
+                   .value = "DIR",
+                   .help = "save in this folder: NAME, or all of them",
+                   .completes = Completes::kDirectory}},
+      .examples = {{absl::StrCat("assay ", path, " r-901"), ""},
+                   {absl::StrCat("assay ", path, " r-901 program_0.out"), "what rank 0 printed"},
+                   {absl::StrCat("assay ", path, " @last --to evidence"), ""}},
+      .run = RunRunFiles};
 }
 
 }  // namespace assay::cli

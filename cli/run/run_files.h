@@ -3,11 +3,14 @@
 #ifndef CLI_RUN_RUN_FILES_H_
 #define CLI_RUN_RUN_FILES_H_
 
+#include <string>
+
 #include "cli/command/command.h"
 
 namespace assay::cli {
 
-Command RunFilesCommand();
+// `path`: "run files", or "run artifacts", its other name.
+Command RunFilesCommand(const std::string& path);
 
 }  // namespace assay::cli
 

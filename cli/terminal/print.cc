@@ -15,6 +15,7 @@
 
 #include "cli/terminal/document.h"
 #include "cli/terminal/table.h"
+#include "cli/terminal/template.h"
 #include "common/client/suggest.h"
 #include "common/printable.h"
 #include "common/status.h"
@@ -33,17 +34,6 @@ constexpr OutputName kOutputs[] = {
     {"yaml", PrintOptions::Output::kYaml},   {"csv", PrintOptions::Output::kCsv}};
 
 constexpr int kLabelGap = 2;  // blanks between a label and its value
-
-// The member of an object; "a.b" is the member b of its member a.
-const Json* Member(const Json& object, const std::string& field) {
-  const auto found = object.find(field);
-  if (found != object.end()) return found->is_null() ? nullptr : &*found;
-  const size_t dot = field.find('.');
-  if (dot == std::string::npos) return nullptr;
-  const auto outer = object.find(field.substr(0, dot));
-  return outer == object.end() || !outer->is_object() ? nullptr
-                                                      : Member(*outer, field.substr(dot + 1));
-}
 
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -181,7 +171,7 @@ std::optional<PrintOptions::Output> FindOutput(absl::string_view name) {
 
 bool IsJsonShape(PrintOptions::Output output) {
   return output == PrintOptions::Output::kJson || output == PrintOptions::Output::kNdjson ||
-         output == PrintOptions::Output::kYaml;
+         output == PrintOptions::Output::kYaml || output == PrintOptions::Output::kTemplate;
 }
 
 Printer::Printer(const Environment* environment, PrintOptions options)
@@ -352,12 +342,30 @@ absl::Status Printer::PrintNames(const Json& items) const {
   return absl::OkStatus();
 }
 
+absl::Status Printer::PrintFilled(const Json& items, const std::vector<std::string>& known) const {
+  ASSIGN_OR_RETURN(const Template filled, Template::Parse(options_.text_template));
+  for (const std::string& field : filled.Fields()) {
+    const bool is_known =
+        std::find(known.begin(), known.end(), field.substr(0, field.find('.'))) != known.end() ||
+        std::find(known.begin(), known.end(), field) != known.end();
+    if (!is_known && !known.empty())
+      return absl::InvalidArgumentError(absl::StrCat("-o tpl: there is no field '", field, "'",
+                                                     client::DidYouMean(field, known),
+                                                     " (--json=? lists them)"));
+  }
+  for (const Json& item : items)
+    *env_->out << filled.Fill(item) << "\n";
+  return absl::OkStatus();
+}
+
 absl::Status Printer::List(const ListView& view) const {
   switch (options_.output) {
     case PrintOptions::Output::kJson:
     case PrintOptions::Output::kNdjson:
     case PrintOptions::Output::kYaml:
       return PrintJsonList(view);
+    case PrintOptions::Output::kTemplate:
+      return PrintFilled(view.items, AllFieldNames(view));
     case PrintOptions::Output::kName:
       return PrintNames(view.items);
     case PrintOptions::Output::kPlain:
@@ -382,6 +390,8 @@ absl::Status Printer::Show(const ShowView& view) const {
     case PrintOptions::Output::kNdjson:
     case PrintOptions::Output::kYaml:
       return PrintJsonResource(view);
+    case PrintOptions::Output::kTemplate:
+      return PrintFilled(Json::array({view.value}), FieldNames(view.value));
     case PrintOptions::Output::kName:
       return PrintNames(Json::array({view.value}));
     case PrintOptions::Output::kCsv:
@@ -414,6 +424,11 @@ absl::Status Printer::Item(absl::string_view schema, const Json& value) const {
     return absl::OkStatus();
   }
   const Json document = WithSchema(schema, Pick(value, options_.json_fields));
+  if (options_.output == PrintOptions::Output::kTemplate) {
+    ASSIGN_OR_RETURN(const Template filled, Template::Parse(options_.text_template));
+    *env_->out << filled.Fill(document) << "\n" << std::flush;
+    return absl::OkStatus();
+  }
   if (!options_.jq.empty() || options_.output == PrintOptions::Output::kYaml)
     RETURN_IF_ERROR(PrintDocument(document));
   else

@@ -86,10 +86,11 @@ class Style {
 };
 
 struct PrintOptions {
-  enum class Output { kTable, kWide, kPlain, kName, kJson, kNdjson, kYaml, kCsv };
+  enum class Output { kTable, kWide, kPlain, kName, kJson, kNdjson, kYaml, kCsv, kTemplate };
   Output output = Output::kTable;
-  std::string json_fields;  // "id,state"; "?" lists the fields; empty: all
-  std::string jq;           // program that filters the JSON document; empty: none
+  std::string json_fields;    // "id,state"; "?" lists the fields; empty: all
+  std::string text_template;  // kTemplate (template.h)
+  std::string jq;             // program that filters the JSON document; empty: none
   bool has_header = true;
   bool has_color = false;
 };
@@ -98,7 +99,7 @@ struct PrintOptions {
 std::vector<std::string> OutputNames();
 std::optional<PrintOptions::Output> FindOutput(absl::string_view name);
 
-// True for JSON and what is made of it.
+// True for JSON and what is made of it: a template is filled with its fields.
 bool IsJsonShape(PrintOptions::Output output);
 
 class Printer {
@@ -130,6 +131,7 @@ class Printer {
   absl::Status PrintJsonResource(const ShowView& view) const;
   absl::Status PrintDocument(const Json& document) const;
   absl::Status PrintNames(const Json& items) const;
+  absl::Status PrintFilled(const Json& items, const std::vector<std::string>& known) const;
   void DelimitedLines(const Json& items, const std::vector<Column>& columns, bool is_csv) const;
 
   const Environment* const env_;

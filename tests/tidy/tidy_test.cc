@@ -343,7 +343,7 @@ TEST(FileTest, TheSafeWaysAreTheOnlyOnes) {
       {"raw_out", {"cli/app.cc", "cli/terminal/environment.h", "cli/terminal/screen.cc"}},
       {"raw_err", {"cli/app.cc", "cli/terminal/environment.h", "cli/command/context.cc"}},
       {"exact_out",
-       {"cli/terminal/environment.h", "cli/terminal/print.cc", "cli/run/run.cc",
+       {"cli/terminal/environment.h", "cli/terminal/print.cc", "cli/run/event_printer.cc",
         "cli/run/run_files.cc"}},
       {"std::printf(", {}},
       {"fprintf(", {}},
