@@ -118,6 +118,20 @@ absl::StatusOr<ExitStatus> RunEntryNote(Context* context, const Arguments& argum
   return ExitStatus::kDone;
 }
 
+absl::StatusOr<ExitStatus> RunEntryWithdraw(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::WithdrawSubmissionRequest request;
+  request.set_reason(arguments.Get("reason"));
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::EntryName(*client, arguments.Get("ID")));
+  ASSIGN_OR_RETURN(const v1::Submission entry, client->CallRetrying(request));
+  const std::string id = client::ShortId(entry.name());
+  RETURN_IF_ERROR(ShowChanged(
+      context, entry, absl::StrCat(id, " is ", entry.withdraw_reason()),
+      absl::StrCat("it stays with its runs and logs, and is never published: assay entry show ",
+                   id)));
+  return ExitStatus::kDone;
+}
+
 }  // namespace
 
 absl::StatusOr<ExitStatus> PrintEntries(Context* context,
@@ -180,6 +194,19 @@ std::vector<Command> EntryCommands() {
            .examples = {{"assay entry show @last", ""},
                         {"assay entry show e-42 --json=state,score_minutes", ""}},
            .run = RunEntryShow},
+          {.path = "entry withdraw",
+           .summary = "take back an entry: it is never published, and stays as evidence",
+           .description =
+               "For its organisation, until it is published. One that goes on is ended as by "
+               "'cancel'; of one that has ended verdict, runs and logs stay. It cannot be taken "
+               "back: submit the file again.",
+           .positionals = {{.name = "ID", .help = "e-42 or @last", .completes = Completes::kEntry}},
+           .options = {{.name = "reason",
+                        .kind = Option::Kind::kText,
+                        .value = "TEXT",
+                        .help = "why, for the record"}},
+           .examples = {{"assay entry withdraw e-42 --reason 'a node was mis-cabled'", ""}},
+           .run = RunEntryWithdraw},
           {.path = "entry note",
            .summary = "say something about an entry, open or ended",
            .description = "All who may see the entry read it in 'entry show'. Notes are kept for "

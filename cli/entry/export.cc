@@ -178,6 +178,10 @@ absl::StatusOr<ExitStatus> RunExport(Context* context, const Arguments& argument
         absl::StrCat(client::ShortId(entry.name()), " is ", client::StateText(entry.state()),
                      "; wait for its end with 'assay wait ", client::ShortId(entry.name()), "'"));
   }
+  if (entry.has_withdraw_time())
+    return absl::FailedPreconditionError(absl::StrCat(client::ShortId(entry.name()), " was ",
+                                                      entry.withdraw_reason(),
+                                                      "; what is withdrawn is not handed in"));
   ASSIGN_OR_RETURN(const std::vector<v1::Run> all, client::AllRunsOf(*client, entry.name()));
   const std::vector<v1::Run> runs = client::PackagedRuns(entry, all);
   if (runs.empty())

@@ -1,6 +1,11 @@
 #include "cli/node/node.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
 #include "common/client/ids.h"
@@ -57,6 +62,7 @@ absl::StatusOr<ExitStatus> ShowNode(Context* context, const v1::Worker& worker) 
                                           {"accelerator", "accelerator_model"},
                                           {"backends", "backends"},
                                           {"labels", "labels"},
+                                          {"labels of operators", "operator_labels"},
                                           {"last seen", "last_seen", Format::kTime},
                                           {"clock offset us", "clock_offset_us"},
                                           {"  uncertainty us", "clock_offset_uncertainty_us"},
@@ -99,6 +105,89 @@ absl::StatusOr<ExitStatus> RunNodeShow(Context* context, const Arguments& argume
   ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
   ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
   return ShowNode(context, worker);
+}
+
+// "a.b" of each value that is no object, and a list's values as one text.
+void AddFacts(const std::string& prefix, const Json& value, Json* items) {
+  for (const auto& [name, member] : value.items()) {
+    const std::string fact = absl::StrCat(prefix, name);
+    if (member.is_object()) {
+      AddFacts(fact + ".", member, items);
+    } else {
+      items->push_back({{"fact", fact}, {"value", client::RawText(member)}});
+    }
+  }
+}
+
+// What its agent tells of it, without what the coordinator knows and decides.
+absl::StatusOr<ExitStatus> RunNodeFacts(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::GetWorkerRequest request;
+  ASSIGN_OR_RETURN(*request.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->Call(request));
+  v1::Worker told;
+  *told.mutable_capabilities() = worker.capabilities();
+  *told.mutable_labels() = worker.labels();
+  told.set_version(worker.version());
+  told.set_system_description_json(worker.system_description_json());
+  Json facts = client::NodeJson(told);
+  for (const char* not_told : {"id", "state"})
+    facts.erase(not_told);
+  ListView view{.schema = "assay.fact/v1",
+                .columns = {{"FACT", "fact"}, {"VALUE", "value"}},
+                .empty_text = absl::StrCat(client::ShortId(worker.name()), " tells nothing")};
+  AddFacts("", facts, &view.items);
+  RETURN_IF_ERROR(context->printer().List(view));
+  return ExitStatus::kDone;
+}
+
+// KEY=VALUE gives a label, KEY- takes one away.
+absl::StatusOr<v1::LabelWorkerRequest> ReadLabels(const std::vector<std::string>& words,
+                                                  const v1::Worker& worker) {
+  v1::LabelWorkerRequest request;
+  request.set_name(worker.name());
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals != std::string::npos && equals > 0) {
+      (*request.mutable_labels())[word.substr(0, equals)] = word.substr(equals + 1);
+    } else if (equals == std::string::npos && word.size() > 1 && word.back() == '-') {
+      const std::string name = word.substr(0, word.size() - 1);
+      if (!worker.operator_labels().contains(name))
+        return absl::NotFoundError(
+            absl::StrCat(client::ShortId(worker.name()), " has no label ", name,
+                         worker.labels().contains(name)
+                             ? " of an operator: its agent tells it, by its configuration"
+                             : "; 'assay node show' has those that it has"));
+      request.add_removed(name);
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", word, "' is no label: KEY=VALUE gives one, KEY- takes it away"));
+    }
+  }
+  return request;
+}
+
+absl::StatusOr<ExitStatus> RunNodeLabel(Context* context, const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  v1::GetWorkerRequest get;
+  ASSIGN_OR_RETURN(*get.mutable_name(), client::WorkerName(arguments.Get("NODE")));
+  ASSIGN_OR_RETURN(const v1::Worker before, client->Call(get));
+  ASSIGN_OR_RETURN(const v1::LabelWorkerRequest request,
+                   ReadLabels(arguments.All("LABEL"), before));
+  ASSIGN_OR_RETURN(const v1::Worker worker, client->CallRetrying(request));
+  if (context->printer().IsStructured()) return ShowNode(context, worker);
+  const std::string id = client::ShortId(worker.name());
+  std::map<std::string, std::string> labels(worker.operator_labels().begin(),
+                                            worker.operator_labels().end());
+  labels.insert(worker.labels().begin(), worker.labels().end());
+  context->out() << id << " has "
+                 << (labels.empty()
+                         ? "no labels"
+                         : absl::StrCat("the labels ",
+                                        absl::StrJoin(labels, ", ", absl::PairFormatter("="))))
+                 << "\n";
+  context->Note("runs that are queued are placed by them; those that run go on");
+  return ExitStatus::kDone;
 }
 
 absl::StatusOr<ExitStatus> RunNodeDrain(Context* context, const Arguments& arguments) {
@@ -159,6 +248,28 @@ std::vector<Command> NodeCommands() {
            .positionals = {node},
            .examples = {{"assay node show w0", ""}},
            .run = RunNodeShow},
+          {.path = "node facts",
+           .summary = "what a node's agent tells of its machine",
+           .description = "Hardware, labels, version and what the package's system description "
+                          "takes from it, one fact a line: as the agent has told it last.",
+           .positionals = {node},
+           .examples = {{"assay node facts w0", ""},
+                        {"diff <(assay node facts w0) <(assay node facts w1)",
+                         "what two nodes have different"}},
+           .run = RunNodeFacts},
+          {.path = "node label",
+           .summary = "give a node labels, or take them away",
+           .description =
+               "Entries ask for labels ([labels] of the submission file), and runs are placed on "
+               "nodes that have them. A label given here counts in the place of the agent's own "
+               "of the same name, and stays when the agent restarts. For operators.",
+           .positionals = {node,
+                           {.name = "LABEL",
+                            .help = "KEY=VALUE to give one, KEY- to take it away",
+                            .is_repeated = true}},
+           .examples = {{"assay node label w0 rack=7 switch=ib-leaf-1", ""},
+                        {"assay node label w0 rack-", "the agent's own counts again"}},
+           .run = RunNodeLabel},
           {.path = "node drain",
            .summary = "let a node finish its run and give it no other",
            .positionals = {node},

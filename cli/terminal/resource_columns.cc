@@ -29,7 +29,8 @@ const std::vector<Column>& EntryColumns() {
                               {"SUBMITTER", "submitter", Format::kText, 9},
                               {"SOURCE", "source_path", Format::kText, 9},
                               {"MODELS/MIN", "models_per_minute", Format::kNumber, 5},
-                              {"PUBLISHED", "published", Format::kTime, 9}};
+                              {"PUBLISHED", "published", Format::kTime, 9},
+                              {"WITHDRAWN", "withdrawn", Format::kTime, 1}};
   return *kColumns;
 }
 
@@ -75,6 +76,8 @@ const std::vector<Column>& EntryFields() {
                               {"ended", "ended", Format::kTime},
                               {"measured", "measured", Format::kTime},
                               {"published", "published", Format::kTime},
+                              {"withdrawn", "withdrawn", Format::kTime},
+                              {"  reason", "withdraw_reason"},
                               {"rules", "rules_digest", Format::kDigest},
                               {"imported from", "source_path"}};
   return *kFields;

@@ -78,6 +78,11 @@ absl::StatusOr<v1::Worker> Client::Call(const v1::ResumeWorkerRequest& request,
                                         absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::ResumeWorker, request, timeout);
 }
+absl::StatusOr<v1::Worker> Client::Call(const v1::LabelWorkerRequest& request,
+                                        absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::LabelWorker, request, timeout);
+}
+
 absl::StatusOr<v1::Worker> Client::Call(const v1::RevokeWorkerRequest& request,
                                         absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::RevokeWorker, request, timeout);
@@ -155,6 +160,12 @@ absl::StatusOr<v1::Submission> Client::Call(const v1::CancelSubmissionRequest& r
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::CancelSubmission, request,
               timeout);
 }
+absl::StatusOr<v1::Submission> Client::Call(const v1::WithdrawSubmissionRequest& request,
+                                            absl::Duration timeout) const {
+  return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::WithdrawSubmission, request,
+              timeout);
+}
+
 absl::StatusOr<v1::Submission> Client::Call(const v1::PublishSubmissionRequest& request,
                                             absl::Duration timeout) const {
   return Send(*this, stubs_->submissions, &v1::SubmissionService::Stub::PublishSubmission, request,

@@ -63,6 +63,8 @@ class Client {
                                   absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Worker> Call(const v1::ResumeWorkerRequest& request,
                                   absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Worker> Call(const v1::LabelWorkerRequest& request,
+                                  absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Worker> Call(const v1::RevokeWorkerRequest& request,
                                   absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::OrderCachesResponse> Call(const v1::OrderCachesRequest& request,
@@ -98,6 +100,8 @@ class Client {
   absl::StatusOr<v1::ListSubmissionsResponse> Call(const v1::ListSubmissionsRequest& request,
                                                    absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::CancelSubmissionRequest& request,
+                                      absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Submission> Call(const v1::WithdrawSubmissionRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::PublishSubmissionRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;

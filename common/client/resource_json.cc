@@ -100,6 +100,8 @@ std::vector<JsonRow> EntryRows() {
           {"end_time", "ended"},
           {"measure_time", "measured"},
           {"publish_time", "published"},
+          {"withdraw_time", "withdrawn"},
+          {"withdraw_reason"},
           {"rules_digest source_path"},
           Derived("system_description_json", "system_description", DescriptionOf<v1::Submission>),
           {"runs", "", kId},

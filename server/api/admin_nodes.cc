@@ -25,6 +25,7 @@ constexpr absl::string_view kGetRun = "assay.v1.SubmissionService/GetRun";
 constexpr absl::string_view kGetWorker = "assay.v1.AdminService/GetWorker";
 constexpr absl::string_view kDrainWorker = "assay.v1.AdminService/DrainWorker";
 constexpr absl::string_view kResumeWorker = "assay.v1.AdminService/ResumeWorker";
+constexpr absl::string_view kLabelWorker = "assay.v1.AdminService/LabelWorker";
 constexpr absl::string_view kRevokeWorker = "assay.v1.AdminService/RevokeWorker";
 constexpr absl::string_view kOrderCaches = "assay.v1.AdminService/OrderCaches";
 constexpr absl::string_view kListAllocations = "assay.v1.AdminService/ListAllocations";
@@ -168,6 +169,23 @@ grpc::ServerUnaryReactor* AdminService::ResumeWorker(grpc::CallbackServerContext
       [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
         ASSIGN_OR_RETURN(const std::string worker, ParseWorkerName(request->name()));
         return core::ResumeWorker{.worker = worker};
+      },
+      [](core::Reply reply, const auth::Identity&) {
+        return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));
+      });
+}
+
+grpc::ServerUnaryReactor* AdminService::LabelWorker(grpc::CallbackServerContext* context,
+                                                    const v1::LabelWorkerRequest* request,
+                                                    v1::Worker* response) {
+  return AskCore(
+      *backend_, context, *request, response, kLabelWorker,
+      [&](const auth::Identity&) -> absl::StatusOr<core::CommandBody> {
+        core::LabelWorker command;
+        ASSIGN_OR_RETURN(command.worker, ParseWorkerName(request->name()));
+        command.labels.insert(request->labels().begin(), request->labels().end());
+        command.removed.assign(request->removed().begin(), request->removed().end());
+        return command;
       },
       [](core::Reply reply, const auth::Identity&) {
         return absl::StatusOr<v1::Worker>(ToProto(Expect<core::Worker>(std::move(reply)), {}));

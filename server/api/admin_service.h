@@ -43,6 +43,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* ResumeWorker(grpc::CallbackServerContext* context,
                                          const v1::ResumeWorkerRequest* request,
                                          v1::Worker* response) override;
+  grpc::ServerUnaryReactor* LabelWorker(grpc::CallbackServerContext* context,
+                                        const v1::LabelWorkerRequest* request,
+                                        v1::Worker* response) override;
   grpc::ServerUnaryReactor* RevokeWorker(grpc::CallbackServerContext* context,
                                          const v1::RevokeWorkerRequest* request,
                                          v1::Worker* response) override;

@@ -28,6 +28,7 @@ namespace {
 constexpr absl::string_view kGet = "assay.v1.SubmissionService/GetSubmission";
 constexpr absl::string_view kList = "assay.v1.SubmissionService/ListSubmissions";
 constexpr absl::string_view kCancel = "assay.v1.SubmissionService/CancelSubmission";
+constexpr absl::string_view kWithdraw = "assay.v1.SubmissionService/WithdrawSubmission";
 constexpr absl::string_view kNote = "assay.v1.SubmissionService/NoteSubmission";
 constexpr absl::string_view kPrune = "assay.v1.SubmissionService/PruneInstances";
 constexpr absl::string_view kExplain = "assay.v1.SubmissionService/ExplainSubmission";
@@ -292,6 +293,15 @@ grpc::ServerUnaryReactor* SubmissionService::CancelSubmission(
   return ChangeSubmission(
       backend_, kCancel, context, *request, response, [&](core::SubmissionId id) {
         return core::CancelSubmission{.submission = id, .reason = request->reason()};
+      });
+}
+
+grpc::ServerUnaryReactor* SubmissionService::WithdrawSubmission(
+    grpc::CallbackServerContext* context, const v1::WithdrawSubmissionRequest* request,
+    v1::Submission* response) {
+  return ChangeSubmission(
+      backend_, kWithdraw, context, *request, response, [&](core::SubmissionId id) {
+        return core::WithdrawSubmission{.submission = id, .reason = request->reason()};
       });
 }
 

@@ -31,6 +31,9 @@ class SubmissionService final : public v1::SubmissionService::CallbackService {
   grpc::ServerUnaryReactor* CancelSubmission(grpc::CallbackServerContext* context,
                                              const v1::CancelSubmissionRequest* request,
                                              v1::Submission* response) override;
+  grpc::ServerUnaryReactor* WithdrawSubmission(grpc::CallbackServerContext* context,
+                                               const v1::WithdrawSubmissionRequest* request,
+                                               v1::Submission* response) override;
   grpc::ServerUnaryReactor* PruneInstances(grpc::CallbackServerContext* context,
                                            const v1::PruneInstancesRequest* request,
                                            v1::Submission* response) override;

@@ -31,6 +31,7 @@ class Applier {
   void operator()(const SubmissionClosed& e);
   void operator()(const SubmissionNoted& e);
   void operator()(const SubmissionPublished& e);
+  void operator()(const SubmissionWithdrawn& e);
   void operator()(const InstancesPruned& e);
   void operator()(const RunQueued& e);
   void operator()(const RunAssigned& e);
@@ -49,6 +50,7 @@ class Applier {
   void operator()(const WorkerDescribed& e);
   void operator()(const WorkerStateChanged& e);
   void operator()(const WorkerRevoked& e);
+  void operator()(const WorkerLabelled& e);
   void operator()(const WorkerReleased& e);
   void operator()(const PreflightStarted& e);
   void operator()(const PreflightFinished& e);
@@ -215,6 +217,10 @@ void Applier::operator()(const SubmissionPublished& e) {
   Get(e.submission).published_at_us = e.published_at_us;
 }
 
+void Applier::operator()(const SubmissionWithdrawn& e) {
+  Withdraw(e, record_.at_us, &Get(e.submission));
+}
+
 void Applier::operator()(const InstancesPruned& e) {
   Submission& submission = Get(e.submission);
   submission.pruned_runs = e.runs;
@@ -362,6 +368,10 @@ void Applier::operator()(const WorkerRevoked& e) {
   worker.state_since_us = record_.at_us;
   worker.certificate_generation = e.certificate_generation;
   worker.certificates_revoked_at_us = record_.at_us;
+}
+
+void Applier::operator()(const WorkerLabelled& e) {
+  GetWorker(e.worker).operator_labels = e.labels;
 }
 
 void Applier::operator()(const WorkerReleased& e) {

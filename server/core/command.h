@@ -12,10 +12,12 @@
 #include <variant>
 #include <vector>
 
+#include "server/core/labels.h"
 #include "server/core/node_figures.h"
 #include "server/core/types.h"
 #include "server/core/upkeep.h"
 #include "server/core/visibility.h"
+#include "server/core/withdrawal.h"
 
 namespace assay::core {
 
@@ -265,8 +267,7 @@ struct RequestAllocation {
 };
 
 // Gives nodes back: no further run starts on them, and when those that run have ended they go.
-// Reply: Allocation. Repeating it changes nothing. NOT_FOUND; FAILED_PRECONDITION for workers that
-// came by themselves.
+// Reply: Allocation. Repeatable. NOT_FOUND; FAILED_PRECONDITION for those that came by themselves.
 struct ReleaseAllocation {
   AllocationId allocation;
   std::string reason;
@@ -275,8 +276,7 @@ struct ReleaseAllocation {
 // Reply: ServerInfo. Read only.
 struct GetServerInfo {};
 
-// ------------------------------------------------------------------------------------ internal
-// facts
+// ------------------------------------------------------------------------------- internal facts
 
 // The rules have judged a run's log. Reply: Done. Ignored unless the run is UPLOADING.
 struct LogChecked {
@@ -371,12 +371,13 @@ struct Tick {};
 
 using CommandBody =
     std::variant<CreateSubmission, CancelSubmission, ImportSubmission, NoteSubmission,
-                 PublishSubmission, PruneInstances, ExplainSubmission, PlanPlacement, Synchronize,
-                 AppendRunEvents, RecordArtifact, AuthorizeUpload, DrainWorker, ResumeWorker,
-                 RevokeWorker, ListWorkers, CreateToken, RevokeToken, RedeemEnrolment, AddDataset,
-                 RemoveDataset, SaveView, RemoveView, OrderCaches, GetServerInfo, LogChecked,
-                 SetScored, RequestAllocation, ReleaseAllocation, LauncherStarted, LaunchReported,
-                 JoinAllocation, EnrolNode, RecordBackup, PruneArtifacts, Tick>;
+                 PublishSubmission, WithdrawSubmission, PruneInstances, ExplainSubmission,
+                 PlanPlacement, Synchronize, AppendRunEvents, RecordArtifact, AuthorizeUpload,
+                 DrainWorker, ResumeWorker, LabelWorker, RevokeWorker, ListWorkers, CreateToken,
+                 RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset, SaveView, RemoveView,
+                 OrderCaches, GetServerInfo, LogChecked, SetScored, RequestAllocation,
+                 ReleaseAllocation, LauncherStarted, LaunchReported, JoinAllocation, EnrolNode,
+                 RecordBackup, PruneArtifacts, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts
@@ -490,7 +491,6 @@ struct ServerInfo {
 };
 
 struct Done {};
-
 using Reply = std::variant<Done, SubmissionReply, Explanation, PlacementReply, SynchronizeReply,
                            AppendReply, ArtifactRef, Worker, WorkersReply, Token, Dataset,
                            CachesReply, Allocation, ServerInfo, View>;

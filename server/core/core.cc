@@ -381,6 +381,8 @@ std::optional<Core::Target> Core::Missing(const Command& command) const {
     if (const auto* note = std::get_if<NoteSubmission>(&command.body)) return note->submission;
     if (const auto* publish = std::get_if<PublishSubmission>(&command.body))
       return publish->submission;
+    if (const auto* withdraw = std::get_if<WithdrawSubmission>(&command.body))
+      return withdraw->submission;
     if (const auto* prune = std::get_if<PruneInstances>(&command.body)) return prune->submission;
     return {};
   };

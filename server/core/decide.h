@@ -60,6 +60,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const CreateSubmission& 
 absl::StatusOr<Decision> Decide(const Context& context, const CancelSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const NoteSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const PublishSubmission& command);
+absl::StatusOr<Decision> Decide(const Context& context, const WithdrawSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const PruneInstances& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ImportSubmission& command);
 absl::StatusOr<Decision> Decide(const Context& context, const Synchronize& command);
@@ -69,6 +70,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const RecordArtifact& co
 absl::StatusOr<Decision> Decide(const Context& context, const AuthorizeUpload& command);
 absl::StatusOr<Decision> Decide(const Context& context, const DrainWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const ResumeWorker& command);
+absl::StatusOr<Decision> Decide(const Context& context, const LabelWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RevokeWorker& command);
 absl::StatusOr<Decision> Decide(const Context& context, const CreateToken& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RevokeToken& command);

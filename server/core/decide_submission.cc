@@ -231,6 +231,9 @@ absl::Status CheckPublication(const Submission& submission, int64_t at_us, int64
     return absl::FailedPreconditionError(
         absl::StrCat("submission ", id, " is ", ToString(submission.state),
                      "; only one that has ended with a verdict can be published"));
+  if (submission.withdrawn_at_us > 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("submission ", id, " was withdrawn, and is never published"));
   const int64_t before_us = submission.published_at_us;
   const auto shown = [](int64_t us) {
     return absl::FormatTime(absl::RFC3339_sec, absl::FromUnixMicros(us), absl::UTCTimeZone());

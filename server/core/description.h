@@ -249,6 +249,8 @@ constexpr void Fields(A& a, T& v) {
   a.Added("published_at_us", v.published_at_us, ShownAs("publish_time"));
   a.Added("measured_at_us", v.measured_at_us, ShownAs("measure_time"));
   a.Added("system_description_json", v.system_description_json);
+  a.Added("withdrawn_at_us", v.withdrawn_at_us, ShownAs("withdraw_time"));
+  a.Added("withdraw_reason", v.withdraw_reason);
 }
 
 template <class A, Is<ArtifactRef> T>
@@ -405,6 +407,7 @@ constexpr void Fields(A& a, T& v) {
   a.Added("is_forgotten", v.is_forgotten, kNotShown);
   a.Added("preflight", v.preflight);
   a.Added("cache_orders", v.cache_orders);
+  a.Added("operator_labels", v.operator_labels);
 }
 
 template <class A, Is<Dataset> T>

@@ -17,8 +17,10 @@
 #include "absl/strings/string_view.h"
 
 #include "server/core/cache_event.h"
+#include "server/core/labels.h"
 #include "server/core/types.h"
 #include "server/core/upkeep.h"
+#include "server/core/withdrawal.h"
 
 namespace assay::core {
 
@@ -459,15 +461,16 @@ struct DataLossAccepted {
 
 using Event = std::variant<
     SubmissionCreated, SubmissionImported, SubmissionCheckStarted, SubmissionClosed,
-    SubmissionNoted, SubmissionPublished, InstancesPruned, RunQueued, RunAssigned, NodeStarted,
-    RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged, RunFailed, RunFailureExplained,
-    RunCancelled, RunEventsAppended, ArtifactRecorded, WorkerRegistered, WorkerDescribed,
-    WorkerStateChanged, WorkerRevoked, WorkerReleased, PreflightStarted, PreflightFinished,
-    TokenCreated, TokenRevoked, DatasetAdded, DatasetRemoved, ViewSaved, ViewRemoved, CacheOrdered,
-    CacheOrderEnded, CacheOrderPostponed, CacheOrderRetried, AllocationRequested,
-    AllocationSubmitted, AllocationGranted, AllocationLaunchFailed, AllocationActivated,
-    AllocationReleasing, AllocationEnded, WorkerJoined, NodeEnrolled, WorkerForgotten,
-    TokensForgotten, RequestsForgotten, StoreBackedUp, ArtifactsPruned, DataLossAccepted>;
+    SubmissionNoted, SubmissionPublished, SubmissionWithdrawn, InstancesPruned, RunQueued,
+    RunAssigned, NodeStarted, RunStarted, NodeFinished, NodeGivenUp, RunUploaded, RunJudged,
+    RunFailed, RunFailureExplained, RunCancelled, RunEventsAppended, ArtifactRecorded,
+    WorkerRegistered, WorkerDescribed, WorkerStateChanged, WorkerRevoked, WorkerLabelled,
+    WorkerReleased, PreflightStarted, PreflightFinished, TokenCreated, TokenRevoked, DatasetAdded,
+    DatasetRemoved, ViewSaved, ViewRemoved, CacheOrdered, CacheOrderEnded, CacheOrderPostponed,
+    CacheOrderRetried, AllocationRequested, AllocationSubmitted, AllocationGranted,
+    AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
+    NodeEnrolled, WorkerForgotten, TokensForgotten, RequestsForgotten, StoreBackedUp,
+    ArtifactsPruned, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

@@ -58,7 +58,7 @@ std::vector<Event> ForgetOld(const State& state, int64_t now_us) {
   const int64_t since_us = now_us - kRememberUs;
   std::vector<Event> events = ForgetWorkers(state, [since_us](const Worker& worker) {
     return (worker.state == WorkerState::kGone || worker.state == WorkerState::kLost) &&
-           worker.state_since_us <= since_us;
+           worker.state_since_us <= since_us && worker.operator_labels.empty();
   });
   TokensForgotten tokens;
   for (const auto& [id, token] : state.tokens) {

@@ -10,6 +10,7 @@
 
 #include "server/core/cache_placement.h"
 #include "server/core/fabric.h"
+#include "server/core/labels.h"
 #include "server/core/node_checks.h"
 
 namespace assay::core {
@@ -25,7 +26,7 @@ std::string KindOf(const Submission& submission, const Worker& worker) {
   std::string kind =
       absl::StrCat(IsChecked(submission, worker), "; ", NodeType(description.capabilities), "; ",
                    absl::StrJoin(description.capabilities.backends, ","));
-  for (const auto& [label, value] : description.labels)
+  for (const auto& [label, value] : LabelsOf(worker))
     if (label != kNodeLabel && label != kAllocationLabel)
       absl::StrAppend(&kind, "; ", label, "=", value);
   return kind;
@@ -39,11 +40,10 @@ bool Matches(const Worker& worker, const SubmissionSpec& spec) {
   if (!backend.empty() && !backends.empty() &&
       std::find(backends.begin(), backends.end(), backend) == backends.end())
     return false;
-  const auto& labels = worker.description.labels;
   return std::all_of(spec.worker_labels.begin(), spec.worker_labels.end(),
-                     [&labels](const auto& wanted) {
-                       const auto it = labels.find(wanted.first);
-                       return it != labels.end() && it->second == wanted.second;
+                     [&worker](const auto& wanted) {
+                       const std::string* const value = FindLabel(worker, wanted.first);
+                       return value != nullptr && *value == wanted.second;
                      });
 }
 

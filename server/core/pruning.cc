@@ -17,6 +17,8 @@ absl::Status CheckPruning(const Submission& submission, const std::vector<RunId>
   if (submission.state != SubmissionState::kValid)
     return absl::FailedPreconditionError(absl::StrCat(
         name, " is ", ToString(submission.state), ": only of a valid set good ones are left out"));
+  if (submission.withdrawn_at_us > 0)
+    return absl::FailedPreconditionError(absl::StrCat(name, " was withdrawn: it has no result"));
   if (!submission.pruned_runs.empty())
     return absl::FailedPreconditionError(
         absl::StrCat(name, " has ", submission.pruned_runs.size(),

@@ -198,6 +198,8 @@ struct Submission {
   std::string preflight_error;             // what the last pre-flight that failed has found
   std::string checked_gang;                // whose fabric has passed: GangKey (fabric.h)
   int64_t published_at_us = 0;  // from when on anybody may see it (visibility.h); 0: never
+  int64_t withdrawn_at_us = 0;  // its submitter hands it in no more; 0: never
+  std::string withdraw_reason;  // of that, with who has said it
   int64_t measured_at_us = 0;   // the first run_start of its logs; 0: there is none, or not yet
   std::string system_description_json;  // the file that an imported entry came with; empty: none
   bool operator==(const Submission&) const = default;

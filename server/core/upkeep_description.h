@@ -1,10 +1,13 @@
-// What records about upkeep are made of: see description.h.
+// What events are made of by which people change what is there already (upkeep, labels,
+// withdrawals): see description.h.
 
 #ifndef SERVER_CORE_UPKEEP_DESCRIPTION_H_
 #define SERVER_CORE_UPKEEP_DESCRIPTION_H_
 
 #include "server/core/described.h"
+#include "server/core/labels.h"
 #include "server/core/upkeep.h"
+#include "server/core/withdrawal.h"
 
 namespace assay::core {
 
@@ -27,6 +30,18 @@ constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);
   a("policy", v.policy);
   a("artifacts", v.artifacts);
+}
+
+template <class A, Is<SubmissionWithdrawn> T>
+constexpr void Fields(A& a, T& v) {
+  a("submission", v.submission);
+  a("reason", v.reason);
+}
+
+template <class A, Is<WorkerLabelled> T>
+constexpr void Fields(A& a, T& v) {
+  a("worker", v.worker);
+  a("labels", v.labels);
 }
 
 }  // namespace assay::core

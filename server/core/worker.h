@@ -64,6 +64,7 @@ struct Worker {
   bool is_forgotten = false;               // lives in the store alone from the next commit on
   std::optional<Preflight> preflight;      // the last one
   std::vector<CacheOrder> cache_orders;    // the last for each dataset, and its pin; oldest first
+  std::map<std::string, std::string> operator_labels;  // in the place of its own of the same name
   bool operator==(const Worker&) const = default;
 };
 

@@ -119,6 +119,9 @@ class Store::Writer {
   absl::Status Touch(const Record&, const core::SubmissionPublished& e) {
     return TouchSubmission(e.submission);
   }
+  absl::Status Touch(const Record&, const core::SubmissionWithdrawn& e) {
+    return TouchSubmission(e.submission);
+  }
   absl::Status Touch(const Record&, const core::InstancesPruned& e) {
     return TouchSubmission(e.submission);
   }
@@ -178,6 +181,7 @@ class Store::Writer {
            !requires(E e) { e.allocation; }) absl::Status Touch(const Record&, const E& e) {
     return TouchWorker(e.worker);
   }
+  absl::Status Touch(const Record&, const core::WorkerLabelled& e) { return TouchWorker(e.worker); }
   absl::Status Touch(const Record&, const core::WorkerReleased& e) {
     const std::vector<core::RunNode>& nodes = state_.runs.at(e.run).nodes;
     for (size_t rank = 0; rank < nodes.size(); ++rank)

@@ -74,6 +74,9 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   grpc::Status CancelSubmission(grpc::ServerContext* context,
                                 const v1::CancelSubmissionRequest* request,
                                 v1::Submission* response) override;
+  grpc::Status WithdrawSubmission(grpc::ServerContext* context,
+                                  const v1::WithdrawSubmissionRequest* request,
+                                  v1::Submission* response) override;
   grpc::Status NoteSubmission(grpc::ServerContext* context,
                               const v1::NoteSubmissionRequest* request,
                               v1::Submission* response) override;
@@ -109,6 +112,8 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   grpc::Status GetWorker(grpc::ServerContext* context, const v1::GetWorkerRequest* request,
                          v1::Worker* response) override;
   grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
+                           v1::Worker* response) override;
+  grpc::Status LabelWorker(grpc::ServerContext* context, const v1::LabelWorkerRequest* request,
                            v1::Worker* response) override;
   grpc::Status RevokeWorker(grpc::ServerContext* context, const v1::RevokeWorkerRequest* request,
                             v1::Worker* response) override;

@@ -47,4 +47,32 @@ grpc::Status FakeCoordinator::QueryResults(grpc::ServerContext* /*context*/,
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::WithdrawSubmission(grpc::ServerContext* /*context*/,
+                                                 const v1::WithdrawSubmissionRequest* request,
+                                                 v1::Submission* response) {
+  MutexLock lock(&mutex_);
+  v1::Submission* entry = FindEntry(request->name());
+  if (entry == nullptr) return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such submission");
+  entry->mutable_withdraw_time()->set_seconds(1704110400);
+  entry->set_withdraw_reason("withdrawn by alice: " + request->reason());
+  *response = *entry;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::LabelWorker(grpc::ServerContext* /*context*/,
+                                          const v1::LabelWorkerRequest* request,
+                                          v1::Worker* response) {
+  MutexLock lock(&mutex_);
+  for (v1::Worker& worker : workers) {
+    if (worker.name() != request->name()) continue;
+    for (const auto& [name, value] : request->labels())
+      (*worker.mutable_operator_labels())[name] = value;
+    for (const std::string& name : request->removed())
+      worker.mutable_operator_labels()->erase(name);
+    *response = worker;
+    return grpc::Status::OK;
+  }
+  return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such worker");
+}
+
 }  // namespace assay::testing

@@ -41,8 +41,8 @@ class Decoder {
         &Decoder::Look,     &Decoder::Launched, &Decoder::LauncherUp, &Decoder::Lease,
         &Decoder::EndLease, &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,
         &Decoder::Cache,    &Decoder::Time,     &Decoder::Save,       &Decoder::Forget,
-        &Decoder::Upkeep};
-    static_assert(std::variant_size_v<core::CommandBody> == 36, "decode the new command above");
+        &Decoder::Upkeep,   &Decoder::Withdraw, &Decoder::Label};
+    static_assert(std::variant_size_v<core::CommandBody> == 38, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -295,19 +295,19 @@ class Decoder {
     return FromPerson(core::CancelSubmission{Recent<SubmissionId>(state_.last_submission),
                                              bytes_.TextLike("enough")});
   }
-
+  core::Command Withdraw() {
+    return FromPerson(core::WithdrawSubmission{Named(), bytes_.TextLike("mis-cabled")});
+  }
   core::Command Note() {
     return FromPerson(
         core::NoteSubmission{.request_id = bytes_.TextLike("n-1"),
                              .submission = Recent<SubmissionId>(state_.last_submission),
                              .text = bytes_.TextLike("looks odd")});
   }
-
   core::Command Publish() {
     return FromPerson(core::PublishSubmission{Recent<SubmissionId>(state_.last_submission),
                                               bytes_.Near<int64_t>(0)});
   }
-
   core::Command Prune() {
     core::PruneInstances command{.submission = Recent<SubmissionId>(state_.last_submission),
                                  .reason = bytes_.TextLike("better")};
@@ -404,7 +404,6 @@ class Decoder {
     command.worker = WorkerName();
     return From("", std::move(command));
   }
-
   core::Command Time() { return FromCoordinator(core::Tick{}); }
 
   // ----------------------------------------------------------------------------- administration
@@ -412,11 +411,13 @@ class Decoder {
   core::Command Drain() {
     return FromPerson(core::DrainWorker{WorkerName(), bytes_.TextLike("disk")});
   }
+  core::Command Label() {
+    return FromPerson(core::LabelWorker{WorkerName(), {{bytes_.TextLike("rack"), "7"}}, {"row"}});
+  }
   core::Command Resume() { return FromPerson(core::ResumeWorker{WorkerName()}); }
   core::Command Revoke() {
     return FromPerson(core::RevokeWorker{WorkerName(), bytes_.TextLike("stolen")});
   }
-
   core::Command MakeToken() {
     constexpr absl::string_view kRoles[] = {"worker", "submitter", "operator", "reviewer"};
     core::CreateToken command;
@@ -453,7 +454,6 @@ class Decoder {
     return FromPerson(core::AddDataset{std::move(dataset)});
   }
   core::Command Remove() { return FromPerson(core::RemoveDataset{bytes_.TextLike("cosmo32")}); }
-
   core::Command Save() {
     core::View view{.name = bytes_.TextLike("fast"), .kind = bytes_.TextLike("run")};
     view.filter = bytes_.TextLike("minutes<3");
@@ -462,8 +462,8 @@ class Decoder {
   core::Command Forget() { return FromPerson(core::RemoveView{bytes_.TextLike("fast")}); }
   core::Command Upkeep() {
     if (bytes_.Below(2) == 0) return FromPerson(core::RecordBackup{bytes_.TextLike("/srv/backup")});
-    const SubmissionId id = Recent<SubmissionId>(state_.last_submission);
-    return FromPerson(core::PruneArtifacts{id, "", {{SomeRun(), {"telemetry_0.bin"}}}});
+    const RunId run{std::max<int64_t>(SomeRun().number, 1)};  // the store names it
+    return FromPerson(core::PruneArtifacts{Named(), "", {{run, {"telemetry_0.bin"}}}});
   }
   core::Command Cache() {
     core::OrderCaches command{.dataset = bytes_.TextLike("cosmo32")};

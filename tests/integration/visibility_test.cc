@@ -289,6 +289,37 @@ TEST_F(VisibilityServiceTest, AnOperatorPublishesAnEntryThatHasEndedForEver) {
   EXPECT_EQ(published, 2);
 }
 
+TEST_F(VisibilityServiceTest, AnOrganisationWithdrawsItsOwnEntriesForEver) {
+  const auto entry = Create(&*root_, TinySpec("Rival", 1));
+  Client rival = WithToken("submitter", "Rival");
+  Client fjord = WithToken("submitter", "Fjord");
+  Client reviewer = WithToken("reviewer");
+  auto request = Named<v1::WithdrawSubmissionRequest>(entry->name());
+  request.set_reason("mis-cabled");
+  const auto withdraw = [&request](Client* client) {
+    return client->Call(client->submission(), &Submissions::WithdrawSubmission, request);
+  };
+
+  EXPECT_THAT(withdraw(&fjord), StatusIs(kNotFound));
+  EXPECT_THAT(withdraw(&reviewer), StatusIs(absl::StatusCode::kPermissionDenied));
+  const auto withdrawn = withdraw(&rival);
+
+  ASSERT_THAT(withdrawn, IsOk());
+  EXPECT_EQ(withdrawn->state(), v1::Submission::CANCELLED);
+  EXPECT_GT(withdrawn->withdraw_time().seconds(), 0);
+  EXPECT_EQ(withdrawn->withdraw_reason(), "withdrawn by the-submitter: mis-cabled");
+  EXPECT_THAT(withdraw(&rival), IsOk()) << "again";
+  EXPECT_THAT(root_->Call(root_->submission(), &Submissions::PublishSubmission,
+                          Named<v1::PublishSubmissionRequest>(entry->name())),
+              StatusIs(absl::StatusCode::kFailedPrecondition));
+  const auto audit = reviewer.Call(reviewer.admin(), &Admin::ListAudit, {});
+  ASSERT_THAT(audit, IsOk());
+  int withdrawals = 0;
+  for (const v1::AuditEntry& row : audit->entries())
+    withdrawals += row.type() == "SubmissionWithdrawn" ? 1 : 0;
+  EXPECT_EQ(withdrawals, 1);
+}
+
 // What a rival does leaves no trace but gaps between numbers: the replies to all that Fjord can
 // ask, before and after.
 TEST_F(VisibilityServiceTest, ARivalsEntryChangesNoReply) {

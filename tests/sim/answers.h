@@ -60,6 +60,14 @@ class AnswerCheck {
     EXPECT_EQ(made->id, body.submission);
     EXPECT_GT(made->published_at_us, 0) << made->id;
   }
+  void operator()(const core::WithdrawSubmission& body) const {
+    const core::Submission* made = Made();
+    if (made == nullptr) return;
+    EXPECT_EQ(made->id, body.submission);
+    EXPECT_TRUE(IsTerminal(made->state)) << made->id;
+    EXPECT_GT(made->withdrawn_at_us, 0) << made->id;
+    EXPECT_EQ(made->published_at_us, 0) << made->id;
+  }
   void operator()(const core::PruneInstances& body) const {
     const core::Submission* made = Made();
     if (made == nullptr) return;
@@ -87,6 +95,12 @@ class AnswerCheck {
   }
   void operator()(const core::RevokeToken&) const { EXPECT_TRUE(Token().is_revoked); }
   void operator()(const core::RedeemEnrolment&) const { EXPECT_TRUE(Token().is_revoked); }
+  void operator()(const core::LabelWorker& body) const {
+    const auto it = committed_.workers.find(body.worker);
+    if (it == committed_.workers.end()) return;
+    for (const auto& [name, value] : body.labels)
+      EXPECT_EQ(it->second.operator_labels.at(name), value) << body.worker;
+  }
   void operator()(const core::RevokeWorker& body) const {
     EXPECT_GT(committed_.workers.at(body.worker).certificate_generation, 0) << body.worker;
   }

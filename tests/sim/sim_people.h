@@ -180,7 +180,11 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(16)) {
+    switch (network_.Below(18)) {
+      case 17:
+        return Ask(core::LabelWorker{worker, {{"rack", "7"}}});
+      case 16:
+        return Ask(core::WithdrawSubmission{AnyEntry(), "a node was mis-cabled"});
       case 13:
         return Ask(
             core::SaveView{{.name = network_.Below(2) == 0 ? "fast" : "slow", .kind = "run"}});

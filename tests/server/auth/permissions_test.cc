@@ -37,6 +37,7 @@ SubmissionService/JoinAllocation    -O-A-
 SubmissionService/NoteSubmission -OAA-
 SubmissionService/PruneInstances -O-A-
 SubmissionService/PublishSubmission ---A-
+SubmissionService/WithdrawSubmission -O-A-
 SubmissionService/ExplainSubmission -PAA-
 SubmissionService/GetRun            PPAA-
 SubmissionService/ListRuns          PPAA-
@@ -64,6 +65,7 @@ AdminService/DrainWorker            ---A-
 AdminService/OrderCaches            ---A-
 AdminService/ResumeWorker           ---A-
 AdminService/RevokeWorker           ---A-
+AdminService/LabelWorker            ---A-
 AdminService/ListAllocations        -AAAA
 AdminService/GetAllocation          -AAAA
 AdminService/RequestAllocation      ---A-

@@ -232,6 +232,9 @@ struct Maker {
   CommandBody operator()(const PublishSubmission&) {
     return PublishSubmission{m.Entry(), m.OneIn(2) ? m.Number() : 0};
   }
+  CommandBody operator()(const WithdrawSubmission&) {
+    return WithdrawSubmission{m.Entry(), m.Text()};
+  }
   CommandBody operator()(const PruneInstances&) {
     return PruneInstances{.submission = m.Entry(),
                           .runs = m.Some(3, [this] { return m.Run(); }),
@@ -280,6 +283,9 @@ struct Maker {
   }
   CommandBody operator()(const DrainWorker&) { return DrainWorker{m.Worker(), m.Text()}; }
   CommandBody operator()(const ResumeWorker&) { return ResumeWorker{m.Worker()}; }
+  CommandBody operator()(const LabelWorker&) {
+    return LabelWorker{m.Worker(), m.Labels(), m.Some(2, [this] { return m.Text(); })};
+  }
   CommandBody operator()(const RevokeWorker&) { return RevokeWorker{m.Worker(), m.Text()}; }
   CommandBody operator()(const ListWorkers&) { return ListWorkers{.is_brief = m.OneIn(2)}; }
   CommandBody operator()(const CreateToken&) {
