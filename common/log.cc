@@ -1,9 +1,11 @@
 #include "common/log.h"
 
 #include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -12,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "common/journal.h"
 #include "common/printable.h"
 
 namespace assay {
@@ -41,19 +44,28 @@ bool IsJournal() {
          absl::StrCat(info.st_dev, ":", info.st_ino) == stream;
 }
 
-// By which the journal knows how bad a line is (sd-daemon(3)); it takes them away.
-const char* JournalPriority(LogSeverity severity) {
+// How bad a record is, by syslog(3), as the journal knows it.
+int Priority(LogSeverity severity) {
   switch (severity) {
     case LogSeverity::INFO:
-      return "<6>";
+      return LOG_INFO;
     case LogSeverity::WARNING:
-      return "<4>";
+      return LOG_WARNING;
     case LogSeverity::ERROR:
-      return "<3>";
+      return LOG_ERR;
     case LogSeverity::FATAL:
-      return "<2>";
+      return LOG_CRIT;
   }
-  return "";
+  return LOG_ERR;
+}
+
+// The record with fields of its own, of which journalctl can ask.
+bool GiveToJournal(LogSeverity severity, const std::string& record) {
+  JournalFields fields = FieldsOf(record);
+  fields.emplace_back("MESSAGE", record);
+  fields.emplace_back("PRIORITY", absl::StrCat(Priority(severity)));
+  fields.emplace_back("SYSLOG_IDENTIFIER", program_invocation_short_name);
+  return SendToJournal(kJournalSocket, fields);
 }
 
 }  // namespace
@@ -68,10 +80,15 @@ LogMessage::LogMessage(LogSeverity severity, const char* file, int line) : sever
 LogMessage::~LogMessage() {
   if (severity_ >= min_severity.load(std::memory_order_relaxed)) {
     // What a record says may come from anybody: it stays one line, and orders no terminal.
-    const std::string record =
-        absl::StrCat(IsJournal() ? JournalPriority(severity_) : "", Printable(stream_.str()), "\n");
-    // Nothing useful can be done if stderr is gone.
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, record.data(), record.size());
+    const std::string record = Printable(stream_.str());
+    const bool is_journal = IsJournal();
+    if (!is_journal || !GiveToJournal(severity_, record)) {
+      // The journal takes the priority away (sd-daemon(3)).
+      const std::string line =
+          absl::StrCat(is_journal ? absl::StrCat("<", Priority(severity_), ">") : "", record, "\n");
+      // Nothing useful can be done if stderr is gone.
+      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    }
   }
   if (severity_ == LogSeverity::FATAL) std::abort();
 }
