@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/pki.h"
 #include "common/status.h"
 #include "server/api/server.h"
 #include "server/config.h"
@@ -43,6 +45,15 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
                           .data_directory = config.data_directory(),
                           .start_time = clock->Wall()};
   ASSIGN_OR_RETURN(backend.ca, CaOf(config));
+  ASSIGN_OR_RETURN(const api::ListenOptions listen, ListenOptionsOf(config));
+  if (const std::string& pem = listen.server_certificate.certificate_pem; !pem.empty()) {
+    ASSIGN_OR_RETURN(backend.certificate_end_time, NotAfter(pem));
+  }
+  // Which port the kernel chooses is not known yet.
+  if (!absl::EndsWith(config.listen_address(), ":0")) backend.tcp_address = config.listen_address();
+  backend.web_url = config.web_url();
+  backend.retention = {.telemetry_days = config.retention().telemetry_days(),
+                       .progress_days = config.retention().progress_days()};
   return backend;
 }
 
@@ -80,9 +91,6 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   backend.refusals = &refusals;
   api::WebCodes web_codes(&clock);
   backend.web_codes = &web_codes;
-  backend.web_url = config.web_url();
-  backend.retention = {.telemetry_days = config.retention().telemetry_days(),
-                       .progress_days = config.retention().progress_days()};
   const std::unique_ptr<api::NodeEnrolment> nodes = MakeNodeEnrolment(config);
   backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));

@@ -16,6 +16,7 @@
 #include "cli/command/context.h"
 #include "cli/command/share.h"
 #include "cli/coordinator/doctor_coordinator.h"
+#include "cli/coordinator/doctor_network.h"
 #include "common/client/ids.h"
 #include "common/file.h"
 #include "common/pki.h"
@@ -42,20 +43,13 @@ Check CheckConfig(const Context& context) {
   return {"configuration", "ok", origins.empty() ? "built-in values only" : origins};
 }
 
-Check CheckCertificate(const Environment& env, const Endpoint& endpoint) {
+Check CheckCaCertificate(const Environment& env, const Endpoint& endpoint) {
   const absl::StatusOr<absl::Time> end = NotAfter(endpoint.ca_pem);
-  if (!end.ok())
-    return {"certificate", "fail", std::string(end.status().message()),
-            "name the coordinator's ca.crt with 'assay config set ca FILE'"};
-  const absl::Duration left = *end - env.clock->Wall();
-  const std::string until = absl::FormatTime("%Y-%m-%d", *end, env.time_zone);
-  if (left <= absl::ZeroDuration())
-    return {"certificate", "fail", absl::StrCat("the CA's certificate ended on ", until),
-            "ask an operator for the new ca.crt"};
-  constexpr absl::Duration kSoon = absl::Hours(24 * 30);
-  return {"certificate", left < kSoon ? "warn" : "ok",
-          absl::StrCat("the CA's certificate is valid until ", until),
-          left < kSoon ? "ask an operator for the new ca.crt" : ""};
+  if (end.ok())
+    return CheckCertificateEnd("certificate", "the CA's certificate", *end, env,
+                               "ask an operator for the new ca.crt");
+  return {"certificate", "fail", std::string(end.status().message()),
+          "name the coordinator's ca.crt with 'assay config set ca FILE'"};
 }
 
 void CheckConnection(Context* context, std::vector<Check>* checks) {
@@ -70,7 +64,9 @@ void CheckConnection(Context* context, std::vector<Check>* checks) {
   }
   const Endpoint& endpoint = (*client)->endpoint();
   if (!absl::StartsWith(endpoint.target, "unix:"))
-    checks->push_back(CheckCertificate(context->env(), endpoint));
+    checks->push_back(CheckCaCertificate(context->env(), endpoint));
+  const Environment& env = context->env();
+  const absl::Time before = env.clock->Wall();
   const absl::StatusOr<v1::ServerInfo> info =
       (*client)->Call(v1::GetServerInfoRequest(), absl::Seconds(5));
   if (!info.ok()) {
@@ -81,7 +77,11 @@ void CheckConnection(Context* context, std::vector<Check>* checks) {
   checks->push_back({"connection", "ok",
                      absl::StrCat(endpoint.target, ", version ", info->version(), ", you are ",
                                   info->principal(), " (", info->role(), ")")});
-  CheckCoordinator(**client, *info, checks);
+  if (info->has_current_time())
+    checks->push_back(CheckOffset(absl::FromUnixSeconds(info->current_time().seconds()) +
+                                      absl::Nanoseconds(info->current_time().nanos()),
+                                  before, env.clock->Wall()));
+  CheckCoordinator(env, **client, *info, checks);
 }
 
 Check CheckClock() {
@@ -136,7 +136,7 @@ absl::StatusOr<ExitStatus> PrintChecks(Context* context, const std::vector<Check
     view.items.push_back(item);
     if (context->printer().IsStructured()) continue;
     const Tone tone = ToneOf(check.state);
-    context->out() << context->style().Mark(tone) << " " << absl::StrFormat("%-14s", check.name)
+    context->out() << context->style().Mark(tone) << " " << absl::StrFormat("%-18s", check.name)
                    << check.detail << "\n";
     if (!check.remedy.empty()) context->out() << "    " << check.remedy << "\n";
   }
@@ -152,10 +152,17 @@ absl::StatusOr<ExitStatus> RunNodeDoctor(Context* context, const Arguments& argu
   ASSIGN_OR_RETURN(const v1::ServerInfo info, client->Call(v1::GetServerInfoRequest()));
   std::vector<Check> checks;
   CheckNode(worker, info, &checks);
+  checks.push_back(CheckNodeCertificates({worker}, context->env()));
   return PrintChecks(context, checks);
 }
 
 absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
+  return PrintChecks(context, Examine(context));
+}
+
+}  // namespace
+
+std::vector<Check> Examine(Context* context) {
   std::vector<Check> checks = {CheckPrograms(context->env()), CheckConfig(*context)};
   CheckConnection(context, &checks);
   checks.push_back(CheckClock());
@@ -166,32 +173,32 @@ absl::StatusOr<ExitStatus> RunDoctor(Context* context, const Arguments&) {
   checks.push_back(CheckCaches());
   checks.push_back(CheckFanotify());
   checks.push_back(CheckProcessor());
-  return PrintChecks(context, checks);
+  return checks;
 }
 
-}  // namespace
-
 std::vector<Command> DoctorCommands() {
-  return {
-      {.path = "doctor",
-       .summary = "check this host, its connection and the coordinator's nodes",
-       .description = "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of "
-                      "the coordinator that is connected to: which nodes are silent, the clocks "
-                      "and versions of all; for an operator on its host also its disk.",
-       .examples = {{"assay doctor", ""},
-                    {"assay doctor --server bench.example.org:7443", ""},
-                    {"assay doctor --json", ""}},
-       .run = RunDoctor},
-      {.path = "node doctor",
-       .summary = "check one node as the coordinator knows it",
-       .description = "Whether it answers or is drained, its clock and version against the "
-                      "coordinator's, its last pre-flight, orders for its cache that have "
-                      "failed; with what to do. Exit 1 if one fails.",
-       .positionals = {{.name = "NODE",
-                        .help = "name of the worker, as w0",
-                        .completes = Completes::kNode}},
-       .examples = {{"assay node doctor w0", ""}},
-       .run = RunNodeDoctor}};
+  return {{.path = "doctor",
+           .summary = "check this host, its connection and the coordinator's nodes",
+           .description =
+               "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of "
+               "the coordinator that is connected to: its clock against this host's, which nodes "
+               "are silent, their clocks, versions and certificates, its own certificate, and "
+               "whether its site is reached; for an operator on its host also its disk and its "
+               "port. A certificate that ends within 30 days is a warning, within 3 a failure.",
+           .examples = {{"assay doctor", ""},
+                        {"assay doctor --server bench.example.org:7443", ""},
+                        {"assay doctor --json", ""}},
+           .run = RunDoctor},
+          {.path = "node doctor",
+           .summary = "check one node as the coordinator knows it",
+           .description = "Whether it answers or is drained, its clock and version against the "
+                          "coordinator's, its last pre-flight, orders for its cache that have "
+                          "failed; with what to do. Exit 1 if one fails.",
+           .positionals = {{.name = "NODE",
+                            .help = "name of the worker, as w0",
+                            .completes = Completes::kNode}},
+           .examples = {{"assay node doctor w0", ""}},
+           .run = RunNodeDoctor}};
 }
 
 }  // namespace assay::cli

@@ -6,8 +6,13 @@
 #include <vector>
 
 #include "cli/command/command.h"
+#include "cli/command/context.h"
+#include "cli/coordinator/check.h"
 
 namespace assay::cli {
+
+// All that `assay doctor` looks at, in the order in which it says it. Failures are findings.
+std::vector<Check> Examine(Context* context);
 
 std::vector<Command> DoctorCommands();
 

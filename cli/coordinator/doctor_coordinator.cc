@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 
 #include "cli/command/context.h"
+#include "cli/coordinator/doctor_network.h"
 #include "common/client/ids.h"
 #include "common/client/json.h"
 #include "common/client/resource_json.h"
@@ -19,7 +20,7 @@
 namespace assay::cli {
 namespace {
 
-constexpr int kNodePageSize = 1000;
+constexpr int kFleetPageSize = 1000;
 constexpr size_t kNamesMax = 3;
 
 using Workers = std::vector<v1::Worker>;
@@ -28,7 +29,7 @@ using Workers = std::vector<v1::Worker>;
 absl::StatusOr<Workers> ReadWorkers(const client::Client& client) {
   Workers workers;
   v1::ListWorkersRequest request;
-  request.set_page_size(kNodePageSize);
+  request.set_page_size(kFleetPageSize);
   do {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client.Call(request));
     for (const v1::Worker& worker : page.workers())
@@ -148,14 +149,21 @@ Check CheckDisk(const std::string& name, const std::string& path, double free_by
           is_short ? remedy : ""};
 }
 
-void CheckCoordinator(const client::Client& client, const v1::ServerInfo& info,
-                      std::vector<Check>* checks) {
+void CheckCoordinator(const Environment& env, const client::Client& client,
+                      const v1::ServerInfo& info, std::vector<Check>* checks) {
   constexpr double kFreeMin = 2e9;  // well above the reserve below which it accepts nothing
   if (absl::StartsWith(info.data_directory(), "/") &&
       absl::StartsWith(client.endpoint().target, "unix:")) {
     checks->push_back(CheckDisk("data disk", info.data_directory(), kFreeMin,
                                 "make room: with 256 MiB free the coordinator accepts no entries"));
+    if (!info.tcp_address().empty()) checks->push_back(CheckPort(info.tcp_address()));
   }
+  if (info.has_certificate_end_time())
+    checks->push_back(CheckCertificateEnd(
+        "server certificate", "the coordinator's certificate",
+        absl::FromUnixSeconds(info.certificate_end_time().seconds()), env,
+        "an operator renews it and restarts assayd: docs/operator.md, Certificates' life"));
+  if (!info.web_url().empty()) checks->push_back(CheckSite(info.web_url(), env));
   const absl::StatusOr<Workers> workers = ReadWorkers(client);
   if (!workers.ok()) {
     checks->push_back({"nodes", "warn", std::string(workers.status().message())});
@@ -169,6 +177,7 @@ void CheckCoordinator(const client::Client& client, const v1::ServerInfo& info,
   checks->push_back(CheckSilence(*workers));
   checks->push_back(CheckClocks(*workers));
   checks->push_back(CheckVersions(*workers, info.version()));
+  checks->push_back(CheckNodeCertificates(*workers, env));
 }
 
 }  // namespace assay::cli

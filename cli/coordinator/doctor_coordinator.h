@@ -6,17 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/coordinator/check.h"
+#include "cli/terminal/environment.h"
 #include "common/client/client.h"
 
 namespace assay::cli {
-
-// A line of the doctor's.
-struct Check {
-  std::string name;
-  std::string state;  // ok, warn, fail
-  std::string detail;
-  std::string remedy = {};
-};
 
 // Of the file system of `path`, or of its next parent that there is: a warning with `remedy` where
 // less than `free_bytes_min` is free.
@@ -24,9 +18,10 @@ Check CheckDisk(const std::string& name, const std::string& path, double free_by
                 const std::string& remedy);
 
 // The nodes of the coordinator behind `client`, which has said `info` of itself: which are silent,
-// their clocks and versions; and its disk, for operators on its host.
-void CheckCoordinator(const client::Client& client, const v1::ServerInfo& info,
-                      std::vector<Check>* checks);
+// their clocks, versions and certificates; its own certificate and its site; and its disk and its
+// port, for operators on its host.
+void CheckCoordinator(const Environment& env, const client::Client& client,
+                      const v1::ServerInfo& info, std::vector<Check>* checks);
 
 // One node: whether it answers, is drained, its clock and version against `info`'s, its last
 // pre-flight, and orders for its cache that have failed.

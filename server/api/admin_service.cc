@@ -217,11 +217,18 @@ v1::ServerInfo ToProtoFor(const Backend& backend, const auth::Identity& identity
   message.set_organization(identity.organization);
   message.set_submission_count(info.submission_count);
   message.set_web_url(backend.web_url);
+  SetTime(absl::ToUnixMicros(backend.clock->Wall()), message.mutable_current_time());
   if (identity.role == auth::Role::kPublic) return message;
   message.set_event_seq(info.last_seq);
   SetTime(absl::ToUnixMicros(backend.start_time), message.mutable_start_time());
   message.set_worker_count(info.worker_count);
-  if (identity.role == auth::Role::kOperator) message.set_data_directory(backend.data_directory);
+  if (backend.certificate_end_time != absl::InfinitePast())
+    SetTime(absl::ToUnixMicros(backend.certificate_end_time),
+            message.mutable_certificate_end_time());
+  if (identity.role == auth::Role::kOperator) {
+    message.set_data_directory(backend.data_directory);
+    message.set_tcp_address(backend.tcp_address);
+  }
   return message;
 }
 

@@ -180,6 +180,8 @@ void SetWorkload(const core::RunOrder& order, v1::RunSpec* message) {
 v1::Worker ToProto(const core::Worker& worker, const core::Presence& presence) {
   v1::Worker message = Described<v1::Worker>(worker);
   if (presence.last_seen_us != 0) SetTime(presence.last_seen_us, message.mutable_last_seen_time());
+  if (presence.certificate_end_us != 0)
+    SetTime(presence.certificate_end_us, message.mutable_certificate_end_time());
   message.set_clock_offset_us(presence.clock_offset_us);
   message.set_clock_offset_uncertainty_us(presence.clock_offset_uncertainty_us);
   if (const auto& cache = presence.report.cache; cache.has_value())

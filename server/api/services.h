@@ -5,9 +5,11 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
@@ -60,6 +62,8 @@ struct Backend {
   std::string web_url;  // of the site; may be empty
   core::RetentionPolicy retention;
   absl::Time start_time;
+  absl::Time certificate_end_time = absl::InfinitePast();  // of the server's own; past: none
+  std::string tcp_address;                                 // host:port; empty: none, or any port
 };
 
 inline constexpr absl::string_view kBackendVersion = "0.1.0";

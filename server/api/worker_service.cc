@@ -32,6 +32,7 @@ absl::StatusOr<core::Command> ReadSynchronize(const auth::Identity& identity,
                                               const v1::SynchronizeRequest& request) {
   ASSIGN_OR_RETURN(core::Synchronize command, FromProto(request));
   RETURN_IF_ERROR(auth::CheckWorker(identity, command.worker));
+  command.certificate_end_us = identity.certificate_end_us;
   return CommandOf(identity, std::move(command));
 }
 

@@ -30,7 +30,8 @@ absl::StatusOr<Identity> Authenticator::FromConnection(const Evidence& evidence)
   if (!evidence.certificate_common_name.empty())
     return Identity{.principal = evidence.certificate_common_name,
                     .role = Role::kWorker,
-                    .certificate_generation = evidence.certificate_generation};
+                    .certificate_generation = evidence.certificate_generation,
+                    .certificate_end_us = evidence.certificate_end_us};
   if (!evidence.user.has_value()) return Identity{};
   const auto user = local_users_.find(*evidence.user);
   if (user != local_users_.end()) return user->second;

@@ -26,6 +26,7 @@ struct Evidence {
   std::string certificate_common_name;   // of a client certificate that our CA signed
   int64_t certificate_generation = 0;    // of the same; see certificate_generation.h
   std::string certificate_token_sha256;  // of a person's; see certificate_token.h
+  int64_t certificate_end_us = 0;        // when it ends to be valid; 0: not told
   std::string bearer_token;              // from the header "authorization: Bearer <token>"
 };
 

@@ -31,6 +31,7 @@ struct Identity {
   Role role = Role::kAnonymous;
   std::string organization;            // of a submitter; empty otherwise
   int64_t certificate_generation = 0;  // of the certificate that a worker has shown
+  int64_t certificate_end_us = 0;      // of the same; 0: not told
   std::string token_sha256;            // of the token that a person has shown; empty otherwise
 
   bool operator==(const Identity&) const = default;

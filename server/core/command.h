@@ -47,8 +47,7 @@ struct CancelSubmission {
 
 // Says something about a submission, open or ended, to all who may see it. Nothing else about it
 // changes. Reply: SubmissionReply. Safe to repeat with the same request_id. NOT_FOUND if there
-// never was one; RESOURCE_EXHAUSTED if it has kNoteCountMax notes; INVALID_ARGUMENT for an empty
-// text.
+// never was one; RESOURCE_EXHAUSTED if it has kNoteCountMax notes; INVALID_ARGUMENT without text.
 struct NoteSubmission {
   std::string request_id;
   SubmissionId submission;
@@ -123,6 +122,7 @@ struct Synchronize {
   bool is_leaving = false;
   int64_t poll_timeout_us = 0;  // the runtime may hold the reply this long while nothing changes
   std::optional<NodeFigures> figures{};
+  int64_t certificate_end_us = 0;  // of the certificate by which it calls; 0: not told
 };
 
 // Events of one node of a run, consecutive. Reply: AppendReply. What is stored already is ignored.

@@ -253,6 +253,7 @@ absl::Status Core::Hear(const Synchronize& command) {
   if (presence.figures.has_value())
     presence.figures->age_ms = std::clamp<int64_t>(presence.figures->age_ms, 0, kFiguresAgeMaxMs);
   presence.figures_heard_at_us = now_us_;
+  presence.certificate_end_us = command.certificate_end_us;
   return absl::OkStatus();
 }
 

@@ -425,6 +425,7 @@ struct Presence {
   std::vector<std::string> past_incarnations;  // whose late calls are refused
   std::optional<NodeFigures> figures;          // of the last call, as old as they were then
   int64_t figures_heard_at_us = 0;
+  int64_t certificate_end_us = 0;  // of the certificate by which it called last; 0: not told
   bool operator==(const Presence&) const = default;
 };
 

@@ -2,9 +2,12 @@
 
 #include <openssl/x509v3.h>
 
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "absl/time/time.h"
 
 #include "common/openssl_ptr.h"
 #include "common/status.h"
@@ -57,6 +60,9 @@ absl::StatusOr<auth::Evidence> EvidenceOfCertificate(X509* certificate) {
   const std::vector<std::string> uris = Uris(certificate);
   ASSIGN_OR_RETURN(evidence.certificate_generation, auth::GenerationOf(uris));
   ASSIGN_OR_RETURN(evidence.certificate_token_sha256, auth::TokenSha256Of(uris));
+  std::tm end{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) == 1)
+    evidence.certificate_end_us = absl::ToUnixMicros(absl::FromTM(end, absl::UTCTimeZone()));
   return evidence;
 }
 

@@ -1,12 +1,17 @@
 // What the doctor says of a coordinator's nodes.
 
+#include <csignal>
+#include <optional>
 #include <string>
 
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
+#include "tests/support/https_server.h"
+#include "tests/support/temp_dir.h"
 
 namespace assay::cli {
 namespace {
@@ -66,6 +71,69 @@ TEST_F(DoctorTest, OfManyTheFirstAreNamed) {
 
   run_.Run("doctor --json");
   EXPECT_THAT(run_.out, HasSubstr("7 of 7 silent: w0, w1, w2 and 4 more"));
+}
+
+// The fake clock stands at the beginning of 2024.
+void SetTime(const char* text, google::protobuf::Timestamp* time) {
+  absl::Time parsed;
+  std::string error;
+  ASSERT_TRUE(absl::ParseTime(absl::RFC3339_full, text, &parsed, &error)) << error;
+  time->set_seconds(absl::ToUnixSeconds(parsed));
+}
+
+TEST_F(DoctorTest, CertificatesWarnInTheirLastMonthAndFailInTheirLastDays) {
+  SetTime("2024-02-15T00:00:00Z", coordinator_.info.mutable_certificate_end_time());
+  SetTime("2024-02-15T00:00:00Z", coordinator_.workers[0].mutable_certificate_end_time());
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, HasSubstr("the coordinator's certificate is valid until 2024-02-15"));
+  EXPECT_THAT(run_.out, HasSubstr("that of w0, the first to end, is valid until 2024-02-15"));
+  EXPECT_THAT(run_.out, Not(HasSubstr("renew")));
+
+  SetTime("2024-01-30T00:00:00Z", coordinator_.info.mutable_certificate_end_time());
+  SetTime("2024-01-04T01:00:00Z", coordinator_.workers[1].mutable_certificate_end_time());
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("an operator renews it and restarts assayd"),
+                              HasSubstr("that of w1, the first to end"), HasSubstr("\"warn\"")));
+
+  SetTime("2024-01-03T23:00:00Z", coordinator_.workers[1].mutable_certificate_end_time());
+  SetTime("2024-01-20T23:00:00Z", coordinator_.workers[0].mutable_certificate_end_time());
+  EXPECT_EQ(run_.Run("doctor"), ExitStatus::kFailed);
+  EXPECT_THAT(run_.out, HasSubstr("valid until 2024-01-03; 2 end within 30 days"));
+
+  SetTime("2023-12-31T23:00:00Z", coordinator_.info.mutable_certificate_end_time());
+  EXPECT_EQ(run_.Run("doctor"), ExitStatus::kFailed);
+  EXPECT_THAT(run_.out, HasSubstr("the coordinator's certificate ended on 2023-12-31"));
+}
+
+TEST_F(DoctorTest, ThisHostsClockIsComparedWithTheCoordinators) {
+  SetTime("2024-01-01T00:00:01Z", coordinator_.info.mutable_current_time());
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, HasSubstr("this host's is -1.000 s from the coordinator's"));
+  EXPECT_THAT(run_.out, Not(HasSubstr("on both hosts")));
+  SetTime("2023-12-31T23:58:00Z", coordinator_.info.mutable_current_time());
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("+120.000 s"), HasSubstr("ntpd on both hosts")));
+  SetTime("2023-12-31T23:50:00Z", coordinator_.info.mutable_current_time());
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kFailed);
+}
+
+TEST_F(DoctorTest, PortAndSiteAreTried) {
+  const testing::TempDir dir;
+  ASSERT_NE(std::signal(SIGPIPE, SIG_IGN), SIG_ERR);  // of the server, whose client leaves early
+  const testing::HttpsServer server(dir.path(), [](const std::string&) { return std::nullopt; });
+  coordinator_.info.set_data_directory(dir.path());
+  coordinator_.info.set_tcp_address(server.Url("").substr(std::string("https://").size()));
+  coordinator_.info.set_web_url("https://127.0.0.1:1");
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kDone);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("is reached from this host"),
+                              HasSubstr("https://127.0.0.1:1: cannot connect to 127.0.0.1:1"),
+                              HasSubstr("systemctl status assay-web")));
+
+  coordinator_.info.set_tcp_address("127.0.0.1:1");
+  coordinator_.info.set_web_url(server.Url("/"));
+  EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kFailed);
+  EXPECT_THAT(run_.out, AllOf(HasSubstr("look at listen_address and at the firewall"),
+                              HasSubstr("/ is reached, its certificate is valid until")));
 }
 
 }  // namespace

@@ -484,6 +484,7 @@ grpc::Status FakeCoordinator::GetServerInfo(grpc::ServerContext* /*context*/,
   response->set_version("9.9.9");
   response->set_principal("root");
   response->set_role("operator");
+  response->MergeFrom(info);
   return grpc::Status::OK;
 }
 

@@ -43,6 +43,7 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   std::vector<v1::Dataset> datasets;
   std::vector<v1::Token> tokens;
   std::vector<v1::Finding> plan_findings;
+  v1::ServerInfo info;  // besides version, principal and role, unless it says these
   std::vector<v1::RunEvent> run_events;
   std::map<std::string, std::string> artifacts;  // bytes by digest
   // Ends the entry that is waited for when its events are watched.

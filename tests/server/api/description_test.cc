@@ -82,8 +82,9 @@ TEST(DescriptionTest, EveryFieldOfTheApiIsListedOrFilledInByHand) {
   ExpectAllFields<v1::Run, core::Run>(
       {"workers", "event_count", "first_touch_us", "observed_touch_us"});
   ExpectAllFields<v1::Capabilities, core::Capabilities>({});
-  ExpectAllFields<v1::Worker, core::Worker>(
-      {"last_seen_time", "clock_offset_us", "clock_offset_uncertainty_us", "cache", "figures"});
+  ExpectAllFields<v1::Worker, core::Worker>({"last_seen_time", "clock_offset_us",
+                                             "clock_offset_uncertainty_us", "cache", "figures",
+                                             "certificate_end_time"});
   ExpectAllFields<v1::CacheOrder, core::CacheOrder>({});
   ExpectAllFields<v1::CacheReport, core::CacheReport>({});
   ExpectAllFields<v1::CachedDataset, core::CachedDataset>({});
