@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/admin/backup.h"
+#include "cli/admin/debug_bundle.h"
 #include "cli/admin/prune.h"
 #include "cli/admin/token.h"
 #include "cli/admin/verify.h"
@@ -56,7 +57,7 @@ const std::vector<Command>& CommandTable() {
           TuningCommands,     PackageCommands, WebCommands,        InitCommands,
           TokenCommands,      VerifyCommands,  BackupCommands,     StorePruneCommands,
           QueryCommands,      HistoryCommands, DoctorCommands,     ConfigCommands,
-          CompletionCommands, HelpCommands,    VersionCommands}) {
+          CompletionCommands, HelpCommands,    VersionCommands,    DebugBundleCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

@@ -21,6 +21,7 @@
 #include "server/metrics_config.h"
 #include "server/notify_config.h"
 #include "server/runtime/runtime.h"
+#include "server/shown_config.h"
 #include "server/slurm_config.h"
 
 namespace assay {
@@ -54,6 +55,9 @@ absl::StatusOr<api::Backend> MakeBackend(const v1::ServerConfig& config, const C
   backend.web_url = config.web_url();
   backend.retention = {.telemetry_days = config.retention().telemetry_days(),
                        .progress_days = config.retention().progress_days()};
+  ShownConfig shown = ShowConfig(config);
+  backend.configuration = std::move(shown.text);
+  backend.configuration_left_out = std::move(shown.left_out);
   return backend;
 }
 
@@ -91,6 +95,7 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   backend.refusals = &refusals;
   api::WebCodes web_codes(&clock);
   backend.web_codes = &web_codes;
+  backend.metrics_text = ScrapeOf(figures.get());
   const std::unique_ptr<api::NodeEnrolment> nodes = MakeNodeEnrolment(config);
   backend.nodes = nodes.get();
   ASSIGN_OR_RETURN(api::ListenOptions listen, ListenOptionsOf(config));

@@ -72,6 +72,11 @@ api::OnCallEnd CallCounter(metrics::Figures* figures) {
   };
 }
 
+std::function<std::string()> ScrapeOf(metrics::Figures* figures) {
+  if (figures == nullptr) return {};
+  return [figures] { return metrics::Answer(*figures, "GET", "/metrics").body; };
+}
+
 absl::StatusOr<std::unique_ptr<metrics::MetricsServer>> StartMetrics(
     const v1::ServerConfig& config, metrics::Figures* figures, runtime::Runtime* runtime,
     const api::RefusalLog* refusals, const notify::Notifier* notifier, absl::Time start_time) {

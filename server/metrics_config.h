@@ -3,6 +3,7 @@
 #ifndef SERVER_METRICS_CONFIG_H_
 #define SERVER_METRICS_CONFIG_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ std::unique_ptr<metrics::Figures> MakeFigures(const v1::ServerConfig& config, co
 
 // Counts calls in `figures`, which must outlive it; empty for nullptr.
 api::OnCallEnd CallCounter(metrics::Figures* figures);
+
+// What a scrape of `figures` gets; empty for nullptr.
+std::function<std::string()> ScrapeOf(metrics::Figures* figures);
 
 // Serves `figures`, which MakeFigures has made; nullptr if it has made none. `notifier` may be
 // none; all that is passed must outlive the server. Errors of MetricsServer::Start, and of files

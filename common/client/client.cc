@@ -131,6 +131,10 @@ absl::StatusOr<v1::StoreUsage> Client::Call(const v1::GetUsageRequest& request,
                                             absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetUsage, request, timeout);
 }
+absl::StatusOr<v1::Diagnostics> Client::Call(const v1::GetDiagnosticsRequest& request,
+                                             absl::Duration timeout) const {
+  return Send(*this, stubs_->admin, &v1::AdminService::Stub::GetDiagnostics, request, timeout);
+}
 absl::StatusOr<v1::ListAuditResponse> Client::Call(const v1::ListAuditRequest& request,
                                                    absl::Duration timeout) const {
   return Send(*this, stubs_->admin, &v1::AdminService::Stub::ListAudit, request, timeout);

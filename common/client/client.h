@@ -89,6 +89,8 @@ class Client {
                                       absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::StoreUsage> Call(const v1::GetUsageRequest& request,
                                       absl::Duration timeout = kCallTimeout) const;
+  absl::StatusOr<v1::Diagnostics> Call(const v1::GetDiagnosticsRequest& request,
+                                       absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::ListAuditResponse> Call(const v1::ListAuditRequest& request,
                                              absl::Duration timeout = kCallTimeout) const;
   absl::StatusOr<v1::Submission> Call(const v1::CreateSubmissionRequest& request,

@@ -91,6 +91,9 @@ class AdminService final : public v1::AdminService::CallbackService {
   grpc::ServerUnaryReactor* GetUsage(grpc::CallbackServerContext* context,
                                      const v1::GetUsageRequest* request,
                                      v1::StoreUsage* response) override;
+  grpc::ServerUnaryReactor* GetDiagnostics(grpc::CallbackServerContext* context,
+                                           const v1::GetDiagnosticsRequest* request,
+                                           v1::Diagnostics* response) override;
 
  private:
   const Backend* const backend_;

@@ -64,6 +64,9 @@ struct Backend {
   absl::Time start_time;
   absl::Time certificate_end_time = absl::InfinitePast();  // of the server's own; past: none
   std::string tcp_address;                                 // host:port; empty: none, or any port
+  std::string configuration;                               // to show: without secrets
+  std::vector<std::string> configuration_left_out;         // the fields that are not in it
+  std::function<std::string()> metrics_text;               // may be empty: there is no port
 };
 
 inline constexpr absl::string_view kBackendVersion = "0.1.0";

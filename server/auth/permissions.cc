@@ -78,6 +78,7 @@ constexpr auto kTable = std::to_array<PermissionRow>({
     {"assay.v1.AdminService/BackUpStore",            kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/PruneStore",             kNo,  kNo,   kNo,  kYes, kNo},
     {"assay.v1.AdminService/GetUsage",               kNo,  kNo,   kNo,  kYes, kNo},
+    {"assay.v1.AdminService/GetDiagnostics",         kNo,  kNo,   kNo,  kYes, kNo},
     // clang-format on
 });
 

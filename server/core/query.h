@@ -135,6 +135,13 @@ struct StoreUsage {
   int64_t free_bytes = 0;  // of the file system
 };
 
+// What a look at the database itself has found.
+struct StoreDiagnosis {
+  int64_t schema_version = 0;         // migrations that it has
+  bool is_checked = false;            // quick_check came to its end
+  std::vector<std::string> problems;  // of quick_check, or why it did not come to its end
+};
+
 }  // namespace assay::core
 
 #endif  // SERVER_CORE_QUERY_H_

@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "server/store/backup.h"
+#include "server/store/diagnosis.h"
 #include "server/store/prune.h"
 #include "server/store/usage.h"
 
@@ -93,6 +94,14 @@ void Upkeep::MeasureUsage(absl::AnyInvocable<void(absl::StatusOr<core::StoreUsag
   auto shared = std::make_shared<decltype(callback)>(std::move(callback));
   const bool is_taken =
       thread_.Post([this, shared] { (*shared)(store::MeasureUsage(data_directory_)); });
+  if (!is_taken) (*shared)(absl::ResourceExhaustedError(kTooMany));
+}
+
+void Upkeep::Diagnose(bool is_checked,
+                      absl::AnyInvocable<void(absl::StatusOr<core::StoreDiagnosis>)> callback) {
+  auto shared = std::make_shared<decltype(callback)>(std::move(callback));
+  const bool is_taken = thread_.Post(
+      [this, is_checked, shared] { (*shared)(store::Diagnose(data_directory_, is_checked)); });
   if (!is_taken) (*shared)(absl::ResourceExhaustedError(kTooMany));
 }
 

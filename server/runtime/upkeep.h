@@ -63,6 +63,10 @@ class Upkeep {
   // What everything that is kept takes of the disk, and what is free.
   void MeasureUsage(absl::AnyInvocable<void(absl::StatusOr<core::StoreUsage>)> callback);
 
+  // A quick look at the database (store/diagnosis.h).
+  void Diagnose(bool is_checked,
+                absl::AnyInvocable<void(absl::StatusOr<core::StoreDiagnosis>)> callback);
+
   // Does the steps that are queued, then refuses.
   void Stop();
 

@@ -44,6 +44,8 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
   std::vector<v1::Token> tokens;
   std::vector<v1::Finding> plan_findings;
   v1::ServerInfo info;  // besides version, principal and role, unless it says these
+  v1::Diagnostics diagnostics;
+  std::vector<v1::AuditEntry> audit;
   std::vector<v1::RunEvent> run_events;
   std::map<std::string, std::string> artifacts;  // bytes by digest
   // Ends the entry that is waited for when its events are watched.
@@ -135,6 +137,11 @@ class FakeCoordinator final : public v1::SubmissionService::Service,
                             v1::ListDatasetsResponse* response) override;
   grpc::Status ListRounds(grpc::ServerContext* context, const v1::ListRoundsRequest* request,
                           v1::ListRoundsResponse* response) override;
+  grpc::Status GetDiagnostics(grpc::ServerContext* context,
+                              const v1::GetDiagnosticsRequest* request,
+                              v1::Diagnostics* response) override;
+  grpc::Status ListAudit(grpc::ServerContext* context, const v1::ListAuditRequest* request,
+                         v1::ListAuditResponse* response) override;
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::ServerInfo* response) override;
 

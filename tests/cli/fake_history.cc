@@ -75,4 +75,19 @@ grpc::Status FakeCoordinator::LabelWorker(grpc::ServerContext* /*context*/,
   return grpc::Status(grpc::StatusCode::NOT_FOUND, "no such worker");
 }
 
+grpc::Status FakeCoordinator::GetDiagnostics(grpc::ServerContext* /*context*/,
+                                             const v1::GetDiagnosticsRequest* /*request*/,
+                                             v1::Diagnostics* response) {
+  *response = diagnostics;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeCoordinator::ListAudit(grpc::ServerContext* /*context*/,
+                                        const v1::ListAuditRequest* request,
+                                        v1::ListAuditResponse* response) {
+  for (const v1::AuditEntry& row : audit)
+    if (row.seq() > request->after_seq()) *response->add_entries() = row;
+  return grpc::Status::OK;
+}
+
 }  // namespace assay::testing

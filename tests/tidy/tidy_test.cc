@@ -123,7 +123,7 @@ const std::vector<Row>& Table() {
       // What people see; what a command is; the nouns, each with those that it builds on.
       {"cli/terminal", {"common", "common/client"}, kNoStore},
       {"cli/command", {"common", "common/client", "cli/terminal"}, kNoStore},
-      CliNoun("cli/admin"),
+      CliNoun("cli/admin", {"cli/coordinator"}),
       CliNoun("cli/dataset"),
       CliNoun("cli/allocation"),
       CliNoun("cli/node"),

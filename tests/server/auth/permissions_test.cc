@@ -80,6 +80,7 @@ AdminService/VerifyStore            ---A-
 AdminService/BackUpStore            ---A-
 AdminService/PruneStore             ---A-
 AdminService/GetUsage               ---A-
+AdminService/GetDiagnostics         ---A-
 )";
 
 constexpr Role kRoles[] = {Role::kPublic, Role::kSubmitter, Role::kReviewer, Role::kOperator,
