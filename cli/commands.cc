@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/admin/audit.h"
 #include "cli/admin/backup.h"
 #include "cli/admin/debug_bundle.h"
 #include "cli/admin/prune.h"
@@ -30,11 +31,13 @@
 #include "cli/entry/query.h"
 #include "cli/entry/score.h"
 #include "cli/entry/set.h"
+#include "cli/entry/submission_keys.h"
 #include "cli/entry/submit.h"
 #include "cli/history/history.h"
 #include "cli/node/node.h"
 #include "cli/package/package.h"
 #include "cli/rules/hyperparameters.h"
+#include "cli/rules/round_topic.h"
 #include "cli/rules/rule_sets.h"
 #include "cli/rules/rules_check.h"
 #include "cli/rules/rules_pack.h"
@@ -44,20 +47,32 @@
 
 namespace assay::cli {
 
+std::vector<HelpTopic> FileTopics() {
+  return {{.name = "round",
+           .summary = "the round file of a facility",
+           .text = RoundTopic(),
+           .is_file = true},
+          {.name = "submission",
+           .summary = "the file that 'assay submit' reads",
+           .text = SubmissionTopic(),
+           .is_file = true}};
+}
+
 const std::vector<Command>& CommandTable() {
   static const auto* const kTable = [] {
     auto* table = new std::vector<Command>;
     for (std::vector<Command> (*commands)() :
-         {QuickstartCommands, DevCommands,     SubmitCommands,     LogsCommands,
-          WaitCommands,       TopCommands,     ScoreCommands,      PruneCommands,
-          CompareCommands,    AnalyzeCommands, ImportCommands,     EntryCommands,
-          EntryFileCommands,  PublishCommands, ExportCommands,     BorrowCommands,
-          SetCommands,        RunCommands,     NodeCommands,       AllocationCommands,
-          DatasetCommands,    RulesCommands,   RulesCheckCommands, RulesPackCommands,
-          TuningCommands,     PackageCommands, WebCommands,        InitCommands,
-          TokenCommands,      VerifyCommands,  BackupCommands,     StorePruneCommands,
-          QueryCommands,      HistoryCommands, DoctorCommands,     ConfigCommands,
-          CompletionCommands, HelpCommands,    VersionCommands,    DebugBundleCommands}) {
+         {QuickstartCommands, DevCommands,        SubmitCommands,     LogsCommands,
+          WaitCommands,       TopCommands,        ScoreCommands,      PruneCommands,
+          CompareCommands,    AnalyzeCommands,    ImportCommands,     EntryCommands,
+          EntryFileCommands,  PublishCommands,    ExportCommands,     BorrowCommands,
+          SetCommands,        RunCommands,        NodeCommands,       AllocationCommands,
+          DatasetCommands,    RulesCommands,      RulesCheckCommands, RulesPackCommands,
+          TuningCommands,     PackageCommands,    WebCommands,        InitCommands,
+          TokenCommands,      AuditCommands,      VerifyCommands,     BackupCommands,
+          StorePruneCommands, QueryCommands,      HistoryCommands,    DoctorCommands,
+          ConfigCommands,     CompletionCommands, HelpCommands,       VersionCommands,
+          DebugBundleCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }

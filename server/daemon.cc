@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/pki.h"
 #include "common/status.h"
+#include "server/api/refusal_recorder.h"
 #include "server/api/server.h"
 #include "server/config.h"
 #include "server/local_agents.h"
@@ -93,6 +94,7 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   ASSIGN_OR_RETURN(api::Backend backend, MakeBackend(config, &clock, runtime.get()));
   api::RefusalLog refusals(&clock);
   backend.refusals = &refusals;
+  api::RefusalRecorder refusal_recorder(&refusals, &runtime->core());
   api::WebCodes web_codes(&clock);
   backend.web_codes = &web_codes;
   backend.metrics_text = ScrapeOf(figures.get());
@@ -123,6 +125,7 @@ absl::Status Serve(const v1::ServerConfig& config, const sigset_t& signals, bool
   runtime->StopLaunching();
   launcher.reset();  // agents started here end with it
   if (nodes != nullptr) nodes->Stop();
+  refusal_recorder.Stop();
   runtime->core().Stop();  // last commit; calls that wait are answered, new ones refused
   server->Shutdown(kShutdownGrace);
   runtime->Stop();

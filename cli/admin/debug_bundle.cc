@@ -1,7 +1,6 @@
 #include "cli/admin/debug_bundle.h"
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,8 +28,7 @@ using client::ShortId;
 constexpr int kEntriesMax = 200;
 constexpr int kRunsMax = 1000;
 constexpr int kNodesMax = 1000;
-constexpr size_t kAuditRowsMax = 1000;
-constexpr int64_t kAuditEventsMax = 100'000;  // of the log, of which few are of the audit
+constexpr int32_t kAuditRowsMax = 1000;
 constexpr char kLogLinesMax[] = "2000";
 
 std::string Dump(const Json& json) {
@@ -124,25 +122,21 @@ absl::StatusOr<std::string> AllocationsText(const client::Client& client) {
   return Dump(allocations);
 }
 
-// The last rows among the last events; bodies stay where they are.
-absl::StatusOr<std::string> AuditText(const client::Client& client, int64_t event_seq) {
-  std::deque<Json> rows;
+// The newest rows; bodies and texts stay where they are.
+absl::StatusOr<std::string> AuditText(const client::Client& client) {
   v1::ListAuditRequest request;
-  request.set_page_size(1000);
-  request.set_after_seq(std::max<int64_t>(event_seq - kAuditEventsMax, 0));
-  while (true) {
-    ASSIGN_OR_RETURN(const v1::ListAuditResponse page, client.Call(request));
-    if (page.entries().empty()) break;
-    for (const v1::AuditEntry& row : page.entries()) {
-      rows.push_back({{"seq", row.seq()},
-                      {"time", TimeOf(row.time())},
-                      {"principal", row.principal()},
-                      {"type", row.type()}});
-      if (rows.size() > kAuditRowsMax) rows.pop_front();
-    }
-    request.set_after_seq(page.entries().rbegin()->seq());
-  }
-  return Dump(Json(rows));
+  request.set_page_size(kAuditRowsMax);
+  request.set_newest_first(true);
+  ASSIGN_OR_RETURN(const v1::ListAuditResponse page, client.Call(request));
+  Json rows = Json::array();
+  for (const v1::AuditEntry& row : page.entries())
+    rows.push_back({{"seq", row.seq()},
+                    {"time", TimeOf(row.time())},
+                    {"principal", row.principal()},
+                    {"type", row.type()},
+                    {"object", ShortId(row.object())},
+                    {"outcome", row.outcome()}});
+  return Dump(rows);
 }
 
 absl::StatusOr<std::string> UsageText(const client::Client& client) {
@@ -251,7 +245,7 @@ absl::StatusOr<std::vector<BundleFile>> Collect(Context* context, const client::
   collector.Add("entries.json", EntriesText(client));
   collector.Add("runs.json", RunsText(client));
   collector.Add("allocations.json", AllocationsText(client));
-  collector.Add("audit.json", AuditText(client, info.event_seq()));
+  collector.Add("audit.json", AuditText(client));
   collector.Add("assayd.log", LogText(*context, client));
   collector.Add("README.txt", ReadMe(collector.missing(), context->env().clock->Wall()));
   return std::move(collector).files();

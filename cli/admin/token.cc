@@ -120,27 +120,6 @@ absl::StatusOr<ExitStatus> RunTokenRevoke(Context* context, const Arguments& arg
   return ExitStatus::kDone;
 }
 
-absl::StatusOr<ExitStatus> RunAudit(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
-  v1::ListAuditRequest request;
-  ASSIGN_OR_RETURN(const int64_t after, arguments.Integer("after", 0));
-  ASSIGN_OR_RETURN(const int64_t limit, arguments.Integer("limit", 100));
-  request.set_after_seq(after);
-  request.set_page_size(static_cast<int32_t>(std::min<int64_t>(limit, 1000)));
-  ASSIGN_OR_RETURN(const v1::ListAuditResponse response, client->Call(request));
-  ListView view{.schema = "assay.audit/v1",
-                .columns = {{"SEQ", "seq", Format::kNumber},
-                            {"TIME", "time", Format::kTime},
-                            {"WHO", "principal"},
-                            {"WHAT", "type"},
-                            {"BODY", "body", Format::kText, 1}},
-                .empty_text = "nothing has been changed yet"};
-  for (const v1::AuditEntry& entry : response.entries())
-    view.items.push_back(client::AuditJson(entry));
-  RETURN_IF_ERROR(context->printer().List(view));
-  return ExitStatus::kDone;
-}
-
 }  // namespace
 
 std::vector<Command> TokenCommands() {
@@ -188,22 +167,7 @@ std::vector<Command> TokenCommands() {
        .positionals = {{.name = "NODE", .help = "name that the worker shall have"}},
        .options = {lifetime},
        .examples = {{"assay admin enrol n007 > enrol.token", ""}},
-       .run = RunEnrol},
-      {.path = "admin audit",
-       .summary = "who changed what, and when",
-       .options = {{.name = "after",
-                    .kind = Option::Kind::kInteger,
-                    .value = "SEQ",
-                    .help = "only what came after this number",
-                    .max = std::numeric_limits<int64_t>::max()},
-                   {.name = "limit",
-                    .letter = 'n',
-                    .kind = Option::Kind::kInteger,
-                    .value = "N",
-                    .help = "at most so many",
-                    .fallback = "100"}},
-       .examples = {{"assay admin audit -o ndjson", ""}},
-       .run = RunAudit}};
+       .run = RunEnrol}};
 }
 
 }  // namespace assay::cli

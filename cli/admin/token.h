@@ -1,4 +1,4 @@
-// assay admin token, audit and enrol: who may do what, and who did.
+// assay admin token and enrol: who may do what.
 
 #ifndef CLI_ADMIN_TOKEN_H_
 #define CLI_ADMIN_TOKEN_H_

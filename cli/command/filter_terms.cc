@@ -38,22 +38,6 @@ std::string InQuotes(const std::string& value) {
   return absl::StrCat("\"", absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
 }
 
-// "2026-11-20", "7d": the condition that rows are not older.
-absl::StatusOr<std::string> SinceTerm(const std::string& value) {
-  absl::Time time;
-  std::string error;
-  for (const char* format : {"%Y-%m-%d", "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%dT%H:%M:%E*S%Ez"})
-    if (absl::ParseTime(format, value, absl::UTCTimeZone(), &time, &error))
-      return absl::StrCat("created>=", InQuotes(value));
-  const absl::StatusOr<absl::Duration> age = ParseDurationText(value);
-  if (!age.ok())
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--since: '", value, "' is no time; write 2026-11-20, 2026-11-20T08:00:00Z, 12h or 7d"));
-  return absl::StrCat(
-      "created>=\"",
-      absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", absl::Now() - *age, absl::UTCTimeZone()), "\"");
-}
-
 // Rounds that every matching row would have to be of.
 void AddRounds(const FilterNode& filter, std::vector<std::string>* rounds) {
   if (filter.kind == FilterNode::Kind::kNot) return;
@@ -99,7 +83,10 @@ absl::StatusOr<std::string> WithFilterOptions(const Arguments& arguments, Histor
     terms.push_back(Equality(FindHistoryField(kind, name)->name, arguments.Get(name)));
   }
   if (arguments.Has("since")) {
-    ASSIGN_OR_RETURN(terms.emplace_back(), SinceTerm(arguments.Get("since")));
+    ASSIGN_OR_RETURN(const absl::Time since, SinceTime(arguments.Get("since")));
+    terms.push_back(absl::StrCat(
+        "created>=",
+        InQuotes(absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", since, absl::UTCTimeZone()))));
   }
   // Alone it stays as it is written, so that positions in errors are right.
   if (terms.size() > 1 && !filter.empty()) terms.front() = absl::StrCat("(", filter, ")");
@@ -145,6 +132,18 @@ absl::StatusOr<std::vector<v1::Run>> FindRuns(const client::Client& client,
     ASSIGN_OR_RETURN(runs.emplace_back(), client::GetRun(client, id));
   }
   return runs;
+}
+
+absl::StatusOr<absl::Time> SinceTime(const std::string& value) {
+  absl::Time time;
+  std::string error;
+  for (const char* format : {"%Y-%m-%d", "%Y-%m-%dT%H:%M:%E*S", "%Y-%m-%dT%H:%M:%E*S%Ez"})
+    if (absl::ParseTime(format, value, absl::UTCTimeZone(), &time, &error)) return time;
+  const absl::StatusOr<absl::Duration> age = ParseDurationText(value);
+  if (!age.ok())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--since: '", value, "' is no time; write 2026-11-20, 2026-11-20T08:00:00Z, 12h or 7d"));
+  return absl::Now() - *age;
 }
 
 Option SinceOption() {

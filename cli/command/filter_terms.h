@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 #include "assay/v1/resources.pb.h"
 
@@ -56,8 +57,9 @@ absl::StatusOr<std::vector<v1::Run>> FindRuns(const client::Client& client,
 absl::Status CheckNamedRounds(const client::Client& client, HistoryKind kind,
                               const std::string& filter);
 
-// --since, of lists.
+// --since, of lists, and its value. INVALID_ARGUMENT for a time that is none.
 Option SinceOption();
+absl::StatusOr<absl::Time> SinceTime(const std::string& value);
 
 // --limit of lists, and its value: without one, all rows where a program reads them, and the newest
 // `at_terminal` for a person.

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "common/client/pages.h"
 #include "common/status.h"
 
 namespace assay::client {
@@ -48,6 +50,16 @@ std::string ShortId(absl::string_view name) {
   return std::string(slash == absl::string_view::npos ? name : name.substr(slash + 1));
 }
 
+std::string AuditObject(absl::string_view id) {
+  if (id.empty() || absl::StrContains(id, '/')) return std::string(id);
+  const absl::string_view kind = absl::StartsWith(id, "e-")   ? "submissions"
+                                 : absl::StartsWith(id, "r-") ? "runs"
+                                 : absl::StartsWith(id, "a-") ? "allocations"
+                                 : absl::StartsWith(id, "t-") ? "tokens"
+                                                              : "workers";
+  return absl::StrCat(kind, "/", id);
+}
+
 absl::StatusOr<std::string> EntryName(const Client& client, absl::string_view id) {
   if (id == "@last" || id.empty()) {
     ASSIGN_OR_RETURN(const v1::Submission last, LastEntry(client));
@@ -69,7 +81,11 @@ absl::StatusOr<std::string> RunName(const Client& client, absl::string_view id) 
     ASSIGN_OR_RETURN(const v1::Submission last, LastEntry(client));
     if (last.runs().empty())
       return absl::NotFoundError(absl::StrCat("@last: ", ShortId(last.name()), " has no run"));
-    return last.runs(last.runs_size() - 1);
+    ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, last.name()));
+    const auto begun = std::find_if(runs.rbegin(), runs.rend(), [](const v1::Run& run) {
+      return run.state() != v1::Run::QUEUED && run.state() != v1::Run::ASSIGNED;
+    });
+    return begun == runs.rend() ? last.runs(last.runs_size() - 1) : begun->name();
   }
   if (absl::StartsWith(id, "runs/")) id.remove_prefix(5);
   if (IsNumbered(id, "r-")) return absl::StrCat("runs/", id);

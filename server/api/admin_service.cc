@@ -271,14 +271,22 @@ grpc::ServerUnaryReactor* AdminService::ListAudit(grpc::CallbackServerContext* c
     call.Finish(status);
     return call.reactor;
   }
-  const int32_t size = request->page_size() == 0 ? core::kPageSizeDefault : request->page_size();
-  backend_->queries->AuditAfter(request->after_seq(), size,
-                                [call](absl::StatusOr<std::vector<core::EventRow>> rows) {
-                                  if (!rows.ok()) return call.Finish(rows.status());
-                                  for (const core::EventRow& row : *rows)
-                                    *call.response->add_entries() = ToAuditEntry(row);
-                                  call.Finish(absl::OkStatus());
-                                });
+  core::AuditQuestion question{
+      .is_newest_first = request->newest_first(),
+      .after_seq = request->after_seq(),
+      .principal = request->principal(),
+      .object = request->object(),
+      .since_us =
+          request->since_time().seconds() * 1'000'000 + request->since_time().nanos() / 1000,
+      .has_bodies = request->with_bodies(),
+      .limit = request->page_size() == 0 ? core::kPageSizeDefault : request->page_size()};
+  backend_->queries->Audit(std::move(question),
+                           [call](const absl::StatusOr<std::vector<core::AuditRow>>& rows) {
+                             if (!rows.ok()) return call.Finish(rows.status());
+                             for (const core::AuditRow& row : *rows)
+                               *call.response->add_entries() = ToAuditEntry(row);
+                             call.Finish(absl::OkStatus());
+                           });
   return call.reactor;
 }
 

@@ -34,13 +34,17 @@ v1::RunEvent::Kind ValueOf(core::RunEventKind kind) {
   return v1::RunEvent::KIND_UNSPECIFIED;
 }
 
-// The body of an event without the seeds of runs that may not have started.
+// The body of an event without the seeds of runs that may not have started, and without what a
+// token's secret is known by.
 std::string ShownBody(const core::EventRow& row) {
-  if (row.type != core::SubmissionCreated::kType) return row.body_json;
+  const bool is_token = row.type == core::TokenCreated::kType;
+  if (row.type != core::SubmissionCreated::kType && !is_token) return row.body_json;
   rapidjson::Document body;
   body.Parse(row.body_json.data(), row.body_json.size());
   if (body.HasParseError() || !body.IsObject()) return "{}";
   body.RemoveMember("seeds");
+  if (is_token && body.HasMember("token") && body["token"].IsObject())
+    body["token"].RemoveMember("secret_sha256");
   rapidjson::StringBuffer text;
   rapidjson::Writer<rapidjson::StringBuffer> writer(text);
   body.Accept(writer);
@@ -113,13 +117,16 @@ v1::Event ToProto(const core::EventRow& row) {
   return message;
 }
 
-v1::AuditEntry ToAuditEntry(const core::EventRow& row) {
+v1::AuditEntry ToAuditEntry(const core::AuditRow& row) {
   v1::AuditEntry message;
-  message.set_seq(row.seq);
-  SetTime(row.at_us, message.mutable_time());
-  message.set_principal(row.principal);
-  message.set_type(row.type);
-  message.set_body_json(ShownBody(row));
+  message.set_seq(row.event.seq);
+  SetTime(row.event.at_us, message.mutable_time());
+  message.set_principal(row.event.principal);
+  message.set_type(row.event.type);
+  message.set_object(row.object);
+  message.set_detail(row.detail);
+  message.set_outcome(row.event.type == core::CallsRefused::kType ? "refused" : "done");
+  if (!row.event.body_json.empty()) message.set_body_json(ShownBody(row.event));
   return message;
 }
 

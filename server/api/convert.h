@@ -45,7 +45,7 @@ v1::Dataset ToProto(const core::Dataset& dataset);
 v1::View ToProto(const core::View& view);
 v1::Token ToProto(const core::Token& token);
 v1::Event ToProto(const core::EventRow& row);
-v1::AuditEntry ToAuditEntry(const core::EventRow& row);
+v1::AuditEntry ToAuditEntry(const core::AuditRow& row);
 v1::Round ToProto(const runtime::RoundInfo& round);
 v1::ExplainSubmissionResponse ToProto(const core::Explanation& explanation);
 // What VerifyStore tells: a fault, and at the end what was looked at.

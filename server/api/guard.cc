@@ -58,18 +58,11 @@ absl::Status Guard::Recheck(const auth::Identity& identity) const {
                                 certificates_->ValidFrom(identity.principal));
 }
 
-absl::StatusOr<auth::Identity> Guard::Admit(const grpc::ServerContextBase& context,
-                                            absl::string_view method) const {
+absl::StatusOr<auth::Identity> Guard::Identify(const grpc::ServerContextBase& context) const {
   ASSIGN_OR_RETURN(const auth::Evidence evidence, EvidenceOf(context, *connections_));
-  auth::Identity identity;
-  if (evidence.bearer_token.empty()) {
-    ASSIGN_OR_RETURN(identity, FromConnection(evidence));
-  } else {
-    ASSIGN_OR_RETURN(Bearer bearer, FromToken(TokenHash(evidence.bearer_token)));
-    identity = std::move(bearer.identity);
-  }
-  RETURN_IF_ERROR(auth::CheckMethod(identity, method));
-  return identity;
+  if (evidence.bearer_token.empty()) return FromConnection(evidence);
+  ASSIGN_OR_RETURN(Bearer bearer, FromToken(TokenHash(evidence.bearer_token)));
+  return std::move(bearer.identity);
 }
 
 }  // namespace assay::api

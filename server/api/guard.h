@@ -32,11 +32,10 @@ class Guard {
         tokens_(tokens),
         certificates_(certificates) {}
 
-  // Who calls, if they may call `method` ("assay.v1.AdminService/ListTokens") at all. On the Unix
-  // socket a token goes before the identity of the connection. UNAUTHENTICATED, also for what was
-  // revoked or has expired, or PERMISSION_DENIED otherwise.
-  absl::StatusOr<auth::Identity> Admit(const grpc::ServerContextBase& context,
-                                       absl::string_view method) const;
+  // Who calls. On the Unix socket a token goes before the identity of the connection.
+  // UNAUTHENTICATED, also for what was revoked or has expired; PERMISSION_DENIED for a local user
+  // who has no role.
+  absl::StatusOr<auth::Identity> Identify(const grpc::ServerContextBase& context) const;
 
   // Who is known by the connection alone. UNAUTHENTICATED if nobody is, or what it has shown was
   // revoked or has expired; PERMISSION_DENIED for a local user who has no role.

@@ -383,6 +383,9 @@ constexpr Limit kTable[] = {
     Name("OrderCachesRequest.path", kPathBytes),
     Range("ListAuditRequest.after_seq", 0, kInt64Max),
     Range("ListAuditRequest.page_size", 0, core::kPageSizeMax),
+    Name("ListAuditRequest.principal", kNameBytes),
+    Name("ListAuditRequest.object", kNameBytes),
+    Range("ListAuditRequest.since_time", 0, kSecondsOfTime),
     Name("VerifyStoreRequest.backup_directory", kPathBytes),
     Name("BackUpStoreRequest.directory", kPathBytes),
 

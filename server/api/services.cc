@@ -10,10 +10,13 @@ namespace assay::api {
 
 absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,
                                      absl::string_view method) {
-  absl::StatusOr<auth::Identity> identity = backend.guard->Admit(context, method);
-  if (!identity.ok())
-    backend.refusals->Note(backend.guard->PeerOf(context), method, identity.status());
-  return identity;
+  absl::StatusOr<auth::Identity> identity = backend.guard->Identify(context);
+  const absl::Status admitted =
+      identity.ok() ? auth::CheckMethod(*identity, method) : identity.status();
+  if (admitted.ok()) return identity;
+  backend.refusals->Note(backend.guard->PeerOf(context), method, admitted,
+                         identity.ok() ? &*identity : nullptr);
+  return admitted;
 }
 
 absl::StatusOr<auth::Identity> Admit(const Backend& backend, const grpc::ServerContextBase& context,

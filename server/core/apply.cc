@@ -67,6 +67,7 @@ class Applier {
   void operator()(const DataLossAccepted& e);
   // Of the disk alone.
   void operator()(const StoreBackedUp&) {}
+  void operator()(const CallsRefused&) {}
   void operator()(const ArtifactsPruned&) {}
   template <AboutLease E>
   void operator()(const E& e) {

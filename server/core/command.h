@@ -377,7 +377,7 @@ using CommandBody =
                  RevokeToken, RedeemEnrolment, AddDataset, RemoveDataset, SaveView, RemoveView,
                  OrderCaches, GetServerInfo, LogChecked, SetScored, RequestAllocation,
                  ReleaseAllocation, LauncherStarted, LaunchReported, JoinAllocation, EnrolNode,
-                 RecordBackup, PruneArtifacts, Tick>;
+                 RecordBackup, PruneArtifacts, RecordRefusal, Tick>;
 
 struct Command {
   std::string principal;  // who asks, as authenticated; kCoordinator for internal facts

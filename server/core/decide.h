@@ -82,6 +82,7 @@ absl::StatusOr<Decision> Decide(const Context& context, const RemoveView& comman
 absl::StatusOr<Decision> Decide(const Context& context, const OrderCaches& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RecordBackup& command);
 absl::StatusOr<Decision> Decide(const Context& context, const PruneArtifacts& command);
+absl::StatusOr<Decision> Decide(const Context& context, const RecordRefusal& command);
 absl::StatusOr<Decision> Decide(const Context& context, const LogChecked& command);
 absl::StatusOr<Decision> Decide(const Context& context, const SetScored& command);
 absl::StatusOr<Decision> Decide(const Context& context, const RequestAllocation& command);

@@ -470,7 +470,7 @@ using Event = std::variant<
     CacheOrderRetried, AllocationRequested, AllocationSubmitted, AllocationGranted,
     AllocationLaunchFailed, AllocationActivated, AllocationReleasing, AllocationEnded, WorkerJoined,
     NodeEnrolled, WorkerForgotten, TokensForgotten, RequestsForgotten, StoreBackedUp,
-    ArtifactsPruned, DataLossAccepted>;
+    ArtifactsPruned, CallsRefused, DataLossAccepted>;
 
 // An event in its place in the log.
 struct RecordedEvent {

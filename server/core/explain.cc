@@ -12,6 +12,7 @@
 #include "common/rules/spec_rules.h"
 #include "common/status.h"
 #include "server/core/allocate.h"
+#include "server/core/census.h"
 #include "server/core/decide.h"
 #include "server/core/judgement.h"
 #include "server/core/lease.h"
@@ -22,53 +23,6 @@ namespace assay::core {
 namespace {
 
 constexpr size_t kDrainedNamed = 5;
-
-// The workers of an allocation as one spec sees them.
-struct Census {
-  AllocationId allocation;
-  int32_t matching = 0;         // in any state but GONE
-  int32_t silent = 0;           // of these, SUSPECT or LOST
-  int32_t draining = 0;         // of these
-  int32_t free = 0;             // of these
-  int64_t silent_since_us = 0;  // the latest
-  std::vector<const Worker*> drained{};
-  int32_t elsewhere = 0;  // that match in other allocations: a gang comes from one
-
-  int32_t usable() const { return matching - silent - draining; }
-};
-
-// Of the allocation that has most to offer.
-Census Count(const State& state, const PresenceMap& presence, const SubmissionSpec& spec,
-             SubmissionId submission) {
-  std::map<AllocationId, Census> censuses;
-  int32_t matching = 0;
-  for (const auto& [name, worker] : state.workers) {
-    const auto it = state.allocations.find(worker.allocation);
-    if (it == state.allocations.end() || !MayUse(it->second, submission) ||
-        worker.state == WorkerState::kGone || !Matches(worker, spec))
-      continue;
-    Census& census = censuses[it->first];
-    census.allocation = it->first;
-    ++matching;
-    ++census.matching;
-    if (worker.state == WorkerState::kSuspect || worker.state == WorkerState::kLost) {
-      ++census.silent;
-      census.silent_since_us = std::max(census.silent_since_us, worker.state_since_us);
-    }
-    if (worker.state == WorkerState::kDraining) {
-      ++census.draining;
-      census.drained.push_back(&worker);
-    }
-    if (IsFree(worker, presence)) ++census.free;
-  }
-  Census best;
-  for (const auto& [id, census] : censuses) {
-    if (std::pair(census.usable(), census.matching) > std::pair(best.usable(), best.matching))
-      best = census;
-  }
-  best.elsewhere = matching - best.matching;
-  return best;
-}
 
 std::string DescribeWish(const SubmissionSpec& spec) {
   const int64_t node_count = NodesAtOnce(spec);
@@ -240,17 +194,23 @@ std::string CountIs(int32_t count) {
 }
 
 // Nodes that an operator has taken out would do. Who may see them is told which, and why.
-Explanation ExplainDrained(const Census& census, const SubmissionSpec& spec,
+Explanation ExplainDrained(const Census& census, const Submission& submission,
                            const VisibleTo& viewer) {
   Explanation answer{.reason = WaitReason::kWorkersDrained};
-  answer.explanation = absl::StrCat("needs ", DescribeWish(spec), "; of the ", census.matching,
-                                    " that match, ", CountIs(census.draining), " drained");
+  answer.explanation =
+      absl::StrCat("needs ", DescribeWish(submission.spec), "; of the ", census.matching,
+                   " that match, ", CountIs(census.draining), " drained");
   if (census.silent > 0)
     absl::StrAppend(&answer.explanation, " and ", CountIs(census.silent), " silent");
   answer.remedy = "ask an operator to let drained workers back, or cancel and ask for less";
   for (const Worker* const worker : census.drained)
     answer.since_us = std::max(answer.since_us, worker->state_since_us);
-  if (!viewer.sees_all) return answer;
+  if (!viewer.sees_all) {
+    // It is about the submitter's own set.
+    if (!submission.preflight_error.empty())
+      absl::StrAppend(&answer.explanation, "; ", submission.preflight_error);
+    return answer;
+  }
   std::vector<std::string> texts;
   for (const Worker* const worker : census.drained) {
     if (texts.size() == kDrainedNamed) break;
@@ -279,7 +239,7 @@ Explanation ExplainTooFew(const Census& census, const Submission& submission,
     return answer;
   }
   if (census.matching >= NodesAtOnce(spec) && census.draining > 0)
-    return ExplainDrained(census, spec, viewer);
+    return ExplainDrained(census, submission, viewer);
   answer.reason = WaitReason::kLabels;
   answer.explanation = absl::StrCat("needs ", wish, "; ", census.matching, " match and ",
                                     census.draining, " of them are draining");
@@ -326,7 +286,7 @@ bool SeesRun(const State& state, const VisibleTo& viewer, RunId run) {
 Explanation ExplainQueued(const Known& known, const Run& run, const VisibleTo& viewer) {
   const auto& [state, presence, policy, launcher, waits, health, now_us] = known;
   const SubmissionSpec& spec = state.submissions.at(run.submission).spec;
-  const Census census = Count(state, presence, spec, run.submission);
+  const Census census = CountWorkers(state, presence, spec, run.submission);
   const Placement placement = PlacementOf(state, presence, policy, run.id);
   const std::string numbers = absl::StrCat("needs ", DescribeWish(spec), "; ", census.free,
                                            " of the ", census.matching, " that match are free");

@@ -65,10 +65,31 @@ struct EventRow {
   Sight sight = Sight::kNothing;  // by whom it was read for
 };
 
+// What is asked of the audit: the log without what runs and workers do by themselves.
+struct AuditQuestion {
+  bool is_newest_first = false;
+  int64_t after_seq = 0;  // where to go on, in the direction of reading; 0: where that begins
+  std::string principal;  // empty: by anybody
+  std::string object;     // the name of a resource, as "submissions/e-42"; empty: of anything
+  int64_t since_us = 0;
+  bool has_bodies = false;
+  int32_t limit = kPageSizeDefault;
+};
+
+// A row of it.
+struct AuditRow {
+  EventRow event;      // without a body, unless bodies were asked for
+  std::string object;  // what was changed; empty: no single resource
+  std::string detail;  // why, or what has come out, as far as the event says; may be empty
+};
+
 // What one read of a log takes at most, beyond its first row: who asks next waits meanwhile.
 inline constexpr size_t kLogReadBytesMax = 1 << 20;
 inline size_t LogBytes(const EventRow& row) {
   return row.body_json.size();
+}
+inline size_t LogBytes(const AuditRow& row) {
+  return LogBytes(row.event);
 }
 inline size_t LogBytes(const RunEvent& event) {
   return event.text.size();

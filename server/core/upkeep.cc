@@ -1,5 +1,7 @@
 #include "server/core/upkeep.h"
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -51,6 +53,19 @@ absl::StatusOr<Decision> Decide(const Context& context, const PruneArtifacts& co
                                              .policy = command.policy,
                                              .artifacts = command.artifacts}},
                   .reply = Done{}};
+}
+
+absl::StatusOr<Decision> Decide(const Context&, const RecordRefusal& command) {
+  const RefusedCalls& calls = command.calls;
+  for (const std::string* const text :
+       {&calls.principal, &calls.peer, &calls.method, &calls.reason}) {
+    if (text->size() > kRefusedTextBytesMax)
+      return absl::InvalidArgumentError(
+          absl::StrCat("a text of ", text->size(), " bytes, more than ", kRefusedTextBytesMax));
+  }
+  if (calls.count < 1)
+    return absl::InvalidArgumentError(absl::StrCat("count is ", calls.count, ", give at least 1"));
+  return Decision{.events = {CallsRefused{calls}}, .reply = Done{}};
 }
 
 }  // namespace assay::core

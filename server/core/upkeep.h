@@ -1,5 +1,6 @@
-// What operators do with all that is kept: backups, and the removal of what no verdict needs. The
-// store carries it out; here is what the log of events says of it.
+// What the log of events says of things that are done elsewhere and change no state here: backups
+// and the removal of what no verdict needs, which the store carries out, and calls that were
+// refused.
 
 #ifndef SERVER_CORE_UPKEEP_H_
 #define SERVER_CORE_UPKEEP_H_
@@ -36,6 +37,18 @@ struct RetentionPolicy {
   int32_t progress_days = 0;
 };
 
+// Calls of one kind that were refused for who made them, in some seconds.
+struct RefusedCalls {
+  std::string principal;  // empty: not known
+  std::string peer;       // "ipv4:10.0.0.9", "uid 1000"; without a port
+  std::string method;     // "assay.v1.AdminService/ListTokens", or a path
+  std::string reason;
+  int64_t count = 0;
+  int64_t first_us = 0;  // of the first
+  bool operator==(const RefusedCalls&) const = default;
+};
+inline constexpr size_t kRefusedTextBytesMax = 2048;  // of each text
+
 // "telemetry" or "progress", if a policy may remove a run's file of this name when its submission
 // has ended; empty: it is evidence, or what made it, and is kept for ever.
 absl::string_view PrunableKind(absl::string_view file_name);
@@ -59,6 +72,11 @@ struct PruneArtifacts {
   std::vector<PrunedArtifact> artifacts;
 };
 
+// Reply: Done. INVALID_ARGUMENT for a text that is too long, or a count below 1.
+struct RecordRefusal {
+  RefusedCalls calls;
+};
+
 // ------------------------------------------------------------------------------------------ events
 
 struct StoreBackedUp {
@@ -79,6 +97,13 @@ struct ArtifactsPruned {
   std::string policy;
   std::vector<PrunedArtifact> artifacts;
   bool operator==(const ArtifactsPruned&) const = default;
+};
+
+struct CallsRefused {
+  static constexpr absl::string_view kType = "CallsRefused";
+  static constexpr int kVersion = 1;
+  RefusedCalls calls;
+  bool operator==(const CallsRefused&) const = default;
 };
 
 }  // namespace assay::core

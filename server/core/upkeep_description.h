@@ -32,6 +32,21 @@ constexpr void Fields(A& a, T& v) {
   a("artifacts", v.artifacts);
 }
 
+template <class A, Is<RefusedCalls> T>
+constexpr void Fields(A& a, T& v) {
+  a("principal", v.principal);
+  a("peer", v.peer);
+  a("method", v.method);
+  a("reason", v.reason);
+  a("count", v.count);
+  a("first_us", v.first_us);
+}
+
+template <class A, Is<CallsRefused> T>
+constexpr void Fields(A& a, T& v) {
+  a("calls", v.calls);
+}
+
 template <class A, Is<SubmissionWithdrawn> T>
 constexpr void Fields(A& a, T& v) {
   a("submission", v.submission);

@@ -140,10 +140,9 @@ void Queries::EventsAfter(core::VisibleTo viewer, core::SubmissionId submission,
        });
 }
 
-void Queries::AuditAfter(int64_t after_seq, int32_t limit,
-                         Callback<std::vector<core::EventRow>> callback) {
+void Queries::Audit(core::AuditQuestion question, Callback<std::vector<core::AuditRow>> callback) {
   Post(&bulk_.thread, std::move(callback),
-       [this, after_seq, limit] { return bulk_.reader->AuditAfter(after_seq, limit); });
+       [this, question = std::move(question)] { return bulk_.reader->Audit(question); });
 }
 
 void Queries::RunEventsAfter(core::RunId run, int32_t node_rank, int64_t after, int32_t limit,

@@ -85,7 +85,7 @@ class Queries {
   void EventsAfter(core::VisibleTo viewer, core::SubmissionId submission, int64_t after_seq,
                    int32_t limit, Callback<EventsAnswer> callback);
   // The same for reviewers of changes: without what runs and workers do by themselves.
-  void AuditAfter(int64_t after_seq, int32_t limit, Callback<std::vector<core::EventRow>> callback);
+  void Audit(core::AuditQuestion question, Callback<std::vector<core::AuditRow>> callback);
 
   // Events of a run, oldest first, at most `limit`.
   //   node_rank >= 0: of that node, with seq > after.

@@ -1,11 +1,16 @@
-// Which events of the log the audit shows.
+// Which events of the log the audit shows, and how it is asked.
 
 #ifndef SERVER_STORE_AUDIT_H_
 #define SERVER_STORE_AUDIT_H_
 
+#include <cstdint>
+#include <string>
 #include <type_traits>
+#include <vector>
 
 #include "server/core/event.h"
+#include "server/core/query.h"
+#include "server/store/sqlite.h"
 
 namespace assay::store {
 
@@ -29,6 +34,15 @@ struct IsChange {
              std::is_same_v<E, core::SubmissionCheckStarted>);
   }
 };
+
+struct SqlQuestion {
+  std::string sql;
+  std::vector<SqlValue> values;  // of its parameters, in order
+};
+
+// Columns: seq, at_us, type, version, principal, submission_id, run_id, body, object, detail; at
+// most `limit` rows. Along the index of changes, or an entry's events.
+SqlQuestion AuditSql(const core::AuditQuestion& audit, int32_t limit);
 
 }  // namespace assay::store
 

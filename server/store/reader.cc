@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "common/status.h"
+#include "server/store/audit.h"
 #include "server/store/codec.h"
 #include "server/store/reader_sql.h"
 #include "server/store/rows.h"
@@ -153,10 +154,10 @@ struct Reader::Statements {
   Db db;
   Stmt get_submission, list_by_nothing, list_by_system, list_by_organization, list_by_round,
       list_by_state, list_by_benchmark, get_run, runs_of, runs_by_nothing, runs_by_state,
-      select_nodes, last_seq, events_of_all, events_of_submission, seen_events, events_of_changes,
-      run_events, findings, list_views, list_datasets, get_dataset, list_tokens, get_worker,
-      get_allocation, list_allocations, workers_of_allocation, get_artifact, get_borrower,
-      disclosure_of_submission, disclosure_of_run, count_submissions;
+      select_nodes, last_seq, events_of_all, events_of_submission, seen_events, run_events,
+      findings, list_views, list_datasets, get_dataset, list_tokens, get_worker, get_allocation,
+      list_allocations, workers_of_allocation, get_artifact, get_borrower, disclosure_of_submission,
+      disclosure_of_run, count_submissions;
 
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
@@ -176,7 +177,6 @@ struct Reader::Statements {
         {&events_of_all, kEventsOfAll},
         {&events_of_submission, SeenEventsSql(/*is_of_submission=*/true)},
         {&seen_events, SeenEventsSql(/*is_of_submission=*/false)},
-        {&events_of_changes, kEventsOfChanges},
         {&run_events, kRunEvents},
         {&findings, kFindings},
         {&list_views, kListViews},
@@ -343,10 +343,14 @@ absl::StatusOr<std::vector<core::EventRow>> Reader::EventsAfter(const core::Visi
                                  });
 }
 
-absl::StatusOr<std::vector<core::EventRow>> Reader::AuditAfter(int64_t after_seq, int32_t limit) {
-  Stmt* stmt = &statements_->events_of_changes;
-  RETURN_IF_ERROR(stmt->Bind(after_seq, BoundedLimit(limit)));
-  return ReadAll<core::EventRow>(stmt, ReadEventRow);
+absl::StatusOr<std::vector<core::AuditRow>> Reader::Audit(const core::AuditQuestion& question) {
+  const SqlQuestion sql = AuditSql(question, BoundedLimit(question.limit));
+  ASSIGN_OR_RETURN(Stmt stmt, statements_->db.Prepare(sql.sql));
+  RETURN_IF_ERROR(stmt.BindValues(sql.values));
+  return ReadLog<core::AuditRow>(&stmt, [](const Stmt& row) -> absl::StatusOr<core::AuditRow> {
+    ASSIGN_OR_RETURN(core::EventRow event, ReadEventRow(row));
+    return core::AuditRow{std::move(event), std::string(row.Text(8)), std::string(row.Text(9))};
+  });
 }
 
 absl::StatusOr<std::vector<core::RunEvent>> Reader::RunEventsAfter(core::RunId run,

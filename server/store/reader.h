@@ -57,7 +57,7 @@ class Reader {
                                                           core::SubmissionId submission,
                                                           int64_t after_seq, int32_t limit);
   // Of all, without what runs and workers do by themselves.
-  absl::StatusOr<std::vector<core::EventRow>> AuditAfter(int64_t after_seq, int32_t limit);
+  absl::StatusOr<std::vector<core::AuditRow>> Audit(const core::AuditQuestion& question);
 
   // node_rank >= 0: of that node, with seq > after; node_rank < 0: of all, with order > after.
   absl::StatusOr<std::vector<core::RunEvent>> RunEventsAfter(core::RunId run, int32_t node_rank,

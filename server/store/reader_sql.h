@@ -76,10 +76,6 @@ inline std::string SeenEventsSql(bool is_of_submission) {
       is_of_submission ? "e.submission_id = ?3" : "?3 = 0", " AND e.seq > ?1 AND ",
       VisibleRows("s", 4), " ORDER BY e.seq LIMIT ?2");
 }
-inline constexpr char kEventsOfChanges[] =
-    "SELECT seq, at_us, type, version, principal, submission_id, run_id, body FROM events "
-    "WHERE is_change = 1 AND seq > ?1 ORDER BY seq LIMIT ?2";
-
 // A node's seq is never greater than the event's ordinal, so both bounds hold for one node.
 inline constexpr char kRunEvents[] =
     "SELECT ordinal, node_rank, seq, kind, line, text, wall_us, mono_ns, receive_us, finding, "

@@ -246,6 +246,7 @@ class Store::Writer {
     return absl::OkStatus();
   }
   absl::Status Touch(const Record&, const core::StoreBackedUp&) { return absl::OkStatus(); }
+  absl::Status Touch(const Record&, const core::CallsRefused&) { return absl::OkStatus(); }
   absl::Status Touch(const Record&, const core::ArtifactsPruned&) { return absl::OkStatus(); }
   absl::Status Touch(const Record&, const core::DataLossAccepted&) { return absl::OkStatus(); }
 

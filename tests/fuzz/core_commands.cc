@@ -42,7 +42,7 @@ class Decoder {
         &Decoder::EndLease, &Decoder::Join,     &Decoder::EnrolInJob, &Decoder::Prune,
         &Decoder::Cache,    &Decoder::Time,     &Decoder::Save,       &Decoder::Forget,
         &Decoder::Upkeep,   &Decoder::Withdraw, &Decoder::Label};
-    static_assert(std::variant_size_v<core::CommandBody> == 38, "decode the new command above");
+    static_assert(std::variant_size_v<core::CommandBody> == 39, "decode the new command above");
     const uint32_t how = bytes_.Below(8);
     if (how < 4) return Obey();
     return (this->*(how < 7 ? bytes_.Pick(kOften) : bytes_.Pick(kSeldom)))();
@@ -455,13 +455,13 @@ class Decoder {
   }
   core::Command Remove() { return FromPerson(core::RemoveDataset{bytes_.TextLike("cosmo32")}); }
   core::Command Save() {
-    core::View view{.name = bytes_.TextLike("fast"), .kind = bytes_.TextLike("run")};
-    view.filter = bytes_.TextLike("minutes<3");
-    return FromPerson(core::SaveView{std::move(view)});
+    return FromPerson(core::SaveView{
+        {.name = bytes_.TextLike("fast"), .kind = "run", .filter = bytes_.TextLike("minutes<3")}});
   }
   core::Command Forget() { return FromPerson(core::RemoveView{bytes_.TextLike("fast")}); }
   core::Command Upkeep() {
     if (bytes_.Below(2) == 0) return FromPerson(core::RecordBackup{bytes_.TextLike("/srv/backup")});
+    if (bytes_.Below(4) == 0) return FromPerson(core::RecordRefusal{{"", "unix:", "", "", 1}});
     const RunId run{std::max<int64_t>(SomeRun().number, 1)};  // the store names it
     return FromPerson(core::PruneArtifacts{Named(), "", {{run, {"telemetry_0.bin"}}}});
   }

@@ -92,7 +92,10 @@ TEST_F(RevocationServiceTest, RevokedCertificatesAreRefusedUntilTheWorkerEnrolsA
   EXPECT_THAT(Call(*later), IsOk()) << "renewed without a token, as any";
   EXPECT_THAT(Call(Again(stolen)), StatusIs(kUnauthenticated)) << "for ever";
 
-  const auto audit = root_->Call(root_->admin(), &Admin::ListAudit, {});
+  v1::ListAuditRequest of_worker;
+  of_worker.set_object("workers/w0");
+  of_worker.set_with_bodies(true);
+  const auto audit = root_->Call(root_->admin(), &Admin::ListAudit, of_worker);
   ASSERT_THAT(audit, IsOk());
   EXPECT_THAT(audit->entries(),
               Contains(AllOf(Property(&v1::AuditEntry::type, "WorkerRevoked"),

@@ -180,7 +180,9 @@ class SimOperators {
     const std::string worker = AnyWorker();
     core::Dataset spare = core::testing::SomeDataset();
     spare.id = "spare";
-    switch (network_.Below(18)) {
+    switch (network_.Below(19)) {
+      case 18:
+        return Ask(core::RecordRefusal{{.principal = "mallory", .method = "m", .count = 2}});
       case 17:
         return Ask(core::LabelWorker{worker, {{"rack", "7"}}});
       case 16:

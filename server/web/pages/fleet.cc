@@ -1,20 +1,15 @@
-// The nodes and what they do, and the trail of who did what.
+// The nodes and what they do, and what waits for them.
 
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-
-#include "assay/v1/admin_service.pb.h"
 #include "assay/v1/submission_service.pb.h"
 
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
-#include "common/printable.h"
 #include "common/status.h"
 #include "server/web/pages/pages.h"
 #include "server/web/pages/parts.h"
@@ -24,8 +19,6 @@ namespace {
 
 constexpr int kNodesShown = 1000;
 constexpr int64_t kWaitingShown = 50;
-constexpr int kAuditPage = 200;
-constexpr size_t kBodyShown = 400;  // code points
 
 Table NodesTable(const v1::ListWorkersResponse& workers) {
   Table table{
@@ -94,11 +87,6 @@ absl::StatusOr<Table> WaitingTable(const Context& context) {
   return table;
 }
 
-// What was asked for may be long, as imports are: the page's data has all of it.
-Html BodyStart(const Json& row) {
-  return Html().Text(Shortened(CellText(MemberAt(row, "body"), CellFormat::kWords), kBodyShown));
-}
-
 }  // namespace
 
 absl::StatusOr<Response> FleetPage(const Context& context, const Request& request) {
@@ -120,34 +108,6 @@ absl::StatusOr<Response> FleetPage(const Context& context, const Request& reques
   ASSIGN_OR_RETURN(const Table waiting, WaitingTable(context));
   view.main.Raw("<h2 id=\"queue\">Queue</h2>").Add(TableHtml(waiting));
   view.json = {{"nodes", view.table.rows}, {"queue", waiting.rows}};
-  return Render(context, request, view);
-}
-
-absl::StatusOr<Response> AuditPage(const Context& context, const Request& request) {
-  int64_t after = 0;
-  if (!absl::SimpleAtoi(request.query.First("after"), &after)) after = 0;
-  v1::ListAuditRequest list;
-  list.set_after_seq(after);
-  list.set_page_size(kAuditPage);
-  ASSIGN_OR_RETURN(const v1::ListAuditResponse response, context.client.Call(list));
-  PageView view{.title = "Audit", .crumbs = {{"Results", "/"}}};
-  view.table = {.caption = "Who did what, oldest first",
-                .empty = "Nothing follows.",
-                .columns = {{.title = "Number", .member = "seq", .format = CellFormat::kInteger},
-                            {.title = "When", .member = "time", .format = CellFormat::kTime},
-                            {.title = "Who", .member = "principal"},
-                            {.title = "What", .member = "type"},
-                            {.title = "With", .member = "body", .draw = BodyStart}}};
-  for (const v1::AuditEntry& entry : response.entries())
-    view.table.rows.push_back(client::AuditJson(entry));
-  view.json = {{"items", view.table.rows}};
-  view.main.Raw("<h1>Audit</h1><p class=\"sub\">Every change that somebody has asked for.</p>");
-  view.main.Add(TableHtml(view.table)).Raw("<p class=\"actions\">");
-  if (after > 0) view.main.Link(QueryWith(request, "after", ""), "First page");
-  if (response.entries_size() == kAuditPage)
-    view.main.Link(QueryWith(request, "after", absl::StrCat(response.entries().rbegin()->seq())),
-                   "Next page");
-  view.main.Raw("</p>");
   return Render(context, request, view);
 }
 

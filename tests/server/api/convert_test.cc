@@ -134,7 +134,7 @@ TEST(ConvertTest, ASeedIsShownOnceItsRunHasStarted) {
   const core::EventRow row = {.type = "SubmissionCreated",
                               .body_json = R"({"request_id":"x","seeds":[4711,4712]})"};
   EXPECT_EQ(ToProto(row).body_json(), R"({"request_id":"x"})");
-  EXPECT_EQ(ToAuditEntry(row).body_json(), R"({"request_id":"x"})");
+  EXPECT_EQ(ToAuditEntry({.event = row}).body_json(), R"({"request_id":"x"})");
 }
 
 TEST(ConvertTest, ADatasetNeedsAnAbsolutePath) {

@@ -199,7 +199,7 @@ TEST_F(PreflightTest, WithoutOthersTheSetWaitsAndSaysWhy) {
   Answer("w1", 12.0);
   Answer("w2", 12.0);
   EXPECT_EQ(world_.run(RunId{2}).state, RunState::kQueued);
-  EXPECT_EQ(ToString(Why(id).reason), "LABELS");
+  EXPECT_EQ(ToString(Why(id).reason), "WORKERS_DRAINED");
   EXPECT_THAT(Why(id).explanation,
               HasSubstr("pre-flight of node w0: memory 3.1 GB/s, below 80 % of the median 12.0"));
 

@@ -273,7 +273,9 @@ TEST(ExplainTest, NamesWhoHasBeenTakenOut) {
 
   const auto why = std::get<Explanation>(*world.Do(ExplainSubmission{id, {.sees_all = true}}));
   EXPECT_EQ(ToString(why.reason), "WORKERS_DRAINED");
-  EXPECT_EQ(why.explanation, "needs 2 workers; of the 2 that match, 1 is drained: w1 (new disk)");
+  EXPECT_EQ(
+      why.explanation,
+      "needs 2 workers with backend onednn; of the 2 that match, 1 is drained: w1 (new disk)");
   EXPECT_THAT(why.remedy, ::testing::HasSubstr("assay node resume w1"));
   // Whose nodes these are, and why, is not for everybody.
   const auto told = std::get<Explanation>(*world.Do(ExplainSubmission{id}));

@@ -333,6 +333,9 @@ struct Maker {
     });
     return body;
   }
+  CommandBody operator()(const RecordRefusal&) {
+    return RecordRefusal{{m.Text(), m.Text(), m.Text(), m.Text(), m.Number(), m.Number()}};
+  }
   CommandBody operator()(const GetServerInfo&) { return GetServerInfo{}; }
   CommandBody operator()(const LogChecked&) {
     return LogChecked{m.Run(), m.Facts(), m.OneIn(2) ? m.Text() : ""};

@@ -172,8 +172,8 @@ TEST_F(RuntimeTest, AnswersQuestions) {
   EXPECT_THAT(events->events, SizeIs(2));
   EXPECT_EQ(events->last_seq, 2);
   EXPECT_EQ(runtime_->watchers().committed_seq(), 2);
-  EXPECT_THAT(Await<std::vector<core::EventRow>>(
-                  [&](auto callback) { queries.AuditAfter(0, 100, std::move(callback)); }),
+  EXPECT_THAT(Await<std::vector<core::AuditRow>>(
+                  [&](auto callback) { queries.Audit({}, std::move(callback)); }),
               IsOkAndHolds(SizeIs(2)));
   EXPECT_THAT(Await<std::vector<core::Dataset>>(
                   [&](auto callback) { queries.ListDatasets(std::move(callback)); }),

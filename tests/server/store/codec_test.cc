@@ -122,6 +122,7 @@ std::vector<Event> OneOfEach() {
                        7}},
       core::ViewRemoved{"fast", {"reviewer", ""}},
       core::StoreBackedUp{"/srv/backup", 12, 3, 1},
+      core::CallsRefused{{"mallory", "ipv4:10.0.0.9", "CreateToken", "is reader", 3, 1000}},
       core::ArtifactsPruned{SubmissionId{4}, "telemetry_days: 365", {{RunId{7}, {"f", "ab", 3}}}},
       CacheOrdered{"w0", CacheAction::kEvict, "cosmo32", "/data/cosmo32", "ab"},
       CacheOrderEnded{"w0", 7, "no space"},

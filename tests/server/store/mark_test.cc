@@ -151,7 +151,9 @@ class HighWaterTest : public ::testing::Test {
     EXPECT_EQ(state.last_run, 10);
     EXPECT_GT(state.last_seq, world_->state().last_seq);
     const auto reader = *Reader::Open(Path("assay.db"));
-    const core::EventRow last = reader->AuditAfter(0, 1000)->back();
+    const std::vector<core::AuditRow> audit =
+        *reader->Audit({.is_newest_first = true, .has_bodies = true});
+    const core::EventRow& last = audit.front().event;
     EXPECT_EQ(last.type, "DataLossAccepted");
     EXPECT_EQ(last.seq, state.last_seq);
     EXPECT_THAT(last.body_json, HasSubstr(words));
