@@ -74,6 +74,42 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(b"\n".join(lines) + b"\n", self.client.log(run))
         self.assertGreater(min(event.receive_us for event in events), 1.7e15)
 
+    def test_an_entry_is_submitted_again_with_another_value(self):
+        watched = os.environ["WATCHED"]
+        if not watched:
+            self.skipTest("reviewers submit nothing")
+        submission = self.client.submission(watched)
+        submission["hyperparameters"]["opt_base_learning_rate"] = 0.02
+        entry = self.client.submit(submission)
+        try:
+            self.assertEqual(self.client.submission(entry), submission)
+            self.assertEqual(list(self.client.compare(watched, entry).index.drop("minutes", errors="ignore")),
+                             ["hyperparameters.opt_base_learning_rate"])
+            self.client.note(entry, "twice the rate")
+            shown = json.loads(command("entry", "show", entry, "--json"))
+            self.assertEqual([note["text"] for note in shown["notes"]], ["twice the rate"])
+        finally:
+            command("cancel", entry)
+        submission["dataset"] = "none"
+        with self.assertRaisesRegex(assay.AssayError, "none"):
+            self.client.submit(submission)
+        with self.assertRaisesRegex(assay.InvalidArgument, "unknown key 'node'; write nodes"):
+            self.client.submit({"node": 2})
+        with self.assertRaisesRegex(assay.InvalidArgument, "'nodes' must be of type int, not str"):
+            self.client.submit({"nodes": "2"})
+
+    def test_questions_have_the_answers_of_the_command_line(self):
+        filter = "round=v0.7 converged=true"
+        found = self.client.query(filter, kind="run", columns=["id", "minutes"], order_by="minutes")
+        wanted = items("query", filter, "--kind", "run", "--columns", "id,minutes", "--order-by", "minutes")
+        self.assertEqual(list(found.id), [row["id"] for row in wanted])
+        self.assertEqual(list(found.filter(like="minutes").iloc[:, 0]), [row["minutes"] for row in wanted])
+        groups = self.client.query("round=v0.7", group_by=["benchmark"], aggregates=["count"])
+        wanted = items("query", "round=v0.7", "--group-by", "benchmark", "--aggregate", "count")
+        self.assertEqual(list(groups["count"]), [row["count"] for row in wanted])
+        with self.assertRaisesRegex(assay.InvalidArgument, "colour"):
+            self.client.query("colour=red")
+
     def test_epochs_end_where_the_run_did(self):
         for name, run in self.runs.groupby("entry").head(1).iterrows():
             epochs = self.client.epochs(name)

@@ -5,10 +5,11 @@ import hashlib
 import json
 import re
 import threading
+import uuid
 
 import grpc
 
-from assay import certificate, config, frames, mllog
+from assay import certificate, config, frames, mllog, submission as submissions
 from assay.errors import DataLoss, InvalidArgument, NotFound, Unavailable, from_rpc
 from assay.v1 import admin_service_pb2, admin_service_pb2_grpc
 from assay.v1 import history_service_pb2, history_service_pb2_grpc
@@ -177,6 +178,27 @@ class Client:
         """Of an entry, by their mlperf-log keys."""
         return {h.key: json.loads(h.json_value) for h in self._entry(entry).spec.hyperparameters}
 
+    def submission(self, entry: str) -> dict:
+        """What was submitted, with the names of a submission file: change it and `submit` it again."""
+        return submissions.from_spec(self._entry(entry).spec)
+
+    def submit(self, submission: dict) -> str:
+        """Submits an entry of the native trainer, whose keys are those of a submission file
+        (docs/submitter.md), `run_timeout_s` in place of run_timeout, and returns its id.
+        InvalidArgument or FailedPrecondition says which rule is against it. An answer that is lost
+        on the way makes no second entry."""
+        request = submission_service_pb2.CreateSubmissionRequest(
+            request_id=str(uuid.uuid4()), spec=submissions.to_spec(submission)
+        )
+        return frames.short_id(self._call_again(self._submissions.CreateSubmission, request).name)
+
+    def note(self, entry: str, text: str):
+        """Says something about an entry, open or ended, for whoever sees it."""
+        request = submission_service_pb2.NoteSubmissionRequest(
+            name=_named("submissions", "e", entry), request_id=str(uuid.uuid4()), text=text
+        )
+        self._call_again(self._submissions.NoteSubmission, request)
+
     def log(self, run: str) -> bytes:
         """The log, byte for byte; DataLoss if it is not what its digest says."""
         found = self._run(run)
@@ -274,6 +296,13 @@ class Client:
             return method(request, metadata=self._metadata, timeout=self._timeout)
         except grpc.RpcError as error:
             raise from_rpc(error) from error
+
+    def _call_again(self, method, request):
+        """Of what its request_id makes safe to repeat: once more if the answer does not come."""
+        try:
+            return self._call(method, request)
+        except Unavailable:
+            return self._call(method, request)
 
     def _stream(self, method, request, timeout, wait_for_ready=False):
         try:
