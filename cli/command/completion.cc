@@ -270,6 +270,14 @@ std::string ExitStatusSection() {
   return text;
 }
 
+// Text with its own lines.
+std::string AsIs(absl::string_view text) {
+  std::string page = ".nf\n";
+  for (const absl::string_view line : absl::StrSplit(text, '\n'))
+    absl::StrAppend(&page, Roff(line), "\n");
+  return absl::StrCat(page, ".fi\n");
+}
+
 std::string ProgramPage() {
   std::string page = absl::StrCat(
       ".TH ASSAY 1\n.SH NAME\nassay \\- run, judge and score MLPerf HPC benchmarks\n"
@@ -279,13 +287,16 @@ std::string ProgramPage() {
   absl::StrAppend(&page, ".SH OPTIONS\n");
   for (const Option& option : GlobalOptions())
     absl::StrAppend(&page, Definition(OptionUsage(option), option.help));
-  for (const HelpTopic& topic : HelpTopics()) {
-    absl::StrAppend(&page, ".SH ", absl::AsciiStrToUpper(topic.name), "\n.nf\n");
-    for (const absl::string_view line : absl::StrSplit(topic.text, '\n'))
-      absl::StrAppend(&page, Roff(line), "\n");
-    absl::StrAppend(&page, ".fi\n");
-  }
+  for (const HelpTopic& topic : HelpTopics())
+    if (!topic.is_file)
+      absl::StrAppend(&page, ".SH ", absl::AsciiStrToUpper(topic.name), "\n", AsIs(topic.text));
   return page;
+}
+
+std::string FilePage(const HelpTopic& topic) {
+  return absl::StrCat(".TH ASSAY\\-", absl::AsciiStrToUpper(topic.name), " 5\n.SH NAME\nassay\\-",
+                      topic.name, " \\- ", Roff(topic.summary), "\n.SH DESCRIPTION\n",
+                      AsIs(topic.text), ".SH SEE ALSO\n.BR assay (1)\n");
 }
 
 std::string CommandPage(const Command& command) {
@@ -318,14 +329,23 @@ absl::StatusOr<ExitStatus> RunCompletion(Context* context, const Arguments& argu
 
 absl::StatusOr<ExitStatus> RunMan(Context* context, const Arguments& arguments) {
   const std::string directory = context->env().AbsolutePath(arguments.Get("DIR"));
-  RETURN_IF_ERROR(MakeDirectories(directory));
-  RETURN_IF_ERROR(WriteFileAtomic(JoinPath(directory, "assay.1"), ManPage("")));
+  RETURN_IF_ERROR(MakeDirectories(JoinPath(directory, "man1")));
+  RETURN_IF_ERROR(MakeDirectories(JoinPath(directory, "man5")));
+  RETURN_IF_ERROR(WriteFileAtomic(JoinPath(directory, "man1/assay.1"), ManPage("")));
   for (const Command& command : CommandTable()) {
     const std::string name =
-        absl::StrCat("assay-", absl::StrReplaceAll(command.path, {{" ", "-"}}), ".1");
+        absl::StrCat("man1/assay-", absl::StrReplaceAll(command.path, {{" ", "-"}}), ".1");
     RETURN_IF_ERROR(WriteFileAtomic(JoinPath(directory, name), ManPage(command.path)));
   }
-  context->Note(absl::StrCat("wrote ", CommandTable().size() + 1, " man pages to ", directory));
+  size_t file_count = 0;
+  for (const HelpTopic& topic : HelpTopics()) {
+    if (!topic.is_file) continue;
+    ++file_count;
+    RETURN_IF_ERROR(WriteFileAtomic(
+        JoinPath(directory, absl::StrCat("man5/assay-", topic.name, ".5")), FilePage(topic)));
+  }
+  context->Note(
+      absl::StrCat("wrote ", CommandTable().size() + 1 + file_count, " man pages to ", directory));
   return ExitStatus::kDone;
 }
 
@@ -355,10 +375,13 @@ std::vector<Command> CompletionCommands() {
        .run = RunCompletion},
       {.path = "man",
        .summary = "write the man pages into a directory",
+       .description =
+           "Commands are in its man1, files (assay-submission, assay-round) in its man5.",
        .positionals = {{.name = "DIR",
                         .help = "made if it does not exist",
                         .completes = Completes::kDirectory}},
-       .examples = {{"assay man ~/.local/share/man/man1", ""}},
+       .examples = {{"assay man ~/.local/share/man",
+                     "then: man assay-plan, man 5 assay-submission"}},
        .run = RunMan}};
 }
 

@@ -20,9 +20,13 @@ struct HelpTopic {
   std::string name;
   std::string summary;
   std::string text;
+  bool is_file = false;  // it describes a file: a man page of section 5
 };
 
-// environment, exit-codes, formatting, ids, query, rules, timing.
+// Those of files that commands read: beside the table of commands (commands.cc).
+std::vector<HelpTopic> FileTopics();
+
+// All, by name.
 const std::vector<HelpTopic>& HelpTopics();
 
 // The text of the topic query (query_topic.cc).

@@ -1,5 +1,6 @@
 // The help topics. What a table in the code defines is made from that table.
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -91,7 +92,7 @@ constexpr char kIds[] =
   r-901    a run: one training from start to result file
   w0       a node, by the name its worker was enrolled under
   cosmo32  a dataset, by the name it was registered under
-  @last    the newest entry you may see; for runs, the newest run of that entry
+  @last    the newest entry you may see; for runs, its newest run that has begun
 
 Numbers are never reused. A run never restarts: one that failed stays as evidence and a
 replacement with a new seed takes its place.
@@ -171,16 +172,23 @@ Its variables, besides "env" of the table, PATH, HOME, TMPDIR and those of PyTor
 }  // namespace
 
 const std::vector<HelpTopic>& HelpTopics() {
-  static const auto* const kTopics = new std::vector<HelpTopic>{
-      {"adapters", "your own program as the workload of an entry", AdaptersTopic()},
-      {"environment", "settings, variables, files", EnvironmentTopic()},
-      {"exit-codes", "what the exit status means", ExitCodeTopic()},
-      {"formatting", "tables, plain text, JSON, CSV", kFormatting},
-      {"ids", "how things are named", kIds},
-      {"query", "questions to the history: filters, fields, groups", QueryTopic()},
-      {"rules", "rounds, divisions, offline checks", kRules},
-      {"timing", "what is timed and who witnesses it", kTiming},
-  };
+  static const auto* const kTopics = [] {
+    auto* const topics = new std::vector<HelpTopic>{
+        {"adapters", "your own program as the workload of an entry", AdaptersTopic()},
+        {"environment", "settings, variables, files", EnvironmentTopic()},
+        {"exit-codes", "what the exit status means", ExitCodeTopic()},
+        {"formatting", "tables, plain text, JSON, CSV", kFormatting},
+        {"ids", "how things are named", kIds},
+        {"query", "questions to the history: filters, fields, groups", QueryTopic()},
+        {"rules", "rounds, divisions, offline checks", kRules},
+        {"timing", "what is timed and who witnesses it", kTiming},
+    };
+    for (HelpTopic& topic : FileTopics())
+      topics->push_back(std::move(topic));
+    std::sort(topics->begin(), topics->end(),
+              [](const HelpTopic& a, const HelpTopic& b) { return a.name < b.name; });
+    return topics;
+  }();
   return *kTopics;
 }
 

@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 
 #include "cli/command/command.h"
+#include "cli/entry/submission_keys.h"
 #include "cli/entry/workload_table.h"
 #include "common/client/suggest.h"
 #include "common/rules/benchmark_settings.h"
@@ -24,68 +25,9 @@
 namespace assay::cli {
 namespace {
 
-constexpr int64_t kNodeCountMax = 4096;
-constexpr int64_t kCountMax = 1'000'000;
 constexpr absl::Duration kTimeoutMax = absl::Hours(24 * 365);
 constexpr size_t kLineShownMax = 1000;
 constexpr size_t kProblemsMax = 50;  // nobody reads more at once
-
-// A key of the file's top level: what it holds and where it goes.
-struct FileKey {
-  const char* name;
-  const char* example;
-  void (*set_text)(v1::SubmissionSpec*, const std::string&);
-  void (*set_number)(v1::SubmissionSpec*, int32_t);
-  int64_t number_max;
-  bool is_required;
-  void (*set_flag)(v1::SubmissionSpec*, bool) = nullptr;
-};
-
-using Spec = v1::SubmissionSpec;
-
-const std::vector<FileKey>& FileKeys() {
-  static const auto* const kKeys = new std::vector<FileKey>{
-      {"round", "\"hpc-3.0.0\"", [](Spec* s, const std::string& v) { s->set_round(v); }, nullptr, 0,
-       true},
-      {"benchmark", "\"cosmoflow\"", [](Spec* s, const std::string& v) { s->set_benchmark(v); },
-       nullptr, 0, true},
-      {"division", "\"closed\"", [](Spec* s, const std::string& v) { s->set_division(v); }, nullptr,
-       0, true},
-      {"organization", "\"Example University\"",
-       [](Spec* s, const std::string& v) { s->set_organization(v); }, nullptr, 0, true},
-      {"system", "\"cluster-a\"", [](Spec* s, const std::string& v) { s->set_system(v); }, nullptr,
-       0, true},
-      {"dataset", "\"cosmo32\"", [](Spec* s, const std::string& v) { s->set_dataset(v); }, nullptr,
-       0, true},
-      {"nodes", "2", nullptr, [](Spec* s, int32_t v) { s->set_node_count(v); }, kNodeCountMax,
-       true},
-      {"ranks_per_node", "1", nullptr, [](Spec* s, int32_t v) { s->set_ranks_per_node(v); },
-       kNodeCountMax, false},
-      {"runs", "10", nullptr, [](Spec* s, int32_t v) { s->set_run_count(v); }, kCountMax, false},
-      {"metric", "\"throughput\"", [](Spec* s, const std::string& v) { s->set_metric(v); }, nullptr,
-       0, false},
-      {"instances", "20", nullptr, [](Spec* s, int32_t v) { s->set_run_count(v); }, kCountMax,
-       false},
-      {"backend", "\"onednn\"",
-       [](Spec* s, const std::string& v) { s->mutable_trainer()->set_backend(v); }, nullptr, 0,
-       false},
-      {"epochs_max", "128", nullptr, [](Spec* s, int32_t v) { s->set_epoch_count_max(v); },
-       kCountMax, false},
-      {"status", "\"onprem\"", [](Spec* s, const std::string& v) { s->set_status(v); }, nullptr, 0,
-       false},
-      {"staging", "\"node\"", [](Spec* s, const std::string& v) { s->set_staging(v); }, nullptr, 0,
-       false},
-      {"fleet", "\"gpu\"", [](Spec* s, const std::string& v) { s->set_fleet(v); }, nullptr, 0,
-       false},
-      {"allow_preemptible", "true", nullptr, nullptr, 0, false,
-       [](Spec* s, bool v) { s->set_allow_preemptible(v); }},
-      {"minutes_per_run", "40", nullptr, [](Spec* s, int32_t v) { s->set_minutes_per_run(v); },
-       kCountMax, false},
-      {"replacements", "1", nullptr, [](Spec* s, int32_t v) { s->set_replacement_count_max(v); },
-       kCountMax, false},
-  };
-  return *kKeys;
-}
 
 // Hyperparameters by their name in the log.
 const std::vector<std::string>& HyperparameterKeys() {
@@ -167,9 +109,9 @@ class Reader {
     if (name == "hyperparameters" || name == "labels" || name == "borrowing")
       return ReadTable(name, key_at, node);
     if (name == "run_timeout") return ReadTimeout(node);
-    const auto known = std::find_if(FileKeys().begin(), FileKeys().end(),
-                                    [&](const FileKey& key) { return key.name == name; });
-    if (known == FileKeys().end()) return UnknownKey(name, key_at);
+    const auto known = std::find_if(SubmissionKeys().begin(), SubmissionKeys().end(),
+                                    [&](const SubmissionKey& key) { return key.name == name; });
+    if (known == SubmissionKeys().end()) return UnknownKey(name, key_at);
     if (known->set_text != nullptr) {
       ReadText(*known, node);
     } else if (known->set_flag != nullptr) {
@@ -241,9 +183,10 @@ class Reader {
   }
 
   void UnknownKey(const std::string& name, Position at) {
-    std::vector<std::string> known = {"hyperparameters", "labels", "borrowing", "workload",
-                                      "run_timeout"};
-    for (const FileKey& key : FileKeys())
+    std::vector<std::string> known;
+    for (const SubmissionTable& table : SubmissionTables())
+      known.emplace_back(table.name);
+    for (const SubmissionKey& key : SubmissionKeys())
       known.emplace_back(key.name);
     const std::vector<std::string>& hyperparameters = HyperparameterKeys();
     const bool is_misplaced =
@@ -255,7 +198,7 @@ class Reader {
     Problem(at, absl::StrCat("unknown key '", name, "'"), remedy);
   }
 
-  void ReadText(const FileKey& key, const toml::node& node) {
+  void ReadText(const SubmissionKey& key, const toml::node& node) {
     const auto value = node.value_exact<std::string>();
     if (!value.has_value() || value->empty()) {
       Problem(PositionOf(node.source()), absl::StrCat("'", key.name, "' must be a text"),
@@ -265,7 +208,7 @@ class Reader {
     key.set_text(&file_.spec, *value);
   }
 
-  void ReadFlag(const FileKey& key, const toml::node& node) {
+  void ReadFlag(const SubmissionKey& key, const toml::node& node) {
     const auto value = node.value_exact<bool>();
     if (!value.has_value())
       return Problem(PositionOf(node.source()),
@@ -274,7 +217,7 @@ class Reader {
     key.set_flag(&file_.spec, *value);
   }
 
-  void ReadNumber(const FileKey& key, const toml::node& node) {
+  void ReadNumber(const SubmissionKey& key, const toml::node& node) {
     const auto value = node.value_exact<int64_t>();
     if (!value.has_value() || *value < 0 || *value > key.number_max) {
       Problem(PositionOf(node.source()),
@@ -352,7 +295,7 @@ class Reader {
   void CheckRequired() {
     const int last_line =
         static_cast<int>(std::count(file_.text.begin(), file_.text.end(), '\n')) + 1;
-    for (const FileKey& key : FileKeys()) {
+    for (const SubmissionKey& key : SubmissionKeys()) {
       if (!key.is_required || file_.positions.count(key.name) > 0) continue;
       Problem({last_line, 1}, absl::StrCat("'", key.name, "' is missing"),
               absl::StrCat("add ", key.name, " = ", key.example, " above the first [table]"));

@@ -34,6 +34,7 @@ Position PlaceOf(const toml::source_region& region) {
 struct WorkloadKey {
   const char* name;
   const char* example;
+  const char* help;
   void (*set_text)(Program*, const std::string&);
   void (*add_text)(Program*, const std::string&);  // an element of a list
   void (*set_number)(Program*, int64_t);
@@ -42,27 +43,32 @@ struct WorkloadKey {
 
 const std::vector<WorkloadKey>& WorkloadKeys() {
   static const auto* const kKeys = new std::vector<WorkloadKey>{
-      {"command", R"(["python3", "${ASSAY_CODE}/train.py"])", nullptr,
-       [](Program* p, const std::string& v) { p->add_command(v); }, nullptr, 0},
-      {"launcher", "\"per-rank\"", [](Program* p, const std::string& v) { p->set_launcher(v); },
-       nullptr, nullptr, 0},
-      {"source", "\"train\"", [](Program* p, const std::string&) { p->mutable_source(); }, nullptr,
-       nullptr, 0},
+      {"command", R"(["python3", "${ASSAY_CODE}/train.py"])",
+       "the program and its arguments, without a shell; ${ASSAY_...} is replaced. Required",
+       nullptr, [](Program* p, const std::string& v) { p->add_command(v); }, nullptr, 0},
+      {"launcher", "\"per-rank\"",
+       "who starts ranks: per-rank (if not given), per-node, srun or mpirun",
+       [](Program* p, const std::string& v) { p->set_launcher(v); }, nullptr, nullptr, 0},
+      {"source", "\"train\"", "a folder beside the file, which is sent along",
+       [](Program* p, const std::string&) { p->mutable_source(); }, nullptr, nullptr, 0},
       {"image", "\"/shared/images/train.sqsh\"",
+       "its system, in one file (squashfs or tar) that nodes see; their own if not given",
        [](Program* p, const std::string& v) { p->mutable_image()->set_path(v); }, nullptr, nullptr,
        0},
       {"image_sha256", "\"9f86...\", as `sha256sum` says it",
+       "of the image, where this host does not see it",
        [](Program* p, const std::string& v) { p->mutable_image()->set_sha256(v); }, nullptr,
        nullptr, 0},
-      {"log", "\"file\"", [](Program* p, const std::string& v) { p->set_log(v); }, nullptr, nullptr,
-       0},
-      {"env", R"({ OPENBLAS_NUM_THREADS = "1" })", nullptr, nullptr, nullptr, 0},
-      {"collect", R"(["weights_*.npy"])", nullptr,
-       [](Program* p, const std::string& v) { p->add_collect(v); }, nullptr, 0},
-      {"stop_grace_s", "10", nullptr, nullptr,
+      {"log", "\"file\"", "file: it appends to ASSAY_LOG (if not given); stdout: it prints",
+       [](Program* p, const std::string& v) { p->set_log(v); }, nullptr, nullptr, 0},
+      {"env", R"({ OPENBLAS_NUM_THREADS = "1" })", "variables, added to the contract's", nullptr,
+       nullptr, nullptr, 0},
+      {"collect", R"(["weights_*.npy"])", "files of ASSAY_OUTPUT that are kept with the run",
+       nullptr, [](Program* p, const std::string& v) { p->add_collect(v); }, nullptr, 0},
+      {"stop_grace_s", "10", "seconds between TERM and KILL, up to 120", nullptr, nullptr,
        [](Program* p, int64_t v) { p->set_stop_grace_s(static_cast<int32_t>(v)); }, 120},
-      {"memory_mib", "4096", nullptr, nullptr, [](Program* p, int64_t v) { p->set_memory_mib(v); },
-       int64_t{1} << 30},
+      {"memory_mib", "4096", "what its processes may take on a node; no limit if not given",
+       nullptr, nullptr, [](Program* p, int64_t v) { p->set_memory_mib(v); }, int64_t{1} << 30},
   };
   return *kKeys;
 }
@@ -177,6 +183,13 @@ void DescribeCommit(const std::string& folder, v1::SourceArchive* source) {
 }
 
 }  // namespace
+
+std::vector<SubmissionTable> WorkloadKeyTexts() {
+  std::vector<SubmissionTable> texts;
+  for (const WorkloadKey& key : WorkloadKeys())
+    texts.push_back({key.name, key.example, key.help});
+  return texts;
+}
 
 void ReadWorkload(const toml::table& table, Position at, SubmissionFile* file) {
   TableReader(at, file).Read(table);

@@ -3,8 +3,12 @@
 #ifndef CLI_ENTRY_WORKLOAD_TABLE_H_
 #define CLI_ENTRY_WORKLOAD_TABLE_H_
 
+#include <string>
+#include <vector>
+
 #include "cli/command/context.h"
 #include "cli/entry/submission_file.h"
+#include "cli/entry/submission_keys.h"
 #include "toml++/toml.h"
 
 namespace assay::cli {
@@ -18,6 +22,9 @@ void ReadWorkload(const toml::table& table, Position at, SubmissionFile* file);
 // `directory` is that of the submission file. A folder that cannot be packed becomes a problem of
 // `file`. Nothing where it names none.
 void PackSourceOf(const std::string& directory, SubmissionFile* file);
+
+// Its keys, for the reference page of submission files.
+std::vector<SubmissionTable> WorkloadKeyTexts();
 
 // Makes the image's path whole and, where the file does not say it, finds its digest: by reading
 // it, however large it is. One that cannot be read becomes a problem of `file`.

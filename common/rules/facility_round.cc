@@ -17,6 +17,7 @@
 #include "common/rules/condition.h"
 #include "common/rules/pack_names.h"
 #include "common/rules/registry.h"
+#include "common/rules/round_file.h"
 #include "common/status.h"
 #include "common/toml.h"
 
@@ -40,9 +41,7 @@ class RoundReader {
   }
 
  private:
-  using Names = std::initializer_list<absl::string_view>;
-
-  absl::Status CheckNames(const toml::table& table, Names known) const;
+  absl::Status CheckNames(const toml::table& table, const std::vector<std::string>& known) const;
   absl::StatusOr<const toml::table*> Table(const toml::table& file, const char* name) const;
   template <typename T>
   absl::StatusOr<std::optional<T>> Optional(const toml::table& table, const char* name,
@@ -67,7 +66,8 @@ class RoundReader {
   std::string source_;
 };
 
-absl::Status RoundReader::CheckNames(const toml::table& table, Names known) const {
+absl::Status RoundReader::CheckNames(const toml::table& table,
+                                     const std::vector<std::string>& known) const {
   for (const auto& [key, value] : table) {
     const std::string name(key.str());
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
@@ -114,7 +114,7 @@ absl::StatusOr<int64_t> RoundReader::Count(const toml::table& table, const char*
 }
 
 absl::StatusOr<RuleSetData> RoundReader::Read(const toml::table& file) const {
-  RETURN_IF_ERROR(CheckNames(file, {"round", "benchmark", "rule"}));
+  RETURN_IF_ERROR(CheckNames(file, RoundFileTables()));
   ASSIGN_OR_RETURN(const toml::table* round, Table(file, "round"));
   ASSIGN_OR_RETURN(const toml::table* benchmark, Table(file, "benchmark"));
   RuleSetData data;
@@ -163,8 +163,7 @@ absl::Status RoundReader::ReadAssurance(const toml::table& table, RuleSetData* d
 }
 
 absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data) const {
-  RETURN_IF_ERROR(CheckNames(table, {"name", "base", "label", "init_limit_s",
-                                     "first_pass_from_storage", "first_touch_assurance"}));
+  RETURN_IF_ERROR(CheckNames(table, RoundFileKeysOf("round")));
   ASSIGN_OR_RETURN(const std::string name, Required<std::string>(table, "name", "text"));
   ASSIGN_OR_RETURN(const std::string base, Required<std::string>(table, "base", "text"));
   ASSIGN_OR_RETURN(const std::string label, Required<std::string>(table, "label", "text"));
@@ -295,7 +294,7 @@ absl::StatusOr<Benchmark> RoundReader::FindBenchmark(const toml::table& table,
 }
 
 absl::Status RoundReader::ReadBenchmark(const toml::table& table, RuleSetData* data) const {
-  RETURN_IF_ERROR(CheckNames(table, {"name", "runs", "target", "quality_key", "better"}));
+  RETURN_IF_ERROR(CheckNames(table, RoundFileKeysOf("benchmark")));
   ASSIGN_OR_RETURN(Benchmark benchmark, FindBenchmark(table, *data));
   ASSIGN_OR_RETURN(const int64_t runs, Count(table, "runs", kRunsMax));
   ASSIGN_OR_RETURN(benchmark.target, Required<double>(table, "target", "a number"));
@@ -370,9 +369,7 @@ absl::Status RoundReader::ReadIdentity(const toml::table& table, KeyRule* rule) 
 }
 
 absl::StatusOr<KeyRule> RoundReader::ReadRule(const toml::table& table) const {
-  RETURN_IF_ERROR(CheckNames(
-      table, {"id", "key", "occurrence", "equals", "one_of", "above", "below", "at_least",
-              "at_most", "hyperparameter", "divisions", "section", "remedy"}));
+  RETURN_IF_ERROR(CheckNames(table, RoundFileKeysOf("rule")));
   KeyRule rule;
   RETURN_IF_ERROR(ReadIdentity(table, &rule));
   RETURN_IF_ERROR(ReadConditions(table, &rule));

@@ -1,31 +1,7 @@
 // Rounds that a facility defines itself, in a file: a built-in round with its own target, number of
 // runs and constraints, for one of its benchmarks or for a benchmark of the facility's own, which
 // is trained by external programs. deploy/rounds/ has examples, docs/rounds.md says how to write
-// one.
-//
-//   [round]
-//   name = "cosmoflow-mini"            # required; must not start with "hpc-"
-//   base = "hpc-3.0.0"                 # required
-//   label = "Facility round, not an MLPerf result"
-//   init_limit_s = 1800                # optional
-//   first_pass_from_storage = true     # optional; R-IOB-001 is an error then
-//   first_touch_assurance = "proven"   # optional; less on any node is an error then (R-TIM-008)
-//   [benchmark]
-//   name = "cosmoflow"                 # required; the round has this benchmark only
-//   runs = 3                           # required
-//   target = 0.40                      # required
-//   quality_key = "eval_perplexity"    # for a benchmark of its own, and required then
-//   better = "lower"                   # likewise; or "higher"
-//   [[rule]]                           # any number: replaces or adds the rule of a key
-//   id = "R-FAC-001"                   # required, "R-FAC-" and digits
-//   key = "train_samples"              # required
-//   occurrence = "exactly_one"         # or "at_least_one", "optional"; default exactly_one
-//   equals = 256                       # any of: equals, one_of = [..], above, below,
-//   at_least = 1                       #         at_least, at_most
-//   hyperparameter = true              # judged on submission too; default false
-//   divisions = ["closed", "open"]     # default both
-//   section = "..."                    # optional texts for the finding
-//   remedy = "..."
+// one; round_file.h has its keys.
 
 #ifndef COMMON_RULES_FACILITY_ROUND_H_
 #define COMMON_RULES_FACILITY_ROUND_H_

@@ -22,7 +22,8 @@ if(ASSAY_HAS_CUDA)
 endif()
 
 # Man pages and completions, in a tree for each component. Section 1 is made from the table of
-# commands, section 5 from the comments of the configuration's proto; section 8 is written by hand.
+# commands, section 5 from the tables of files' keys and the comments of the configuration's proto;
+# section 8 is written by hand.
 assay_binary(assay-config-page SOURCES deploy/man/config_page.cc DEPS protobuf::libprotobuf
   absl::strings)
 set(manual ${PROJECT_BINARY_DIR}/manual)
@@ -30,7 +31,7 @@ set(pages ${PROJECT_SOURCE_DIR}/deploy/man)
 file(GLOB written_pages CONFIGURE_DEPENDS ${pages}/*.8)
 add_custom_command(OUTPUT ${manual}/stamp
   COMMAND ${CMAKE_COMMAND} -E rm -rf ${manual}
-  COMMAND assay man ${manual}/cli/share/man/man1 --quiet
+  COMMAND assay man ${manual}/cli/share/man --quiet
   COMMAND ${pages}/write_completions.sh $<TARGET_FILE:assay> ${manual}/cli/share
   COMMAND ${CMAKE_COMMAND} -E make_directory ${manual}/server/share/man/man5
           ${manual}/server/share/man/man8 ${manual}/worker/share/man/man5

@@ -388,6 +388,7 @@ const std::vector<std::string>& BenchmarkPlaces() {
       "cli/command/help.cc",
       "cli/entry/entry.cc",
       "cli/entry/submission_file.cc",
+      "cli/entry/submission_keys.cc",
       "cli/entry/submit.cc",
       "cli/rules/hyperparameters.cc",
   };
