@@ -61,7 +61,7 @@ std::vector<std::string> NotesFor(const Characteristics& entry,
 }
 
 std::optional<double> Percent(std::optional<double> share) {
-  return share ? std::optional<double>(*share * kPercent) : std::nullopt;
+  return share ? std::optional<double>(*share * kHundredPercent) : std::nullopt;
 }
 
 const std::vector<Column>& IdentityColumns() {
@@ -137,8 +137,8 @@ AnalysisTable BreakdownTable(const AnalysisInput& input) {
                                                       {"training", entry.breakdown->training},
                                                       {"extra", entry.breakdown->extra}};
       for (const auto& part : parts) {
-        Set(&item, absl::StrCat(part.first, "_percent").c_str(), part.second * kPercent);
-        SetText(&item, part.first, Fixed(part.second * kPercent, 2));
+        Set(&item, absl::StrCat(part.first, "_percent").c_str(), part.second * kHundredPercent);
+        SetText(&item, part.first, Fixed(part.second * kHundredPercent, 2));
       }
     }
     Set(&item, "estimated_staging_percent", Percent(entry.estimated_staging));

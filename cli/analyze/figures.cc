@@ -53,7 +53,7 @@ std::string BreakdownRows(std::span<const Characteristics* const> entries) {
   for (const Characteristics* entry : entries) {
     double from = 0;
     for (size_t phase = 0; phase < std::size(kPhases); ++phase) {
-      const double share = kPercent * (*entry->breakdown).*kPhases[phase].share;
+      const double share = kHundredPercent * (*entry->breakdown).*kPhases[phase].share;
       const double to = from + std::max(0.0, share);
       absl::StrAppendFormat(&rows, "%g %.6f %.6f %d %.1f\n", y, from, to, phase, share);
       from = to;

@@ -13,7 +13,7 @@
 
 namespace assay::cli {
 
-inline constexpr double kPercent = 100;  // in one
+inline constexpr double kHundredPercent = 100;  // in one
 
 // Figure 1: each entry's time to solution as a bar of its phases. FAILED_PRECONDITION if no entry
 // has times.

@@ -29,7 +29,7 @@
 namespace assay::cli {
 namespace {
 
-constexpr int kNodePageSize = 500;
+constexpr int kCachePageSize = 500;
 constexpr int kBarWidth = 24;
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
 
@@ -138,7 +138,7 @@ absl::StatusOr<std::vector<NodeOfDataset>> ReadNodes(
     std::optional<v1::CacheOrder::Action> action = std::nullopt) {
   std::vector<NodeOfDataset> nodes;
   v1::ListWorkersRequest request;
-  request.set_page_size(kNodePageSize);
+  request.set_page_size(kCachePageSize);
   do {
     ASSIGN_OR_RETURN(const v1::ListWorkersResponse page, client.Call(request));
     for (const v1::Worker& worker : page.workers())

@@ -50,13 +50,14 @@ Spread SpreadOf(const std::vector<EarlierRun>& runs) {
   return spread;
 }
 
-// Of those runs that were metered; none if no run was.
-std::optional<double> MeanJoules(const std::vector<EarlierRun>& runs) {
+// Of those runs that have it; none if no run has.
+std::optional<double> MeanOf(const std::vector<EarlierRun>& runs,
+                             std::optional<double> EarlierRun::*member) {
   double sum = 0;
   int64_t count = 0;
   for (const EarlierRun& run : runs) {
-    if (!run.energy_joules) continue;
-    sum += *run.energy_joules;
+    if (!(run.*member)) continue;
+    sum += *(run.*member);
     ++count;
   }
   if (count == 0) return std::nullopt;
@@ -74,13 +75,13 @@ absl::StatusOr<std::vector<EarlierRun>> FindEarlierRuns(const client::Client& cl
                      Equality("dataset", spec.dataset()), absl::StrCat("nodes=", spec.node_count()),
                      std::string("state=succeeded converged=true imported=false")},
                     " "));
-  for (const char* const column : {"entry", "started", "ended", "energy_joules"})
+  for (const char* const column : {"entry", "started", "ended", "energy_joules", "staging_seconds"})
     request.add_columns(column);
   ASSIGN_OR_RETURN(const v1::QueryResultsResponse answer,
                    client::AskHistory(client, request, kEarlierRunsMax));
   std::vector<EarlierRun> runs;
   for (const v1::QueryRow& row : answer.rows()) {
-    if (row.values_size() < 4 || !row.values(1).has_time() || !row.values(2).has_time()) continue;
+    if (row.values_size() < 5 || !row.values(1).has_time() || !row.values(2).has_time()) continue;
     const auto duration = row.values(2).time() - row.values(1).time();
     EarlierRun run = {
         .entry = row.values(0).text(),
@@ -88,6 +89,7 @@ absl::StatusOr<std::vector<EarlierRun>> FindEarlierRuns(const client::Client& cl
                        google::protobuf::util::TimeUtil::DurationToMilliseconds(duration)) /
                    1e3 / kSecondsPerMinute};
     if (row.values(3).has_number()) run.energy_joules = row.values(3).number();
+    if (row.values(4).has_number()) run.staging_seconds = row.values(4).number();
     runs.push_back(std::move(run));
   }
   return runs;
@@ -110,11 +112,16 @@ Json EstimateJson(const v1::SubmissionSpec& spec, const std::vector<EarlierRun>&
   Json json = {{"run_minutes", spread.mean},     {"run_minutes_deviation", spread.deviation},
                {"wall_minutes", wall},           {"node_hours", node_hours},
                {"earlier_runs", earlier.size()}, {"earlier_entries", entries}};
-  std::string summary =
-      absl::StrFormat("%d %s of %.1f +-%.1f min%s: %s, %.3g node-hours", spec.run_count(),
-                      spec.run_count() == 1 ? "run" : "runs", spread.mean, spread.deviation,
-                      is_side_by_side ? " side by side" : "", InHours(wall), node_hours);
-  if (const std::optional<double> joules = MeanJoules(earlier)) {
+  std::string summary = absl::StrFormat("%d %s of %.1f +-%.1f min%s", spec.run_count(),
+                                        spec.run_count() == 1 ? "run" : "runs", spread.mean,
+                                        spread.deviation, is_side_by_side ? " side by side" : "");
+  const std::optional<double> staging = MeanOf(earlier, &EarlierRun::staging_seconds);
+  if (staging && spec.staging() != "none") {
+    json["staging_minutes"] = *staging / kSecondsPerMinute;
+    absl::StrAppendFormat(&summary, ", %.3g of it staging", *staging / kSecondsPerMinute);
+  }
+  absl::StrAppendFormat(&summary, ": %s, %.3g node-hours", InHours(wall), node_hours);
+  if (const std::optional<double> joules = MeanOf(earlier, &EarlierRun::energy_joules)) {
     json["energy_joules"] = *joules * run_count;
     absl::StrAppendFormat(&summary, ", %.3g kWh", *joules * run_count / kJoulesPerKilowattHour);
   }

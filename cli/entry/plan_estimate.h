@@ -21,6 +21,7 @@ struct EarlierRun {
   std::string entry;   // e-42
   double minutes = 0;  // that it held its nodes for
   std::optional<double> energy_joules;
+  std::optional<double> staging_seconds;  // of the minutes, where it has staged
 };
 
 // Of the newest that the caller may see: on the spec's system, with its benchmark, dataset and

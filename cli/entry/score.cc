@@ -195,6 +195,8 @@ std::string RunSummaryLine(const Printer& printer, const v1::Run& run) {
   if (run.state() != v1::Run::SUCCEEDED) {
     absl::StrAppend(&line, style.Mark(Tone::kBad), " ", client::StateText(run.state()), "  ",
                     run.state_reason());
+    if (run.state() == v1::Run::FAILED)
+      absl::StrAppend(&line, "; assay logs ", client::ShortId(run.name()), " --stderr");
     return line;
   }
   absl::StrAppend(&line, style.Mark(is_good ? Tone::kGood : Tone::kBad), " ",

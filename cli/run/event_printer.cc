@@ -48,8 +48,9 @@ std::string EventPrinter::Describe(const v1::RunEvent& event) {
         touch_us_ = event.wall_us();
         is_attributed_ = event.is_attributed();
       }
-      return absl::StrCat("first dataset touch, ", event.is_attributed() ? "" : "somebody's, ",
-                          "witnessed  ", client::FormatTouch(event.text()), TouchVerdict());
+      return absl::StrCat("first dataset touch of node ", event.node_rank(), ", ",
+                          event.is_attributed() ? "" : "somebody's, ", "witnessed  ",
+                          client::FormatTouch(event.text()), TouchVerdict());
     case v1::RunEvent::FINDING:
       return absl::StrCat(
           context_->style().Paint(absl::StrCat("finding ", event.finding().rule()), Tone::kWarn),

@@ -21,6 +21,7 @@
 #include "common/client/ids.h"
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
+#include "common/client/touch_evidence.h"
 #include "common/client/watch.h"
 #include "common/status.h"
 
@@ -128,6 +129,18 @@ absl::StatusOr<ExitStatus> RunRunShow(Context* context, const Arguments& argumen
   return ExitStatus::kDone;
 }
 
+// What counts as the run's first touch, which may be another node's than those printed.
+void NoteTouch(Context* context, const client::Client& client, const std::string& name) {
+  const absl::StatusOr<v1::Run> run = client::GetRun(client, client::ShortId(name));
+  if (!run.ok()) return;
+  const std::optional<double> after_ms = client::TouchAfterStartMs(*run);
+  if (after_ms)
+    context->Note(
+        absl::StrCat("first touch of ", client::ShortId(name), ", the earliest of its ",
+                     "nodes: ", client::TouchTimeText(*after_ms, client::TouchErrorMs(*run)),
+                     " (assay run show ", client::ShortId(name), " --touch)"));
+}
+
 absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& arguments,
                                        EventDetail detail) {
   client::RunEventQuery query;
@@ -160,6 +173,8 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
   if (printer.has_logs_stamps())
     context->Note(absl::StrCat("no node watched ", client::ShortId(query.run),
                                ": these are the stamps of its own log"));
+  if (detail != EventDetail::kLog && !context->printer().IsJson())
+    NoteTouch(context, *client, query.run);
   if (count == 0 && !query.follow)
     context->Note(
         absl::StrCat(client::ShortId(query.run), " has no events yet; follow it with -f"));
@@ -167,6 +182,14 @@ absl::StatusOr<ExitStatus> PrintEvents(Context* context, const Arguments& argume
 }
 
 absl::StatusOr<ExitStatus> RunLogs(Context* context, const Arguments& arguments) {
+  std::optional<int64_t> rank;
+  if (arguments.Has("rank")) {
+    ASSIGN_OR_RETURN(rank, arguments.Integer("rank", 0));
+  }
+  if (arguments.Has("stderr")) return PrintOutputs(context, arguments.Get("ID"), rank);
+  if (rank)
+    return absl::InvalidArgumentError(
+        "--rank is of --stderr; the events of another node are shown by --node-rank");
   return PrintEvents(context, arguments,
                      arguments.Has("events") ? EventDetail::kStamps : EventDetail::kLog);
 }
@@ -198,6 +221,13 @@ Command LogsCommand(const std::string& path) {
   std::vector<Option> options = EventOptions();
   options.push_back(
       {.name = "events", .help = "with stamps, and what the node witnessed beside it"});
+  options.push_back({.name = "stderr",
+                     .help = "what its processes printed, by both streams; kept as the run ends, "
+                             "well or not"});
+  options.push_back({.name = "rank",
+                     .kind = Option::Kind::kInteger,
+                     .value = "N",
+                     .help = "of --stderr: this rank's alone"});
   return {.path = path,
           .summary = "print the log of a run",
           .description =
@@ -210,6 +240,8 @@ Command LogsCommand(const std::string& path) {
           .options = options,
           .examples = {{absl::StrCat("assay ", path, " r-901 -f --events"),
                         "the first touch of the dataset beside run_start"},
+                       {absl::StrCat("assay ", path, " r-901 --stderr --rank 3"),
+                        "why it failed, in the words of rank 3"},
                        {absl::StrCat("assay ", path, " @last > result.txt"), ""}},
           .run = RunLogs};
 }

@@ -1,9 +1,13 @@
 #include "cli/run/run_files.h"
 
 #include <algorithm>
+#include <ostream>
+#include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
 #include "common/client/artifacts.h"
@@ -76,7 +80,50 @@ absl::StatusOr<ExitStatus> RunRunFiles(Context* context, const Arguments& argume
   return ExitStatus::kDone;
 }
 
+// trainer_3.out and program_3.out are of rank 3, program_node_1.out of all ranks of node 1,
+// launcher.out of srun or mpirun.
+bool IsOutput(const std::string& file) {
+  return absl::EndsWith(file, ".out") &&
+         (absl::StartsWith(file, "trainer_") || absl::StartsWith(file, "program_") ||
+          file == "launcher.out");
+}
+
+bool IsOfRank(const std::string& file, int64_t rank) {
+  return file == absl::StrCat("trainer_", rank, ".out") ||
+         file == absl::StrCat("program_", rank, ".out");
+}
+
 }  // namespace
+
+absl::StatusOr<ExitStatus> PrintOutputs(Context* context, const std::string& id,
+                                        std::optional<int64_t> rank) {
+  ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
+  ASSIGN_OR_RETURN(const v1::Run run, client::GetRun(*client, id));
+  std::vector<v1::ArtifactRef> outputs;
+  std::vector<std::string> names;
+  for (const v1::ArtifactRef& file : run.artifacts()) {
+    if (!IsOutput(file.file_name())) continue;
+    names.push_back(file.file_name());
+    if (!rank || IsOfRank(file.file_name(), *rank)) outputs.push_back(file);
+  }
+  const std::string short_id = client::ShortId(run.name());
+  if (names.empty())
+    return absl::NotFoundError(absl::StrCat(
+        short_id, " has kept nothing that its processes printed; it comes as the run ends"));
+  if (outputs.empty())
+    return absl::NotFoundError(absl::StrCat("rank ", *rank, " of ", short_id,
+                                            " has no output of its own; there are ",
+                                            absl::StrJoin(names, ", ")));
+  std::ostream& out = *context->env().exact_out();
+  for (const v1::ArtifactRef& file : outputs) {
+    ASSIGN_OR_RETURN(const std::string bytes, client::DownloadArtifact(*client, file));
+    if (outputs.size() > 1) out << "==> " << file.file_name() << " <==\n";
+    out << bytes;
+    if (outputs.size() > 1 && !bytes.empty() && bytes.back() != '\n') out << "\n";
+  }
+  out << std::flush;
+  return ExitStatus::kDone;
+}
 
 Command RunFilesCommand(const std::string& path) {
   return {

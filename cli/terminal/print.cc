@@ -403,6 +403,12 @@ absl::Status Printer::Show(const ShowView& view) const {
         if (member != nullptr)
           *env_->out << field.field << "\t" << PlainField(client::RawText(*member)) << "\n";
       }
+      for (const Section& section : view.sections) {
+        const Json* items = Member(view.value, section.field);
+        if (items == nullptr || items->empty()) continue;
+        *env_->out << "\n" << section.field << "\n";
+        DelimitedLines(*items, section.columns, /*is_csv=*/false);
+      }
       return absl::OkStatus();
     case PrintOptions::Output::kTable:
     case PrintOptions::Output::kWide:

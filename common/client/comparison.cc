@@ -19,6 +19,8 @@
 #include "common/client/pages.h"
 #include "common/client/resource_json.h"
 #include "common/client/run_course.h"
+#include "common/json_document.h"
+#include "common/program_contract.h"
 #include "common/rules/registry.h"
 #include "common/rules/ruleset.h"
 #include "common/status.h"
@@ -99,6 +101,18 @@ void AddQuality(const Client& client, const v1::Run& run, Json* json) {
   (*json)["seconds_at_target"] = reached.at_target->seconds;
 }
 
+// What went into a run of a program on its first node: command, variables, digests of source and
+// image, kernel, drivers. Nothing where there is no bill of materials.
+void AddMaterials(const Client& client, const v1::Run& run, Json* json) {
+  for (const v1::ArtifactRef& artifact : run.artifacts()) {
+    if (artifact.file_name() != absl::StrCat(kMaterialsPrefix, "0.json")) continue;
+    const absl::StatusOr<std::string> text = DownloadArtifact(client, artifact);
+    if (!text.ok()) return;
+    Json materials = ParseJsonDocument<Json>(*text);
+    if (materials.is_object()) (*json)["materials"] = std::move(materials);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
@@ -114,12 +128,15 @@ absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
       ASSIGN_OR_RETURN(const v1::Run run, GetRun(client, id));
       resources.push_back(RunJson(run));
       AddQuality(client, run, &resources.back());
+      AddMaterials(client, run, &resources.back());
     } else {
       ASSIGN_OR_RETURN(const v1::Submission entry, GetEntry(client, id));
       ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, AllRunsOf(client, entry.name()));
       resources.push_back(EntryJson(entry));
       if (const auto energy = ScoreOfEntry(entry, runs).energy)
         AddEnergy(*energy, &resources.back());
+      // Those of its first run: R-SET-002 tells where another has others.
+      if (!runs.empty()) AddMaterials(client, runs.front(), &resources.back());
     }
   }
   return resources;

@@ -14,7 +14,8 @@
 namespace assay::client {
 
 // The JSON of the entries (e-42) or runs (r-901) that `ids`, which is not empty, names, in its
-// order; entries with the energy to solution of their scores. INVALID_ARGUMENT if some are entries
+// order; entries with the energy to solution of their scores, both with the bill of materials of a
+// program ("materials"). INVALID_ARGUMENT if some are entries
 // and some are runs; else the errors of GetEntry and GetRun. Blocks. Thread-safe.
 absl::StatusOr<std::vector<Json>> ReadForComparison(const Client& client,
                                                     const std::vector<std::string>& ids);

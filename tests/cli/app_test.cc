@@ -180,10 +180,14 @@ TEST(AppTest, ManPagesAreWrittenForEveryCommand) {
   testing::Invocation run;
 
   EXPECT_EQ(run.Run("man pages"), ExitStatus::kDone);
-  EXPECT_TRUE(FileExists(run.home.Path("pages/assay.1")));
-  EXPECT_TRUE(FileExists(run.home.Path("pages/assay-admin-token-create.1")));
-  EXPECT_THAT(ReadFile(run.home.Path("pages/assay-submit.1")).value_or(""),
+  EXPECT_TRUE(FileExists(run.home.Path("pages/man1/assay.1")));
+  EXPECT_TRUE(FileExists(run.home.Path("pages/man1/assay-admin-token-create.1")));
+  EXPECT_THAT(ReadFile(run.home.Path("pages/man1/assay-submit.1")).value_or(""),
               HasSubstr(".SH EXIT STATUS"));
+  EXPECT_THAT(ReadFile(run.home.Path("pages/man5/assay-submission.5")).value_or(""),
+              HasSubstr("ranks_per_node"));
+  EXPECT_THAT(ReadFile(run.home.Path("pages/man5/assay-round.5")).value_or(""),
+              HasSubstr("quality_key"));
 }
 
 TEST(AppTest, ExitStatusTableIsFrozen) {

@@ -1,6 +1,8 @@
 #include "cli/entry/plan_estimate.h"
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,6 +34,19 @@ TEST(PlanEstimateTest, RunsOfASetFollowEachOther) {
   EXPECT_EQ(json["summary"],
             "10 runs of 7.4 +-0.6 min: 1 h 14 min, 19.7 node-hours, 41.1 kWh (by 3 earlier runs of "
             "e-1, e-2)");
+}
+
+TEST(PlanEstimateTest, SaysHowMuchIsStaging) {
+  v1::SubmissionSpec spec = SpecOf(3, 2);
+  const std::vector<EarlierRun> earlier = {
+      {"e-1", 6, std::nullopt, 60}, {"e-1", 6, std::nullopt, 30}, {"e-1", 6}};
+
+  const client::Json json = EstimateJson(spec, earlier);
+  EXPECT_DOUBLE_EQ(json["staging_minutes"], 0.75);
+  EXPECT_THAT(json["summary"].get<std::string>(),
+              HasSubstr("3 runs of 6.0 +-0.0 min, 0.75 of it staging: 18.0 min"));
+  spec.set_staging("none");
+  EXPECT_FALSE(EstimateJson(spec, earlier).contains("staging_minutes"));
 }
 
 TEST(PlanEstimateTest, InstancesRunSideBySide) {

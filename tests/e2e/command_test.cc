@@ -108,6 +108,15 @@ TEST_F(CommandTest, AProgramInAnImageEndsValidAndAnotherImageFailsItsRuns) {
   const Json bill =
       Json::parse(site_.Assay({"run", "files", "r-1", "materials_1.json"}).out, nullptr, false);
   EXPECT_EQ(bill.value("image", Json())["sha256"], workload["image"]["sha256"]) << bill;
+  const Json compared = site_.AssayJson({"compare", "r-1", "r-2", "--all"});
+  bool is_found = false;
+  for (const Json& row : compared["items"]) {
+    if (row["field"] != "materials.image.sha256") continue;
+    is_found = true;
+    EXPECT_EQ(row["r-1"], workload["image"]["sha256"]);
+    EXPECT_EQ(row["differs"], false);
+  }
+  EXPECT_TRUE(is_found) << compared;
 
   // The digest of what was there before.
   const Json failed =

@@ -118,7 +118,7 @@ TEST_F(QuickstartTest, WitnessesTheFirstTouchOfTheDataAfterTheClockStarted) {
     ASSERT_TRUE(run.contains("touch_error_ms")) << run;
     EXPECT_GE(run["touch_error_ms"], 1.0) << "the log cuts milliseconds off: " << run;
     const Outcome events = site_->Assay({"logs", run["id"], "--events"});
-    EXPECT_THAT(events.out, HasSubstr("first dataset touch, "));
+    EXPECT_THAT(events.out, HasSubstr("first dataset touch of node 0, "));
     EXPECT_THAT(events.out, HasSubstr("after run_start ✔"));
     const Json shown = site_->AssayJson({"run", "show", run["id"], "--touch"});
     EXPECT_EQ(shown["touch_assurance"], "observed") << shown;
