@@ -56,11 +56,13 @@ TEST_F(AuditTest, AuditsWhatPeopleDid) {
     texts.push_back(absl::StrCat(row.event.principal, " ", row.event.type, " of ", row.object, ": ",
                                  row.detail));
   }
-  EXPECT_THAT(texts, ElementsAre("alice DatasetAdded of datasets/cosmo32: ",
-                                 "w0 WorkerRegistered of workers/w0: ",
-                                 "coordinator AllocationRequested of allocations/a-1: ",
-                                 "alice SubmissionCreated of submissions/e-1: ",
-                                 "root WorkerStateChanged of workers/w0: DRAINING disk"));
+  EXPECT_THAT(
+      texts,
+      ElementsAre("alice DatasetAdded of datasets/cosmo32: ", "w0 WorkerRegistered of workers/w0: ",
+                  "coordinator AllocationRequested of allocations/a-1: worker w0 came by "
+                  "itself",
+                  "alice SubmissionCreated of submissions/e-1: ",
+                  "root WorkerStateChanged of workers/w0: DRAINING disk"));
   ASSERT_THAT(of_submission, SizeIs(2));
   EXPECT_EQ(of_submission[1].type, "RunAssigned");
   EXPECT_EQ(*reader->LastSeq(), audit.back().event.seq);
