@@ -93,7 +93,7 @@ TEST_F(RevocationServiceTest, RevokedCertificatesAreRefusedUntilTheWorkerEnrolsA
   EXPECT_THAT(Call(Again(stolen)), StatusIs(kUnauthenticated)) << "for ever";
 
   v1::ListAuditRequest of_worker;
-  of_worker.set_object("workers/w0");
+  of_worker.set_object("workers/w7");
   of_worker.set_with_bodies(true);
   const auto audit = root_->Call(root_->admin(), &Admin::ListAudit, of_worker);
   ASSERT_THAT(audit, IsOk());
