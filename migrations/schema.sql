@@ -81,7 +81,7 @@ CREATE TABLE entry_facts (
   converged_count INTEGER
 ) STRICT;
 
-CREATE INDEX entry_facts_by_benchmark ON entry_facts (benchmark, round);
+CREATE INDEX entry_facts_by_benchmark ON entry_facts (benchmark);
 
 CREATE INDEX entry_facts_by_organization ON entry_facts (organization);
 
@@ -210,7 +210,7 @@ CREATE INDEX run_facts_by_benchmark ON run_facts (benchmark, round);
 
 CREATE INDEX run_facts_by_entry ON run_facts (entry_id);
 
-CREATE INDEX run_facts_by_minutes ON run_facts (seconds / 60.0);
+CREATE INDEX run_facts_by_minutes ON run_facts (seconds / 60.0) WHERE seconds / 60.0 IS NOT NULL;
 
 CREATE INDEX run_facts_by_organization ON run_facts (organization);
 
@@ -261,8 +261,6 @@ CREATE TABLE runs (
   UNIQUE (submission_id, number)
 ) STRICT;
 
-CREATE INDEX runs_by_organization ON runs (organization);
-
 CREATE INDEX runs_by_state ON runs (state);
 
 CREATE TABLE submissions (
@@ -278,15 +276,7 @@ CREATE TABLE submissions (
   body TEXT NOT NULL
 ) STRICT;
 
-CREATE INDEX submissions_by_benchmark ON submissions (benchmark);
-
-CREATE INDEX submissions_by_organization ON submissions (organization);
-
-CREATE INDEX submissions_by_round ON submissions (round);
-
 CREATE INDEX submissions_by_state ON submissions (state);
-
-CREATE INDEX submissions_by_system ON submissions (system);
 
 CREATE TABLE tokens (
   id INTEGER NOT NULL PRIMARY KEY,

@@ -41,7 +41,14 @@ add_library(zstd::zstd UNKNOWN IMPORTED)
 set_target_properties(zstd::zstd PROPERTIES IMPORTED_LOCATION ${ZSTD_LIBRARY}
                                             INTERFACE_INCLUDE_DIRECTORIES ${ZSTD_INCLUDE_DIR})
 
-# Neither does munge's.
+# Nor libdeflate's.
+find_library(DEFLATE_LIBRARY deflate REQUIRED)
+find_path(DEFLATE_INCLUDE_DIR libdeflate.h REQUIRED)
+add_library(libdeflate::libdeflate UNKNOWN IMPORTED)
+set_target_properties(libdeflate::libdeflate PROPERTIES IMPORTED_LOCATION ${DEFLATE_LIBRARY}
+                                                        INTERFACE_INCLUDE_DIRECTORIES ${DEFLATE_INCLUDE_DIR})
+
+# Nor munge's.
 find_library(MUNGE_LIBRARY munge REQUIRED)
 find_path(MUNGE_INCLUDE_DIR munge.h REQUIRED)
 add_library(munge::munge UNKNOWN IMPORTED)

@@ -1,12 +1,14 @@
 #include "server/store/checked_vfs.h"
 
+#include <libdeflate.h>
 #include <sqlite3.h>
-#include <zlib.h>
 
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -37,9 +39,7 @@ void WriteBig32(uint32_t value, unsigned char* bytes) {
 uint32_t PageChecksum(const unsigned char* page, uint32_t page_number) {
   std::array<unsigned char, 4> number{};
   WriteBig32(page_number, number.data());
-  uLong crc = crc32(0, number.data(), number.size());
-  crc = crc32(crc, page, kContentBytes);
-  return static_cast<uint32_t>(crc);
+  return libdeflate_crc32(libdeflate_crc32(0, number.data(), number.size()), page, kContentBytes);
 }
 
 void Seal(unsigned char* page, uint32_t page_number) {
@@ -51,11 +51,24 @@ void Seal(unsigned char* page, uint32_t page_number) {
 
 enum class Kind { kDatabase, kWal };
 
+// Frames of the log that SQLite has written and the file does not have yet: those of a transaction,
+// one after the other, so that they take one write and not two each. The last may be a header
+// whose page comes next.
+struct GatheredFrames {
+  std::vector<unsigned char> bytes;
+  sqlite3_int64 start = 0;  // where in the file
+  WalChecksum sum;          // of the last whole frame
+
+  sqlite3_int64 end() const { return start + static_cast<sqlite3_int64>(bytes.size()); }
+  bool has_open_header() const { return bytes.size() % kFrameBytes != 0; }
+};
+
 // SQLite allocates szOsFile bytes for a file; the system's own file follows ours in them.
 struct CheckedFile {
   sqlite3_file base;
   const char* name;  // SQLite's, which outlives the file
   Kind kind;
+  std::unique_ptr<GatheredFrames> gathered;  // of a log
   sqlite3_file* inner() { return reinterpret_cast<sqlite3_file*>(this + 1); }
 };
 
@@ -136,13 +149,33 @@ int WriteDatabase(sqlite3_file* file, const void* bytes, int size, sqlite3_int64
 // ------------------------------------------------------------------------------ the write-ahead
 // log
 
-// Whether [offset, offset + size) is just the page of a frame.
+// A transaction of more frames than these takes more than one write: the system's VFS of SQLite
+// writes less than 128 KiB at once, and takes more for an error.
+constexpr size_t kGatheredFramesMax = 31;
+static_assert(kGatheredFramesMax * kFrameBytes < 128 * 1024);
+
+// Whether [offset, offset + size) is just the header of a frame, or just its page.
+bool IsHeaderOfFrame(int size, sqlite3_int64 offset) {
+  return size == kFrameHeaderBytes && offset >= kWalHeaderBytes &&
+         (offset - kWalHeaderBytes) % kFrameBytes == 0;
+}
 bool IsPageOfFrame(int size, sqlite3_int64 offset) {
   return size == kPageBytes && offset >= kWalHeaderBytes + kFrameHeaderBytes &&
          (offset - kWalHeaderBytes - kFrameHeaderBytes) % kFrameBytes == 0;
 }
 
+// Writes what is gathered. What could not be written is forgotten: the transaction has failed.
+int Flush(sqlite3_file* file) {
+  GatheredFrames& gathered = *Of(file)->gathered;
+  if (gathered.bytes.empty()) return SQLITE_OK;
+  const int code = RawWrite(file, gathered.bytes.data(), static_cast<int>(gathered.bytes.size()),
+                            gathered.start);
+  gathered.bytes.clear();
+  return code;
+}
+
 int ReadWal(sqlite3_file* file, void* bytes, int size, sqlite3_int64 offset) {
+  if (const int code = Flush(file); code != SQLITE_OK) return code;
   // All else is recovery, which looks at SQLite's own checksums.
   if (!IsPageOfFrame(size, offset)) return RawRead(file, bytes, size, offset);
   Frame frame;
@@ -160,27 +193,74 @@ int ReadWal(sqlite3_file* file, void* bytes, int size, sqlite3_int64 offset) {
   return SQLITE_OK;
 }
 
-// SQLite has just written the frame's header: it is read again rather than remembered, so that
-// nothing depends on the order of writes.
-int WriteWal(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 offset) {
-  if (!IsPageOfFrame(size, offset)) return RawWrite(file, bytes, size, offset);
-  const sqlite3_int64 start = offset - kFrameHeaderBytes;
+// The checksum that the frame at `start` continues: of the frame before, or of the log's header.
+int ReadChecksumBefore(sqlite3_file* file, sqlite3_int64 start, WalChecksum* sum) {
   std::array<unsigned char, 8> previous{};
   const bool is_first = start == kWalHeaderBytes;
-  const sqlite3_int64 previous_at = is_first ? 24 : start - kFrameBytes + 16;
-  if (const int code = RawRead(file, previous.data(), 8, previous_at); code != SQLITE_OK)
-    return code;
+  const int code = RawRead(file, previous.data(), 8, is_first ? 24 : start - kFrameBytes + 16);
+  *sum = {ReadBig32(previous.data()), ReadBig32(previous.data() + 4)};
+  return code;
+}
+
+// Puts `page` into a frame whose header is there, with both checksums. The sum of the frame.
+WalChecksum CompleteFrame(WalChecksum before, const void* page, unsigned char* frame) {
+  std::memcpy(frame + kFrameHeaderBytes, page, kPageBytes);
+  Seal(frame + kFrameHeaderBytes, ReadBig32(frame));
+  const WalChecksum sum = ChecksumOfFrame(before, {frame, kFrameBytes});
+  WriteBig32(sum.first, frame + 16);
+  WriteBig32(sum.second, frame + 20);
+  return sum;
+}
+
+// A header that follows what is gathered, or begins anew.
+int GatherHeader(sqlite3_file* file, const void* bytes, sqlite3_int64 offset) {
+  GatheredFrames& gathered = *Of(file)->gathered;
+  if (gathered.end() != offset || gathered.has_open_header()) {
+    if (const int code = Flush(file); code != SQLITE_OK) return code;
+  }
+  if (gathered.bytes.empty()) {
+    gathered.start = offset;
+    if (const int code = ReadChecksumBefore(file, offset, &gathered.sum); code != SQLITE_OK)
+      return code;
+  }
+  const auto* const header = static_cast<const unsigned char*>(bytes);
+  gathered.bytes.insert(gathered.bytes.end(), header, header + kFrameHeaderBytes);
+  return SQLITE_OK;
+}
+
+// The page of the header that was gathered last. A transaction ends with a frame that says how
+// large the database is: others may read the log as soon as that is written.
+int GatherPage(sqlite3_file* file, const void* bytes) {
+  GatheredFrames& gathered = *Of(file)->gathered;
+  const size_t start = gathered.bytes.size() - kFrameHeaderBytes;
+  gathered.bytes.resize(start + kFrameBytes);
+  unsigned char* const frame = gathered.bytes.data() + start;
+  gathered.sum = CompleteFrame(gathered.sum, bytes, frame);
+  const bool is_commit = ReadBig32(frame + 4) != 0;
+  if (is_commit || gathered.bytes.size() >= kGatheredFramesMax * kFrameBytes) return Flush(file);
+  return SQLITE_OK;
+}
+
+// A page that is written again in its old place: its header is in the file.
+int RewritePage(sqlite3_file* file, const void* bytes, sqlite3_int64 offset) {
+  const sqlite3_int64 start = offset - kFrameHeaderBytes;
+  WalChecksum before;
+  if (const int code = ReadChecksumBefore(file, start, &before); code != SQLITE_OK) return code;
   Frame frame;
   if (const int code = RawRead(file, frame.data(), kFrameHeaderBytes, start); code != SQLITE_OK)
     return code;
-  unsigned char* const page = frame.data() + kFrameHeaderBytes;
-  std::memcpy(page, bytes, kPageBytes);
-  Seal(page, ReadBig32(frame.data()));
-  const WalChecksum sum =
-      ChecksumOfFrame({ReadBig32(previous.data()), ReadBig32(previous.data() + 4)}, frame);
-  WriteBig32(sum.first, frame.data() + 16);
-  WriteBig32(sum.second, frame.data() + 20);
+  CompleteFrame(before, bytes, frame.data());
   return RawWrite(file, frame.data(), kFrameBytes, start);
+}
+
+int WriteWal(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 offset) {
+  if (IsHeaderOfFrame(size, offset)) return GatherHeader(file, bytes, offset);
+  const GatheredFrames& gathered = *Of(file)->gathered;
+  const bool is_page = IsPageOfFrame(size, offset);
+  if (is_page && gathered.has_open_header() && gathered.end() == offset)
+    return GatherPage(file, bytes);
+  if (const int code = Flush(file); code != SQLITE_OK) return code;
+  return is_page ? RewritePage(file, bytes, offset) : RawWrite(file, bytes, size, offset);
 }
 
 // -------------------------------------------------------------------------------- SQLite's tables
@@ -200,7 +280,16 @@ auto Forward(sqlite3_file* file, Args... args) {
   return (Inner(file)->pMethods->*kMethod)(Inner(file), args...);
 }
 int Close(sqlite3_file* file) {
-  return Forward<&sqlite3_io_methods::xClose>(file);
+  const int code = Forward<&sqlite3_io_methods::xClose>(file);
+  Of(file)->~CheckedFile();
+  return code;
+}
+// The same, of a file that has all that was written to it.
+template <auto kMethod, typename... Args>
+int ForwardFlushed(sqlite3_file* file, Args... args) {
+  if (Of(file)->kind == Kind::kWal)
+    if (const int code = Flush(file); code != SQLITE_OK) return code;
+  return Forward<kMethod>(file, args...);
 }
 
 // Version 2 of the interface has no xFetch: every page goes through Read.
@@ -209,9 +298,9 @@ constexpr sqlite3_io_methods kMethods = {
     .xClose = Close,
     .xRead = Read,
     .xWrite = Write,
-    .xTruncate = Forward<&sqlite3_io_methods::xTruncate, sqlite3_int64>,
-    .xSync = Forward<&sqlite3_io_methods::xSync, int>,
-    .xFileSize = Forward<&sqlite3_io_methods::xFileSize, sqlite3_int64*>,
+    .xTruncate = ForwardFlushed<&sqlite3_io_methods::xTruncate, sqlite3_int64>,
+    .xSync = ForwardFlushed<&sqlite3_io_methods::xSync, int>,
+    .xFileSize = ForwardFlushed<&sqlite3_io_methods::xFileSize, sqlite3_int64*>,
     .xLock = Forward<&sqlite3_io_methods::xLock, int>,
     .xUnlock = Forward<&sqlite3_io_methods::xUnlock, int>,
     .xCheckReservedLock = Forward<&sqlite3_io_methods::xCheckReservedLock, int*>,
@@ -238,9 +327,14 @@ int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out
   auto* const checked = new (file) CheckedFile{};
   checked->name = name;
   checked->kind = (flags & SQLITE_OPEN_WAL) != 0 ? Kind::kWal : Kind::kDatabase;
+  if (checked->kind == Kind::kWal) checked->gathered = std::make_unique<GatheredFrames>();
   const int code = SystemVfs()->xOpen(SystemVfs(), name, checked->inner(), flags, out_flags);
   // SQLite closes whatever has methods.
-  if (checked->inner()->pMethods != nullptr) checked->base.pMethods = &kMethods;
+  if (checked->inner()->pMethods != nullptr) {
+    checked->base.pMethods = &kMethods;
+  } else {
+    checked->~CheckedFile();
+  }
   return code;
 }
 

@@ -1,8 +1,8 @@
 #include "server/store/mark.h"
 
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cerrno>
 #include <utility>
@@ -26,8 +26,7 @@ constexpr size_t kBlockBytes = 4096;
 constexpr int kLineCount = 2;
 
 uint32_t ChecksumOf(absl::string_view text) {
-  return static_cast<uint32_t>(
-      crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+  return libdeflate_crc32(0, text.data(), text.size());
 }
 
 // "assay-mark 1 GENERATION IDENTITY SEQ CHAIN SUBMISSION RUN TOKEN SALT SALT FRAMES CHECKSUM   \n"

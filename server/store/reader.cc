@@ -162,12 +162,12 @@ struct Reader::Statements {
   std::vector<std::pair<Stmt*, std::string>> All() {
     return {
         {&get_submission, kGetSubmission},
-        {&list_by_nothing, ListSql("")},
-        {&list_by_system, ListSql("system")},
-        {&list_by_organization, ListSql("organization")},
-        {&list_by_round, ListSql("round")},
-        {&list_by_state, ListSql("state")},
-        {&list_by_benchmark, ListSql("benchmark")},
+        {&list_by_nothing, ListSql(ListKey::kNothing)},
+        {&list_by_system, ListSql(ListKey::kFact, "system")},
+        {&list_by_organization, ListSql(ListKey::kFact, "organization")},
+        {&list_by_round, ListSql(ListKey::kFact, "round")},
+        {&list_by_state, ListSql(ListKey::kState)},
+        {&list_by_benchmark, ListSql(ListKey::kFact, "benchmark")},
         {&get_run, kGetRun},
         {&runs_of, RunsOfSql()},
         {&runs_by_nothing, RunsSql(/*is_by_state=*/false)},

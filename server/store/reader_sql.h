@@ -4,6 +4,7 @@
 #define SERVER_STORE_READER_SQL_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -17,24 +18,37 @@ inline constexpr char kGetSubmission[] = "SELECT body FROM submissions WHERE id 
 // Submissions by the most selective filter that is given; the others are compared row by row. The
 // names in the unary plus are hidden from the planner, so that it takes the index we mean. Whose
 // submissions are walked is the order of the join: CROSS keeps it.
-inline constexpr char kListFrom[] =
-    "SELECT m.id, m.body FROM submissions m CROSS JOIN disclosures s ON s.submission_id = m.id "
-    "WHERE m.";
+enum class ListKey { kNothing, kState, kFact };
+
 inline constexpr char kListByNothing[] =
     "SELECT m.id, m.body FROM disclosures s CROSS JOIN submissions m ON m.id = s.submission_id "
     "WHERE ?1 = '' ";
+inline constexpr char kListByState[] =
+    "SELECT m.id, m.body FROM submissions m CROSS JOIN disclosures s ON s.submission_id = m.id "
+    "WHERE m.state = ?1 ";
+inline constexpr char kListByFact[] =
+    "SELECT m.id, m.body FROM entry_facts f CROSS JOIN submissions m ON m.id = f.id "
+    "CROSS JOIN disclosures s ON s.submission_id = f.id WHERE f.";
 // Parameters ?2 to ?9; those of VisibleRows follow.
 inline constexpr char kListTail[] =
     " AND (?2 = '' OR +m.organization = ?2) AND (?3 = '' OR +m.system = ?3) "
     "AND (?4 = '' OR +m.benchmark = ?4) AND (?5 = '' OR +m.division = ?5) "
     "AND (?6 = '' OR +m.round = ?6) AND (?7 = '' OR +m.state = ?7) AND ";
 
-// The list by an indexed column of submissions, or by none (empty).
-inline std::string ListSql(absl::string_view column) {
-  const bool is_indexed = !column.empty();
-  const absl::string_view key = is_indexed ? "m.id" : "s.submission_id";
-  return absl::StrCat(is_indexed ? absl::StrCat(kListFrom, column, " = ?1") : kListByNothing,
-                      kListTail, VisibleRows("s", 10), " AND ", key, " < ?8 ORDER BY ", key,
+// `column` is an indexed one of entry_facts, and that of no other list.
+inline std::string ListSql(ListKey by, absl::string_view column = "") {
+  const auto [from, key] = [&]() -> std::pair<std::string, absl::string_view> {
+    switch (by) {
+      case ListKey::kNothing:
+        return {kListByNothing, "s.submission_id"};
+      case ListKey::kState:
+        return {kListByState, "m.id"};
+      case ListKey::kFact:
+        return {absl::StrCat(kListByFact, column, " = ?1"), "f.id"};
+    }
+    return {};
+  }();
+  return absl::StrCat(from, kListTail, VisibleRows("s", 10), " AND ", key, " < ?8 ORDER BY ", key,
                       " DESC LIMIT ?9");
 }
 

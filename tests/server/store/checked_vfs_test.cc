@@ -142,6 +142,29 @@ TEST_F(CheckedVfsTest, TransactionsMayOutgrowTheCache) {
   EXPECT_THAT(db.Checkpoint(), IsOk());
 }
 
+// Some of its pages are in the log and some are on their way there.
+TEST_F(CheckedVfsTest, WhatIsTakenBackLeavesTheLogWhole) {
+  Db db = Open();
+  ASSERT_THAT(db.Exec("PRAGMA cache_size = 10"), IsOk());
+  Fill(&db, 1);
+  for (const int row_count : {5, 40, 70, 3}) {
+    EXPECT_THAT(db.Transact([&] {
+      Fill(&db, row_count);
+      return absl::AbortedError("taken back");
+    }),
+                StatusIs(absl::StatusCode::kAborted));
+    Fill(&db, 2);
+    EXPECT_THAT(Db::Open(path_, OpenMode::kReadOnly)->QueryInt("SELECT SUM(LENGTH(HEX(x))) FROM a"),
+                IsOkAndHolds(6000 * *db.QueryInt("SELECT COUNT(x) FROM a")));
+  }
+
+  for (const char* suffix : {"", "-wal"})
+    CHECK_OK(WriteFileAtomic(absl::StrCat(dir_.Path("b.db"), suffix),
+                             *ReadFile(path_ + suffix, kFileBytesMax)));
+  EXPECT_THAT(Db::Open(dir_.Path("b.db"), OpenMode::kReadWriteCreate)->QueryInt(kCount),
+              IsOkAndHolds(9));
+}
+
 TEST_F(CheckedVfsTest, OtherProgramsCanReadAndCopyTheLog) {
   {
     Db db = Open();
