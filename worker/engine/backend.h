@@ -65,7 +65,10 @@ class Convolution {
   virtual void WeightsChanged() = 0;
   // y = x * w, without bias.
   virtual void Forward(const Tensor& x, const Tensor& w, const Tensor& y) = 0;
-  // The same, normalised (MapOperations::Normalise), in one go. False: not offered, y is as it was.
+  // Chooses how ForwardNormalised, with or without ReLU, will compute: that may take long.
+  virtual void PlanNormalised(bool relu) { static_cast<void>(relu); }
+  // The same, normalised (MapOperations::Normalise), in one go. False: not offered or not planned,
+  // y is as it was.
   virtual bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
                                  const Tensor& y) {
     static_cast<void>(x), static_cast<void>(w), static_cast<void>(n), static_cast<void>(y);

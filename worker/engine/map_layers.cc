@@ -279,11 +279,16 @@ ConvNormLayer::ConvNormLayer(const Shape& input, std::unique_ptr<MapConvolutionL
 }
 
 absl::Status ConvNormLayer::Plan(LayerMemory memory, bool wants_dx) {
-  if (memory.has_backward) return SequenceLayer::Plan(memory, wants_dx);
-  // Both of the time steps are the normalisation's: its result is there from the first one on.
-  RETURN_IF_ERROR(norm_->Plan(memory, wants_dx));
-  memory.has_result = false;
-  return convolution_->Plan(memory, wants_dx);
+  if (memory.has_backward) {
+    RETURN_IF_ERROR(SequenceLayer::Plan(memory, wants_dx));
+  } else {
+    // Both of the time steps are the normalisation's: its result is there from the first one on.
+    RETURN_IF_ERROR(norm_->Plan(memory, wants_dx));
+    memory.has_result = false;
+    RETURN_IF_ERROR(convolution_->Plan(memory, wants_dx));
+  }
+  convolution_->PlanNormalised(norm_->has_relu());
+  return absl::OkStatus();
 }
 
 Tensor ConvNormLayer::Forward(const Tensor& x, const Pass& pass) {

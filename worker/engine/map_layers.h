@@ -28,6 +28,8 @@ enum class KernelInit {
 // A convolution that a normalisation with fixed statistics can follow at once (ConvNormLayer).
 class MapConvolutionLayer : public Layer {
  public:
+  // After Plan: chooses how ForwardNormalised will compute.
+  virtual void PlanNormalised(bool relu) = 0;
   // As Forward and then MapOperations::Normalise, into `y`.
   virtual void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) = 0;
 };
@@ -52,6 +54,7 @@ class Conv2dLayer : public MapConvolutionLayer {
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
+  void PlanNormalised(bool relu) override { convolution_->PlanNormalised(relu); }
   void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
   LayerCost Cost(const Shape& input, bool wants_dx) override;
@@ -77,6 +80,7 @@ class Deconv2dLayer : public MapConvolutionLayer {
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
+  void PlanNormalised(bool) override {}  // a gradient, which none is fused with
   void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
   LayerCost Cost(const Shape& input, bool wants_dx) override;
@@ -141,6 +145,7 @@ class BatchNormLayer : public Layer, public AddingLayer {
 
   // What evaluation does.
   Normalisation WithRunning() const { return With(running_mean_.value, running_variance_.value); }
+  bool has_relu() const { return options_.relu; }
   // Where Forward leaves its result.
   Tensor result() const { return y_; }
 

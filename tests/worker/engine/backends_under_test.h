@@ -23,7 +23,8 @@ namespace assay {
 // refuses all convolutions, so that the backend's own loops run.
 std::vector<std::string> BackendsUnderTest();
 
-// These, the CUDA backend's logic with maps in bfloat16 in three variants, and "cuda-bf16".
+// These, the CUDA backend's logic with maps (and CosmoFlow's blocks) in bfloat16 in three variants,
+// and "cuda-bf16".
 std::vector<std::string> MapBackendsUnderTest();
 
 // Takes tensors in host memory, whatever the backend. UNAVAILABLE: its device is absent.

@@ -101,7 +101,10 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
     const int64_t taps = row.shape.kernel * row.shape.kernel;
     ExpectCloseMap(actual.y, expected.y, taps * row.shape.in_channels);
     ExpectCloseMap(actual.dx, expected.dx, taps * row.shape.out_channels);
-    ExpectClose(actual.dw, expected.dw, row.shape.y().elements() / row.shape.out_channels);
+    // The library stores its gradients in the maps' number; products and loops of ours do not.
+    const bool is_of_library = row.shape.groups == 1 && taps * row.shape.stride > 1;
+    ExpectClose(actual.dw, expected.dw, row.shape.y().elements() / row.shape.out_channels,
+                is_of_library ? Rounding() : 0);
   }
 }
 
@@ -119,6 +122,7 @@ Floats RunNormalised(Backend* backend, const std::string& numbers, const Conv2dS
   Floats y(shape.y());
   auto convolution = backend->maps()->MakeConvolution2d(shape);
   EXPECT_THAT(convolution, IsOk());
+  (*convolution)->PlanNormalised(relu);
   for (int time = 0; time < 2; ++time) {  // the second time with what the first one prepared
     if ((*convolution)->ForwardNormalised(x.view(), w.view(), n, y.view())) continue;
     (*convolution)->Forward(x.view(), w.view(), y.view());

@@ -107,6 +107,7 @@ class StagedConvolution : public Convolution {
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     convolution_->Forward(Map(x), Staged(backend_, w), Map(y));
   }
+  void PlanNormalised(bool relu) override { convolution_->PlanNormalised(relu); }
   bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
                          const Tensor& y) override {
     return convolution_->ForwardNormalised(Map(x), Staged(backend_, w),

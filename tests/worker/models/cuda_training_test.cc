@@ -180,6 +180,22 @@ TEST_P(CudaTrainingTest, WithoutEpiloguesItEvaluatesTheSame) {
   ExpectFollows(Train(model->get()), Expected(), GetParam().tolerance);
 }
 
+// What plans a convolution may compile for a second, which the clock of a run must not see.
+TEST_P(CudaTrainingTest, NothingIsPlannedOnceTheModelStands) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  const cuda::HostDevice* const watched = device.get();
+  auto backend = cuda::CudaBackend::Make(std::move(device), {});
+  ASSERT_THAT(backend, IsOk());
+  auto model = MakeTrainable(GetParam().spec, *std::move(backend));
+  ASSERT_THAT(model, IsOk());
+  const int before = watched->plans();
+
+  Train(model->get());
+
+  EXPECT_GT(before, 0);
+  EXPECT_EQ(watched->plans(), before);
+}
+
 TEST_P(CudaTrainingTest, OnAGpuItFollowsTheReference) {
   auto backend = MakeBackend("cuda");
   if (absl::IsUnavailable(backend.status())) GTEST_SKIP() << backend.status();

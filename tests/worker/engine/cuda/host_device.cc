@@ -66,8 +66,7 @@ class HostConvolution {
       : call_(call),
         problem_(p),
         x_{call.x, p.x_strides, p.precision == Precision::kBfloat16},
-        w_{call.w, p.w_strides,
-           x_.is_bf16 && !(p.float32_result && p.direction == Direction::kBackwardWeights)},
+        w_{call.w, p.w_strides, x_.is_bf16},
         y_{call.y, p.y_strides, x_.is_bf16} {
     const Index& result = p.direction == Direction::kForward        ? p.y
                           : p.direction == Direction::kBackwardData ? p.x
@@ -288,6 +287,7 @@ Fault HostDevice::Unpin(void* host) {
 
 Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
                                   std::unique_ptr<ConvolutionPlan>* plan) {
+  ++plans_;
   if (refuses_convolutions_) return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
   if (problem.dimensions == 2 && (problem.x[2] != 1 || problem.w[2] != 1 || problem.y[2] != 1))
     return Failed("depth in two dimensions");

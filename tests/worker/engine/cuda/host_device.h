@@ -67,6 +67,7 @@ class HostDevice : public Device {
   int updates() const { return *updates_; }    // of kernels in recordings
   int averages() const { return averages_; }   // run, in recordings or not
   int exchanges() const { return exchanges_; }
+  int plans() const { return plans_; }  // of convolutions asked for
   int copies_in() const { return copies_in_; }
   int async_copies() const { return async_copies_; }
   size_t pins() const { return pinned_.size(); }  // now
@@ -94,6 +95,7 @@ class HostDevice : public Device {
   bool refuses_graphs_ = false;
   bool is_recording_ = false;
   std::vector<Call> recording_;
+  int plans_ = 0;
   int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, async_copies_ = 0;
   std::unique_ptr<HostRanks> ranks_;  // null: alone
   std::vector<Aside> aside_;

@@ -27,6 +27,8 @@ class CudaConvolution : public Convolution {
     convolution_->Forward(x.data, w.As<float>(), y.data, backend_->scratch());
   }
 
+  void PlanNormalised(bool relu) override { convolution_->PlanNormalised(relu); }
+
   bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
                          const Tensor& y) override {
     CheckShapes(x, w, y);

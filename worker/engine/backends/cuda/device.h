@@ -23,7 +23,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 9;
+inline constexpr int kDeviceInterface = 10;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -50,13 +50,11 @@ enum class Epilogue : int32_t { kNone, kAffine, kAffineRelu };
 
 // A convolution as cuDNN wants it: tensors by extents and strides in elements, padding equal on
 // both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW). In two
-// dimensions there is no D: its extents are 1. All are in the precision's number, but for results
-// that are `float32_result`, in float32.
+// dimensions there is no D: its extents are 1. All are in the precision's number.
 struct ConvolutionProblem {
   int dimensions = 3;
   Direction direction = Direction::kForward;
   Precision precision = Precision::kFloat32;
-  bool float32_result = false;
   Epilogue epilogue = Epilogue::kNone;     // of kForward only
   size_t max_workspace = size_t{4} << 30;  // an engine that wants more is not worth it
   std::array<int64_t, 5> x = {}, x_strides = {};

@@ -10,8 +10,8 @@
 namespace assay::cuda {
 namespace {
 
-// What an engine with an epilogue may ask for, at least: fused engines are found when they are
-// first asked for, and then the memory is given out.
+// What an engine with an epilogue may ask for, at least: it is planned when the memory is given
+// out.
 constexpr size_t kFusedWorkspace = size_t{16} << 20;
 
 std::byte* At(void* scratch, size_t offset) {
@@ -67,12 +67,7 @@ absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) c
   RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kForward, precision), &plans->forward));
   if (options_.wants_dx)
     RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kBackwardData, precision), &plans->data));
-  ConvolutionProblem weights = ProblemOf(layout_, Direction::kBackwardWeights, precision);
-  weights.float32_result = precision == Precision::kBfloat16;
-  plans->float32_gradient = weights.float32_result && plan(weights, &plans->weights).ok();
-  if (plans->float32_gradient) return absl::OkStatus();
-  weights.float32_result = false;
-  return plan(weights, &plans->weights);
+  return plan(ProblemOf(layout_, Direction::kBackwardWeights, precision), &plans->weights);
 }
 
 absl::Status PreparedConvolution::PlanMemory() {
@@ -187,19 +182,17 @@ void PreparedConvolution::Forward(void* x, float* w, void* y, void* scratch) {
   Unload(own, y);
 }
 
-ConvolutionPlan* PreparedConvolution::Fused(bool relu) {
-  FusedPlan& fused = relu ? fused_relu_ : fused_;
-  if (std::exchange(fused.is_tried, true)) return fused.plan.get();
+void PreparedConvolution::PlanNormalised(bool relu) {
+  if (is_direct_) return;
+  std::unique_ptr<ConvolutionPlan>& plan = relu ? normalised_relu_ : normalised_;
   const Epilogue epilogue = relu ? Epilogue::kAffineRelu : Epilogue::kAffine;
   const Fault fault = backend_->device()->PlanConvolution(
-      ProblemOf(layout_, epilogue, precision_, workspace_bytes_), &fused.plan);
-  if (!fault.ok()) {
-    fused.plan.reset();
-    LOG(INFO) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
-              << " precision=" << static_cast<int>(precision_)
-              << ": normalised in a pass of its own, refused=" << Quoted(fault.text);
-  }
-  return fused.plan.get();
+      ProblemOf(layout_, epilogue, precision_, workspace_bytes_), &plan);
+  if (fault.ok()) return;
+  plan.reset();
+  LOG(INFO) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
+            << " precision=" << static_cast<int>(precision_)
+            << ": normalised in a pass of its own, refused=" << Quoted(fault.text);
 }
 
 bool PreparedConvolution::ForwardNormalised(void* x, float* w, const ChannelTerms& channels,
@@ -209,7 +202,7 @@ bool PreparedConvolution::ForwardNormalised(void* x, float* w, const ChannelTerm
                        : RunDirect<float>(x, w, channels, y);
     return true;
   }
-  ConvolutionPlan* const plan = Fused(channels.relu);
+  ConvolutionPlan* const plan = (channels.relu ? normalised_relu_ : normalised_).get();
   if (plan == nullptr) return false;
   auto* const factor = reinterpret_cast<float*>(At(scratch, factor_offset_));
   auto* const addend = reinterpret_cast<float*>(At(scratch, addend_offset_));
@@ -280,7 +273,7 @@ void PreparedConvolution::BackwardWeights(void* x, void* dy, float* dw, void* sc
   void* const own_dy = OwnGradient(dy, scratch);
   Call({.plan = plans_.weights.get(), .x = Input(x, scratch), .w = gradient, .y = own_dy}, scratch);
   const int64_t rows = layout_.direct.out_channels, columns = count / rows;
-  if (is_bf16() && !plans_.float32_gradient) {
+  if (is_bf16()) {
     backend_->Run("unpack", Transpose<Bfloat16, float>{static_cast<Bfloat16*>(gradient), dw, rows,
                                                        columns, count});
   } else {

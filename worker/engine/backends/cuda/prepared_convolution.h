@@ -46,7 +46,9 @@ class PreparedConvolution {
 
   void WeightsChanged() { is_packed_ = false; }
   void Forward(void* x, float* w, void* y, void* scratch);
-  // y with batch norm and ReLU in the convolution's epilogue. False: not offered, y is as it was.
+  void PlanNormalised(bool relu);
+  // y with batch norm and ReLU in the convolution's epilogue. False: not planned or not offered, y
+  // is as it was.
   bool ForwardNormalised(void* x, float* w, const ChannelTerms& channels, void* y, void* scratch);
   void BackwardData(void* dy, float* w, void* dx, void* scratch);
   void BackwardWeights(void* x, void* dy, float* dw, void* scratch);
@@ -54,12 +56,6 @@ class PreparedConvolution {
  private:
   struct Plans {
     std::unique_ptr<ConvolutionPlan> forward, data, weights;
-    bool float32_gradient = false;  // `weights` leaves float32 whatever the precision
-  };
-  // The forward pass with an epilogue, planned when it is first asked for.
-  struct FusedPlan {
-    bool is_tried = false;
-    std::unique_ptr<ConvolutionPlan> plan;  // null: the library has none
   };
 
   PreparedConvolution(CudaBackend* backend, const ConvolutionLayout& layout, const Options& options)
@@ -67,7 +63,6 @@ class PreparedConvolution {
   absl::Status Choose();
   absl::Status MakePlans(Precision precision, Plans* plans) const;
   absl::Status PlanMemory();
-  ConvolutionPlan* Fused(bool relu);
   template <typename T>
   void RunDirect(void* x, float* w, const ChannelTerms& channels, void* y);
   template <typename T>
@@ -86,7 +81,8 @@ class PreparedConvolution {
   Precision precision_ = Precision::kFloat32;
   bool is_direct_ = false;
   Plans plans_;
-  FusedPlan fused_, fused_relu_;
+  // The forward pass with an epilogue; null: not planned, or the library has none.
+  std::unique_ptr<ConvolutionPlan> normalised_, normalised_relu_;
   ScratchPlan scratch_;
   size_t input_offset_ = 0;      // in scratch: x or dx as cuDNN has it, if that is another
   size_t result_offset_ = 0;     // in scratch: y or dy as cuDNN has it, if that is another

@@ -20,12 +20,8 @@ void ExpectAccepted(const ConvolutionProblem& problem) {
 
 void ExpectAccepted(const ConvolutionLayout& layout, Precision precision) {
   for (const Direction direction :
-       {Direction::kForward, Direction::kBackwardData, Direction::kBackwardWeights}) {
-    ConvolutionProblem problem = ProblemOf(layout, direction, precision);
-    ExpectAccepted(problem);
-    problem.float32_result = true;
-    ExpectAccepted(problem);
-  }
+       {Direction::kForward, Direction::kBackwardData, Direction::kBackwardWeights})
+    ExpectAccepted(ProblemOf(layout, direction, precision));
 }
 
 TEST(ConvolutionGraphTest, CudnnAcceptsEveryLayerOfCosmoflow) {
@@ -67,14 +63,37 @@ TEST(ConvolutionGraphTest, CudnnRefusesExtentsThatDoNotFit) {
   EXPECT_NE(fault.text.find("cuDNN"), std::string::npos) << fault.text;
 }
 
-TEST(FaithfulEngineTest, OnlyReducedPrecisionMayRoundFactorsAndNoneMayBeRandom) {
-  EXPECT_TRUE(IsFaithful({}, Precision::kFloat32));
-  EXPECT_TRUE(IsFaithful({CUDNN_NUMERICAL_NOTE_WINOGRAD}, Precision::kFloat32));
+constexpr Precision kPrecisions[] = {Precision::kFloat32, Precision::kTf32, Precision::kBfloat16};
+
+TEST(FaithfulEngineTest, PlainEnginesAndWinogradAreTakenInEveryPrecision) {
+  for (const Precision precision : kPrecisions) {
+    EXPECT_TRUE(IsFaithful({}, precision));
+    EXPECT_TRUE(IsFaithful({CUDNN_NUMERICAL_NOTE_WINOGRAD}, precision));
+  }
+}
+
+TEST(FaithfulEngineTest, TensorCoresMayRoundFactorsButNotInFloat32) {
   EXPECT_FALSE(IsFaithful({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, Precision::kFloat32));
-  EXPECT_FALSE(IsFaithful({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, Precision::kFloat32));
   EXPECT_TRUE(IsFaithful({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, Precision::kTf32));
   EXPECT_TRUE(IsFaithful({CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, Precision::kBfloat16));
-  EXPECT_FALSE(IsFaithful({CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, Precision::kBfloat16));
+}
+
+TEST(FaithfulEngineTest, InputsAreConvertedDownOnlyWhereTheyAreBfloat16Anyway) {
+  EXPECT_FALSE(IsFaithful({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, Precision::kFloat32));
+  EXPECT_FALSE(
+      IsFaithful({CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS},
+                 Precision::kTf32));
+  EXPECT_TRUE(IsFaithful({CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, Precision::kBfloat16));
+}
+
+// The second: what cuDNN proposes for the gradient of CosmoFlow's first weights in large batches.
+TEST(FaithfulEngineTest, SumsAreNeverRoundedNorRandom) {
+  for (const Precision precision : kPrecisions) {
+    EXPECT_FALSE(IsFaithful({CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}, precision));
+    EXPECT_FALSE(IsFaithful(
+        {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
+        precision));
+  }
 }
 
 }  // namespace

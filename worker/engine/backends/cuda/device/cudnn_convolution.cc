@@ -70,8 +70,7 @@ Fault PlanCudnnConvolution(const ConvolutionProblem& problem, cudnnHandle_t hand
   Fault last = {.kind = FaultKind::kUnsupported, .text = "cuDNN proposes no faithful engine"};
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     // What there is another good way for is not worth a slow engine.
-    const bool is_optional = problem.float32_result || problem.epilogue != Epilogue::kNone;
-    if (is_optional && mode == CUDNN_HEUR_MODE_FALLBACK) continue;
+    if (problem.epilogue != Epilogue::kNone && mode == CUDNN_HEUR_MODE_FALLBACK) continue;
     std::vector<Descriptor> configurations;
     fault = ProposeEngines(graph, mode, &configurations);
     if (!fault.ok()) {

@@ -103,13 +103,9 @@ class ConvolutionGraph {
         type_(problem.precision == Precision::kBfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT) {}
 
   Fault AddConvolution() {
-    const bool has_float32_w =
-        problem_.float32_result && problem_.direction == Direction::kBackwardWeights;
     Descriptor x, w, convolution;
     Fault fault = Tensor({kTensorX, type_}, problem_.x, problem_.x_strides, &x);
-    if (fault.ok())
-      fault = Tensor({kTensorW, has_float32_w ? CUDNN_DATA_FLOAT : type_}, problem_.w,
-                     problem_.w_strides, &w);
+    if (fault.ok()) fault = Tensor({kTensorW, type_}, problem_.w, problem_.w_strides, &w);
     if (fault.ok()) fault = Result(problem_.epilogue == Epilogue::kNone, &last_);
     if (fault.ok()) fault = MakeConvolutionDescriptor(problem_, &convolution);
     if (!fault.ok()) return fault;
@@ -279,10 +275,12 @@ bool IsFaithful(const std::vector<cudnnBackendNumericalNote_t>& notes, Precision
   const auto has = [&](cudnnBackendNumericalNote_t note) {
     return std::find(notes.begin(), notes.end(), note) != notes.end();
   };
-  if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
-  if (precision != Precision::kFloat32) return true;
-  return !has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS) &&
-         !has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  if (has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC) ||
+      has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION))
+    return false;
+  if (precision == Precision::kBfloat16) return true;
+  if (has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
+  return precision == Precision::kTf32 || !has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
 
 }  // namespace assay::cuda

@@ -69,8 +69,8 @@ Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
 // What cuDNN says about the numerics of a configuration's engine.
 std::vector<cudnnBackendNumericalNote_t> NumericalNotes(const Descriptor& configuration);
 
-// Whether an engine with these notes keeps our promises: equal bits every time and, in float32, no
-// rounding of factors.
+// Whether an engine with these notes keeps our promises: equal bits every time, sums in float32,
+// factors rounded to nothing below the precision, and in float32 not at all.
 bool IsFaithful(const std::vector<cudnnBackendNumericalNote_t>& notes, Precision precision);
 
 }  // namespace assay::cuda
