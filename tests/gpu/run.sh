@@ -5,6 +5,7 @@
 #   tests/gpu/run.sh pack [BUNDLE]          build (CUDA's toolkit and cuDNN 9 needed, no GPU) and pack
 #   tests/gpu/run.sh run [BUNDLE] [OUT]     on the GPU machine: unpack, test, measure; report in OUT
 #   tests/gpu/run.sh                        both, here
+#   tests/gpu/run.sh plans                  which engines cuDNN would take, compiled ones too; no GPU
 #
 # BUNDLE (build/gpu/assay-gpu.tar.gz) holds programs and the libraries that they need besides the C
 # and C++ runtimes (packed on Debian 12: glibc 2.34, libstdc++ of GCC 12 or newer) and NVIDIA's own.
@@ -130,10 +131,22 @@ run() {
   ((failures == 0))
 }
 
+# Compiling engines wants the driver, of which a stub suffices.
+plans() {
+  local stage
+  stage=$(mktemp -d)
+  trap 'rm -rf "$stage"' RETURN
+  cd "$root"
+  cmake --build --preset dev --target worker_cuda_plans_test
+  python3 tests/gpu/stub_libcuda.py "${CUDA_PATH:-/usr/local/cuda}/lib64/stubs/libcuda.so" "$stage"
+  LD_LIBRARY_PATH=$stage${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} build/dev/tests/worker_cuda_plans_test
+}
+
 bundle=$(realpath -m "${2:-$root/build/gpu/assay-gpu.tar.gz}")
 case "${1:-all}" in
   pack) pack "$bundle" ;;
   run) run "$bundle" "$(realpath -m "${3:-$root/build/gpu/report}")" ;;
   all) pack "$bundle" && run "$bundle" "$(realpath -m "$root/build/gpu/report")" ;;
-  *) sed -n '2,13p' "$0" >&2; exit 2 ;;
+  plans) plans ;;
+  *) sed -n '2,14p' "$0" >&2; exit 2 ;;
 esac

@@ -20,6 +20,7 @@ class HostPlan : public ConvolutionPlan {
   explicit HostPlan(const ConvolutionProblem& of) : problem(of) {}
   // Not zero, so that a plan that forgets it is found.
   size_t workspace_bytes() const override { return 1000; }
+  std::string Describe() const override { return "engine=loop"; }
 
   const ConvolutionProblem problem;
 };

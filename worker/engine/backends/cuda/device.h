@@ -68,6 +68,8 @@ class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
   virtual size_t workspace_bytes() const = 0;
+  // For people: what computes it, "engine=22 notes=0".
+  virtual std::string Describe() const = 0;
 };
 
 // In call order: x, w and y of the problem, whichever is the result; `workspace` is at least

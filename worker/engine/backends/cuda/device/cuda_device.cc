@@ -260,7 +260,7 @@ Fault CudaDevice::Join() {
 
 Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
                                   std::unique_ptr<ConvolutionPlan>* plan) {
-  return PlanCudnnConvolution(problem, cudnn_, plan);
+  return PlanCudnnConvolution(problem, {.handle = cudnn_}, plan);
 }
 
 // With a bias behind the product where cuBLAS has no algorithm that adds it.

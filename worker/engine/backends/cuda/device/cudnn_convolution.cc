@@ -1,6 +1,7 @@
 #include "worker/engine/backends/cuda/device/cudnn_convolution.h"
 
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,14 @@ constexpr auto kPlanHandle = static_cast<cudnnBackendAttributeName_t>(400);
 
 class CudnnPlan : public ConvolutionPlan {
  public:
-  CudnnPlan(cudnnHandle_t handle, Descriptor plan, size_t workspace_bytes)
-      : handle_(handle), plan_(std::move(plan)), workspace_bytes_(workspace_bytes) {}
+  CudnnPlan(cudnnHandle_t handle, Descriptor plan, std::string engine, size_t workspace_bytes)
+      : handle_(handle),
+        plan_(std::move(plan)),
+        engine_(std::move(engine)),
+        workspace_bytes_(workspace_bytes) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
+  std::string Describe() const override { return engine_; }
 
   Fault Run(const ConvolutionCall& call) {
     constexpr int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorFactor, kTensorAddend};
@@ -38,16 +43,21 @@ class CudnnPlan : public ConvolutionPlan {
  private:
   const cudnnHandle_t handle_;
   const Descriptor plan_;
+  const std::string engine_;
   const size_t workspace_bytes_;
 };
 
 // kUnsupported where this configuration cannot run.
-Fault MakePlan(const Descriptor& configuration, cudnnHandle_t handle, size_t max_workspace,
+Fault MakePlan(const Descriptor& configuration, const CudnnTarget& target, size_t max_workspace,
                std::unique_ptr<ConvolutionPlan>* result) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  Fault fault = plan.Set(kPlanHandle, CUDNN_TYPE_HANDLE, 1, &handle)
-                    .Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration)
-                    .Finalize("execution plan");
+  if (target.device != nullptr) {
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
+  } else {
+    plan.Set(kPlanHandle, CUDNN_TYPE_HANDLE, 1, &target.handle);
+  }
+  Fault fault =
+      plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration).Finalize("execution plan");
   if (!fault.ok()) return fault;
   int64_t workspace = 0, count = 0;
   RETURN_IF_FAULT("workspace of a plan",
@@ -55,16 +65,18 @@ Fault MakePlan(const Descriptor& configuration, cudnnHandle_t handle, size_t max
                                            CUDNN_TYPE_INT64, 1, &count, &workspace));
   if (static_cast<size_t>(workspace) > max_workspace)
     return {.kind = FaultKind::kUnsupported, .text = "the engine wants too large a workspace"};
-  *result = std::make_unique<CudnnPlan>(handle, std::move(plan), static_cast<size_t>(workspace));
+  *result =
+      std::make_unique<CudnnPlan>(target.handle, std::move(plan), DescribeEngine(configuration),
+                                  static_cast<size_t>(workspace));
   return {};
 }
 
 }  // namespace
 
-Fault PlanCudnnConvolution(const ConvolutionProblem& problem, cudnnHandle_t handle,
+Fault PlanCudnnConvolution(const ConvolutionProblem& problem, const CudnnTarget& target,
                            std::unique_ptr<ConvolutionPlan>* plan) {
   Descriptor graph;
-  Fault fault = MakeConvolutionGraph(problem, handle, &graph);
+  Fault fault = MakeConvolutionGraph(problem, target.handle, &graph);
   // Types and extents that do not go together are refused by this or that code.
   if (!fault.ok()) return {.kind = FaultKind::kUnsupported, .text = fault.text};
   Fault last = {.kind = FaultKind::kUnsupported, .text = "cuDNN proposes no faithful engine"};
@@ -72,14 +84,14 @@ Fault PlanCudnnConvolution(const ConvolutionProblem& problem, cudnnHandle_t hand
     // What there is another good way for is not worth a slow engine.
     if (problem.epilogue != Epilogue::kNone && mode == CUDNN_HEUR_MODE_FALLBACK) continue;
     std::vector<Descriptor> configurations;
-    fault = ProposeEngines(graph, mode, &configurations);
+    fault = ProposeEngines(graph, mode, target.device, &configurations);
     if (!fault.ok()) {
       last = std::move(fault);
       continue;
     }
     for (const Descriptor& configuration : configurations) {
       if (!IsFaithful(NumericalNotes(configuration), problem.precision)) continue;
-      fault = MakePlan(configuration, handle, problem.max_workspace, plan);
+      fault = MakePlan(configuration, target, problem.max_workspace, plan);
       if (fault.ok()) return fault;
       last = std::move(fault);
     }

@@ -189,6 +189,16 @@ class ConvolutionGraph {
   int64_t next_virtual_ = kFirstVirtual;
 };
 
+// Of a configuration; one that answers nothing if cuDNN does not give it.
+Descriptor EngineOf(const Descriptor& configuration) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = engine.get();
+  int64_t count = 0;
+  static_cast<void>(cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw));
+  return engine;
+}
+
 }  // namespace
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
@@ -228,12 +238,13 @@ Fault MakeConvolutionGraph(const ConvolutionProblem& problem, cudnnHandle_t hand
   return fault.ok() ? building.Finalize(handle, graph) : fault;
 }
 
-Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
+Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Descriptor* device,
                      std::vector<Descriptor>* configurations) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-  Fault fault = heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
-                    .Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode)
-                    .Finalize("engine heuristics");
+  heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  if (device != nullptr) heuristics.Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *device);
+  Fault fault = heuristics.Finalize("engine heuristics");
   if (!fault.ok()) return fault;
   int64_t count = 0;
   RETURN_IF_FAULT("engine heuristics",
@@ -256,19 +267,29 @@ Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
 }
 
 std::vector<cudnnBackendNumericalNote_t> NumericalNotes(const Descriptor& configuration) {
-  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-  cudnnBackendDescriptor_t raw = engine.get();
+  const Descriptor engine = EngineOf(configuration);
   int64_t count = 0;
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  if (cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
-                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                               &raw) != CUDNN_STATUS_SUCCESS ||
-      cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+  if (cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                CUDNN_TYPE_NUMERICAL_NOTE, std::ssize(notes), &count,
                                notes.data()) != CUDNN_STATUS_SUCCESS)
     return {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};  // unknown: the worst
   notes.resize(static_cast<size_t>(count));
   return notes;
+}
+
+std::string DescribeEngine(const Descriptor& configuration) {
+  int64_t index = -1, count = 0;
+  static_cast<void>(cudnnBackendGetAttribute(EngineOf(configuration).get(),
+                                             CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                                             &count, &index));
+  std::string text = "engine=" + std::to_string(index) + " notes=";
+  const char* separator = "";
+  for (const cudnnBackendNumericalNote_t note : NumericalNotes(configuration)) {
+    text.append(separator).append(std::to_string(static_cast<int>(note)));
+    separator = ",";
+  }
+  return text;
 }
 
 bool IsFaithful(const std::vector<cudnnBackendNumericalNote_t>& notes, Precision precision) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -62,12 +63,16 @@ inline constexpr int64_t kTensorX = 1, kTensorW = 2, kTensorY = 3, kTensorFactor
 Fault MakeConvolutionGraph(const ConvolutionProblem& problem, cudnnHandle_t handle,
                            Descriptor* graph);
 
-// Configurations of engines that cuDNN proposes for `graph`, best first.
-Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode,
+// Configurations of engines that cuDNN proposes for `graph`, best first. `device`: a finalized
+// CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR of the GPU; null: that of the graph's handle.
+Fault ProposeEngines(const Descriptor& graph, cudnnBackendHeurMode_t mode, const Descriptor* device,
                      std::vector<Descriptor>* configurations);
 
 // What cuDNN says about the numerics of a configuration's engine.
 std::vector<cudnnBackendNumericalNote_t> NumericalNotes(const Descriptor& configuration);
+
+// Engine and notes of a configuration, by their numbers in cudnn_graph.h: "engine=22 notes=0,2".
+std::string DescribeEngine(const Descriptor& configuration);
 
 // Whether an engine with these notes keeps our promises: equal bits every time, sums in float32,
 // factors rounded to nothing below the precision, and in float32 not at all.
