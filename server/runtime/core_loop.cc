@@ -239,10 +239,10 @@ absl::Status CoreLoop::Commit(const core::Outcome& outcome, size_t command_count
   const MonoTime begin = parts_.clock->Mono();
   absl::Status status = parts_.store->Commit(outcome, core_.state());
   was_refused_ = !status.ok();
+  last_commit_ = outcome.events.empty() ? absl::ZeroDuration() : parts_.clock->Mono() - begin;
   if (parts_.observer != nullptr && !outcome.events.empty()) {
-    const absl::Duration duration = parts_.clock->Mono() - begin;
     if (status.ok())
-      parts_.observer->Committed({outcome, core_.state(), command_count, duration});
+      parts_.observer->Committed({outcome, core_.state(), command_count, last_commit_});
     else
       parts_.observer->CommitRefused(status);
   }

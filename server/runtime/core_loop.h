@@ -72,6 +72,9 @@ class CoreLoop {
   // happened; that of a parked call in a later turn.
   void HandleBatch(std::vector<QueuedCommand> batch);
 
+  // How long the last commit took; zero if the last turn had nothing to commit.
+  absl::Duration last_commit() const { return last_commit_; }
+
   // How long until the next turn is due, were there no command.
   absl::Duration TimeToWait();
 
@@ -117,7 +120,8 @@ class CoreLoop {
   SlewedClock clock_;
   ParkedPolls parked_;
   bool are_effects_due_ = true;  // all that are outstanding: at the start, or after a loss
-  bool was_refused_ = false;     // the last commit
+  absl::Duration last_commit_;
+  bool was_refused_ = false;  // the last commit
   int64_t mark_synced_at_us_ = 0;
   int64_t parked_watched_at_us_ = 0;
 };

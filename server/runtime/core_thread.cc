@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +14,9 @@
 
 namespace assay::runtime {
 namespace {
+
+// However long a commit takes on a disk that is slow or busy.
+constexpr absl::Duration kGatherMax = absl::Milliseconds(2);
 
 void BecomeRealtime() {
   sched_param parameters = {};
@@ -45,7 +49,7 @@ void CoreThread::Post(core::Command command, Callback callback, IsAwaited is_awa
   if (status.ok()) {
     MutexLock lock(&mutex_);
     status = queue_.Push(&item);
-    if (status.ok()) wake_.NotifyOne();
+    if (status.ok() && queue_.size() >= wake_size_) wake_.NotifyOne();
   }
   if (!status.ok()) item.callback(std::move(status));
 }
@@ -77,7 +81,18 @@ std::vector<QueuedCommand> CoreThread::Take() {
   if (queue_.is_empty() && !is_poked_ && !queue_.is_closed())
     wake_.WaitFor(&mutex_, absl::ToChronoNanoseconds(wait));
   is_poked_ = false;
-  return queue_.Take(options_.batch_max);
+  if (!queue_.is_empty()) Gather();
+  std::vector<QueuedCommand> batch = queue_.Take(options_.batch_max);
+  last_batch_size_ = batch.size();
+  return batch;
+}
+
+void CoreThread::Gather() {
+  if (queue_.size() >= last_batch_size_ || queue_.is_closed()) return;
+  const absl::Duration wait = std::min(loop_.last_commit() / 2, kGatherMax);
+  wake_size_ = last_batch_size_;
+  wake_.WaitFor(&mutex_, absl::ToChronoNanoseconds(wait));
+  wake_size_ = 0;
 }
 
 void CoreThread::Loop() {

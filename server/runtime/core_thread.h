@@ -1,5 +1,6 @@
 // The thread of the coordinator's loop, and the queue before it: it takes all commands that wait
-// and gives the loop (core_loop.h) a turn with them. Group commit falls out of that.
+// and gives the loop (core_loop.h) a turn with them, so that they share a commit. Where several
+// came the last time it waits a little for as many, at most for half a commit (ADR 0253).
 
 #ifndef SERVER_RUNTIME_CORE_THREAD_H_
 #define SERVER_RUNTIME_CORE_THREAD_H_
@@ -81,6 +82,8 @@ class CoreThread {
  private:
   void Loop();
   std::vector<QueuedCommand> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits, not for long, until as many wait as the last batch had.
+  void Gather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCheckpoint();
 
   // Constant after construction.
@@ -93,6 +96,8 @@ class CoreThread {
   CondVar wake_;
   CommandQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool is_poked_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t wake_size_ ABSL_GUARDED_BY(mutex_) = 0;  // commands from which the thread is woken
+  size_t last_batch_size_ ABSL_GUARDED_BY(mutex_) = 0;
 
   TaskThread checkpoint_thread_{"checkpoint", 1};
   std::thread thread_;

@@ -58,7 +58,7 @@ class CoreThreadTest : public ::testing::Test {
     watchers_ = std::make_unique<Watchers>();
     core::Core core({}, *store_->Load(), absl::ToUnixMicros(clock_.Wall()));
     thread_ = std::make_unique<CoreThread>(
-        CoreThread::Parts{&clock_, store_.get(), watchers_.get(), tokens_.get(),
+        CoreThread::Parts{used_clock_, store_.get(), watchers_.get(), tokens_.get(),
                           certificates_.get()},
         checkpointer_.get(), std::move(core),
         [this](std::vector<core::Effect> effects) {
@@ -103,6 +103,7 @@ class CoreThreadTest : public ::testing::Test {
   TempDir dir_;
   const std::string path_ = dir_.Path("assay.db");
   FakeClock clock_;
+  const Clock* used_clock_ = &clock_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<store::Checkpointer> checkpointer_;
   std::unique_ptr<TokenTable> tokens_;
@@ -138,6 +139,26 @@ TEST_F(CoreThreadTest, CommitsAllThatWaitsAtOnce) {
 
   EXPECT_THAT(ids, SizeIs(100));
   EXPECT_EQ(commit_count, 1);
+}
+
+// By a clock that goes on, so that commits have taken time. After a batch of many the thread looks
+// for as many again.
+TEST_F(CoreThreadTest, ACommandAloneIsAnsweredAfterACrowd) {
+  Close();
+  const RealClock real;
+  used_clock_ = &real;
+  Open();
+  std::promise<void> release = Hold();
+  std::vector<ReplyFuture> futures;
+  for (int i = 0; i < 50; ++i)
+    futures.push_back(Post(Creation(SomeSpec(), absl::StrCat(i))));
+  release.set_value();
+  for (ReplyFuture& future : futures)
+    ASSERT_THAT(InTime(std::move(future)), IsOk());
+
+  for (int i = 0; i < 3; ++i)
+    EXPECT_THAT(Do(Creation(SomeSpec(), absl::StrCat("alone", i))), IsOk());
+  Close();
 }
 
 TEST_F(CoreThreadTest, RefusesWhenTooManyWaitButNotItsOwn) {
