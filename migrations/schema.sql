@@ -79,7 +79,7 @@ CREATE TABLE entry_facts (
   is_converged INTEGER,
   is_compliant INTEGER,
   converged_count INTEGER
-) STRICT;
+, withdrawn_at_us INTEGER) STRICT;
 
 CREATE INDEX entry_facts_by_benchmark ON entry_facts (benchmark);
 

@@ -125,6 +125,18 @@ void CheckFirstTime(const BorrowingEntry& own, std::vector<Finding>* findings) {
         absl::StrCat("an entry in whose place ", own.replaced_by, " borrows already")));
 }
 
+// Withdrawn entries stay as evidence; nothing is built on them.
+void CheckStanding(const BorrowingEntry& own, const BorrowingEntry& lender,
+                   std::vector<Finding>* findings) {
+  if (own.is_withdrawn)
+    findings->push_back(BorrowingFinding("R-BOR-005", "withdrawn", "an entry that is withdrawn"));
+  if (!lender.is_withdrawn) return;
+  Finding& finding = findings->emplace_back(
+      BorrowingFinding("R-BOR-004", "withdrawn", "an entry that is withdrawn", "",
+                       "another submitter's entry that is not withdrawn"));
+  finding.remedy = "borrow from an entry that stands";
+}
+
 }  // namespace
 
 bool IsBatchSize(absl::string_view key) {
@@ -153,6 +165,7 @@ std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEn
     findings.push_back(BorrowingFinding("R-BOR-004", "lender",
                                         absl::StrCat("one of \"", lender.organization, "\"")));
   CheckFirstTime(own, &findings);
+  CheckStanding(own, lender, &findings);
   if (lender.values.empty()) {
     Finding& unknown = findings.emplace_back(
         BorrowingFinding("R-BOR-001", "lender_values", "an entry that says no hyperparameters",

@@ -40,6 +40,7 @@ struct BorrowingEntry {
   Hyperparameters values;
   bool is_borrowed = false;  // its own hyperparameters are borrowed
   std::string replaced_by;   // the entry that borrows in its place already, as e-9; empty: none
+  bool is_withdrawn = false;
 };
 
 // The rules, by id, for those who explain them.
@@ -56,8 +57,8 @@ Hyperparameters BorrowValues(const Hyperparameters& own, const Hyperparameters& 
 //   001 a value is neither the lender's nor a batch size;
 //   002 something else than hyperparameters changed;
 //   003 lender and borrower are of different benchmarks, divisions or rounds;
-//   004 the lender is the borrower;
-//   005 the entry has borrowed before, or borrows nothing (a warning).
+//   004 the lender is the borrower, or has withdrawn the entry;
+//   005 the entry has borrowed before, is withdrawn, or borrows nothing (a warning).
 // Keys are hyperparameters, members of a submission file, or own_entry and lender_entry.
 std::vector<Finding> CheckBorrowing(const BorrowingEntry& own, const BorrowingEntry& lender,
                                     const BorrowingEntry& proposed);

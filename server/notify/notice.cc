@@ -27,6 +27,7 @@ const char* const kSubmitted = "entry.submitted";
 const char* const kStarted = "entry.started";
 const char* const kEnded = "entry.ended";
 const char* const kPublished = "entry.published";
+const char* const kWithdrawn = "entry.withdrawn";
 const char* const kSucceeded = "run.succeeded";
 const char* const kFailed = "run.failed";
 const char* const kCancelled = "run.cancelled";
@@ -38,10 +39,11 @@ const char* const kBack = "node.back";
 bool CanTell(absl::string_view type) {
   const absl::string_view types[] = {
       core::SubmissionCreated::kType,   core::SubmissionClosed::kType,
-      core::SubmissionPublished::kType, core::RunStarted::kType,
-      core::RunJudged::kType,           core::RunFailed::kType,
-      core::RunCancelled::kType,        core::WorkerRegistered::kType,
-      core::WorkerStateChanged::kType,  core::WorkerRevoked::kType};
+      core::SubmissionPublished::kType, core::SubmissionWithdrawn::kType,
+      core::RunStarted::kType,          core::RunJudged::kType,
+      core::RunFailed::kType,           core::RunCancelled::kType,
+      core::WorkerRegistered::kType,    core::WorkerStateChanged::kType,
+      core::WorkerRevoked::kType};
   return std::find(std::begin(types), std::end(types), type) != std::end(types);
 }
 
@@ -75,6 +77,9 @@ class NoticeMaker::Drafter {
             .score_minutes = e.score_minutes};
   }
   Draft operator()(const core::SubmissionPublished&) { return {.kind = kPublished}; }
+  Draft operator()(const core::SubmissionWithdrawn& e) {
+    return {.kind = kWithdrawn, .reason = e.reason};
+  }
   Draft operator()(const core::RunJudged&) { return {.kind = kSucceeded, .state = "SUCCEEDED"}; }
   Draft operator()(const core::RunFailed& e) {
     return {.kind = kFailed, .state = "FAILED", .reason = e.reason};
@@ -133,7 +138,7 @@ class NoticeMaker::Drafter {
 };
 
 std::vector<std::string> NoticeKinds() {
-  return {kSubmitted, kStarted,   kEnded, kPublished, kSucceeded,
+  return {kSubmitted, kStarted,   kEnded, kPublished, kWithdrawn, kSucceeded,
           kFailed,    kCancelled, kLost,  kDrained,   kBack};
 }
 

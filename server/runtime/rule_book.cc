@@ -205,7 +205,9 @@ class RoundBook final : public RuleBook {
                                   core::SubmissionId borrower) const override {
     rules::BorrowingEntry original = BorrowingEntryOf(own.spec);
     if (!borrower.is_none()) original.replaced_by = borrower.ToString();
-    const rules::BorrowingEntry from = BorrowingEntryOf(lender.spec);
+    original.is_withdrawn = own.withdrawn_at_us > 0;
+    rules::BorrowingEntry from = BorrowingEntryOf(lender.spec);
+    from.is_withdrawn = lender.withdrawn_at_us > 0;
     const rules::BorrowingEntry proposed = BorrowingEntryOf(spec);
     BorrowingVerdict verdict;
     verdict.findings = rules::CheckBorrowing(original, from, proposed);

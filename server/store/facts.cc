@@ -24,14 +24,14 @@ constexpr char kUpsertEntryFacts[] =
     "INSERT INTO entry_facts (id, organization, system, benchmark, division, round, category, "
     "scaling, metric, state, minutes, normalized_minutes, models_per_minute, verdict, node_count, "
     "ranks_per_node, run_count, is_imported, is_mlperf_result, is_staging_timed, dataset, backend, "
-    "submitter, rules_digest, created_at_us, ended_at_us, published_at_us) "
+    "submitter, rules_digest, created_at_us, ended_at_us, published_at_us, withdrawn_at_us) "
     "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, "
-    "?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27) "
+    "?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) "
     "ON CONFLICT (id) DO UPDATE SET state = excluded.state, minutes = excluded.minutes, "
     "normalized_minutes = excluded.normalized_minutes, "
     "models_per_minute = excluded.models_per_minute, verdict = excluded.verdict, "
     "run_count = excluded.run_count, ended_at_us = excluded.ended_at_us, "
-    "published_at_us = excluded.published_at_us";
+    "published_at_us = excluded.published_at_us, withdrawn_at_us = excluded.withdrawn_at_us";
 // Before the entry's row has the new time, so that nothing is looked at where it is the old one.
 constexpr char kPublishRuns[] =
     "UPDATE run_facts SET published_at_us = ?2 WHERE entry_id = ?1 AND "
@@ -157,7 +157,8 @@ FactValues EntryValues(const core::Submission& submission) {
           OrNull(submission.rules.digest),
           submission.created_at_us,
           UnlessZero(submission.ended_at_us),
-          PublishedAt(submission)};
+          PublishedAt(submission),
+          UnlessZero(submission.withdrawn_at_us)};
 }
 
 // What programs write into their logs may be any number: nothing, where it does not fit.

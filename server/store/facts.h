@@ -19,7 +19,7 @@ namespace assay::store {
 
 // What a program writes that derives facts as this one does. A greater number has them made anew
 // when the database is opened.
-inline constexpr int64_t kFactsVersion = 1;
+inline constexpr int64_t kFactsVersion = 2;
 
 // Writes facts within the transaction of its caller. Not thread-safe; must not outlive `db`.
 // Any method fails as SQLite does.

@@ -48,6 +48,7 @@ constexpr SqlField kEntryFields[] = {
     {"created", "t.created_at_us", Form::kMicros, "", true},
     {"ended", "t.ended_at_us", Form::kMicros},
     {"published", "t.published_at_us", Form::kMicros},
+    {"withdrawn", "t.withdrawn_at_us", Form::kMicros},
     {"findings", "SELECT f.rule AS v FROM run_findings f WHERE f.entry_id = t.id AND f.run_id = 0",
      Form::kExists},
     {"run_findings",
@@ -95,6 +96,8 @@ constexpr SqlField kRunFields[] = {
     {"started", "t.started_at_us", Form::kMicros},
     {"ended", "t.ended_at_us", Form::kMicros},
     {"published", "t.published_at_us", Form::kMicros},
+    {"withdrawn", "(SELECT e.withdrawn_at_us FROM entry_facts e WHERE e.id = t.entry_id)",
+     Form::kMicros},
     {"findings", "SELECT f.rule AS v FROM run_findings f WHERE f.run_id = t.id", Form::kExists},
     {"finding_count", "t.finding_count", Form::kPlain, "", true},
     {"hyperparameters", "t.entry_id", Form::kKeyed}};

@@ -120,6 +120,17 @@ TEST_F(BorrowingTest, NobodyBorrowsFromOneselfOrTwice) {
   EXPECT_THAT(findings[0].found, HasSubstr("e-9"));
 }
 
+TEST_F(BorrowingTest, NothingIsBuiltOnWhatIsWithdrawn) {
+  lender_.is_withdrawn = true;
+  const std::vector<Finding> findings = CheckBorrowing(own_, lender_, proposed_);
+  ASSERT_THAT(RulesOf(findings), ElementsAre("R-BOR-004 lender_entry"));
+  EXPECT_THAT(findings[0].found, HasSubstr("withdrawn"));
+
+  lender_.is_withdrawn = false;
+  own_.is_withdrawn = true;
+  EXPECT_THAT(Check(), ElementsAre("R-BOR-005 own_entry"));
+}
+
 TEST_F(BorrowingTest, NeedsALenderThatSaysItsValues) {
   lender_.values.clear();
   proposed_.values = BorrowValues(kOwn, {});

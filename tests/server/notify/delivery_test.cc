@@ -120,6 +120,18 @@ TEST_F(DeliveryTest, AnEntrysLifeIsToldInOrder) {
   EXPECT_EQ(run["url"], "https://bench.example.org/runs/r-1");
 }
 
+TEST_F(DeliveryTest, AWithdrawalSaysWhoAndWhy) {
+  Open();
+  const core::SubmissionId entry = world_.SubmitGang();
+  ASSERT_THAT(world_.Do(core::WithdrawSubmission{entry, "mis-cabled"}), IsOk());
+  Run();
+
+  EXPECT_THAT(hook_.Kinds(), ElementsAre("entry.submitted", "run.cancelled", "run.cancelled",
+                                         "entry.ended", "entry.withdrawn"));
+  EXPECT_EQ(hook_.told.back()["reason"], "withdrawn by alice: mis-cabled");
+  EXPECT_EQ(hook_.told.back()["text"], "e-1 withdrawn (lab, sys, cosmoflow closed)");
+}
+
 TEST_F(DeliveryTest, AnEntryStartsOnceAndAFailureSaysWhy) {
   Open();
   world_.SubmitGang(1);

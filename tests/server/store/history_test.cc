@@ -370,6 +370,28 @@ TEST_F(HistoryTest, KeptFactsAreWhatWouldBeMadeAnew) {
                                                     HistoryValue(1e-3), HistoryValue(int64_t{1}))));
 }
 
+TEST_F(HistoryTest, WhatIsWithdrawnCanBeLeftOut) {
+  const core::SubmissionId kept = world_.Submit(SomeSpec());
+  const core::SubmissionId withdrawn = world_.Submit(SomeSpec());
+  ASSERT_THAT(world_.Do(core::WithdrawSubmission{withdrawn, "mis-cabled"}), IsOk());
+  const auto ids = [this](HistoryKind kind, const std::string& filter) {
+    HistoryQuestion question{.kind = kind,
+                             .filter = absl::StrCat("imported=false ", filter),
+                             .columns = {kind == HistoryKind::kRun ? "entry" : "id"},
+                             .viewer = kOperator};
+    std::set<std::string> found;
+    for (const std::string& id : Ids(*reader_->Ask(question)))
+      found.insert(id);
+    return found;
+  };
+
+  for (const HistoryKind kind : {HistoryKind::kEntry, HistoryKind::kRun}) {
+    EXPECT_THAT(ids(kind, "NOT withdrawn:*"), ElementsAre(kept.ToString()));
+    EXPECT_THAT(ids(kind, "withdrawn>2020-01-01"), ElementsAre(withdrawn.ToString()));
+  }
+  EXPECT_THAT(*store_->CompareFacts(), IsEmpty());
+}
+
 TEST_F(HistoryTest, WorkersAreAskedForToo) {
   ASSERT_THAT(world_.Sync("w0"), IsOk());
   ASSERT_THAT(world_.Sync("w1"), IsOk());
