@@ -126,7 +126,7 @@ TEST_F(DeliveryTest, AWithdrawalSaysWhoAndWhy) {
   ASSERT_THAT(world_.Do(core::WithdrawSubmission{entry, "mis-cabled"}), IsOk());
   Run();
 
-  EXPECT_THAT(hook_.Kinds(), ElementsAre("entry.submitted", "run.cancelled", "run.cancelled",
+  EXPECT_THAT(hook_.Kinds(), ElementsAre("entry.submitted", "entry.started", "run.cancelled",
                                          "entry.ended", "entry.withdrawn"));
   EXPECT_EQ(hook_.told.back()["reason"], "withdrawn by alice: mis-cabled");
   EXPECT_EQ(hook_.told.back()["text"], "e-1 withdrawn (lab, sys, cosmoflow closed)");
