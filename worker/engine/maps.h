@@ -149,6 +149,9 @@ class MapOperations {
                                    const Tensor& loss) = 0;
   // The channel of the largest number, the first of equals.   labels: uint8 (B, H, W)
   virtual void Argmax(const Tensor& logits, const Tensor& labels) = 0;
+  // Of each sample and class: the pixels that have it in both, and those that have it in either.
+  //   labels, truth: uint8 (B, H, W), all below C   counts: float32 (2, B, C), exact up to 2^24
+  virtual void CountClasses(const Tensor& labels, const Tensor& truth, const Tensor& counts) = 0;
 };
 
 }  // namespace assay

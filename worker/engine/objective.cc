@@ -1,7 +1,6 @@
 #include "worker/engine/objective.h"
 
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,18 +16,15 @@ void SquaredErrorObjective::Loss(const Tensor& prediction, const Tensor& target,
 }
 
 absl::StatusOr<double> SquaredErrorObjective::QualitySum(const Tensor& prediction,
-                                                         std::span<const std::byte> targets,
-                                                         int64_t samples) {
-  const size_t count = static_cast<size_t>(samples * terms_per_sample());
-  CHECK(targets.size() == count * sizeof(float));
+                                                         const Tensor& target, int64_t samples) {
+  CHECK(prediction.elements() == target.elements());
   predictions_.resize(static_cast<size_t>(prediction.elements()));
+  targets_.resize(predictions_.size());
   backend_->CopyOut(prediction, predictions_.data());
+  backend_->CopyOut(target, targets_.data());
   double sum = 0;
-  for (size_t i = 0; i < count; ++i) {
-    float target = 0;
-    std::memcpy(&target, targets.data() + i * sizeof(float), sizeof(float));
-    sum += std::abs(double{predictions_[i]} - double{target});
-  }
+  for (size_t i = 0; i < static_cast<size_t>(samples * terms_per_sample()); ++i)
+    sum += std::abs(double{predictions_[i]} - double{targets_[i]});
   if (!std::isfinite(sum))
     return absl::OutOfRangeError("a prediction or target of the evaluation is not finite");
   return sum;
@@ -46,6 +42,7 @@ absl::Status SegmentationObjective::Plan(Arena* arena) {
         "backend ", backend_->name(), " has no operations on maps; use cuda, onednn or reference"));
   arena->Reserve(Shape{output_[3]}, backend_->real(), &weights_);
   arena->Reserve(target_shape(), DType::kUint8, &labels_);
+  arena->Reserve(Shape{2, output_[0], output_[3]}, DType::kFloat32, &counts_);
   return absl::OkStatus();
 }
 
@@ -63,43 +60,29 @@ void SegmentationObjective::Loss(const Tensor& prediction, const Tensor& target,
   backend_->maps()->SoftmaxCrossEntropy(prediction, target, weights_, gradient, loss);
 }
 
+// What is counted stays where the predictions are; only the counts leave.
 absl::StatusOr<double> SegmentationObjective::QualitySum(const Tensor& prediction,
-                                                         std::span<const std::byte> targets,
-                                                         int64_t samples) {
-  const size_t pixels = static_cast<size_t>(output_[1] * output_[2]);
-  CHECK(targets.size() == static_cast<size_t>(samples) * pixels);
+                                                         const Tensor& target, int64_t samples) {
   backend_->maps()->Argmax(prediction, labels_);
-  labels_on_host_.resize(static_cast<size_t>(labels_.elements()));
-  backend_->CopyOut(labels_, labels_on_host_.data());
-  std::vector<uint8_t> truth(targets.size());
-  std::memcpy(truth.data(), targets.data(), targets.size());
+  backend_->maps()->CountClasses(labels_, target, counts_);
+  counts_on_host_.resize(static_cast<size_t>(counts_.elements()));
+  backend_->CopyOut(counts_, counts_on_host_.data());
+  const size_t classes = static_cast<size_t>(output_[3]), planes = counts_on_host_.size() / 2;
+  const auto of_classes = [&](size_t first) {
+    return std::span<const float>(counts_on_host_).subspan(first, classes);
+  };
   double sum = 0;
-  for (size_t sample = 0; sample < static_cast<size_t>(samples); ++sample)
-    sum += MeanIntersectionOverUnion(std::span(labels_on_host_).subspan(sample * pixels, pixels),
-                                     std::span(truth).subspan(sample * pixels, pixels),
-                                     static_cast<int>(output_[3]));
+  for (size_t first = 0; first < static_cast<size_t>(samples) * classes; first += classes)
+    sum += MeanIntersectionOverUnion(of_classes(first), of_classes(planes + first));
   return sum;
 }
 
-double MeanIntersectionOverUnion(std::span<const uint8_t> prediction,
-                                 std::span<const uint8_t> truth, int classes) {
-  CHECK(prediction.size() == truth.size() && classes > 0);
-  const size_t count = static_cast<size_t>(classes);
-  std::vector<int64_t> both(count), either(count);  // pixels of a class in prediction, truth
-  for (size_t i = 0; i < truth.size(); ++i) {
-    CHECK(prediction[i] < count && truth[i] < count);
-    if (prediction[i] == truth[i]) {
-      ++both[truth[i]];
-      ++either[truth[i]];
-    } else {
-      ++either[prediction[i]];
-      ++either[truth[i]];
-    }
-  }
+double MeanIntersectionOverUnion(std::span<const float> both, std::span<const float> either) {
+  CHECK(both.size() == either.size() && !both.empty());
   double sum = 0;
-  for (size_t c = 0; c < count; ++c)
-    sum += either[c] == 0 ? 1 : static_cast<double>(both[c]) / static_cast<double>(either[c]);
-  return sum / static_cast<double>(classes);
+  for (size_t c = 0; c < both.size(); ++c)
+    sum += either[c] == 0 ? 1 : double{both[c]} / double{either[c]};
+  return sum / static_cast<double>(both.size());
 }
 
 }  // namespace assay

@@ -4,7 +4,6 @@
 #ifndef WORKER_ENGINE_OBJECTIVE_H_
 #define WORKER_ENGINE_OBJECTIVE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -39,8 +38,7 @@ class Objective {
 
   // Sum over the first `samples` samples of the batch of the quality, times terms_per_sample().
   // Waits for the work before it. OUT_OF_RANGE: a prediction is not finite.
-  virtual absl::StatusOr<double> QualitySum(const Tensor& prediction,
-                                            std::span<const std::byte> targets,
+  virtual absl::StatusOr<double> QualitySum(const Tensor& prediction, const Tensor& target,
                                             int64_t samples) = 0;
   virtual int64_t terms_per_sample() const { return 1; }
 };
@@ -57,14 +55,14 @@ class SquaredErrorObjective : public Objective {
   absl::Status Plan(Arena*) override { return absl::OkStatus(); }
   void Loss(const Tensor& prediction, const Tensor& target, const Tensor& gradient,
             const Tensor& loss) override;
-  absl::StatusOr<double> QualitySum(const Tensor& prediction, std::span<const std::byte> targets,
+  absl::StatusOr<double> QualitySum(const Tensor& prediction, const Tensor& target,
                                     int64_t samples) override;
   int64_t terms_per_sample() const override { return output_.elements() / output_[0]; }
 
  private:
   Backend* const backend_;
   const Shape output_;
-  std::vector<float> predictions_;  // on the host
+  std::vector<float> predictions_, targets_;  // on the host
 };
 
 // Segmentation: class-weighted cross-entropy as loss, mean intersection over union as quality.
@@ -79,7 +77,7 @@ class SegmentationObjective : public Objective {
   void Start() override;
   void Loss(const Tensor& prediction, const Tensor& target, const Tensor& gradient,
             const Tensor& loss) override;
-  absl::StatusOr<double> QualitySum(const Tensor& prediction, std::span<const std::byte> targets,
+  absl::StatusOr<double> QualitySum(const Tensor& prediction, const Tensor& target,
                                     int64_t samples) override;
 
  private:
@@ -88,15 +86,15 @@ class SegmentationObjective : public Objective {
   const std::vector<double> class_weights_;
   Tensor weights_;  // (classes)
   Tensor labels_;   // uint8 (B, H, W), predicted
-  std::vector<uint8_t> labels_on_host_;
+  Tensor counts_;   // as MapOperations::CountClasses has it
+  std::vector<float> counts_on_host_;
 };
 
 // Intersection over union of one sample: for each class TP / (TP + FP + FN), where a class that is
 // in neither counts 1, averaged over the classes. Not the pooled confusion matrix: the reference
 // averages this over samples (mlcommons/hpc, deepcam, utils/losses.py and driver/validator.py).
-//   prediction, truth: of equal length, all below `classes`.
-double MeanIntersectionOverUnion(std::span<const uint8_t> prediction,
-                                 std::span<const uint8_t> truth, int classes);
+//   both, either: of each class, as MapOperations::CountClasses counts them.
+double MeanIntersectionOverUnion(std::span<const float> both, std::span<const float> either);
 
 }  // namespace assay
 

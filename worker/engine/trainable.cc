@@ -38,8 +38,8 @@ absl::StatusOr<std::unique_ptr<Trainable>> Trainable::Make(std::unique_ptr<Backe
 Trainable::Trainable(std::unique_ptr<Backend> backend, ModelParts training, ModelParts evaluation,
                      const TrainableOptions& options)
     : backend_(std::move(backend)),
-      training_{std::move(training), {}, {}, {}, {}, {}},
-      evaluation_{std::move(evaluation), {}, {}, {}, {}, {}},
+      training_{std::move(training), {}, {}, {}, {}},
+      evaluation_{std::move(evaluation), {}, {}, {}, {}},
       options_(options),
       buffers_(backend_.get(), kBufferAlignment),
       accumulator_(backend_.get(), training_.model.get(), options.accumulation),
@@ -106,7 +106,6 @@ absl::Status Trainable::Reserve(Lane* lane) {
     buffers_.Reserve(objective.target_shape(), objective.target_type(), &lane->targets);
     buffers_.Reserve(output, DType::kFloat32, &lane->output_gradient);
   }
-  lane->predictions.resize(static_cast<size_t>(output.elements()));
   return lane->objective->Plan(&buffers_);
 }
 
@@ -147,7 +146,7 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
   backend_->EndSection();
   AwaitAndStage(train_feed_.get(), next);
   const float loss = Loss();
-  Fetch(&training_);
+  last_ = &training_;
   if (accumulator_.Add()) {
     RETURN_IF_ERROR(reducer_.ReduceOnHost(reduce));
     parameters_.Forget();
@@ -163,12 +162,6 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
                                               ", step ", position.step,
                                               "; lower the learning rate or check the data"));
   return loss;
-}
-
-// Copies the predictions of a lane to the host.
-void Trainable::Fetch(Lane* lane) {
-  backend_->CopyOut(lane->prediction, lane->predictions.data());
-  last_ = lane;
 }
 
 // Of the current batch, with the L2 term; waits for the work before it.
@@ -196,7 +189,7 @@ absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch, const Batch* n
   lane.prediction = lane.model->Forward(lane.input, {.is_training = false});
   backend_->EndSection();
   AwaitAndStage(eval_feed_.get(), next);
-  Fetch(&lane);
+  last_ = &lane;
   const auto first = [samples](const Tensor& tensor) {
     return Tensor{tensor.data, tensor.shape.WithFirst(samples), tensor.dtype};
   };
@@ -206,16 +199,16 @@ absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch, const Batch* n
   backend_->CopyOut(loss_, &loss);
   EvalSums sums = {.loss = static_cast<double>(samples) * double{loss}};
   ASSIGN_OR_RETURN(sums.quality,
-                   lane.objective->QualitySum(lane.prediction, batch.targets, samples));
+                   lane.objective->QualitySum(lane.prediction, lane.targets, samples));
   if (!std::isfinite(loss))
     return absl::OutOfRangeError("a prediction of the evaluation is not finite");
   return sums;
 }
 
-absl::StatusOr<double> Trainable::TrainQuality(const Batch& batch) {
+absl::StatusOr<double> Trainable::TrainQuality() {
   CHECK(training_.prediction.data != nullptr) << "no step, or an evaluation since";
-  ASSIGN_OR_RETURN(const double sum, training_.objective->QualitySum(training_.prediction,
-                                                                     batch.targets, batch_size()));
+  ASSIGN_OR_RETURN(const double sum, training_.objective->QualitySum(
+                                         training_.prediction, training_.targets, batch_size()));
   return sum / static_cast<double>(batch_size() * terms_per_sample());
 }
 
@@ -234,8 +227,11 @@ SampleWork Trainable::work() const {
           .eval_bytes = bytes.forward / samples};
 }
 
-std::span<const float> Trainable::predictions() const {
-  return last_->predictions;
+std::span<const float> Trainable::predictions() {
+  CHECK(last_->prediction.data != nullptr) << "no step and no evaluation yet";
+  predictions_.resize(static_cast<size_t>(last_->prediction.elements()));
+  backend_->CopyOut(last_->prediction, predictions_.data());
+  return predictions_;
 }
 
 int64_t Trainable::input_elements() const {

@@ -111,12 +111,13 @@ class Trainable {
   // statistics. OUT_OF_RANGE: a prediction is not finite. `next`: as in TrainStep, of EvalBatch.
   absl::StatusOr<EvalSums> EvalBatch(const Batch& batch, const Batch* next = nullptr);
 
-  // The objective's quality of the last TrainStep's predictions, divided by samples and terms;
-  // `batch` is what that step was given. Before the next EvalBatch. OUT_OF_RANGE as EvalBatch.
-  absl::StatusOr<double> TrainQuality(const Batch& batch);
+  // The objective's quality of the last TrainStep's predictions, divided by samples and terms.
+  // Before the next EvalBatch. OUT_OF_RANGE as EvalBatch.
+  absl::StatusOr<double> TrainQuality();
 
-  // Predictions (b, outputs) of the last TrainStep or EvalBatch.
-  std::span<const float> predictions() const;
+  // Predictions (b, outputs) of the last TrainStep or EvalBatch; copied when they are asked for,
+  // and valid until the next of either.
+  std::span<const float> predictions();
 
   int64_t batch_size() const { return training_.batch(); }
   int64_t eval_batch_size() const { return evaluation().batch(); }
@@ -177,9 +178,8 @@ class Trainable {
   struct Lane : ModelParts {
     Tensor input;
     Tensor targets;
-    Tensor output_gradient;          // (b, outputs)
-    Tensor prediction;               // of the last pass
-    std::vector<float> predictions;  // (b, outputs), on the host
+    Tensor output_gradient;  // (b, outputs)
+    Tensor prediction;       // of the last pass
 
     int64_t batch() const { return model->input()[0]; }
   };
@@ -189,7 +189,6 @@ class Trainable {
   absl::Status Commit();
   absl::Status Reserve(Lane* lane);
   const Lane& evaluation() const { return evaluation_.model == nullptr ? training_ : evaluation_; }
-  void Fetch(Lane* lane);
   absl::Status MakeFeeds();
   int64_t SamplesOf(const Batch& batch) const;
   void Copying(absl::FunctionRef<void()> copy);
@@ -198,9 +197,10 @@ class Trainable {
 
   const std::unique_ptr<Backend> backend_;
   Lane training_;
-  Lane evaluation_;                // without model: that is `training_` too
-  bool is_evaluation_old_ = true;  // its parameters changed
-  const Lane* last_ = &training_;  // where the last predictions are
+  Lane evaluation_;                 // without model: that is `training_` too
+  bool is_evaluation_old_ = true;   // its parameters changed
+  const Lane* last_ = &training_;   // where the last predictions are
+  std::vector<float> predictions_;  // of it, on the host, if they were asked for
   const TrainableOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
   GroupMean* group_ = nullptr;

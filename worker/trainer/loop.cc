@@ -404,9 +404,8 @@ absl::Status TrainingLoop::Step(int64_t step, EpochResult* result) {
   result->train_loss = double{loss};
   profile_.Trained(batch->size);
   if (workload_->judges_training() && step + 1 == train_.steps) {
-    ASSIGN_OR_RETURN(
-        result->train_quality,
-        WithExitCode(model_->TrainQuality(ViewOf(*batch, batch->size)), ExitCode::kNumeric));
+    ASSIGN_OR_RETURN(result->train_quality,
+                     WithExitCode(model_->TrainQuality(), ExitCode::kNumeric));
   }
   return absl::OkStatus();
 }

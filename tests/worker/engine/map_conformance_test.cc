@@ -74,6 +74,12 @@ TEST_P(MapConformanceTest, ConvolutionsAgree) {
       {"depthwise of many strips", {3, 23, 37, 24, 24, 3, 1, 1, 24}},
       {"dilated depthwise", {1, 6, 9, 48, 48, 3, 1, 2, 48}},
       {"wide depthwise", {1, 5, 40, 35, 35, 3, 1, 1, 35}},
+      {"dilated depthwise of many strips", {2, 11, 53, 40, 40, 3, 1, 2, 40}},
+      {"dilated depthwise of odd channels", {1, 9, 35, 13, 13, 3, 1, 3, 13}},
+      {"strided depthwise of many strips", {2, 11, 75, 24, 24, 3, 2, 1, 24}},
+      {"strided and dilated depthwise", {1, 9, 12, 16, 16, 3, 2, 2, 16}},
+      {"depthwise of one column", {2, 5, 1, 16, 16, 3, 1, 1, 16}},
+      {"strided depthwise of one row", {2, 1, 9, 16, 16, 3, 2, 1, 16}},
       {"depthwise of five", {1, 6, 9, 20, 20, 5, 1, 1, 20}},
       {"depthwise beyond the map", {1, 4, 9, 20, 20, 3, 1, 5, 20}},
       {"pyramid 6", {1, 6, 9, 64, 32, 3, 1, 6}},
@@ -143,6 +149,8 @@ TEST_P(MapConformanceTest, NormalisedConvolutionsAgree) {
       {"pointwise", {2, 6, 9, 91, 728, 1}},
       {"pointwise of an odd width", {1, 3, 5, 7, 13, 1}},
       {"depthwise", {2, 6, 9, 91, 91, 3, 1, 1, 91}},
+      {"strided depthwise", {2, 7, 6, 24, 24, 3, 2, 1, 24}},
+      {"dilated depthwise", {1, 9, 35, 13, 13, 3, 1, 3, 13}},
       {"pyramid 6", {1, 6, 9, 64, 32, 3, 1, 6}},
       {"wide pyramid 12", {1, 14, 11, 64, 64, 3, 1, 12}},
       {"decoder", {1, 12, 18, 76, 64, 3}},
@@ -359,6 +367,25 @@ TEST_P(MapConformanceTest, CrossEntropyAndArgmaxAgree) {
   ExpectClose(gradient, expected_gradient, 1);
   ExpectClose(loss, expected_loss, 1);
   EXPECT_EQ(predicted.values, expected_labels.values);
+}
+
+// Exactly: they are whole numbers. Samples differ, and one has a class that is in neither.
+TEST_P(MapConformanceTest, CountsOfClassesAreEqual) {
+  HostTensor<uint8_t> labels({3, 35, 29}), truth(labels.shape);
+  for (size_t i = 0; i < labels.values.size(); ++i) {
+    labels.values[i] = static_cast<uint8_t>(i % 11 % 3);
+    truth.values[i] = static_cast<uint8_t>(i < 35 * 29 ? 2 : i * i % 7 % 3);
+  }
+  std::fill_n(labels.values.begin(), 35 * 29, uint8_t{2});
+  Floats counts({2, 3, 3}), expected(counts.shape);
+
+  backend_->maps()->CountClasses(labels.view(), truth.view(), counts.view());
+  backend_->Synchronize();
+  reference_.maps()->CountClasses(labels.view(), truth.view(), expected.view());
+
+  EXPECT_EQ(counts.values, expected.values);
+  EXPECT_EQ(expected.values[0], 0);
+  EXPECT_EQ(expected.values[2], 35 * 29);
 }
 
 struct Moved {

@@ -3,12 +3,28 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
+
+#include "tests/worker/engine/host_tensor.h"
+#include "worker/engine/backends/reference/reference_backend.h"
+#include "worker/engine/maps.h"
 
 namespace assay {
 namespace {
 
 using Labels = std::vector<uint8_t>;
+
+// Of one sample.
+double MeanIntersectionOverUnion(const Labels& prediction, const Labels& truth, int64_t classes) {
+  const Shape shape = {1, 1, std::ssize(truth)};
+  HostTensor<uint8_t> seen(shape, prediction), real(shape, truth);
+  HostTensor<float> counts({2, 1, classes});
+  ReferenceBackend<float>().maps()->CountClasses(seen.view(), real.view(), counts.view());
+  const std::span<const float> all = counts.values;
+  const auto half = static_cast<size_t>(classes);
+  return assay::MeanIntersectionOverUnion(all.first(half), all.last(half));
+}
 
 TEST(IntersectionOverUnionTest, AllBackgroundOnAllBackgroundIsOne) {
   const Labels background(12, 0);

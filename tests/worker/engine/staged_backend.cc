@@ -222,6 +222,9 @@ class StagedMaps : public MapOperations, private Stage {
   void Argmax(const Tensor& logits, const Tensor& labels) override {
     maps_->Argmax(On(logits), On(labels));
   }
+  void CountClasses(const Tensor& labels, const Tensor& truth, const Tensor& counts) override {
+    maps_->CountClasses(On(labels), On(truth), On(counts));
+  }
 
  private:
   MapOperations* const maps_;

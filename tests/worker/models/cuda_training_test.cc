@@ -360,6 +360,40 @@ TEST(CudaCallsTest, AStepOfDeepcamIsFewCalls) {
   RecordProperty("calls", watched->issued() - before);
 }
 
+// What stops the device's work, and moves slowly: only losses, counts and what is asked for.
+TEST(CudaCopiesTest, PredictionsStayOnTheDeviceUntilTheyAreAskedFor) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  const cuda::HostDevice* const watched = device.get();
+  auto backend = cuda::CudaBackend::Make(std::move(device), {});
+  ASSERT_THAT(backend, IsOk());
+  ModelSpec spec = Deepcam();
+  spec.options.reduction.is_alone = true;
+  auto model = MakeTrainable(spec, *std::move(backend));
+  auto oracle = MakeTrainable(spec, std::make_unique<ReferenceBackend<float>>());
+  ASSERT_THAT(model, IsOk());
+  ASSERT_THAT(oracle, IsOk());
+  const LearnableBatch batch(spec.deepcam);
+  const auto reduce = [](std::span<float>) { return absl::OkStatus(); };
+  const size_t before = watched->bytes_out();
+
+  ASSERT_THAT((*model)->TrainStep(batch.view(), {}, 0.01, reduce), IsOk());
+  EXPECT_EQ(watched->bytes_out() - before, sizeof(float));  // the loss
+  const auto train_quality = (*model)->TrainQuality();
+  const auto sums = (*model)->EvalBatch(batch.view());
+  ASSERT_THAT(sums, IsOk());
+  const size_t counts = 2 * 2 * 3 * sizeof(float);  // both and either, samples, classes
+  EXPECT_EQ(watched->bytes_out() - before, 2 * sizeof(float) + 2 * counts);
+
+  ASSERT_THAT((*oracle)->TrainStep(batch.view(), {}, 0.01, reduce), IsOk());
+  EXPECT_NEAR(train_quality.value_or(-1), (*oracle)->TrainQuality().value_or(-2), 1e-3);
+  const EvalSums expected = (*oracle)->EvalBatch(batch.view()).value_or(EvalSums{});
+  EXPECT_NEAR(sums->loss, expected.loss, 1e-2 * expected.loss);
+  EXPECT_NEAR(sums->quality, expected.quality, 1e-2);
+  const size_t until = watched->bytes_out();
+  EXPECT_EQ((*model)->predictions().size(), size_t{2} * 64 * 64 * 3);
+  EXPECT_EQ(watched->bytes_out() - until, size_t{2} * 64 * 64 * 3 * sizeof(float));
+}
+
 // Shrinks what it is given, so that numbers of another moment would be noticed.
 class ShrinkingGroup : public GroupMean {
  public:

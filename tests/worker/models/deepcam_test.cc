@@ -233,7 +233,7 @@ TEST(DeepcamTest, OverfitsOneBatchWithEachOptimizer) {
       last = *loss;
       if (step == 0) first = *loss;
     }
-    const auto quality = model->TrainQuality(batch.view());
+    const auto quality = model->TrainQuality();
 
     EXPECT_LT(last, first / 4);
     ASSERT_THAT(quality, IsOk());

@@ -245,6 +245,7 @@ Fault HostDevice::CopyOut(const void* memory, void* host, size_t bytes) {
   Fault fault = calls_.Finish();
   if (!fault.ok()) return fault;
   std::memcpy(host, memory, bytes);
+  bytes_out_ += bytes;
   return {};
 }
 

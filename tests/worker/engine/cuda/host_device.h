@@ -70,7 +70,8 @@ class HostDevice : public Device {
   int plans() const { return plans_; }  // of convolutions asked for
   int copies_in() const { return copies_in_; }
   int async_copies() const { return async_copies_; }
-  size_t pins() const { return pinned_.size(); }  // now
+  size_t bytes_out() const { return bytes_out_; }  // copied to the host
+  size_t pins() const { return pinned_.size(); }   // now
 
   // Runs calls behind those under way; for recordings.
   Fault Execute(std::vector<Call> calls);
@@ -97,6 +98,7 @@ class HostDevice : public Device {
   std::vector<Call> recording_;
   int plans_ = 0;
   int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, async_copies_ = 0;
+  size_t bytes_out_ = 0;
   std::unique_ptr<HostRanks> ranks_;  // null: alone
   std::vector<Aside> aside_;
   // Shared with the recordings.

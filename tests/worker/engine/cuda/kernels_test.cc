@@ -62,6 +62,31 @@ TEST(KernelsTest, DropoutDrawsTheReferenceBackendsNumbers) {
   EXPECT_EQ(y.values, expected.values);
 }
 
+// Also where a tensor has more than 2^31 elements, and by one.
+TEST(PositionTest, DivisionsByProductsAreExact) {
+  for (const int64_t divisor : {1, 2, 3, 7, 32, 45, 91, 128, 728, 1152, 65'535, 884'736, 8'388'607})
+    for (const int64_t near :
+         {int64_t{0}, divisor, 7 * divisor, (int64_t{1} << 31) / divisor * divisor,
+          (int64_t{1} << 32) / divisor * divisor, ((int64_t{1} << 40) - 1) / divisor * divisor})
+      for (const int64_t n : {near, near + 1, near - 1}) {
+        if (n < 0) continue;
+        const int64_t quotient = Divisor(divisor).Quotient(n);
+        EXPECT_EQ(quotient, n / divisor) << n << " / " << divisor;
+        EXPECT_EQ(Divisor(divisor).Rest(n, quotient), n % divisor) << n << " / " << divisor;
+      }
+}
+
+TEST(PositionTest, FindsElementsBeyond32Bits) {
+  const Position p = {300, 5, 127, 101, 31};  // in (any, 6, 128, 128, 33)
+  const int64_t i = (((p.batch * 6 + p.d) * 128 + p.h) * 128 + p.w) * 33 + p.c;
+  const Position first = PositionOf(i + (int64_t{1} << 20) * 6 * 128 * 128 * 33, 6, 128, 128, 33);
+  EXPECT_EQ(first.batch, p.batch + (1 << 20));
+  EXPECT_EQ(first.d, p.d);
+  EXPECT_EQ(first.h, p.h);
+  EXPECT_EQ(first.w, p.w);
+  EXPECT_EQ(first.c, p.c);
+}
+
 // Small integers, whose products and sums are exact in bfloat16.
 Floats Integers(const Shape& shape, uint32_t salt, int least, int most) {
   Floats tensor(shape);

@@ -47,8 +47,14 @@ TEST(RowStrideTest, ThreadsTakeSeveralRowsOnlyWhereThereAreMany) {
   EXPECT_EQ(RowStride(100, 8), 100);
   const int64_t stride = RowStride(8 * 384 * 576, 8);
   EXPECT_THAT(stride, Ge(8 * 384 * 576 / 16));
-  EXPECT_THAT(stride * 8, Ge(1 << 17));
+  EXPECT_THAT(stride * 8, Ge(1 << 18));
   EXPECT_EQ(RowStride(1, 1), 1);
+}
+
+TEST(SegmentLengthTest, SegmentsAreLongerWhereThereAreMany) {
+  EXPECT_EQ(SegmentLength(48, 72, 91), 8);
+  EXPECT_EQ(SegmentLength(int64_t{64} * 384, 576, 16), 32);
+  EXPECT_THAT(SegmentLength(384, 576, 16), ::testing::AllOf(Ge(8), Le(16)));
 }
 
 TEST(SumStripTest, StripsAreNeitherShortNorLong) {

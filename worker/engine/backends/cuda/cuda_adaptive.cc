@@ -85,7 +85,7 @@ void CudaAdaptive::PrepareLengths(std::span<const int64_t> sizes) {
   const size_t firsts_bytes = cut.first_chunks.size() * sizeof(int64_t);
   const size_t chunks = plan.Add(chunks_bytes), firsts = plan.Add(firsts_bytes);
   const size_t parts = plan.Add(cut.chunks.size() * kChunkLanes * sizeof(Pair));
-  const size_t squares = plan.Add(sizes.size() * sizeof(Pair));
+  const size_t ratios = plan.Add(sizes.size() * sizeof(float));
   Device* const device = backend_->device();
   Must("memory for LAMB's lengths", device->Allocate(plan.bytes(), &lengths_.memory));
   const auto at = [this](size_t offset) {
@@ -96,7 +96,7 @@ void CudaAdaptive::PrepareLengths(std::span<const int64_t> sizes) {
   lengths_.chunks = static_cast<Chunk*>(at(chunks));
   lengths_.first_chunks = static_cast<int64_t*>(at(firsts));
   lengths_.parts = static_cast<Pair*>(at(parts));
-  lengths_.squares = static_cast<Pair*>(at(squares));
+  lengths_.ratios = static_cast<float*>(at(ratios));
   Must("copy LAMB's tensors", device->CopyIn(cut.chunks.data(), lengths_.chunks, chunks_bytes));
   Must("copy LAMB's tensors",
        device->CopyIn(cut.first_chunks.data(), lengths_.first_chunks, firsts_bytes));
@@ -114,13 +114,13 @@ void CudaAdaptive::Move(double rate, const Tensor& direction, const Tensor& para
                                         .y = direction.As<float>(),
                                         .sums = lengths_.parts,
                                         .count = lengths_.chunks_count * kChunkLanes});
-  backend_->Run("lengths", TensorSquares{.first_chunks = lengths_.first_chunks,
-                                         .parts = lengths_.parts,
-                                         .sums = lengths_.squares,
-                                         .count = std::ssize(lengths_.sizes)});
+  backend_->Run("lengths", TensorRatios{.first_chunks = lengths_.first_chunks,
+                                        .parts = lengths_.parts,
+                                        .ratios = lengths_.ratios,
+                                        .count = std::ssize(lengths_.sizes)});
   backend_->Run("lamb move", LambMove{.rate = static_cast<float>(rate),
                                       .chunks = lengths_.chunks,
-                                      .squares = lengths_.squares,
+                                      .ratios = lengths_.ratios,
                                       .direction = direction.As<float>(),
                                       .p = parameters.As<float>(),
                                       .count = lengths_.chunks_count * kChunkElements});

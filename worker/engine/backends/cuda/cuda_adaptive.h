@@ -38,7 +38,7 @@ class CudaAdaptive : public AdaptiveOperations {
     Chunk* chunks = nullptr;
     int64_t* first_chunks = nullptr;
     Pair* parts = nullptr;
-    Pair* squares = nullptr;
+    float* ratios = nullptr;
   };
 
   void PrepareLengths(std::span<const int64_t> sizes);

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "worker/engine/backends/cuda/cuda_convolution.h"
 #include "worker/engine/backends/cuda/fault.h"
+#include "worker/engine/backends/cuda/map_extents.h"
 #include "worker/engine/backends/cuda/plan.h"
 
 namespace assay::cuda {
@@ -169,28 +170,53 @@ absl::StatusOr<std::unique_ptr<ConvPool>> CudaBackend::MakeConvPool(const ConvPo
   return MakeCudaConvPool(this, shape);
 }
 
+template <typename T>
+void CudaBackend::Pool(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
+                       const Tensor& code) {
+  const Shape& e = x.shape;
+  const auto pool = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
+    Run("pool",
+        cuda::PoolForward<T, kWidth>{
+            .x = x.As<T>(),
+            .bias = bias.As<float>(),
+            .y = y.As<float>(),
+            .code = code.As<uint8_t>(),
+            .windows = PoolWindows::Of({e[1], e[2], e[3], e[4]}, /*remainders=*/false, kWidth),
+            .slope = static_cast<float>(slope),
+            .count = y.elements() / kWidth});
+  };
+  WithWidth<kVecWidth<T>>(e[4], {x.data, y.data, code.data}, pool);
+}
+
+// `x` may be what a convolution left, in its number.
 void CudaBackend::PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
                               const Tensor& code) {
   CHECK(y.shape == Pooled(x.shape) && code.shape == y.shape && bias.elements() == x.shape[4]);
-  Run("pool", cuda::PoolForward<float>{.x = x.As<float>(),
-                                       .bias = bias.As<float>(),
-                                       .y = y.As<float>(),
-                                       .code = code.As<uint8_t>(),
-                                       .shape = {x.shape[1], x.shape[2], x.shape[3], x.shape[4]},
-                                       .slope = static_cast<float>(slope),
-                                       .count = y.elements()});
+  x.dtype == DType::kBfloat16 ? Pool<Bfloat16>(x, bias, slope, y, code)
+                              : Pool<float>(x, bias, slope, y, code);
+}
+
+template <typename T>
+void CudaBackend::Unpool(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx) {
+  const Shape& e = dx.shape;
+  const auto unpool = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
+    const PoolWindows windows =
+        PoolWindows::Of({e[1], e[2], e[3], e[4]}, /*remainders=*/true, kWidth);
+    Run("pool backward", cuda::PoolBackward<T, kWidth>{.dy = dy.As<float>(),
+                                                       .code = code.As<uint8_t>(),
+                                                       .dx = dx.As<T>(),
+                                                       .windows = windows,
+                                                       .slope = static_cast<float>(slope),
+                                                       .count = e[0] * windows.per_sample()});
+  };
+  WithWidth<kVecWidth<T>>(e[4], {dx.data, dy.data, code.data}, unpool);
 }
 
 void CudaBackend::PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
                                const Tensor& dbias) {
   CHECK(dy.shape == Pooled(dx.shape) && code.shape == dy.shape);
-  Run("pool backward",
-      cuda::PoolBackward<float>{.dy = dy.As<float>(),
-                                .code = code.As<uint8_t>(),
-                                .dx = dx.As<float>(),
-                                .shape = {dx.shape[1], dx.shape[2], dx.shape[3], dx.shape[4]},
-                                .slope = static_cast<float>(slope),
-                                .count = dx.elements()});
+  dx.dtype == DType::kBfloat16 ? Unpool<Bfloat16>(dy, code, slope, dx)
+                               : Unpool<float>(dy, code, slope, dx);
   PoolBias(dy, code, slope, dbias);
 }
 

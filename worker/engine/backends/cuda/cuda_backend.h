@@ -114,8 +114,6 @@ class CudaBackend : public Backend {
   absl::Status ReserveScratch(size_t bytes);
   // Memory for any operation while it runs. May move when more is reserved.
   void* scratch() const { return scratch_; }
-  // The bias' gradient of a pooling: sums of what `code` lets through, by channel.
-  void PoolBias(const Tensor& dy, const Tensor& code, double slope, const Tensor& dbias);
   // A row-major c = op(a) op(b) of matrices; c is real or what `numbers` says.
   MatmulCall Product(bool transpose_a, bool transpose_b, const Tensor& a, const Tensor& b,
                      const Tensor& c, ProductNumbers numbers) const;
@@ -131,6 +129,12 @@ class CudaBackend : public Backend {
   template <typename Sum, typename Finish>
   void FoldPartials(absl::string_view what, const Finish& finish,
                     const std::vector<int64_t>& stages, int64_t columns);
+  template <typename T>
+  void Pool(const Tensor& x, const Tensor& bias, double slope, const Tensor& y, const Tensor& code);
+  template <typename T>
+  void Unpool(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx);
+  // The bias' gradient of a pooling: sums of what `code` lets through, by channel.
+  void PoolBias(const Tensor& dy, const Tensor& code, double slope, const Tensor& dbias);
   template <typename T>
   void Activate(const Tensor& y, const Tensor& bias, const Activation& f);
   template <typename T>

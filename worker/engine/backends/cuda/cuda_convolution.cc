@@ -74,58 +74,26 @@ class CudaConvPool : public ConvPool {
 
   void Forward(const ConvPoolTensors& t) override {
     CHECK(t.x.shape == shape_.conv.x() && t.y.shape == shape_.y() && t.code.shape == shape_.y());
-    convolution_->Forward(t.x.As<float>(), t.w.As<float>(), Unpooled(t), Scratch(t));
-    if (convolution_->is_bf16()) {
-      backend_->Run("pool", Pooling<Bfloat16>(t));
-    } else {
-      backend_->Run("pool", Pooling<float>(t));
-    }
+    const Tensor unpooled = Unpooled(t);
+    convolution_->Forward(t.x.As<float>(), t.w.As<float>(), unpooled.data, Scratch(t));
+    backend_->PoolForward(unpooled, t.bias, shape_.slope, t.y, t.code);
   }
 
   void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
-    CHECK(dy.shape == shape_.y());
-    if (convolution_->is_bf16()) {
-      backend_->Run("pool backward", Unpooling<Bfloat16>(t, dy));
-    } else {
-      backend_->Run("pool backward", Unpooling<float>(t, dy));
-    }
-    backend_->PoolBias(dy, t.code, shape_.slope, g.dbias);
-    convolution_->BackwardWeights(t.x.As<float>(), Unpooled(t), g.dw.As<float>(), Scratch(t));
+    const Tensor unpooled = Unpooled(t);
+    backend_->PoolBackward(dy, t.code, shape_.slope, unpooled, g.dbias);
+    convolution_->BackwardWeights(t.x.As<float>(), unpooled.data, g.dw.As<float>(), Scratch(t));
     if (g.dx.data != nullptr)
-      convolution_->BackwardData(Unpooled(t), t.w.As<float>(), g.dx.As<float>(), Scratch(t));
+      convolution_->BackwardData(unpooled.data, t.w.As<float>(), g.dx.As<float>(), Scratch(t));
   }
 
  private:
-  void* Unpooled(const ConvPoolTensors& t) const {
-    return static_cast<std::byte*>(t.scratch) + unpooled_offset_;
+  Tensor Unpooled(const ConvPoolTensors& t) const {
+    return {static_cast<std::byte*>(t.scratch) + unpooled_offset_, shape_.conv.y(),
+            convolution_->is_bf16() ? DType::kBfloat16 : DType::kFloat32};
   }
   void* Scratch(const ConvPoolTensors& t) const {
     return static_cast<std::byte*>(t.scratch) + convolution_offset_;
-  }
-  PoolShape Extents() const {
-    const Shape y = shape_.conv.y();
-    return {y[1], y[2], y[3], y[4]};
-  }
-
-  template <typename T>
-  PoolForward<T> Pooling(const ConvPoolTensors& t) const {
-    return {.x = static_cast<T*>(Unpooled(t)),
-            .bias = t.bias.As<float>(),
-            .y = t.y.As<float>(),
-            .code = t.code.As<uint8_t>(),
-            .shape = Extents(),
-            .slope = static_cast<float>(shape_.slope),
-            .count = t.y.elements()};
-  }
-
-  template <typename T>
-  PoolBackward<T> Unpooling(const ConvPoolTensors& t, const Tensor& dy) const {
-    return {.dy = dy.As<float>(),
-            .code = t.code.As<uint8_t>(),
-            .dx = static_cast<T*>(Unpooled(t)),
-            .shape = Extents(),
-            .slope = static_cast<float>(shape_.slope),
-            .count = shape_.conv.y().elements()};
   }
 
   CudaBackend* const backend_;

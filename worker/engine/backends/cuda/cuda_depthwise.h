@@ -13,7 +13,11 @@
 
 namespace assay::cuda {
 
-// Kernels of our own, in the backend's type of maps; at most kMaxColumns weights.
+// Whether there are kernels for it: with kernel 3, at stride 1, or at 2 without dilation, and with
+// at most kMaxColumns weights.
+bool IsCudaDepthwise(const Conv2dShape& shape);
+
+// Kernels of our own, in the backend's type of maps. IsCudaDepthwise.
 // RESOURCE_EXHAUSTED: no memory. `backend` must outlive the result.
 absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaDepthwise(CudaBackend* backend,
                                                                const Conv2dShape& shape);

@@ -36,7 +36,7 @@ void WithRows(const Tensor& map, std::initializer_list<const void*> maps, const 
     constexpr int kMost = kVecWidth<T>;
     const bool is_vectorised = IsVectorisable(e.columns, kMost, maps);
     const int64_t vectors = is_vectorised ? e.columns / kMost : e.columns;
-    const RowStrides rows = {e.rows, e.columns, RowStride(e.rows, vectors)};
+    const RowStrides rows = {e.rows, e.columns, RowStride(e.rows, vectors), vectors};
     if (is_vectorised) {
       visit(type, Width<kMost>(), rows);
     } else {
@@ -53,8 +53,7 @@ int64_t ThreadsOf(const RowStrides& rows) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Convolution>> CudaMaps::MakeConvolution2d(const Conv2dShape& shape) {
-  if (shape.is_depthwise() && shape.kernel == 3 && shape.w().elements() <= kMaxColumns)
-    return MakeCudaDepthwise(backend_, shape);
+  if (IsCudaDepthwise(shape)) return MakeCudaDepthwise(backend_, shape);
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
     return MakeCudaPointwise(backend_, shape);
   return MakeCudaConvolution(backend_, LayoutOf(shape), backend_->map_type());
@@ -230,7 +229,7 @@ void CudaMaps::SpatialSpread(const Tensor& x, double factor, const Tensor& y) {
     backend_->Run("spatial spread", cuda::SpatialSpread<T>{.x = x.As<T>(),
                                                            .y = y.As<T>(),
                                                            .factor = static_cast<float>(factor),
-                                                           .area = y.shape[1] * y.shape[2],
+                                                           .sample = y.elements() / y.shape[0],
                                                            .columns = channels,
                                                            .count = y.elements()});
   });
@@ -263,6 +262,18 @@ void CudaMaps::Argmax(const Tensor& logits, const Tensor& labels) {
                                        .labels = labels.As<uint8_t>(),
                                        .columns = e.columns,
                                        .count = e.rows});
+}
+
+void CudaMaps::CountClasses(const Tensor& labels, const Tensor& truth, const Tensor& counts) {
+  const int64_t samples = counts.shape[1], classes = counts.shape[2];
+  const int64_t area = labels.elements() / samples, columns = samples * classes;
+  CHECK(counts.shape[0] == 2 && labels.shape == truth.shape && labels.shape[0] == samples);
+  backend_->FoldRows("count classes",
+                     ClassMatches{.labels = labels.As<uint8_t>(),
+                                  .truth = truth.As<uint8_t>(),
+                                  .area = area,
+                                  .classes = classes},
+                     Both{counts.As<float>(), counts.As<float>() + columns}, area, columns);
 }
 
 }  // namespace assay::cuda

@@ -44,6 +44,7 @@ class CudaMaps : public MapOperations {
   void SoftmaxCrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& weights,
                            const Tensor& gradient, const Tensor& loss) override;
   void Argmax(const Tensor& logits, const Tensor& labels) override;
+  void CountClasses(const Tensor& labels, const Tensor& truth, const Tensor& counts) override;
 
  private:
   CudaBackend* const backend_;

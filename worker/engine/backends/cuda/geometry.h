@@ -17,10 +17,11 @@ struct Launch {
 
 // For a kernel of `count` elements: a thread for each, or as many as the device holds at a time,
 // which then take elements in strides of all threads.
-constexpr Launch LaunchFor(int64_t count, int multiprocessors) {
-  const int64_t blocks = (count + kThreadsPerBlock - 1) / kThreadsPerBlock;
-  const int64_t most = kBlocksPerMultiprocessor * multiprocessors;
-  return {static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, most)), kThreadsPerBlock};
+constexpr Launch LaunchFor(int64_t count, int multiprocessors,
+                           uint32_t threads = kThreadsPerBlock) {
+  const int64_t blocks = (count + threads - 1) / threads;
+  const int64_t most = kBlocksPerMultiprocessor * multiprocessors * kThreadsPerBlock / threads;
+  return {static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, most)), threads};
 }
 
 }  // namespace assay::cuda

@@ -23,28 +23,33 @@ using Kernel = std::variant<
     // Layers
     LookUp, Convert<float, Bfloat16>, Convert<Bfloat16, float>, Transpose<float, float>,
     Transpose<float, Bfloat16>, Transpose<Bfloat16, float>, Pad<float, float>, Pad<float, Bfloat16>,
-    Crop<float, float>, Crop<Bfloat16, float>, Insert, PoolForward<float>, PoolForward<Bfloat16>,
-    PoolBackward<float>, PoolBackward<Bfloat16>, ActivationForward<float>,
-    ActivationForward<Bfloat16>, ActivationBackward<float>, ActivationBackward<Bfloat16>,
-    AddBias<float>, AddBias<Bfloat16>, Dropout, Multiply, SquaredErrorGradient,
+    Crop<float, float>, Crop<Bfloat16, float>, Insert, PoolForward<float, 1>, PoolForward<float, 4>,
+    PoolForward<Bfloat16, 1>, PoolForward<Bfloat16, 8>, PoolBackward<float, 1>,
+    PoolBackward<float, 4>, PoolBackward<Bfloat16, 1>, PoolBackward<Bfloat16, 8>,
+    ActivationForward<float>, ActivationForward<Bfloat16>, ActivationBackward<float>,
+    ActivationBackward<Bfloat16>, AddBias<float>, AddBias<Bfloat16>, Dropout, Multiply,
+    SquaredErrorGradient,
     // Sums
     Fold<Values<float>, Scaled<float>>, Fold<Values<Bfloat16>, Scaled<float>>,
     Fold<Values<Bfloat16>, Scaled<Bfloat16>>, Fold<Squares, Scaled<float>>,
     Fold<SquaredDifferences, Scaled<float>>, Fold<PooledGradients, Scaled<float>>,
-    Fold<CrossEntropy, Scaled<float>>, Fold<TapProducts<float>, Scaled<float>>,
-    Fold<TapProducts<Bfloat16>, Scaled<float>>, Fold<Partials<double>, Scaled<float>>,
-    Fold<Partials<double>, Scaled<Bfloat16>>, Fold<Offsets<float>, Moments<float>>,
-    Fold<Offsets<Bfloat16>, Moments<Bfloat16>>, Fold<Partials<Pair>, Moments<float>>,
-    Fold<Partials<Pair>, Moments<Bfloat16>>, VecFold<Offsets<float>, 4>,
-    VecFold<Offsets<Bfloat16>, 4>, VecFold<NormalProducts<float>, 4>,
+    Fold<CrossEntropy, Scaled<float>>, Fold<ClassMatches, Both>,
+    Fold<TapProducts<float>, Scaled<float>>, Fold<TapProducts<Bfloat16>, Scaled<float>>,
+    Fold<Partials<double>, Scaled<float>>, Fold<Partials<double>, Scaled<Bfloat16>>,
+    Fold<Offsets<float>, Moments<float>>, Fold<Offsets<Bfloat16>, Moments<Bfloat16>>,
+    Fold<Partials<Pair>, Moments<float>>, Fold<Partials<Pair>, Moments<Bfloat16>>,
+    VecFold<Offsets<float>, 4>, VecFold<Offsets<Bfloat16>, 4>, VecFold<NormalProducts<float>, 4>,
     VecFold<NormalProducts<Bfloat16>, 4>, Fold<NormalProducts<float>, Both>,
     Fold<NormalProducts<Bfloat16>, Both>, Fold<Partials<Pair>, Both>,
     // Convolutions
     DirectForward<float>, DirectForward<Bfloat16>, DirectData<float>, DirectData<Bfloat16>,
-    Depthwise<float, 1, true>, Depthwise<float, 4, true>, Depthwise<Bfloat16, 1, true>,
-    Depthwise<Bfloat16, 4, true>, Depthwise<float, 1, false>, Depthwise<float, 4, false>,
-    Depthwise<Bfloat16, 1, false>, Depthwise<Bfloat16, 4, false>, DepthwiseTaps<float, 1>,
-    DepthwiseTaps<float, 4>, DepthwiseTaps<Bfloat16, 1>, DepthwiseTaps<Bfloat16, 4>,
+    Depthwise<float, 1>, Depthwise<float, 4>, Depthwise<Bfloat16, 1>, Depthwise<Bfloat16, 8>,
+    DepthwiseStrided<float, 1>, DepthwiseStrided<float, 4>, DepthwiseStrided<Bfloat16, 1>,
+    DepthwiseStrided<Bfloat16, 8>, DepthwiseStridedData<float, 1>, DepthwiseStridedData<float, 4>,
+    DepthwiseStridedData<Bfloat16, 1>, DepthwiseStridedData<Bfloat16, 8>, DepthwiseTaps<float, 1>,
+    DepthwiseTaps<float, 4>, DepthwiseTaps<Bfloat16, 1>, DepthwiseTaps<Bfloat16, 8>,
+    DepthwiseStridedTaps<float, 1>, DepthwiseStridedTaps<float, 4>,
+    DepthwiseStridedTaps<Bfloat16, 1>, DepthwiseStridedTaps<Bfloat16, 8>,
     // Maps
     Normalise<float, 1>, Normalise<float, 4>, Normalise<Bfloat16, 1>, Normalise<Bfloat16, 8>,
     NormaliseBackward<float, 1>, NormaliseBackward<float, 4>, NormaliseBackward<Bfloat16, 1>,
@@ -55,7 +60,7 @@ using Kernel = std::variant<
     CopyChannels<Bfloat16>, SpatialSpread<float>, SpatialSpread<Bfloat16>, CrossEntropyGradient,
     Argmax,
     // Optimizers
-    Sgd, AdaptiveUpdate, ChunkSquares, TensorSquares, LambMove>;
+    Sgd, AdaptiveUpdate, ChunkSquares, TensorRatios, LambMove>;
 
 }  // namespace assay::cuda
 

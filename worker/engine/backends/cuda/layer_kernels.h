@@ -9,6 +9,7 @@
 #include "common/random.h"
 #include "worker/engine/backends/cuda/number.h"
 #include "worker/engine/backends/cuda/position.h"
+#include "worker/engine/backends/cuda/vec.h"
 
 namespace assay::cuda {
 
@@ -39,20 +40,21 @@ template <typename From, typename To>
 struct Transpose {
   const From* x;
   To* y;
-  int64_t rows, columns;
+  Divisor rows;
+  int64_t columns;
   int64_t count;  // rows * columns
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p = PositionOf(i, count, 1, 1, columns, rows);
-    y[i] = To(float(x[p.c * columns + p.w]));
+    const Cell cell = CellOf(i, rows);
+    y[i] = To(float(x[cell.column * columns + cell.row]));
   }
   friend bool operator==(const Transpose&, const Transpose&) = default;
 };
 
 // Extents of a (batch, depth, height, width, channels) inside a larger one, and where it begins.
 struct Inset {
-  int64_t depth, height, width, channels;          // of the smaller
-  int64_t outer_depth, outer_height, outer_width;  // of the larger
+  Divisor depth, height, width, channels;          // of the smaller
+  Divisor outer_depth, outer_height, outer_width;  // of the larger
   int64_t before_depth, before_height, before_width;
 
   friend bool operator==(const Inset&, const Inset&) = default;
@@ -62,9 +64,10 @@ struct Inset {
 ASSAY_DEVICE inline int64_t OuterIndex(const Inset& inset, const Position& p) {
   const int64_t d = p.d + inset.before_depth, h = p.h + inset.before_height;
   const int64_t w = p.w + inset.before_width;
-  const int64_t at =
-      ((p.batch * inset.outer_depth + d) * inset.outer_height + h) * inset.outer_width + w;
-  return at * inset.channels + p.c;
+  const int64_t at = ((p.batch * inset.outer_depth.value + d) * inset.outer_height.value + h) *
+                         inset.outer_width.value +
+                     w;
+  return at * inset.channels.value + p.c;
 }
 
 // y: the larger, with zeros around x.
@@ -76,14 +79,15 @@ struct Pad {
   int64_t count;  // elements of y
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p = PositionOf(i, count, inset.outer_depth, inset.outer_height,
-                                  inset.outer_width, inset.channels);
+    const Position p =
+        PositionOf(i, inset.outer_depth, inset.outer_height, inset.outer_width, inset.channels);
     const int64_t d = p.d - inset.before_depth, h = p.h - inset.before_height;
     const int64_t w = p.w - inset.before_width;
-    const bool is_inside =
-        d >= 0 && d < inset.depth && h >= 0 && h < inset.height && w >= 0 && w < inset.width;
-    const int64_t from = ((p.batch * inset.depth + d) * inset.height + h) * inset.width + w;
-    y[i] = To(is_inside ? float(x[from * inset.channels + p.c]) : 0.0F);
+    const bool is_inside = d >= 0 && d < inset.depth.value && h >= 0 && h < inset.height.value &&
+                           w >= 0 && w < inset.width.value;
+    const int64_t from =
+        ((p.batch * inset.depth.value + d) * inset.height.value + h) * inset.width.value + w;
+    y[i] = To(is_inside ? float(x[from * inset.channels.value + p.c]) : 0.0F);
   }
   friend bool operator==(const Pad&, const Pad&) = default;
 };
@@ -97,7 +101,7 @@ struct Crop {
   int64_t count;  // elements of y
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p = PositionOf(i, count, inset.depth, inset.height, inset.width, inset.channels);
+    const Position p = PositionOf(i, inset.depth, inset.height, inset.width, inset.channels);
     y[i] = To(float(x[OuterIndex(inset, p)]));
   }
   friend bool operator==(const Crop&, const Crop&) = default;
@@ -111,7 +115,7 @@ struct Insert {
   int64_t count;  // elements of x
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p = PositionOf(i, count, inset.depth, inset.height, inset.width, inset.channels);
+    const Position p = PositionOf(i, inset.depth, inset.height, inset.width, inset.channels);
     y[OuterIndex(inset, p)] = x[i];
   }
   friend bool operator==(const Insert&, const Insert&) = default;
@@ -124,59 +128,115 @@ struct PoolShape {
   friend bool operator==(const PoolShape&, const PoolShape&) = default;
 };
 
-// As Backend::PoolForward.
-template <typename T>
+// The windows of two by two by two that a loop over them goes through, kWidth channels at once.
+struct PoolWindows {
+  PoolShape shape;
+  Divisor depth, height, width;  // windows
+  Divisor vectors;               // shape.channels / kWidth
+
+  // The pooled ones; with `remainders` those too that are cut off at an end.
+  static PoolWindows Of(const PoolShape& shape, bool remainders, int64_t channels_at_once) {
+    const int64_t more = remainders ? 1 : 0;
+    return {shape, (shape.depth + more) / 2, (shape.height + more) / 2, (shape.width + more) / 2,
+            shape.channels / channels_at_once};
+  }
+  int64_t per_sample() const { return depth.value * height.value * width.value * vectors.value; }
+  ASSAY_DEVICE Position At(int64_t i) const { return PositionOf(i, depth, height, width, vectors); }
+  // The first channel of the first element of window `p`.
+  ASSAY_DEVICE int64_t First(const Position& p, int64_t channel) const {
+    const int64_t plane = (p.batch * shape.depth + p.d * 2) * shape.height + p.h * 2;
+    return (plane * shape.width + p.w * 2) * shape.channels + channel;
+  }
+  // From there to the same channel of element `k` of 8.
+  ASSAY_DEVICE int64_t Offset(int k) const {
+    return ((k / 4 * shape.height + k / 2 % 2) * shape.width + k % 2) * shape.channels;
+  }
+  friend bool operator==(const PoolWindows&, const PoolWindows&) = default;
+};
+
+// As Backend::PoolForward, by pooled windows.
+template <typename T, int kWidth>
 struct PoolForward {
   const T* x;
   const float* bias;
   float* y;
   uint8_t* code;
-  PoolShape shape;
+  PoolWindows windows;
   float slope;
-  int64_t count;  // elements of y
+  int64_t count;  // elements of y / kWidth
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p =
-        PositionOf(i, count, shape.depth / 2, shape.height / 2, shape.width / 2, shape.channels);
-    const int64_t plane = (p.batch * shape.depth + p.d * 2) * shape.height + p.h * 2;
-    const T* const window = x + (plane * shape.width + p.w * 2) * shape.channels + p.c;
-    float max = float(window[0]);
-    uint32_t best = 0;
-    for (uint32_t k = 1; k < 8; ++k) {
-      const int64_t offset = (int64_t{k / 4} * shape.height + k / 2 % 2) * shape.width + k % 2;
-      const float value = float(window[offset * shape.channels]);
-      if (value > max) max = value, best = k;
+    const Position p = windows.At(i);
+    const int64_t channel = p.c * kWidth;
+    const T* const window = x + windows.First(p, channel);
+    const Vec<T, kWidth> first = VecAt<kWidth>(window);
+    float max[kWidth];
+    uint32_t best[kWidth] = {};
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      max[j] = FloatAt(first, j);
+    ASSAY_UNROLL
+    for (int k = 1; k < 8; ++k) {
+      const Vec<T, kWidth> other = VecAt<kWidth>(window + windows.Offset(k));
+      ASSAY_UNROLL
+      for (int j = 0; j < kWidth; ++j) {
+        const float value = FloatAt(other, j);
+        if (value > max[j]) max[j] = value, best[j] = static_cast<uint32_t>(k);
+      }
     }
-    const float sum = max + bias[p.c];
-    y[i] = sum > 0 ? sum : slope * sum;
-    code[i] = static_cast<uint8_t>(best | (sum > 0 ? 8U : 0U));
+    Vec<float, kWidth> result;
+    Vec<uint8_t, kWidth> codes;
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j) {
+      const float sum = max[j] + bias[channel + j];  // parameters lie anywhere
+      result.values[j] = sum > 0 ? sum : slope * sum;
+      codes.values[j] = static_cast<uint8_t>(best[j] | (sum > 0 ? 8U : 0U));
+    }
+    StoreVec(result, y + i * kWidth);
+    StoreVec(codes, code + i * kWidth);
   }
   friend bool operator==(const PoolForward&, const PoolForward&) = default;
 };
 
-// dx of Backend::PoolBackward, by elements of dx.
-template <typename T>
+// dx of Backend::PoolBackward, by windows, those that are cut off too.
+template <typename T, int kWidth>
 struct PoolBackward {
   const float* dy;
   const uint8_t* code;
   T* dx;
-  PoolShape shape;
+  PoolWindows windows;
   float slope;
-  int64_t count;  // elements of dx
+  int64_t count;  // of windows, times vectors
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p = PositionOf(i, count, shape.depth, shape.height, shape.width, shape.channels);
-    const int64_t width = shape.width / 2, height = shape.height / 2, depth = shape.depth / 2;
-    if (p.d / 2 >= depth || p.h / 2 >= height || p.w / 2 >= width) {
-      dx[i] = T(0.0F);
-      return;
+    const Position p = windows.At(i);
+    const int64_t channel = p.c * kWidth;
+    T* const window = dx + windows.First(p, channel);
+    const PoolShape& s = windows.shape;
+    // Whether the window has the second plane, row and column: one that is cut off was not pooled.
+    const bool has_d = p.d * 2 + 1 < s.depth, has_h = p.h * 2 + 1 < s.height;
+    const bool has_w = p.w * 2 + 1 < s.width;
+    T passed[kWidth] = {};
+    Vec<uint8_t, kWidth> codes = {};
+    if (has_d && has_h && has_w) {
+      const int64_t plane = (p.batch * (s.depth / 2) + p.d) * (s.height / 2) + p.h;
+      const int64_t from = (plane * (s.width / 2) + p.w) * s.channels + channel;
+      const Vec<float, kWidth> gradients = VecAt<kWidth>(dy + from);
+      codes = VecAt<kWidth>(code + from);
+      ASSAY_UNROLL
+      for (int j = 0; j < kWidth; ++j)
+        passed[j] =
+            T((codes.values[j] & 8U) != 0 ? gradients.values[j] : slope * gradients.values[j]);
     }
-    const int64_t plane = (p.batch * depth + p.d / 2) * height + p.h / 2;
-    const int64_t from = (plane * width + p.w / 2) * shape.channels + p.c;
-    const uint32_t bits = code[from];
-    const auto here = static_cast<uint32_t>(p.d % 2 * 4 + p.h % 2 * 2 + p.w % 2);
-    const float gradient = (bits & 8U) != 0 ? dy[from] : slope * dy[from];
-    dx[i] = T((bits & 7U) == here ? gradient : 0.0F);
+    ASSAY_UNROLL
+    for (int k = 0; k < 8; ++k) {
+      if ((k / 4 != 0 && !has_d) || (k / 2 % 2 != 0 && !has_h) || (k % 2 != 0 && !has_w)) continue;
+      Vec<T, kWidth> vec;
+      ASSAY_UNROLL
+      for (int j = 0; j < kWidth; ++j)
+        vec.values[j] = (codes.values[j] & 7) == k ? passed[j] : T(0.0F);
+      StoreVec(vec, window + windows.Offset(k));
+    }
   }
   friend bool operator==(const PoolBackward&, const PoolBackward&) = default;
 };
@@ -191,11 +251,11 @@ struct ActivationForward {
   const float* bias;
   Curve curve;
   float parameter;
-  int64_t columns;
+  Divisor columns;
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const float sum = float(y[i]) + bias[i % columns];
+    const float sum = float(y[i]) + bias[CellOf(i, columns).column];
     if (curve == Curve::kLeakyRelu) {
       y[i] = T(sum > 0 ? sum : parameter * sum);
     } else {
@@ -231,11 +291,11 @@ struct AddBias {
   T* y;
   const T* bias;
   bool relu;
-  int64_t columns;
+  Divisor columns;
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const float sum = float(y[i]) + float(bias[i % columns]);
+    const float sum = float(y[i]) + float(bias[CellOf(i, columns).column]);
     y[i] = T(relu && sum < 0 ? 0 : sum);
   }
   friend bool operator==(const AddBias&, const AddBias&) = default;

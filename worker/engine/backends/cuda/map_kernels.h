@@ -55,6 +55,7 @@ struct ChannelTerms {
 // registers, of every stride-th row.
 struct RowStrides {
   int64_t rows, columns, stride;
+  Divisor vectors;  // columns / kWidth
 
   // Calls visit(first element of a Vec) for those of thread `cell`.
   template <typename Visit>
@@ -90,7 +91,7 @@ struct Offsets {
     const Vec<T, kWidth> vec = VecAt<kWidth>(x + index);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
-      sums[j] += Of(float(vec.values[j]), float(firsts.values[j]));
+      sums[j] += Of(FloatAt(vec, j), FloatAt(firsts, j));
   }
   friend bool operator==(const Offsets&, const Offsets&) = default;
 };
@@ -147,7 +148,7 @@ struct NormalProducts {
     const Vec<T, kWidth> values = VecAt<kWidth>(x + index), dys = VecAt<kWidth>(dy + index);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
-      sums[j] += Of(terms.of[j], float(values.values[j]), float(dys.values[j]));
+      sums[j] += Of(terms.of[j], FloatAt(values, j), FloatAt(dys, j));
   }
   friend bool operator==(const NormalProducts&, const NormalProducts&) = default;
 };
@@ -163,7 +164,7 @@ struct Normalise {
   int64_t count;  // rows.stride * rows.columns / kWidth
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Cell cell = CellOf(i, count, rows.columns / kWidth);
+    const Cell cell = CellOf(i, rows.vectors);
     ChannelTerm terms[kWidth];
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
@@ -173,9 +174,8 @@ struct Normalise {
       if (other != nullptr) added = VecAt<kWidth>(other + at);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j)
-        vec.values[j] =
-            T(terms[j].Scaled(terms[j].Normal(float(vec.values[j])), float(added.values[j])));
-      VecAt<kWidth>(y + at) = vec;
+        vec.values[j] = T(terms[j].Scaled(terms[j].Normal(FloatAt(vec, j)), FloatAt(added, j)));
+      StoreVec(vec, y + at);
     });
   }
   friend bool operator==(const Normalise&, const Normalise&) = default;
@@ -194,7 +194,7 @@ struct NormaliseBackward {
   int64_t count;  // as Normalise's
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Cell cell = CellOf(i, count, rows.columns / kWidth);
+    const Cell cell = CellOf(i, rows.vectors);
     ChannelTerm terms[kWidth];
     float scale_means[kWidth], shift_means[kWidth];
     ASSAY_UNROLL
@@ -209,12 +209,12 @@ struct NormaliseBackward {
       Vec<T, kWidth> gradient = VecAt<kWidth>(dy + at);
       ASSAY_UNROLL
       for (int j = 0; j < kWidth; ++j) {
-        const float normal = terms[j].Normal(float(from.values[j]));
-        const float cut = terms[j].Gradient(normal, float(gradient.values[j]));
+        const float normal = terms[j].Normal(FloatAt(from, j));
+        const float cut = terms[j].Gradient(normal, FloatAt(gradient, j));
         const float rest = cut - shift_means[j] - scale_means[j] * normal;
         gradient.values[j] = T(terms[j].Factor() * rest);
       }
-      VecAt<kWidth>(dy + at) = gradient;
+      StoreVec(gradient, dy + at);
     });
   }
   friend bool operator==(const NormaliseBackward&, const NormaliseBackward&) = default;
@@ -258,12 +258,12 @@ struct FoldWeights {
   ChannelTerms channels;
   T* folded;
   T* addend;
-  int64_t columns;
+  Divisor columns;
   int64_t count;  // weights
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    folded[i] = T(w[i] * channels.At(CellOf(i, count, columns).column).Factor());
-    if (i < columns) addend[i] = T(channels.At(i).Addend());
+    folded[i] = T(w[i] * channels.At(CellOf(i, columns).column).Factor());
+    if (i < columns.value) addend[i] = T(channels.At(i).Addend());
   }
   friend bool operator==(const FoldWeights&, const FoldWeights&) = default;
 };
@@ -298,10 +298,10 @@ struct Add {
     const Vec<T, kWidth> other = VecAt<kWidth>(b + i * kWidth);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j) {
-      const float sum = float(vec.values[j]) + float(other.values[j]);
+      const float sum = FloatAt(vec, j) + FloatAt(other, j);
       vec.values[j] = T(relu && sum < 0 ? 0 : sum);
     }
-    VecAt<kWidth>(y + i * kWidth) = vec;
+    StoreVec(vec, y + i * kWidth);
   }
   friend bool operator==(const Add&, const Add&) = default;
 };
@@ -318,8 +318,8 @@ struct KeepPositive {
     Vec<T, kWidth> vec = VecAt<kWidth>(x + i * kWidth);
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j)
-      vec.values[j] = float(signs.values[j]) > 0 ? vec.values[j] : T(0.0F);
-    VecAt<kWidth>(x + i * kWidth) = vec;
+      vec.values[j] = FloatAt(signs, j) > 0 ? vec.values[j] : T(0.0F);
+    StoreVec(vec, x + i * kWidth);
   }
   friend bool operator==(const KeepPositive&, const KeepPositive&) = default;
 };
@@ -333,11 +333,11 @@ struct CopyChannels {
   const T* from;
   T* to;
   int64_t from_stride, to_stride;
-  int64_t columns;
+  Divisor columns;
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Cell cell = CellOf(i, count, columns);
+    const Cell cell = CellOf(i, columns);
     to[cell.row * to_stride + cell.column] = from[cell.row * from_stride + cell.column];
   }
   friend bool operator==(const CopyChannels&, const CopyChannels&) = default;
@@ -349,12 +349,12 @@ struct SpatialSpread {
   const T* x;
   T* y;
   float factor;
-  int64_t area, columns;  // of one sample of y
+  Divisor sample, columns;  // elements of one of y
   int64_t count;
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p = PositionOf(i, count, 1, 1, area, columns);
-    y[i] = T(factor * float(x[p.batch * columns + p.c]));
+    const int64_t batch = sample.Quotient(i), column = CellOf(i, columns).column;
+    y[i] = T(factor * float(x[batch * columns.value + column]));
   }
   friend bool operator==(const SpatialSpread&, const SpatialSpread&) = default;
 };
@@ -410,6 +410,23 @@ struct CrossEntropyGradient {
     }
   }
   friend bool operator==(const CrossEntropyGradient&, const CrossEntropyGradient&) = default;
+};
+
+// What a Fold sums for MapOperations::CountClasses: its rows are a sample's pixels, its columns the
+// classes of all samples.
+struct ClassMatches {
+  using Sum = Pair;
+  const uint8_t* labels;
+  const uint8_t* truth;
+  int64_t area, classes;
+
+  ASSAY_DEVICE Pair operator()(const Term& t) const {
+    const int64_t sample = t.column / classes, at = sample * area + t.row;
+    const auto of = static_cast<uint8_t>(t.column - sample * classes);
+    const bool is_seen = labels[at] == of, is_true = truth[at] == of;
+    return {is_seen && is_true ? 1.0 : 0.0, is_seen || is_true ? 1.0 : 0.0};
+  }
+  friend bool operator==(const ClassMatches&, const ClassMatches&) = default;
 };
 
 // As MapOperations::Argmax, by pixels.

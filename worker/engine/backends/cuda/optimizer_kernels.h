@@ -97,14 +97,15 @@ struct ChunkSquares {
   friend bool operator==(const ChunkSquares&, const ChunkSquares&) = default;
 };
 
-// Sums of these, by tensors.
-struct TensorSquares {
+// By tensors: what LAMB multiplies its rate by, the length of the parameters divided by that of the
+// direction.
+struct TensorRatios {
   using Sum = Pair;
   static constexpr bool kByBlocks = true;  // as Fold
 
   const int64_t* first_chunks;  // of each tensor, and behind the last
   const Pair* parts;            // of ChunkSquares
-  Pair* sums;                   // (tensors)
+  float* ratios;                // (tensors)
   int64_t count;                // tensors
 
   ASSAY_DEVICE Pair Part(int64_t i, int64_t lane, int64_t lanes) const {
@@ -114,16 +115,19 @@ struct TensorSquares {
       sum += parts[at];
     return sum;
   }
-  ASSAY_DEVICE void Store(int64_t i, const Pair& sum) const { sums[i] = sum; }
+  ASSAY_DEVICE void Store(int64_t i, const Pair& squares) const {
+    const bool has_lengths = squares.first > 0 && squares.second > 0;
+    ratios[i] = has_lengths ? static_cast<float>(sqrt(squares.first) / sqrt(squares.second)) : 1.0F;
+  }
   ASSAY_DEVICE void operator()(int64_t i) const { Store(i, Part(i, 0, 1)); }
-  friend bool operator==(const TensorSquares&, const TensorSquares&) = default;
+  friend bool operator==(const TensorRatios&, const TensorRatios&) = default;
 };
 
 // How LAMB moves each tensor along its direction.
 struct LambMove {
   float rate;
   const Chunk* chunks;
-  const Pair* squares;  // (tensors): of the parameters and the direction
+  const float* ratios;  // (tensors)
   const float* direction;
   float* p;
   int64_t count;  // chunks * kChunkElements
@@ -132,11 +136,7 @@ struct LambMove {
     const Chunk chunk = chunks[i / kChunkElements];
     if (i % kChunkElements >= chunk.size) return;
     const int64_t at = chunk.first + i % kChunkElements;
-    const Pair lengths = squares[chunk.tensor];
-    const bool has_lengths = lengths.first > 0 && lengths.second > 0;
-    const auto ratio =
-        has_lengths ? static_cast<float>(sqrt(lengths.first) / sqrt(lengths.second)) : 1.0F;
-    p[at] -= rate * ratio * direction[at];
+    p[at] -= rate * ratios[chunk.tensor] * direction[at];
   }
   friend bool operator==(const LambMove&, const LambMove&) = default;
 };

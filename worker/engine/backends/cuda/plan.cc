@@ -14,9 +14,10 @@ constexpr int64_t kFoldThreads = 1 << 17;  // of a first stage: about half of an
 constexpr int64_t kFoldRows = 16;          // that a thread of a first stage sums, at least
 constexpr int64_t kBlockRows = 4096;       // that a block of a later stage sums, at most
 
-constexpr int64_t kMapThreads = 1 << 17;  // of a loop over a map
+constexpr int64_t kMapThreads = 1 << 18;  // of a loop over a map: nearly an H200's
 constexpr int64_t kMostRows = 16;         // of one of its threads
 constexpr int64_t kSumThreads = 1 << 16;  // of a sum that leaves much behind
+constexpr int64_t kLeastSegment = 8, kMostSegment = 32;
 constexpr int64_t kLeastStrip = 16, kMostStrip = 256;
 
 int64_t CeilDiv(int64_t a, int64_t b) {
@@ -123,6 +124,11 @@ size_t FoldSums(int64_t rows, int64_t columns, int64_t width) {
 
 int64_t RowStride(int64_t rows, int64_t vectors) {
   return CeilDiv(rows, std::clamp<int64_t>(rows * vectors / kMapThreads, 1, kMostRows));
+}
+
+int32_t SegmentLength(int64_t rows, int64_t places, int64_t vectors) {
+  const int64_t each = rows * places * vectors / kMapThreads;
+  return static_cast<int32_t>(std::clamp<int64_t>(each, kLeastSegment, kMostSegment));
 }
 
 int64_t SumStrip(int64_t rows, int64_t vectors) {

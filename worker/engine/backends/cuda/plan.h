@@ -38,9 +38,10 @@ inline constexpr int kFoldWidth = 4;
 // Every how many rows a thread takes one, of which a kernel with `vectors` threads for each then
 // starts stride * vectors: enough to fill a GPU, but each with several rows where there are many.
 int64_t RowStride(int64_t rows, int64_t vectors);
-// Of how many places one after the other a thread of a depthwise convolution computes the result,
-// and of how many it sums the weights' gradients.
-inline constexpr int64_t kDepthwiseStrip = 8;
+// Of how many places of a row, at most, a thread of a depthwise convolution computes the results
+// one after the other. `rows`: of the map; `places`: that a segment of it could have.
+int32_t SegmentLength(int64_t rows, int64_t places, int64_t vectors);
+// Of how many places it sums the weights' gradients.
 int64_t SumStrip(int64_t rows, int64_t vectors);
 
 // --- Convolutions ---

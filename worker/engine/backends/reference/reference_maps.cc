@@ -209,6 +209,25 @@ void ReferenceMaps<T>::Argmax(const Tensor& logits, const Tensor& labels) {
   }
 }
 
+template <typename T>
+void ReferenceMaps<T>::CountClasses(const Tensor& labels, const Tensor& truth,
+                                    const Tensor& counts) {
+  const int64_t samples = counts.shape[1], classes = counts.shape[2];
+  CHECK(counts.shape[0] == 2 && labels.shape == truth.shape && labels.shape[0] == samples);
+  const int64_t area = labels.elements() / samples;
+  float* const both = counts.As<float>();
+  float* const either = both + samples * classes;
+  std::fill_n(both, counts.elements(), 0.0F);
+  for (int64_t i = 0; i < labels.elements(); ++i) {
+    const int64_t seen = labels.As<uint8_t>()[i], real = truth.As<uint8_t>()[i];
+    CHECK(seen < classes && real < classes) << "label=" << seen << " truth=" << real;
+    const int64_t first = i / area * classes;
+    if (seen == real) ++both[first + real];
+    if (seen != real) ++either[first + seen];
+    ++either[first + real];
+  }
+}
+
 template class ReferenceMaps<float>;
 template class ReferenceMaps<double>;
 

@@ -32,6 +32,7 @@ class ReferenceMaps : public MapOperations {
   void SoftmaxCrossEntropy(const Tensor& logits, const Tensor& labels, const Tensor& weights,
                            const Tensor& gradient, const Tensor& loss) override;
   void Argmax(const Tensor& logits, const Tensor& labels) override;
+  void CountClasses(const Tensor& labels, const Tensor& truth, const Tensor& counts) override;
 };
 
 extern template class ReferenceMaps<float>;

@@ -7,8 +7,18 @@
 namespace assay::cuda {
 namespace {
 
+// Operations that take many registers have smaller blocks: more of their warps fit a
+// multiprocessor.
 template <typename Operation>
-__global__ void __launch_bounds__(kThreadsPerBlock) ForEach(const Operation operation) {
+concept NeedsRegisters = Operation::kNeedsRegisters;
+template <typename Operation>
+constexpr uint32_t kThreadsOf = NeedsRegisters<Operation> ? kThreadsPerBlock / 2 : kThreadsPerBlock;
+template <typename Operation>
+constexpr uint32_t kBlocksThatFit = NeedsRegisters<Operation> ? 3 : 1;
+
+template <typename Operation>
+__global__ void __launch_bounds__(kThreadsOf<Operation>, kBlocksThatFit<Operation>)
+    ForEach(const Operation operation) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   for (; i < operation.count; i += stride)
@@ -61,7 +71,7 @@ struct Start {
       launch = LaunchFor(operation.count * kThreadsPerBlock, multiprocessors);
     } else {
       function = &ForEach<Operation>;
-      launch = LaunchFor(operation.count, multiprocessors);
+      launch = LaunchFor(operation.count, multiprocessors, kThreadsOf<Operation>);
     }
   }
 };
