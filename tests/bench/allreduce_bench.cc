@@ -1,12 +1,13 @@
-// All-reduce between whole processes on this host: our ring over UCX against Open MPI.
+// All-reduce between whole processes on this host: ours, through memory that the ranks share,
+// against Open MPI and gloo.
 //
 //   allreduce_bench [RANKS...]            default: 2 3 4
 //   allreduce_bench --seals [RANKS...]    default: 2; ours alone, messages with seals against plain
 //   ones
 //
-// Both sides sum float32 in place in the same loop (allreduce_loop.h). They run in turn, three
-// times each; printed is the median of the three medians per size, and their ratio: above 1, ours
-// is faster. Without Open MPI at build time only our side runs, and the output says so.
+// All sum float32 in place in the same loop (allreduce_loop.h). They run in turn, three times each;
+// printed is the median of the three medians per size, and the others' time by ours: above 1, ours
+// is faster. What was not found at build time does not run, and the output says so.
 
 #include <algorithm>
 #include <cstdlib>
@@ -112,6 +113,23 @@ void RunOurs(const std::string& program, int ranks, const Variant& variant, Medi
   AddResults(output(0), medians);
 }
 
+void RunGloo(const std::string& program, int ranks, Medians* medians) {
+  const testing::TempDir dir;
+  const testing::TempDir store;
+  std::vector<ProcessId> processes;
+  const auto output = [&](int rank) { return dir.Path(absl::StrCat("rank", rank)); };
+  for (int rank = 0; rank < ranks; ++rank) {
+    const absl::StatusOr<ProcessId> process =
+        Spawn(SpawnOptions{.argv = {program, absl::StrCat(rank), absl::StrCat(ranks), store.path()},
+                           .output_path = output(rank)});
+    CHECK_OK(process.status());
+    processes.push_back(*process);
+  }
+  for (int rank = 0; rank < ranks; ++rank)
+    WaitForSuccess(processes[static_cast<size_t>(rank)], output(rank));
+  AddResults(output(0), medians);
+}
+
 void RunOpenMpi(const std::string& program, int ranks, Medians* medians) {
   const testing::TempDir dir;
   const std::string output = dir.Path("mpi");
@@ -131,34 +149,52 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Whom ours is held against.
+struct Peer {
+  const char* name;
+  const char* program;
+  const char* package;  // that has it, in Debian
+  void (*run)(const std::string& program, int ranks, Medians* medians);
+};
+constexpr Peer kPeers[] = {{"Open MPI", "allreduce_mpi", "libopenmpi-dev", RunOpenMpi},
+                           {"gloo", "allreduce_gloo", "libgloo-dev", RunGloo}};
+
 void Compare(const std::string& directory, int ranks) {
-  const std::string mpi_program = JoinPath(directory, "allreduce_mpi");
-  const bool has_mpi = FileExists(mpi_program);
   Medians ours;
-  Medians mpi;
+  Medians theirs[std::size(kPeers)];
   for (int i = 0; i < kRepeats; ++i) {
     RunOurs(JoinPath(directory, "allreduce_bench"), ranks, Variant{}, &ours);
-    if (has_mpi) RunOpenMpi(mpi_program, ranks, &mpi);
+    for (size_t p = 0; p < std::size(kPeers); ++p) {
+      const std::string program = JoinPath(directory, kPeers[p].program);
+      if (FileExists(program)) kPeers[p].run(program, ranks, &theirs[p]);
+    }
   }
-  std::cout << absl::StrFormat("%d ranks\n%12s %12s %10s %12s %10s %7s\n", ranks, "bytes",
-                               "ours us", "GB/s", "Open MPI us", "GB/s", "ratio");
+  std::cout << absl::StrFormat("%d ranks\n%12s %12s %10s", ranks, "bytes", "ours us", "GB/s");
+  for (const Peer& peer : kPeers)
+    std::cout << absl::StrFormat(" %12s %7s", absl::StrCat(peer.name, " us"), "ratio");
+  std::cout << "\n";
   for (const auto& [bytes, seconds] : ours) {
     // Bus bandwidth: what each rank must send at least, 2(n-1)/n of the vector, per second.
     const double bus_gb = 2.0 * (ranks - 1) / ranks * static_cast<double>(bytes) / 1e9;
     const double our_seconds = Median(seconds);
     std::cout << absl::StrFormat("%12d %12.1f %10.2f", bytes, our_seconds * 1e6,
                                  bus_gb / our_seconds);
-    if (has_mpi) {
-      const double mpi_seconds = Median(mpi.at(bytes));
-      std::cout << absl::StrFormat(" %12.1f %10.2f %7.2f", mpi_seconds * 1e6, bus_gb / mpi_seconds,
-                                   mpi_seconds / our_seconds);
+    for (const Medians& medians : theirs) {
+      const auto found = medians.find(bytes);
+      if (found == medians.end()) {
+        std::cout << absl::StrFormat(" %12s %7s", "-", "-");
+        continue;
+      }
+      const double peer_seconds = Median(found->second);
+      std::cout << absl::StrFormat(" %12.1f %7.2f", peer_seconds * 1e6, peer_seconds / our_seconds);
     }
     std::cout << "\n";
   }
-  if (!has_mpi) {
-    std::cout << "Open MPI is missing: it was not found when this was built (libopenmpi-dev)\n";
-  }
-  std::cout << std::flush;
+  for (size_t p = 0; p < std::size(kPeers); ++p)
+    if (theirs[p].empty())
+      std::cout << kPeers[p].name << " is missing: it was not found when this was built ("
+                << kPeers[p].package << ")\n";
+  std::cout << "load average " << ReadFile("/proc/loadavg").value_or("?") << std::flush;
 }
 
 void CompareSeals(const std::string& directory, int ranks) {

@@ -44,6 +44,16 @@ absl::Status Collective::Wait(Request request, MonoTime deadline) {
   return Latch(DoWait(request, deadline));
 }
 
+absl::Status Collective::Await(absl::FunctionRef<bool()> is_there, int peer, MonoTime deadline) {
+  if (!failure_.ok()) return failure_;
+  return Latch(DoAwait(is_there, peer, deadline));
+}
+
+absl::Status Collective::DoAwait(absl::FunctionRef<bool()> /*is_there*/, int /*peer*/,
+                                 MonoTime /*deadline*/) {
+  return absl::InternalError("these ranks share no memory");
+}
+
 absl::Status Collective::Close(MonoTime deadline) {
   if (!failure_.ok()) return failure_;
   if (is_closed_) return absl::OkStatus();

@@ -18,11 +18,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
 #include "common/clock.h"
 #include "worker/comm/protection.h"
+#include "worker/comm/shared_area.h"
 
 namespace assay::comm {
 
@@ -77,6 +80,17 @@ class Collective {
   //   UNAUTHENTICATED: no rank of this world sent the message.
   absl::Status Wait(Request request, MonoTime deadline);
 
+  // Memory that all ranks of this world share; null where they have none. Operations may use it in
+  // the place of messages (worker/comm/shared_reduction.h), all ranks alike.
+  virtual SharedArea* shared_area() { return nullptr; }
+
+  // Blocks until `is_there` says so, which looks whether `peer` has done its part in the shared
+  // area; messages go on meanwhile. Errors as Wait's.
+  absl::Status Await(absl::FunctionRef<bool()> is_there, int peer, MonoTime deadline);
+
+  // Ends this communicator with an error that an operation has found, and returns that.
+  virtual absl::Status Fail(absl::Status status) { return Latch(std::move(status)); }
+
   // Ends the communicator in order: blocks until every rank has called Close and all messages are
   // delivered. Errors as Wait's. Destroying without Close looks like a death to the other ranks.
   // A second call does nothing.
@@ -86,6 +100,8 @@ class Collective {
   // stands between can count it (worker/comm/counting.h). `bytes`: what it is about.
   virtual void OperationBegins(size_t bytes) { static_cast<void>(bytes); }
   virtual void OperationEnds() {}
+  // An operation has written so much into the shared area.
+  virtual void Shared(size_t bytes) { static_cast<void>(bytes); }
 
   // OK, or the failure that ended this communicator.
   const absl::Status& failure() const { return failure_; }
@@ -105,6 +121,8 @@ class Collective {
   virtual Request DoStartSend(Envelope to, std::span<const std::byte> bytes) = 0;
   virtual Request DoStartReceive(Envelope from, std::span<std::byte> bytes) = 0;
   virtual absl::Status DoWait(Request request, MonoTime deadline) = 0;
+  // Of those that have a shared area.
+  virtual absl::Status DoAwait(absl::FunctionRef<bool()> is_there, int peer, MonoTime deadline);
   virtual absl::Status DoClose(MonoTime deadline) = 0;
   // Cancels every outstanding request: afterwards no buffer of the caller is touched.
   virtual void DoAbort() = 0;

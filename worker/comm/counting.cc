@@ -47,6 +47,10 @@ Request CountingCollective::DoStartSend(Envelope to, std::span<const std::byte> 
   return inner_->StartSend(to, bytes);
 }
 
+void CountingCollective::Shared(size_t bytes) {
+  traffic_.by_size[size_class_].sent_bytes += static_cast<int64_t>(bytes);
+}
+
 Request CountingCollective::DoStartReceive(Envelope from, std::span<std::byte> bytes) {
   return inner_->StartReceive(from, bytes);
 }
@@ -54,6 +58,14 @@ Request CountingCollective::DoStartReceive(Envelope from, std::span<std::byte> b
 absl::Status CountingCollective::DoWait(Request request, MonoTime deadline) {
   const MonoTime begin = clock_->Mono();
   absl::Status status = inner_->Wait(request, deadline);
+  traffic_.waiting_ns += clock_->Mono().ns - begin.ns;
+  return status;
+}
+
+absl::Status CountingCollective::DoAwait(absl::FunctionRef<bool()> is_there, int peer,
+                                         MonoTime deadline) {
+  const MonoTime begin = clock_->Mono();
+  absl::Status status = inner_->Await(is_there, peer, deadline);
   traffic_.waiting_ns += clock_->Mono().ns - begin.ns;
   return status;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 
@@ -32,7 +33,7 @@ absl::string_view SizeClassName(size_t size_class);
 struct OperationCounts {
   int64_t operations = 0;
   int64_t bytes = 0;       // what the operations were about: of a reduction, its vector
-  int64_t sent_bytes = 0;  // what this rank sent for them
+  int64_t sent_bytes = 0;  // what this rank sent for them, or wrote into shared memory
   int64_t ns = 0;          // from beginning to end; whoever called computed nothing meanwhile
 };
 
@@ -55,11 +56,17 @@ class CountingCollective final : public Collective {
   Protection protection() const override { return inner_->protection(); }
   void OperationBegins(size_t bytes) override;
   void OperationEnds() override;
+  void Shared(size_t bytes) override;
+  SharedArea* shared_area() override { return inner_->shared_area(); }
+  absl::Status Fail(absl::Status status) override {
+    return Collective::Fail(inner_->Fail(std::move(status)));
+  }
 
  private:
   Request DoStartSend(Envelope to, std::span<const std::byte> bytes) override;
   Request DoStartReceive(Envelope from, std::span<std::byte> bytes) override;
   absl::Status DoWait(Request request, MonoTime deadline) override;
+  absl::Status DoAwait(absl::FunctionRef<bool()> is_there, int peer, MonoTime deadline) override;
   absl::Status DoClose(MonoTime deadline) override;
   void DoAbort() override {}  // it was the inner one that failed, and it has done so
 

@@ -17,13 +17,11 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/comm/gmac.h"
+#include "worker/comm/reduce.h"
+#include "worker/comm/shared_reduction.h"
 
 namespace assay::comm {
 namespace {
-
-// Up to this many bytes a vector goes whole to every peer, in one round. A first choice, not the
-// result of a search: docs/benchmarks/allreduce.md has what it gives.
-constexpr size_t kDirectBytesMax = 8 * 1024;
 
 // A ring segment travels in slices, so that a slice is added while the next ones are on their way
 // and is still in the cache then: 4 times 128 KiB fit into a core's second-level cache (1 MiB).
@@ -32,31 +30,6 @@ constexpr size_t kSlicesInFlight = 4;
 
 // A broadcast is pipelined along the ring in pieces of this size.
 constexpr size_t kBroadcastSliceBytes = 256 * 1024;
-
-enum class Reduce { kSum, kMean };
-
-template <typename T>
-void AddTo(std::span<T> sum, std::span<const T> terms) {
-  T* const out = sum.data();
-  const T* const in = terms.data();
-  for (size_t i = 0; i < sum.size(); ++i)
-    out[i] += in[i];
-}
-
-template <typename T>
-void DivideBy(std::span<T> values, T divisor) {
-  for (T& value : values)
-    value /= divisor;
-}
-
-// The n-th of `count` parts of [0, size), which differ by one element at most.
-struct Part {
-  size_t begin = 0;
-  size_t end = 0;
-};
-Part PartOf(size_t size, size_t n, size_t count) {
-  return Part{.begin = size * n / count, .end = size * (n + 1) / count};
-}
 
 // ---- Direct exchange -------------------------------------------------------------------------
 
@@ -221,6 +194,8 @@ absl::Status AllReduce(Collective* comm, std::span<T> values, Reduce reduce, Mon
   if (comm->world_size() == 1) return comm->failure();
   if (values.empty()) return comm->failure();
   const Operation operation(comm, values.size_bytes());
+  if (SharedArea* const area = comm->shared_area(); area != nullptr)
+    return ReduceShared(comm, area, values, reduce, deadline);
   if (values.size_bytes() <= kDirectBytesMax) {
     return DirectAllReduce(comm, values, reduce, deadline);
   }

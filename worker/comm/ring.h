@@ -5,7 +5,7 @@
 // is summed once, on one rank (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
 // clusters of workstations", JPDC 2009); short ones by exchanging everything at once and adding in
 // the order of the ranks. The sum's order depends on the rank count and the length, on nothing
-// else.
+// else: not on whether the ranks share memory, through which they then add without messages.
 //
 // All functions block until done or `deadline`, and fail as Collective::Wait does; the communicator
 // is unusable afterwards. With one rank they return at once.

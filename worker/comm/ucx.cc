@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,7 @@
 #include "worker/comm/protection.h"
 #include "worker/comm/rendezvous.h"
 #include "worker/comm/ring.h"
+#include "worker/comm/shared_reduction.h"
 #include "worker/comm/ucx_setup.h"
 
 namespace assay::comm {
@@ -41,6 +43,8 @@ constexpr int kIdlePollsBeforeYield = 200;
 constexpr int kIdlePollsBeforeYieldWhenCrowded = 4;
 // Reading the clock and the health of the peers costs about as much as a poll.
 constexpr int kPollsPerCheck = 64;
+// Looking into shared memory is much cheaper than a poll.
+constexpr int kLooksPerPoll = 32;
 // How long cancelled requests may take to end. A message that was arriving from a peer that died
 // never does; only our own polling would move it, so it stays as it is.
 constexpr absl::Duration kAbortPatience = absl::Milliseconds(100);
@@ -125,6 +129,7 @@ class Ucx final : public Collective {
   void ShutDoor() const { setup_.door.Shut(); }
 
   Protection protection() const override { return setup_.protection; }
+  SharedArea* shared_area() override { return setup_.area.get(); }
 
   std::string Describe(int peer) const override {
     return absl::StrFormat("rank %d (%s)", peer, peers_[static_cast<size_t>(peer)].text);
@@ -251,19 +256,31 @@ class Ucx final : public Collective {
     while (!Test(slot)) {
       idle_count = ucp_worker_progress(worker_) != 0 ? 0 : idle_count + 1;
       if (idle_count > idle_polls_before_yield_) sched_yield();
-      if (++poll_count % kPollsPerCheck == 0) RETURN_IF_ERROR(CheckPeers(*slot, deadline));
+      if (++poll_count % kPollsPerCheck != 0) continue;
+      RETURN_IF_ERROR(CheckPeers(slot->is_receive ? "has got no message from" : "could not send to",
+                                 slot->peer, deadline));
     }
     free_slots_.push_back(request.slot);
     return Outcome(*slot);
   }
 
-  absl::Status CheckPeers(const Slot& slot, MonoTime deadline) const {
+  absl::Status DoAwait(absl::FunctionRef<bool()> is_there, int peer, MonoTime deadline) override {
+    for (int poll_count = 1;; ++poll_count) {
+      for (int look = 0; look < kLooksPerPoll; ++look)
+        if (is_there()) return absl::OkStatus();
+      ucp_worker_progress(worker_);  // a peer may wait for a message before it does its part
+      if (poll_count > idle_polls_before_yield_) sched_yield();
+      if (poll_count % kPollsPerCheck == 0)
+        RETURN_IF_ERROR(CheckPeers("waits in a reduction for", peer, deadline));
+    }
+  }
+
+  absl::Status CheckPeers(absl::string_view what, int peer, MonoTime deadline) const {
     RETURN_IF_ERROR(Health());
     if (clock_->Mono() < deadline) return absl::OkStatus();
     return absl::DeadlineExceededError(absl::StrFormat(
         "%s %s %s before the deadline: it hangs, is too slow, or is in another operation",
-        Describe(rank()), slot.is_receive ? "has got no message from" : "could not send to",
-        Describe(slot.peer)));
+        Describe(rank()), what, Describe(peer)));
   }
 
   absl::Status Health() const {
@@ -402,6 +419,8 @@ absl::StatusOr<std::unique_ptr<Collective>> OpenUcx(std::unique_ptr<Rendezvous> 
   for (int i = 0; i < 2; ++i)
     RETURN_IF_ERROR(Annotate(Barrier(ucx.get(), deadline), "connecting the ranks"));
   ucx->ShutDoor();
+  if (SharedArea* const area = ucx->shared_area(); area != nullptr)
+    RETURN_IF_ERROR(ChooseStores(ucx.get(), area, *clock, deadline));
   return ucx;
 }
 

@@ -232,6 +232,46 @@ absl::Status AgreeOnProtection(Rendezvous* rendezvous, const Wish& mine, MonoTim
   return absl::OkStatus();
 }
 
+// ---- Shared memory -----------------------------------------------------------------------------
+
+// Rank 0's part of `setup->area`, and then the others'. OK or why this rank has none.
+absl::Status MakeArea(int world_size, UcxSetup* setup) {
+  ASSIGN_OR_RETURN(setup->area, SharedArea::Create(world_size));
+  return absl::OkStatus();
+}
+absl::Status OpenArea(const std::string& name, int world_size, UcxSetup* setup) {
+  if (name.empty()) return absl::UnavailableError("rank 0 has made none");
+  ASSIGN_OR_RETURN(setup->area, SharedArea::Open(name, world_size));
+  return absl::OkStatus();
+}
+
+// All ranks have the area in the end, or none: where one could not map it they go on by messages.
+absl::Status ShareMemory(Rendezvous* rendezvous, MonoTime deadline, UcxSetup* setup) {
+  const int world_size = rendezvous->world_size();
+  const bool is_allowed = setup->has_shared_memory && ShareOneHost(setup->peers) &&
+                          world_size <= SharedArea::kRanksMax &&
+                          setup->protection == Protection::kOneHost;
+  absl::Status made = absl::FailedPreconditionError("its transports have no shared memory");
+  const bool is_first = rendezvous->rank() == 0;
+  if (is_first && is_allowed) made = MakeArea(world_size, setup);
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> names,
+      ExchangeAll(rendezvous, "area", is_first && made.ok() ? setup->area->name() : "", deadline));
+  if (!is_first && is_allowed) made = OpenArea(names[0], world_size, setup);
+  ASSIGN_OR_RETURN(const std::vector<std::string> faults,
+                   ExchangeAll(rendezvous, "area_fault", made.message(), deadline));
+  for (size_t rank = 0; rank < faults.size(); ++rank) {
+    if (faults[rank].empty()) continue;
+    if (is_first && is_allowed)
+      LOG(WARNING) << "the ranks share no memory and reduce by messages: rank " << rank << ": "
+                   << faults[rank];
+    setup->area.reset();
+    return absl::OkStatus();
+  }
+  setup->area->TakeNameAway();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status UcxError(ucs_status_t status, absl::string_view what) {
@@ -254,6 +294,7 @@ absl::StatusOr<UcxSetup> SetUpUcx(Rendezvous* rendezvous, const UcxOptions& opti
   RETURN_IF_ERROR(AgreeOnProtection(rendezvous, wish, deadline, &setup));
   if (setup.protection == Protection::kSealed && options.secret.empty())
     return absl::InvalidArgumentError("messages are to be sealed, and there is no secret for it");
+  if (setup.peers.size() > 1) RETURN_IF_ERROR(ShareMemory(rendezvous, deadline, &setup));
   return setup;
 }
 

@@ -20,6 +20,7 @@
 #include "worker/comm/keys.h"
 #include "worker/comm/protection.h"
 #include "worker/comm/rendezvous.h"
+#include "worker/comm/shared_area.h"
 #include "worker/comm/ucx.h"
 
 namespace assay::comm {
@@ -44,7 +45,8 @@ struct UcxSetup {
   std::vector<UcxPeer> peers;  // by rank, this one too
   bool has_shared_memory = false;
   Protection protection = Protection::kOneHost;
-  std::string session;  // the same on all ranks, and never the same again
+  std::string session;               // the same on all ranks, and never the same again
+  std::unique_ptr<SharedArea> area;  // null where ranks share no memory, or may not
   UcxContext context;
   UcxWorker worker;
   Door door;  // shut but for the ranks' hosts

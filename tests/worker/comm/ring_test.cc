@@ -42,6 +42,7 @@ using assay::testing::IsOkAndHolds;
 using assay::testing::StatusIs;
 using ::testing::AnyOf;
 using ::testing::Combine;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using testing::OnEveryRank;
 using testing::Soon;
@@ -89,6 +90,41 @@ TEST_P(RingTest, SumsAreExactForWholeNumbers) {
       EXPECT_TRUE(values == expected) << "size " << size << " rank " << comm->rank();
     });
   }
+}
+
+// Short vectors and long ones in any order, and messages that are under way meanwhile: no rank is
+// ever so far ahead that it overwrites what another still needs.
+TEST_P(RingTest, OperationsFollowEachOtherInAnyOrder) {
+  const World world = Open();
+  constexpr int kOperations = 150;
+  OnEveryRank(world, [&](Collective* comm) {
+    const Stream sizes(11, Purpose::kTest);
+    const Stream delays(12, Purpose::kTest, static_cast<uint32_t>(comm->rank()));
+    for (uint64_t k = 0; k < kOperations; ++k) {
+      const size_t size = 1 + (sizes.Bits(2 * k) % (sizes.Bits(2 * k + 1) % 4 == 0 ? 200'000 : 9));
+      std::vector<float> values(size, static_cast<float>(k));
+      for (uint32_t spin = delays.Bits(k) % 20'000; spin > 0; --spin)
+        values[0] = static_cast<float>(k);
+      float mine = static_cast<float>(comm->rank());
+      float theirs = -1;
+      const int next = (comm->rank() + 1) % comm->world_size();
+      const int previous = (comm->rank() + comm->world_size() - 1) % comm->world_size();
+      Request receive, send;
+      if (comm->world_size() > 1) {
+        receive = comm->StartReceive(Envelope{.peer = previous, .tag = 5},
+                                     std::as_writable_bytes(std::span<float>(&theirs, 1)));
+        send = comm->StartSend(Envelope{.peer = next, .tag = 5},
+                               std::as_bytes(std::span<float>(&mine, 1)));
+      }
+      EXPECT_THAT(AllReduceSum(comm, std::span<float>(values), Soon()), IsOk());
+      const float expected = static_cast<float>(k) * static_cast<float>(comm->world_size());
+      EXPECT_THAT(values, Each(expected)) << "operation " << k << " rank " << comm->rank();
+      if (comm->world_size() == 1) continue;
+      EXPECT_THAT(comm->Wait(receive, Soon()), IsOk());
+      EXPECT_THAT(comm->Wait(send, Soon()), IsOk());
+      EXPECT_EQ(theirs, static_cast<float>(previous));
+    }
+  });
 }
 
 TEST_P(RingTest, TheMeanIsTheExactSumDividedByTheRankCount) {
@@ -300,6 +336,59 @@ TEST(ProtectionTest, MessagesAreSealedWhereTheyCrossANetworkUnlessItIsTrusted) {
     for (const std::unique_ptr<Collective>& comm : world)
       EXPECT_EQ(comm->protection(), expected);
   }
+}
+
+// Sums of random numbers of each size, by one rank.
+std::vector<std::vector<float>> RandomSums(const World& world) {
+  std::vector<std::vector<float>> sums;
+  OnEveryRank(world, [&](Collective* comm) {
+    const Stream stream(7, Purpose::kTest, static_cast<uint32_t>(comm->rank()));
+    for (const size_t size : kSizes) {
+      std::vector<float> values(size);
+      for (size_t i = 0; i < size; ++i)
+        values[i] = stream.Normal(i);
+      EXPECT_THAT(AllReduceMean(comm, std::span<float>(values), Soon()), IsOk());
+      if (comm->rank() == 0) sums.push_back(std::move(values));
+    }
+  });
+  return sums;
+}
+
+TEST(SharedMemoryTest, SumsHaveTheBitsThatMessagesGive) {
+  const RealClock clock;
+  for (const int world_size : {2, 3, 5}) {
+    const std::vector<std::vector<float>> expected =
+        RandomSums(OpenMemoryWorld(world_size, &clock));
+    const World world = OpenUcxSharedMemory(world_size, &clock);
+    for (const bool is_past_caches : {false, true}) {
+      for (const std::unique_ptr<Collective>& comm : world) {
+        ASSERT_NE(comm->shared_area(), nullptr);
+        comm->shared_area()->is_past_caches = is_past_caches;
+      }
+      EXPECT_TRUE(RandomSums(world) == expected) << world_size << " ranks, " << is_past_caches;
+    }
+  }
+}
+
+TEST(SharedMemoryTest, RanksThatSealOrUseANetworkShareNone) {
+  const RealClock clock;
+  for (const auto& open : {OpenSealedSharedMemory, OpenTrustedTcp}) {
+    const World world = open(2, &clock);
+    for (const std::unique_ptr<Collective>& comm : world)
+      EXPECT_EQ(comm->shared_area(), nullptr);
+  }
+}
+
+TEST(SharedMemoryTest, VectorsOfDifferentSizesAreNotAdded) {
+  const RealClock clock;
+  const World world = OpenUcxSharedMemory(2, &clock);
+  OnEveryRank(world, [&](Collective* comm) {
+    std::vector<float> values(comm->rank() == 0 ? 50'000 : 60'000, 1.0F);
+    EXPECT_THAT(AllReduceSum(comm, std::span<float>(values), Soon()),
+                AnyOf(StatusIs(absl::StatusCode::kDataLoss, HasSubstr("rank ")),
+                      StatusIs(absl::StatusCode::kUnavailable)));
+    EXPECT_THAT(values, Each(1.0F));
+  });
 }
 
 std::string NameOf(const ::testing::TestParamInfo<std::tuple<Transport, int>>& test) {
