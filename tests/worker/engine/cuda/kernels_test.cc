@@ -138,6 +138,22 @@ TEST(KernelsTest, BlocksInBf16AgreeWhereTheseAreExact) {
   }
 }
 
+TEST(KernelsTest, TransposesOfAnyWidthMoveEachNumberOnce) {
+  for (const auto& [rows, columns] : {std::pair(5, 8), {7, 19}, {1, 3}, {16, 1}}) {
+    Floats x = Floats::Random({rows, columns}, 1), y({columns + 1, rows});
+    const auto transpose =
+        Transpose<float, float>::Of(x.values.data(), y.values.data(), rows, columns);
+    for (int64_t i = 0; i < transpose.count; ++i)
+      transpose(i);
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        EXPECT_EQ(y.values[static_cast<size_t>(column * rows + row)],
+                  x.values[static_cast<size_t>(row * columns + column)]);
+    for (int64_t row = 0; row < rows; ++row)  // behind the end
+      EXPECT_EQ(y.values[static_cast<size_t>(columns * rows + row)], 0);
+  }
+}
+
 // How a block of threads sums: each takes a part, whatever their number.
 TEST(KernelsTest, PartsOfAFoldAddUpToTheWhole) {
   std::vector<double> x(1000);

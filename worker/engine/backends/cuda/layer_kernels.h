@@ -35,18 +35,29 @@ struct Convert {
   friend bool operator==(const Convert&, const Convert&) = default;
 };
 
-// y = transpose of x (rows, columns).
+// y = transpose of x (rows, columns). A thread takes kColumns numbers side by side of a row, which
+// lie in one or two pieces of 32 bytes, as the GPU reads them; threads beside it write beside it.
 template <typename From, typename To>
 struct Transpose {
+  static constexpr int kColumns = 8;
+
   const From* x;
   To* y;
   Divisor rows;
   int64_t columns;
-  int64_t count;  // rows * columns
+  int64_t count;  // rows * columns / kColumns, rounded up by rows
+
+  static Transpose Of(const From* x, To* y, int64_t rows, int64_t columns) {
+    return {x, y, rows, columns, rows * ((columns + kColumns - 1) / kColumns)};
+  }
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Cell cell = CellOf(i, rows);
-    y[i] = To(float(x[cell.column * columns + cell.row]));
+    const int64_t row = cell.column, first = cell.row * kColumns;
+    ASSAY_UNROLL
+    for (int k = 0; k < kColumns; ++k)
+      if (first + k < columns)
+        y[(first + k) * rows.value + row] = To(float(x[row * columns + first + k]));
   }
   friend bool operator==(const Transpose&, const Transpose&) = default;
 };

@@ -96,11 +96,11 @@ void PreparedConvolution::Pack(float* w) {
   if (std::exchange(is_packed_, true)) return;
   const int64_t columns = layout_.direct.out_channels, rows = layout_.direct.weights / columns;
   if (is_bf16()) {
-    backend_->Run("pack", Transpose<float, Bfloat16>{w, static_cast<Bfloat16*>(packed_), rows,
-                                                     columns, rows * columns});
+    backend_->Run(
+        "pack", Transpose<float, Bfloat16>::Of(w, static_cast<Bfloat16*>(packed_), rows, columns));
   } else {
-    backend_->Run("pack", Transpose<float, float>{w, static_cast<float*>(packed_), rows, columns,
-                                                  rows * columns});
+    backend_->Run("pack",
+                  Transpose<float, float>::Of(w, static_cast<float*>(packed_), rows, columns));
   }
 }
 
@@ -274,11 +274,11 @@ void PreparedConvolution::BackwardWeights(void* x, void* dy, float* dw, void* sc
   Call({.plan = plans_.weights.get(), .x = Input(x, scratch), .w = gradient, .y = own_dy}, scratch);
   const int64_t rows = layout_.direct.out_channels, columns = count / rows;
   if (is_bf16()) {
-    backend_->Run("unpack", Transpose<Bfloat16, float>{static_cast<Bfloat16*>(gradient), dw, rows,
-                                                       columns, count});
+    backend_->Run("unpack", Transpose<Bfloat16, float>::Of(static_cast<Bfloat16*>(gradient), dw,
+                                                           rows, columns));
   } else {
     backend_->Run("unpack",
-                  Transpose<float, float>{static_cast<float*>(gradient), dw, rows, columns, count});
+                  Transpose<float, float>::Of(static_cast<float*>(gradient), dw, rows, columns));
   }
 }
 
