@@ -15,6 +15,7 @@
 
 #include "cli/command/context.h"
 #include "cli/command/share.h"
+#include "cli/coordinator/doctor_backends.h"
 #include "cli/coordinator/doctor_coordinator.h"
 #include "cli/coordinator/doctor_network.h"
 #include "common/client/ids.h"
@@ -173,6 +174,7 @@ std::vector<Check> Examine(Context* context) {
   checks.push_back(CheckCaches());
   checks.push_back(CheckFanotify());
   checks.push_back(CheckProcessor());
+  CheckBackends(context->env(), &checks);
   return checks;
 }
 
@@ -180,7 +182,8 @@ std::vector<Command> DoctorCommands() {
   return {{.path = "doctor",
            .summary = "check this host, its connection and the coordinator's nodes",
            .description =
-               "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of "
+               "Each line says ok, warn or fail, and what to do. Exit 1 if one fails. Of this host "
+               "also which compute backends work and which libraries of a GPU are missing. Of "
                "the coordinator that is connected to: its clock against this host's, which nodes "
                "are silent, their clocks, versions and certificates, its own certificate, and "
                "whether its site is reached; for an operator on its host also its disk and its "

@@ -1,6 +1,11 @@
 // Time of one training step of CosmoFlow and of DeepCAM on a GPU, data already in host memory.
 //
-//   cuda_step_bench [BACKEND...]       default: cuda cuda-tf32 cuda-bf16
+//   cuda_step_bench [--case=MODEL/EXTENT/BATCH]... [--call_by_call] [--trace_calls=FILE]
+//   [BACKEND...]
+//
+// By default all cases (cosmoflow/128/8, deepcam/768x1152/1) on cuda-bf16, cuda-tf32 and cuda.
+// --call_by_call: nothing is recorded and replayed; --trace_calls: nor that, and each call is
+// written to FILE (worker/engine/backends/cuda/call_trace.h). Both as in assay-train.
 //
 // Per backend, model, extent and batch: the median time of a step, during which the next batch is
 // copied to the device, with the loss read back, samples per second, and multiply-adds (counted
@@ -15,7 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 #include "common/log.h"
 #include "common/status.h"
@@ -59,8 +68,9 @@ std::vector<Case> Cases() {
           DeepcamCase(768, 1152, 2), DeepcamCase(768, 1152, 4)};
 }
 
-absl::Status Measure(const std::string& name, const Case& row) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model, StepModel::Make(row.spec, name));
+absl::Status Measure(const std::string& name, const Case& row, const BackendOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<StepModel> model,
+                   StepModel::Make(row.spec, name, options));
   std::vector<double> times_s;
   for (int step = 0; step < kWarmUpSteps + kSteps; ++step) {
     const auto start = std::chrono::steady_clock::now();
@@ -79,19 +89,69 @@ absl::Status Measure(const std::string& name, const Case& row) {
   return absl::OkStatus();
 }
 
-int Main(std::vector<std::string> names) {
-  if (names.empty()) names = {"cuda", "cuda-tf32", "cuda-bf16"};
+struct Request {
+  std::vector<std::string> cases;  // empty: all
+  std::vector<std::string> backends;
+  BackendOptions options;
+};
+
+absl::StatusOr<Request> Parse(const std::vector<std::string>& words) {
+  Request request;
+  for (absl::string_view word : words) {
+    if (absl::ConsumePrefix(&word, "--case=")) {
+      request.cases.emplace_back(word);
+    } else if (absl::ConsumePrefix(&word, "--trace_calls=")) {
+      request.options.trace_path = std::string(word);
+    } else if (word == "--call_by_call") {
+      request.options.is_call_by_call = true;
+    } else if (absl::StartsWith(word, "-")) {
+      return absl::InvalidArgumentError(absl::StrCat("no option ", word));
+    } else {
+      request.backends.emplace_back(word);
+    }
+  }
+  if (request.backends.empty()) request.backends = {"cuda-bf16", "cuda-tf32", "cuda"};
+  return request;
+}
+
+std::string NameOf(const Case& row) {
+  return absl::StrCat(row.spec.name, "/", row.extent, "/", row.batch);
+}
+
+// Those that are asked for.
+absl::StatusOr<std::vector<Case>> Chosen(const std::vector<std::string>& names) {
+  const std::vector<Case> all = Cases();
+  if (names.empty()) return all;
+  std::vector<Case> chosen;
+  for (const std::string& name : names) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Case& row) { return NameOf(row) == name; });
+    if (found == all.end()) return absl::NotFoundError(absl::StrCat("no case ", name));
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+absl::Status MeasureAll(const std::vector<std::string>& words) {
+  ASSIGN_OR_RETURN(const Request request, Parse(words));
+  ASSIGN_OR_RETURN(const std::vector<Case> cases, Chosen(request.cases));
   std::printf("%-10s %-10s %9s %5s %10s %10s %12s %10s %10s\n", "backend", "model", "extent",
               "batch", "median ms", "best ms", "samples/s", "TFLOP/s", "last loss");
-  for (const std::string& name : names)
-    for (const Case& row : Cases()) {
-      const absl::Status status = Measure(name, row);
+  for (const std::string& name : request.backends)
+    for (const Case& row : cases) {
+      const absl::Status status = Measure(name, row, request.options);
       if (status.ok()) continue;
-      LOG(ERROR) << "backend=" << name << " model=" << row.spec.name << " extent=" << row.extent
-                 << " batch=" << row.batch << " status=\"" << status << "\"";
-      if (!absl::IsResourceExhausted(status)) return 1;
+      LOG(ERROR) << "backend=" << name << " case=" << NameOf(row) << " status=" << Quoted(status);
+      if (!absl::IsResourceExhausted(status)) return status;
     }
-  return 0;
+  return absl::OkStatus();
+}
+
+int Main(const std::vector<std::string>& words) {
+  const absl::Status status = MeasureAll(words);
+  if (status.ok()) return 0;
+  LOG(ERROR) << "status=" << Quoted(status);
+  return 1;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "common/random.h"
 #include "common/status.h"
-#include "worker/engine/backends/registry.h"
 
 namespace assay {
 namespace {
@@ -49,8 +48,9 @@ void StepModel::Draw(const ModelSpec& spec) {
 }
 
 absl::StatusOr<std::unique_ptr<StepModel>> StepModel::Make(const ModelSpec& spec,
-                                                           const std::string& backend_name) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeBackend(backend_name));
+                                                           const std::string& backend_name,
+                                                           const BackendOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend, MakeBackend(backend_name, options));
   ASSIGN_OR_RETURN(std::unique_ptr<Trainable> model, MakeTrainable(spec, std::move(backend)));
   return std::unique_ptr<StepModel>(new StepModel(spec, std::move(model)));
 }

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 
 #include "tests/worker/engine/make_batch.h"
+#include "worker/engine/backends/registry.h"
 #include "worker/engine/trainable.h"
 #include "worker/models/registry.h"
 
@@ -25,7 +26,8 @@ class StepModel {
   // The model of `spec`, alone on its backend; samples are drawn from a fixed stream.
   // NOT_FOUND, INVALID_ARGUMENT, RESOURCE_EXHAUSTED as MakeBackend and MakeTrainable.
   static absl::StatusOr<std::unique_ptr<StepModel>> Make(const ModelSpec& spec,
-                                                         const std::string& backend);
+                                                         const std::string& backend,
+                                                         const BackendOptions& options = {});
 
   // The input copied in (on a device: taken over, because it was prefetched during the step
   // before), both passes, the optimizer, the loss read back. Errors of TrainStep.

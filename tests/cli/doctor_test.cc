@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "cli/coordinator/doctor_backends.h"
 #include "tests/cli/fake_coordinator.h"
 #include "tests/cli/invocation.h"
 #include "tests/support/https_server.h"
@@ -134,6 +135,32 @@ TEST_F(DoctorTest, PortAndSiteAreTried) {
   EXPECT_EQ(run_.Run("doctor --json"), ExitStatus::kFailed);
   EXPECT_THAT(run_.out, AllOf(HasSubstr("look at listen_address and at the firewall"),
                               HasSubstr("/ is reached, its certificate is valid until")));
+}
+
+TEST(JudgeBackendsTest, AGpuThatCannotBeUsedIsAWarningOnlyWhereThereIsOne) {
+  constexpr char kAnswer[] =
+      "onednn\nreference\ncuda: cannot load libassay_cuda.so: libcudnn.so.9: no such file\n";
+
+  EXPECT_EQ(JudgeBackends(kAnswer, /*has_gpu=*/false).state, "ok");
+  const Check check = JudgeBackends(kAnswer, /*has_gpu=*/true);
+  EXPECT_EQ(check.state, "warn");
+  EXPECT_THAT(check.detail, HasSubstr("onednn, reference; not this machine's GPU"));
+  EXPECT_THAT(check.remedy, HasSubstr("libcudnn.so.9"));
+}
+
+// What a log line of the trainer says is no backend.
+TEST(JudgeBackendsTest, ALibraryThatIsMissingIsNamed) {
+  const Check check = JudgeBackends(
+      "time=now level=info backend=cuda\ncuda\nonednn\nlibnccl.so.2 is missing: slow; get it\n",
+      /*has_gpu=*/true);
+
+  EXPECT_EQ(check.state, "warn");
+  EXPECT_EQ(check.detail, "cuda, onednn");
+  EXPECT_EQ(check.remedy, "libnccl.so.2 is missing: slow; get it");
+}
+
+TEST(JudgeBackendsTest, ATrainerWithoutAnyFails) {
+  EXPECT_EQ(JudgeBackends("", false).state, "fail");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <system_error>
@@ -26,6 +27,7 @@
 #include "google/protobuf/stubs/common.h"
 #include "nlohmann/json.hpp"
 
+#include "common/backend_names.h"
 #include "common/log.h"
 #include "common/process.h"
 #include "common/status.h"
@@ -203,9 +205,13 @@ std::string AnswerOf(const std::string& program, const std::string& option) {
 
 void ProbeTrainer(const std::string& program, Inventory* inventory) {
   inventory->framework = std::string(absl::StripAsciiWhitespace(AnswerOf(program, "--version")));
-  for (const absl::string_view name :
+  // Why others cannot be used is said beside them.
+  for (const absl::string_view line :
        absl::StrSplit(AnswerOf(program, "--backends"), '\n', absl::SkipWhitespace())) {
-    inventory->backends.emplace_back(absl::StripAsciiWhitespace(name));
+    const absl::string_view name = absl::StripAsciiWhitespace(line);
+    if (std::find(std::begin(kBackendNames), std::end(kBackendNames), name) !=
+        std::end(kBackendNames))
+      inventory->backends.emplace_back(name);
   }
 }
 

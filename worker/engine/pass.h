@@ -35,6 +35,17 @@ class GradientObserver {
   virtual void Final(std::span<Parameter* const> parameters) = 0;
 };
 
+class Layer;
+
+// Is told what layers leave, each after those inside of it.
+class LayerWatch {
+ public:
+  virtual ~LayerWatch() = default;
+  virtual void AfterForward(Layer* layer, const Tensor& y) = 0;
+  // `dx`: empty where nobody wants it.
+  virtual void AfterBackward(Layer* layer, const Tensor& dx) = 0;
+};
+
 struct Pass {
   bool is_training = false;
   uint64_t step = 0;                              // within the epoch
@@ -42,6 +53,7 @@ struct Pass {
   void* scratch = nullptr;                        // as large as the largest wish
   GroupMean* group = nullptr;                     // null: each rank normalises by itself
   GradientObserver* observer = nullptr;           // of Backward; null: nobody wants to know
+  LayerWatch* watch = nullptr;                    // null: nobody wants to know
   bool wants_dx = true;  // of Backward: whether anybody needs the gradient of what the layer read
 };
 

@@ -80,7 +80,9 @@ Tensor SequenceLayer::ForwardThrough(size_t count, const Tensor& x, const Pass& 
   Tensor value = x;
   for (size_t i = 0; i < layers_.size() && i <= count; ++i) {
     inputs_[i] = value;
-    if (i < count) value = layers_[i]->Forward(value, pass);
+    if (i == count) break;
+    value = layers_[i]->Forward(value, pass);
+    if (pass.watch != nullptr) pass.watch->AfterForward(layers_[i].get(), value);
   }
   return value;
 }
@@ -96,6 +98,7 @@ AddingLayer* SequenceLayer::adding() {
 void SequenceLayer::ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {
   const Tensor value = ForwardThrough(layers_.size() - 1, x, pass);
   layers_.back()->adding()->ForwardAdded(value, pass, addition);
+  if (pass.watch != nullptr) pass.watch->AfterForward(layers_.back().get(), addition.y);
 }
 
 // The first layer with a parameter that training changes; past the end if there is none.
@@ -115,6 +118,8 @@ Tensor SequenceLayer::Backward(const Tensor&, const Tensor& dy, const Pass& pass
     own.wants_dx = pass.wants_dx || i > first_trained;
     gradient = layers_[i]->Backward(inputs_[i], gradient, own);
     if (pass.observer != nullptr) pass.observer->Final(layers_[i]->parameters());
+    if (pass.watch != nullptr)
+      pass.watch->AfterBackward(layers_[i].get(), own.wants_dx ? gradient : Tensor{});
   }
   return gradient;
 }

@@ -48,6 +48,7 @@ Trainable::Trainable(std::unique_ptr<Backend> backend, ModelParts training, Mode
       optimizer_state_(backend_.get()),
       layer_buffers_(backend_.get()) {
   CHECK(backend_->real() == DType::kFloat32);
+  if (options.checks_numbers) numbers_ = std::make_unique<NumberCheck>(backend_.get());
 }
 
 absl::Status Trainable::Commit() {
@@ -137,7 +138,8 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
       .is_training = true,
       .step = position.step,
       .dropout = Stream(options_.seed, Purpose::kDropout, options_.rank, position.epoch),
-      .group = group_};
+      .group = group_,
+      .watch = numbers_.get()};
   backend_->BeginSection(kGradientSection);
   training_.prediction = training_.model->Forward(training_.input, pass);
   training_.objective->Loss(training_.prediction, training_.targets, training_.output_gradient,
@@ -157,11 +159,23 @@ absl::StatusOr<float> Trainable::TrainStep(const Batch& batch, const StepPositio
     is_evaluation_old_ = true;
     backend_->EndSection();
   }
-  if (!std::isfinite(loss))
-    return absl::OutOfRangeError(absl::StrCat("loss is ", loss, " in epoch ", position.epoch,
-                                              ", step ", position.step,
-                                              "; lower the learning rate or check the data"));
+  const std::string where = absl::StrCat(" in epoch ", position.epoch, ", step ", position.step);
+  RETURN_IF_ERROR(CheckNumbers(
+      std::isfinite(loss)
+          ? ""
+          : absl::StrCat("loss is ", loss, where, "; lower the learning rate or check the data"),
+      where));
   return loss;
+}
+
+// OUT_OF_RANGE if there is a `complaint`, or a number was not finite, which is named then.
+absl::Status Trainable::CheckNumbers(const std::string& complaint, const std::string& where) {
+  const std::string finding = numbers_ == nullptr ? "" : numbers_->TakeFinding();
+  if (complaint.empty() && finding.empty()) return absl::OkStatus();
+  if (finding.empty()) return absl::OutOfRangeError(complaint);
+  if (complaint.empty())
+    return absl::OutOfRangeError(absl::StrCat("not all numbers are finite", where, ": ", finding));
+  return absl::OutOfRangeError(absl::StrCat(complaint, "; first, ", finding));
 }
 
 // Of the current batch, with the L2 term; waits for the work before it.
@@ -186,7 +200,8 @@ absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch, const Batch* n
   Copying([&] { eval_feed_->Take(batch); });
   training_.prediction = {};
   backend_->BeginSection(kEvaluationSection);
-  lane.prediction = lane.model->Forward(lane.input, {.is_training = false});
+  lane.prediction =
+      lane.model->Forward(lane.input, {.is_training = false, .watch = numbers_.get()});
   backend_->EndSection();
   AwaitAndStage(eval_feed_.get(), next);
   last_ = &lane;
@@ -200,8 +215,9 @@ absl::StatusOr<EvalSums> Trainable::EvalBatch(const Batch& batch, const Batch* n
   EvalSums sums = {.loss = static_cast<double>(samples) * double{loss}};
   ASSIGN_OR_RETURN(sums.quality,
                    lane.objective->QualitySum(lane.prediction, lane.targets, samples));
-  if (!std::isfinite(loss))
-    return absl::OutOfRangeError("a prediction of the evaluation is not finite");
+  RETURN_IF_ERROR(
+      CheckNumbers(std::isfinite(loss) ? "" : "a prediction of the evaluation is not finite",
+                   " in an evaluation"));
   return sums;
 }
 

@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -35,6 +36,7 @@
 #include "worker/engine/gradient_reducer.h"
 #include "worker/engine/host_mirror.h"
 #include "worker/engine/model.h"
+#include "worker/engine/number_check.h"
 #include "worker/engine/objective.h"
 #include "worker/engine/optimizer.h"
 
@@ -58,6 +60,7 @@ struct TrainableOptions {
   OptimizerOptions optimizer;
   int accumulation = 1;  // batches whose mean gradient one optimizer step takes
   ReducerOptions reduction;
+  bool checks_numbers = false;  // of every layer: errors name the first that is not finite
 };
 
 // Sums over the samples of a batch, so that batches of any size add up.
@@ -94,7 +97,8 @@ class Trainable {
   // Forward and backward; after every `accumulation` batches also `reduce` and one optimizer step.
   // Returns the local loss before the step: the objective's plus the L2 term. `batch` must be full.
   // The status of `reduce` if it fails (nothing was updated; the process should end).
-  // OUT_OF_RANGE: the loss is not finite; reported after `reduce`, so that no peer waits in vain.
+  // OUT_OF_RANGE: the loss, or with `checks_numbers` any number, is not finite; reported after
+  // `reduce`, so that no peer waits in vain.
   // `next`: what the next call will be given, if it is known already; a device takes it in while it
   // computes. It must stay as it is until that call returns. Null changes no result.
   absl::StatusOr<float> TrainStep(const Batch& batch, const StepPosition& position,
@@ -192,6 +196,7 @@ class Trainable {
   absl::Status MakeFeeds();
   int64_t SamplesOf(const Batch& batch) const;
   void Copying(absl::FunctionRef<void()> copy);
+  absl::Status CheckNumbers(const std::string& complaint, const std::string& where);
   void AwaitAndStage(BatchFeed* feed, const Batch* next);
   float Loss();
 
@@ -203,6 +208,7 @@ class Trainable {
   std::vector<float> predictions_;  // of it, on the host, if they were asked for
   const TrainableOptions options_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<NumberCheck> numbers_;  // null: nothing is checked
   GroupMean* group_ = nullptr;
   const Clock* clock_ = nullptr;
   absl::Duration input_copy_time_;

@@ -85,10 +85,12 @@ absl::Status TrainingLoop::Run() {
 }
 
 absl::Status TrainingLoop::BuildModel() {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<Backend> backend,
-      WithExitCode(MakeBackend(spec_.run.trainer().backend(), {.device = spec_.run.local_rank()}),
-                   ExitCode::kBackend));
+  ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                   WithExitCode(MakeBackend(spec_.run.trainer().backend(),
+                                            {.device = spec_.run.local_rank(),
+                                             .is_call_by_call = spec_.diagnosis.is_call_by_call,
+                                             .trace_path = spec_.diagnosis.trace_path}),
+                                ExitCode::kBackend));
   if (backend->is_host_memory())
     LOG(INFO) << "rank=" << spec_.rank << " pinned_compute_threads=" << PinComputeThreads();
   if (spec_.grid.IsSplit()) spatial_ = std::make_unique<SpatialRanks>(spec_.grid, spec_.rank);
@@ -96,7 +98,8 @@ absl::Status TrainingLoop::BuildModel() {
                      .options = {.seed = static_cast<uint64_t>(spec_.run.seed()),
                                  .rank = static_cast<uint32_t>(spec_.group()),
                                  .reduction = {.is_alone = spec_.world_size == 1,
-                                               .bucket_bytes = spec_.gradient_bucket_bytes()}},
+                                               .bucket_bytes = spec_.gradient_bucket_bytes()},
+                                 .checks_numbers = spec_.diagnosis.checks_numbers},
                      .eval_batch = spec_.eval_batch_size(),
                      .group = spatial_.get()};
   workload_->Describe(&model);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
@@ -21,6 +22,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/cuda/libraries.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/matrix_rate.h"
 #include "worker/trainer/fabric.h"
@@ -36,7 +38,15 @@ constexpr char kUsage[] =
        assay-train --resume RUN_SPEC
                                 go on from the run's last checkpoint (written every
                                 checkpoint_interval_steps beside the log), to the same bits
-       assay-train --backends   print the compute backends that work here, best first
+       assay-train [--call_by_call] [--trace_calls=FILE] [--resume] RUN_SPEC
+                                look for a fault on a GPU: nothing is recorded and replayed, so
+                                that a fault is of the call that reports it; and each call is
+                                written to FILE with shape, time, GB/s and TFLOP/s
+       assay-train --check_numbers [--resume] RUN_SPEC
+                                look at every number that a layer leaves: the first that is not
+                                finite ends the run and is named; many times slower
+       assay-train --backends   print the compute backends that work here, best first; to stderr
+                                why the others do not, and what libraries a GPU's lack
        assay-train --matrix_product=SECONDS
                                 multiply matrices for so long, print GFLOP/s (fp32)
        assay-train --fabric SPEC OUTPUT
@@ -100,13 +110,49 @@ int WriteFabricReport(const std::string& spec_path, const std::string& output_pa
   return static_cast<int>(ExitCode::kDisk);
 }
 
-absl::StatusOr<TrainerSpec> LoadSpec(const std::string& path, bool is_resumed) {
+// The agent reads standard output, people both.
+int PrintBackends() {
+  std::vector<std::string> refusals;
+  const std::vector<std::string> names = UsableBackendNames(&refusals);
+  for (const std::string& name : names)
+    std::cout << name << "\n";
+  const auto is_of_gpu = [](const std::string& name) { return absl::StartsWith(name, "cuda"); };
+  if (std::any_of(names.begin(), names.end(), is_of_gpu))
+    for (const std::string& missing : cuda::MissingLibraries(cuda::LateLibraries()))
+      refusals.push_back(missing);
+  for (const std::string& refusal : refusals)
+    std::cerr << refusal << "\n";
+  return 0;
+}
+
+// Takes what is about diagnosis from the front of the arguments.
+Diagnosis TakeDiagnosis(std::vector<std::string>* arguments) {
+  Diagnosis diagnosis;
+  for (; !arguments->empty(); arguments->erase(arguments->begin())) {
+    absl::string_view first = arguments->front();
+    if (first == "--call_by_call") {
+      diagnosis.is_call_by_call = true;
+    } else if (first == "--check_numbers") {
+      diagnosis.checks_numbers = true;
+    } else if (absl::ConsumePrefix(&first, "--trace_calls=")) {
+      diagnosis.trace_path = std::string(first);
+    } else {
+      break;
+    }
+  }
+  return diagnosis;
+}
+
+absl::StatusOr<TrainerSpec> LoadSpec(const std::string& path, bool is_resumed,
+                                     const Diagnosis& diagnosis) {
   ASSIGN_OR_RETURN(TrainerSpec spec, LoadTrainerSpec(path));
+  spec.diagnosis = diagnosis;
   if (is_resumed) RETURN_IF_ERROR(Resume(&spec));
   return spec;
 }
 
 int Main(std::vector<std::string> arguments) {
+  const Diagnosis diagnosis = TakeDiagnosis(&arguments);
   const bool is_resumed = arguments.size() == 2 && arguments[0] == "--resume";
   if (is_resumed) arguments.erase(arguments.begin());
   std::signal(SIGPIPE, SIG_IGN);
@@ -121,17 +167,13 @@ int Main(std::vector<std::string> arguments) {
     std::cout << "assay-train " ASSAY_VERSION "\n";
     return 0;
   }
-  if (arguments[0] == "--backends") {
-    for (const std::string& name : UsableBackendNames())
-      std::cout << name << "\n";
-    return 0;
-  }
+  if (arguments[0] == "--backends") return PrintBackends();
   if (absl::string_view seconds = arguments[0]; absl::ConsumePrefix(&seconds, "--matrix_product="))
     return PrintMatrixRate(seconds);
   std::signal(SIGTERM, OnStopSignal);
   std::signal(SIGINT, OnStopSignal);
   const absl::StatusOr<TrainerSpec> spec =
-      WithExitCode(LoadSpec(arguments[0], is_resumed), ExitCode::kBadSpec);
+      WithExitCode(LoadSpec(arguments[0], is_resumed, diagnosis), ExitCode::kBadSpec);
   if (!spec.ok()) Leave(spec.status());
   const RealClock clock;
   TrainingLoop loop(*spec, &clock, &stop_requested);

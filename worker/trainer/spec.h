@@ -21,6 +21,13 @@ namespace assay {
 // Hyperparameter: steps from one checkpoint to the next.
 inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
 
+// What a person who looks for a fault asks of the trainer, beside the run.
+struct Diagnosis {
+  bool is_call_by_call = false;  // as in BackendOptions
+  std::string trace_path;
+  bool checks_numbers = false;  // as in TrainableOptions
+};
+
 // What every benchmark has; the settings of one are its workload's (workload.h). Immutable once
 // made.
 struct TrainerSpec {
@@ -41,6 +48,7 @@ struct TrainerSpec {
 
   int64_t checkpoint_interval_steps = 0;  // 0: none are written
   bool is_resumed = false;                // go on from the last checkpoint if there is one
+  Diagnosis diagnosis;
   // Of GPUs that average gradients among themselves; 0: all at once. None: the engine's default.
   std::optional<int64_t> gradient_bucket_mib;
   int64_t gradient_bucket_bytes() const {

@@ -33,6 +33,7 @@
 #include "common/file.h"
 #include "tests/support/status_matchers.h"
 #include "tests/worker/engine/cuda/host_device.h"
+#include "worker/engine/backends/cuda/call_text.h"
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/cuda/device/cudnn_convolution.h"
 #include "worker/engine/backends/cuda/device/cudnn_descriptor.h"
@@ -42,7 +43,6 @@
 namespace assay {
 namespace {
 
-using cuda::Direction;
 using cuda::Epilogue;
 using cuda::Precision;
 using ::testing::Each;
@@ -80,15 +80,6 @@ const char* NameOf(Precision precision) {
   return std::array{"fp32", "tf32", "bf16"}[static_cast<size_t>(precision)];
 }
 
-// "forward bf16 affine_relu x=2,16,1,768,1152 w=32,16,1,3,3 stride=2 dilation=1"
-std::string TextOf(const cuda::ConvolutionProblem& p) {
-  const auto direction = std::array{"forward", "data", "weights"}[static_cast<size_t>(p.direction)];
-  const auto epilogue = std::array{"", " affine", " affine_relu"}[static_cast<size_t>(p.epilogue)];
-  return absl::StrCat(direction, " ", NameOf(p.precision), epilogue, " x=", absl::StrJoin(p.x, ","),
-                      " w=", absl::StrJoin(p.w, ","), " stride=", p.stride[2],
-                      " dilation=", p.dilation[2]);
-}
-
 // Plans for a GPU that is not there, and gives out as much memory as it would have.
 class PlanningDevice : public cuda::HostDevice {
  public:
@@ -115,7 +106,7 @@ class PlanningDevice : public cuda::HostDevice {
     if (list == nullptr) return {.kind = cuda::FaultKind::kUnsupported, .text = "not asked for"};
     cuda::Fault fault = cuda::PlanCudnnConvolution(problem, {.device = properties_}, plan);
     const std::string text = absl::StrCat(
-        TextOf(problem), ": ",
+        cuda::TextOf(problem), ": ",
         fault.ok() ? absl::StrCat((*plan)->Describe(), " workspace=", (*plan)->workspace_bytes())
                    : "none");
     if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(text);

@@ -183,6 +183,29 @@ TEST_F(DeviceInputTest, AResumedRunFillsTheCacheAnew) {
               expected.checkpoint);
 }
 
+// What is looked at call by call is the run that is recorded and replayed.
+TEST_F(DeviceInputTest, ATracedRunTrainsTheSameBits) {
+  const Outcome expected = TrainWith(Run(), 0);
+  ASSERT_THAT(RemoveTree(dir_.Path("result_1.txt.checkpoint")), IsOk());
+
+  ASSERT_THAT(Train(Run(), false, {.trace_path = dir_.Path("trace")}), IsOk());
+
+  EXPECT_TRUE(ReadFile(dir_.Path("result_1.txt.checkpoint"), int64_t{1} << 30).value_or("") ==
+              expected.checkpoint);
+  EXPECT_THAT(ReadFile(dir_.Path("trace")).value_or(""),
+              AllOf(HasSubstr("\tconvolution forward fp32 x=2,4,32,32,32 w=1,4,3,3,3"),
+                    HasSubstr("\tkernel Sgd count=")));
+}
+
+TEST_F(DeviceInputTest, ATraceOfAProcessorIsRefused) {
+  v1::RunSpec run = Run();
+  run.mutable_trainer()->set_backend("onednn");
+
+  const absl::Status status = Train(run, false, {.trace_path = dir_.Path("trace")});
+
+  EXPECT_THAT(std::string(status.message()), HasSubstr("backend onednn has no calls to trace"));
+}
+
 TEST_F(DeviceInputTest, ACacheInTheHostsMemoryIsRefusedBeforeTheRunStarts) {
   v1::RunSpec run = Run();
   run.mutable_trainer()->set_backend("onednn");

@@ -28,10 +28,12 @@ class LoopFixture : public ::testing::Test {
     return run;
   }
 
-  absl::Status Train(const v1::RunSpec& run, bool is_resumed = false) {
+  absl::Status Train(const v1::RunSpec& run, bool is_resumed = false,
+                     const Diagnosis& diagnosis = {}) {
     absl::StatusOr<TrainerSpec> spec = MakeTrainerSpec(run);
     if (!spec.ok()) return spec.status();
     spec->is_resumed = is_resumed;
+    spec->diagnosis = diagnosis;
     TrainingLoop loop(*spec, &clock_, &stop_);
     return loop.Run();
   }

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -29,8 +30,10 @@ template <cuda::Precision precision>
 Made MakeCuda(absl::string_view name, const BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, cuda::OpenDevice(options.device));
   LOG(INFO) << "backend=" << name << " device=" << Quoted(device->Describe());
-  return cuda::CudaBackend::Make(std::move(device),
-                                 {.name = std::string(name), .precision = precision});
+  return cuda::CudaBackend::Make(std::move(device), {.name = std::string(name),
+                                                     .precision = precision,
+                                                     .is_call_by_call = options.is_call_by_call,
+                                                     .trace_path = options.trace_path});
 }
 
 template <OnednnFactors factors>
@@ -60,8 +63,16 @@ static_assert(std::equal(std::begin(kBackends), std::end(kBackends), std::begin(
 }  // namespace
 
 Made MakeBackend(absl::string_view name, const BackendOptions& options) {
-  for (const Entry& entry : kBackends)
-    if (entry.name == name) return entry.make(name, options);
+  const bool is_watched = options.is_call_by_call || !options.trace_path.empty();
+  for (const Entry& entry : kBackends) {
+    if (entry.name != name) continue;
+    if (is_watched && !absl::StartsWith(name, "cuda"))
+      return absl::InvalidArgumentError(
+          absl::StrCat("backend ", name,
+                       " has no calls to trace or to keep out of recordings; only "
+                       "those on a GPU have: cuda, cuda-tf32, cuda-bf16"));
+    return entry.make(name, options);
+  }
   return absl::NotFoundError(absl::StrCat("no backend named \"", name,
                                           "\"; there are: ", absl::StrJoin(BackendNames(), ", ")));
 }
@@ -73,9 +84,14 @@ std::vector<std::string> BackendNames() {
   return names;
 }
 
-std::vector<std::string> UsableBackendNames() {
+std::vector<std::string> UsableBackendNames(std::vector<std::string>* refusals) {
   std::vector<std::string> names = BackendNames();
-  std::erase_if(names, [](const std::string& name) { return !MakeBackend(name).ok(); });
+  std::erase_if(names, [refusals](const std::string& name) {
+    const absl::Status status = MakeBackend(name).status();
+    if (!status.ok() && refusals != nullptr)
+      refusals->push_back(absl::StrCat(name, ": ", status.message()));
+    return !status.ok();
+  });
   return names;
 }
 

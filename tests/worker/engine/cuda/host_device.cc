@@ -1,6 +1,7 @@
 #include "tests/worker/engine/cuda/host_device.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -17,12 +18,10 @@ Fault Failed(std::string text) {
 
 class HostPlan : public ConvolutionPlan {
  public:
-  explicit HostPlan(const ConvolutionProblem& of) : problem(of) {}
+  explicit HostPlan(const ConvolutionProblem& of) : ConvolutionPlan(of) {}
   // Not zero, so that a plan that forgets it is found.
   size_t workspace_bytes() const override { return 1000; }
   std::string Describe() const override { return "engine=loop"; }
-
-  const ConvolutionProblem problem;
 };
 
 using Index = std::array<int64_t, 5>;
@@ -174,7 +173,7 @@ struct RunCall {
   void operator()(const ConvolutionCall& call) const {
     // A library may use all of its workspace.
     std::memset(call.workspace, 0xFF, call.plan->workspace_bytes());
-    HostConvolution(call, static_cast<const HostPlan*>(call.plan)->problem).Run();
+    HostConvolution(call, call.plan->problem()).Run();
   }
   void operator()(const MatmulCall& call) const { RunMatmul(call); }
   void operator()(const CopyCall& call) const { std::memmove(call.to, call.from, call.bytes); }
@@ -312,8 +311,18 @@ Fault HostDevice::Issue(const Call& call) {
     recording_.push_back(call);
     return {};
   }
-  ++issued_;
+  if (issued_++ == fails_at_) return Failed("told to fail");
   return Execute({call});
+}
+
+Fault HostDevice::IssueTimed(const Call& call, double* microseconds) {
+  if (is_recording_) return Failed("a timed call while recording");
+  const auto begin = std::chrono::steady_clock::now();
+  Fault fault = Issue(call);
+  if (fault.ok()) fault = Wait();
+  const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
+  *microseconds = time.count();
+  return fault;
 }
 
 Fault HostDevice::Execute(std::vector<Call> calls) {

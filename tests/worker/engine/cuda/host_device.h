@@ -54,11 +54,15 @@ class HostDevice : public Device {
   Fault PlanConvolution(const ConvolutionProblem& problem,
                         std::unique_ptr<ConvolutionPlan>* plan) override;
   Fault Issue(const Call& call) override;
+  Fault IssueTimed(const Call& call, double* microseconds) override;
   Fault BeginGraph() override;
   Fault EndGraph(std::unique_ptr<Graph>* graph) override;
   // The ranks are threads of this process, each with a device of its own.
   Fault MakeRanksId(std::string* id) override;
   Fault JoinRanks(const JoinOptions& options) override;
+
+  // As if the call so many issued ones from now failed; negative: none does.
+  void set_fails_at(int call) { fails_at_ = call < 0 ? -1 : issued_ + call; }
 
   // What was asked of it so far.
   int issued() const { return issued_; }       // calls run at once
@@ -94,6 +98,7 @@ class HostDevice : public Device {
   std::set<void*> pinned_;
   int first_unrecordable_ = -1;
   bool refuses_graphs_ = false;
+  int fails_at_ = -1;
   bool is_recording_ = false;
   std::vector<Call> recording_;
   int plans_ = 0;

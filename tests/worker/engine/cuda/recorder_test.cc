@@ -3,12 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+
+#include "common/file.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 #include "tests/worker/engine/cuda/host_device.h"
 
 namespace assay::cuda {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // A section that scales a number by a factor that changes and then adds it to a sum.
 class RecorderTest : public ::testing::Test {
@@ -183,6 +196,60 @@ TEST_F(RecorderTest, SectionsOfDifferentKeysAreKeptApart) {
 
   EXPECT_EQ(copy_, -3);
   EXPECT_EQ(recorder_.replays(), 2);
+}
+
+TEST_F(RecorderTest, CallByCallNothingIsRecorded) {
+  HostDevice device;
+  Recorder recorder(&device, {.is_call_by_call = true});
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(recorder.Begin(0).ok());
+    ASSERT_TRUE(recorder.Issue(CopyCall{.from = &w_, .to = &copy_, .bytes = 4}).ok());
+    EXPECT_EQ(device.issued(), i + 1);  // at once
+    ASSERT_TRUE(recorder.End().ok());
+  }
+
+  EXPECT_EQ(device.graphs(), 0);
+}
+
+TEST_F(RecorderTest, AFaultNamesItsCallAlsoWhenARecordingIsMadeUpFor) {
+  device_.set_first_unrecordable(1);
+  Run(1);
+  device_.set_fails_at(0);
+  ASSERT_TRUE(recorder_.Begin(0).ok());
+  Scale(1);
+
+  const Fault fault = recorder_.Issue(CopyCall{.from = &w_, .to = &copy_, .bytes = 4});
+
+  EXPECT_THAT(fault.text, HasSubstr("told to fail; in kernel Sgd count=1"));
+}
+
+TEST_F(RecorderTest, ATraceHasALineForEachCallWithItsSectionAndRun) {
+  const testing::TempDir dir;
+  absl::StatusOr<std::unique_ptr<CallTrace>> trace = CallTrace::Open(dir.Path("trace"));
+  ASSERT_THAT(trace, testing::IsOk());
+  HostDevice device;
+  Recorder recorder(&device, {.trace = trace->get()});
+  const CopyCall copy = {.from = &w_, .to = &copy_, .bytes = 4};
+  ASSERT_TRUE(recorder.Issue(copy).ok());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(recorder.Begin(7).ok());
+    ASSERT_TRUE(recorder.Issue(copy).ok());
+    ASSERT_TRUE(recorder.End().ok());
+  }
+
+  const std::vector<std::string> lines =
+      absl::StrSplit(ReadFile(dir.Path("trace")).value_or(""), '\n', absl::SkipEmpty());
+  ASSERT_THAT(lines, SizeIs(4));
+  EXPECT_THAT(lines[1], StartsWith("-1\t0\t"));
+  EXPECT_THAT(lines[2], StartsWith("7\t0\t"));
+  EXPECT_THAT(lines[3], AllOf(StartsWith("7\t1\t"), EndsWith("\tcopy bytes=4")));
+  EXPECT_EQ(device.issued(), 3);
+}
+
+TEST(CallTraceTest, AFileThatCannotBeWrittenIsNamed) {
+  EXPECT_THAT(CallTrace::Open("/no/such/folder/trace").status(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("/no/such/folder/trace: No such file")));
 }
 
 }  // namespace

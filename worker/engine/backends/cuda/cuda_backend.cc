@@ -58,15 +58,22 @@ Curve CurveOf(const Activation& f) {
 
 absl::StatusOr<std::unique_ptr<CudaBackend>> CudaBackend::Make(std::unique_ptr<Device> device,
                                                                const CudaOptions& options) {
-  std::unique_ptr<CudaBackend> backend(new CudaBackend(std::move(device), options));
+  std::unique_ptr<CallTrace> trace;
+  if (!options.trace_path.empty()) {
+    ASSIGN_OR_RETURN(trace, CallTrace::Open(options.trace_path));
+  }
+  std::unique_ptr<CudaBackend> backend(
+      new CudaBackend(std::move(device), options, std::move(trace)));
   RETURN_IF_ERROR(backend->Prepare());
   return backend;
 }
 
-CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options)
+CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options,
+                         std::unique_ptr<CallTrace> trace)
     : device_(std::move(device)),
       options_(options),
-      recorder_(device_.get()),
+      trace_(std::move(trace)),
+      recorder_(device_.get(), {.is_call_by_call = options.is_call_by_call, .trace = trace_.get()}),
       ranks_(device_.get(), &recorder_),
       copier_(device_.get(), &recorder_),
       maps_(this),

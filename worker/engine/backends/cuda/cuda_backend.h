@@ -18,6 +18,7 @@
 
 #include "common/log.h"
 #include "worker/engine/backend.h"
+#include "worker/engine/backends/cuda/call_trace.h"
 #include "worker/engine/backends/cuda/cuda_adaptive.h"
 #include "worker/engine/backends/cuda/cuda_copier.h"
 #include "worker/engine/backends/cuda/cuda_maps.h"
@@ -31,12 +32,15 @@ namespace assay::cuda {
 struct CudaOptions {
   std::string name = "cuda";
   Precision precision = Precision::kFloat32;
+  bool is_call_by_call = false;  // no recordings (recorder.h)
+  std::string trace_path;        // where each call is written (call_trace.h); empty: nowhere
 };
 
 // Not thread-safe.
 class CudaBackend : public Backend {
  public:
-  // RESOURCE_EXHAUSTED: no memory for the backend's own tables.
+  // RESOURCE_EXHAUSTED: no memory for the backend's own tables. INVALID_ARGUMENT: the trace cannot
+  // be written.
   static absl::StatusOr<std::unique_ptr<CudaBackend>> Make(std::unique_ptr<Device> device,
                                                            const CudaOptions& options);
   ~CudaBackend() override;
@@ -124,7 +128,8 @@ class CudaBackend : public Backend {
   Recorder* recorder() { return &recorder_; }
 
  private:
-  CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options);
+  CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options,
+              std::unique_ptr<CallTrace> trace);
   absl::Status Prepare();
   template <typename Sum, typename Finish>
   void FoldPartials(absl::string_view what, const Finish& finish,
@@ -143,6 +148,7 @@ class CudaBackend : public Backend {
 
   const std::unique_ptr<Device> device_;
   const CudaOptions options_;
+  const std::unique_ptr<CallTrace> trace_;  // null: none
   Recorder recorder_;
   CudaRanks ranks_;
   CudaCopier copier_;

@@ -66,10 +66,15 @@ struct ConvolutionProblem {
 // How the device computes one pass of one convolution. Must not outlive its device.
 class ConvolutionPlan {
  public:
+  explicit ConvolutionPlan(const ConvolutionProblem& of) : problem_(of) {}
   virtual ~ConvolutionPlan() = default;
+  const ConvolutionProblem& problem() const { return problem_; }
   virtual size_t workspace_bytes() const = 0;
   // For people: what computes it, "engine=22 notes=0".
   virtual std::string Describe() const = 0;
+
+ private:
+  const ConvolutionProblem problem_;
 };
 
 // In call order: x, w and y of the problem, whichever is the result; `workspace` is at least
@@ -207,6 +212,9 @@ class Device {
   virtual Fault PlanConvolution(const ConvolutionProblem& problem,
                                 std::unique_ptr<ConvolutionPlan>* plan) = 0;
   virtual Fault Issue(const Call& call) = 0;
+  // Issue and Wait, outside of a recording: so a fault is of this call. `microseconds`: that it
+  // took on the device.
+  virtual Fault IssueTimed(const Call& call, double* microseconds) = 0;
 
   // Until EndGraph calls are recorded and not executed; only Issue is allowed between the two.
   // EndGraph lets all that was recorded aside be joined. After a fault of Issue or of EndGraph none

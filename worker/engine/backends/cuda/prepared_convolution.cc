@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/backends/cuda/call_text.h"
 #include "worker/engine/backends/cuda/fault.h"
 
 namespace assay::cuda {
@@ -13,6 +16,16 @@ namespace {
 // What an engine with an epilogue may ask for, at least: it is planned when the memory is given
 // out.
 constexpr size_t kFusedWorkspace = size_t{16} << 20;
+
+// What was chosen belongs to a run's evidence, and tells two runs' speeds apart.
+Fault PlanLogged(Device* device, const ConvolutionProblem& problem,
+                 std::unique_ptr<ConvolutionPlan>* plan) {
+  Fault fault = device->PlanConvolution(problem, plan);
+  if (fault.ok())
+    LOG(INFO) << "backend=cuda convolution=" << Quoted(TextOf(problem)) << " "
+              << (*plan)->Describe() << " workspace_bytes=" << (*plan)->workspace_bytes();
+  return fault;
+}
 
 std::byte* At(void* scratch, size_t offset) {
   return static_cast<std::byte*>(scratch) + offset;
@@ -50,7 +63,7 @@ absl::Status PreparedConvolution::Choose() {
     }
     if (status.code() != absl::StatusCode::kInvalidArgument) return status;
     LOG(WARNING) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
-                 << " precision=" << static_cast<int>(candidate) << " refused=" << Quoted(status);
+                 << " refused=" << Quoted(status);
   }
   LOG(WARNING) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
                << ": no library implementation; using slow loops";
@@ -62,7 +75,8 @@ absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) c
   *plans = {};
   const auto plan = [&](const ConvolutionProblem& problem,
                         std::unique_ptr<ConvolutionPlan>* result) {
-    return ToStatus("plan a convolution", backend_->device()->PlanConvolution(problem, result));
+    return ToStatus(absl::StrCat("plan a convolution, ", TextOf(problem)),
+                    PlanLogged(backend_->device(), problem, result));
   };
   RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kForward, precision), &plans->forward));
   if (options_.wants_dx)
@@ -186,12 +200,11 @@ void PreparedConvolution::PlanNormalised(bool relu) {
   if (is_direct_) return;
   std::unique_ptr<ConvolutionPlan>& plan = relu ? normalised_relu_ : normalised_;
   const Epilogue epilogue = relu ? Epilogue::kAffineRelu : Epilogue::kAffine;
-  const Fault fault = backend_->device()->PlanConvolution(
-      ProblemOf(layout_, epilogue, precision_, workspace_bytes_), &plan);
+  const ConvolutionProblem problem = ProblemOf(layout_, epilogue, precision_, workspace_bytes_);
+  const Fault fault = PlanLogged(backend_->device(), problem, &plan);
   if (fault.ok()) return;
   plan.reset();
-  LOG(INFO) << "backend=cuda x=" << layout_.x.ToString() << " w=" << layout_.w.ToString()
-            << " precision=" << static_cast<int>(precision_)
+  LOG(INFO) << "backend=cuda convolution=" << Quoted(TextOf(problem))
             << ": normalised in a pass of its own, refused=" << Quoted(fault.text);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "worker/engine/backends/cuda/call_text.h"
 
 namespace assay::cuda {
 namespace {
@@ -27,7 +28,8 @@ Fault Recorder::Begin(int key) {
   CHECK(section_ == nullptr) << "a section inside a section, key=" << key;
   section_ = &sections_[key];
   pending_.clear();
-  if (section_->failures > kMaxFailures) {
+  if (options_.trace != nullptr) options_.trace->Begin(key);
+  if (options_.is_call_by_call || options_.trace != nullptr || section_->failures > kMaxFailures) {
     mode_ = Mode::kDirect;
     return {};
   }
@@ -40,16 +42,29 @@ Fault Recorder::Begin(int key) {
   return mode_ == Mode::kRecording ? device_->BeginGraph() : Fault{};
 }
 
+// To the device, at once.
+Fault Recorder::Pass(const Call& call) {
+  double microseconds = 0;
+  Fault fault =
+      options_.trace == nullptr ? device_->Issue(call) : device_->IssueTimed(call, &microseconds);
+  if (!fault.ok()) {
+    fault.text += "; in " + TextOf(call);
+  } else if (options_.trace != nullptr) {
+    options_.trace->Add(call, microseconds);
+  }
+  return fault;
+}
+
 Fault Recorder::Issue(const Call& call) {
   switch (mode_) {
     case Mode::kDirect:
-      return device_->Issue(call);
+      return Pass(call);
     case Mode::kFirst:
       pending_.push_back(call);
-      return device_->Issue(call);
+      return Pass(call);
     case Mode::kRecording: {
       pending_.push_back(call);
-      const Fault fault = device_->Issue(call);
+      const Fault fault = Pass(call);
       return fault.ok() ? Fault{} : GiveUp(fault);
     }
     case Mode::kReplaying:
@@ -78,7 +93,7 @@ Fault Recorder::Flush() {
 
 Fault Recorder::IssuePending() {
   for (const Call& call : pending_) {
-    Fault fault = device_->Issue(call);
+    Fault fault = Pass(call);
     if (!fault.ok()) return fault;
   }
   return {};
@@ -119,6 +134,7 @@ Fault Recorder::End() {
       break;
   }
   section_ = nullptr;
+  if (options_.trace != nullptr) options_.trace->End();
   return fault;
 }
 

@@ -16,14 +16,21 @@
 #include <memory>
 #include <vector>
 
+#include "worker/engine/backends/cuda/call_trace.h"
 #include "worker/engine/backends/cuda/device.h"
 
 namespace assay::cuda {
 
-// Not thread-safe. `device` must outlive it.
+struct RecorderOptions {
+  bool is_call_by_call = false;  // nothing is recorded: a fault is of the call that reports it
+  CallTrace* trace = nullptr;    // of all calls, each waited for; implies the above
+};
+
+// Faults of calls name them (TextOf). Not thread-safe. `device` and the trace must outlive it.
 class Recorder {
  public:
-  explicit Recorder(Device* device) : device_(device) {}
+  explicit Recorder(Device* device, const RecorderOptions& options = {})
+      : device_(device), options_(options) {}
 
   // Begins a section of work that is much the same each time it is begun with this key.
   Fault Begin(int key);
@@ -51,10 +58,12 @@ class Recorder {
 
   Fault EndRecording();
   Fault EndReplay();
+  Fault Pass(const Call& call);
   Fault IssuePending();
   Fault GiveUp(const Fault& fault);
 
   Device* const device_;
+  const RecorderOptions options_;
   std::map<int, Section> sections_;
   Mode mode_ = Mode::kDirect;
   Section* section_ = nullptr;

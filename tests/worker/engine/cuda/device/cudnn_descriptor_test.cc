@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <string>
+
 #include "worker/engine/backends/cuda/plan.h"
 
 namespace assay::cuda {
@@ -94,6 +97,27 @@ TEST(FaithfulEngineTest, SumsAreNeverRoundedNorRandom) {
         {CUDNN_NUMERICAL_NOTE_TENSOR_CORE, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION},
         precision));
   }
+}
+
+// Printed, because plans without a GPU are made for a device of which cuDNN is told these.
+TEST(DevicePropertiesTest, PropertiesOfThisGpuAreToBeHad) {
+  cudnnHandle_t handle = nullptr;
+  if (cudnnCreate(&handle) != CUDNN_STATUS_SUCCESS) GTEST_SKIP() << "no GPU";
+  Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  const Fault fault = properties.Set(CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle)
+                          .Finalize("device properties");
+  ASSERT_TRUE(fault.ok()) << fault.text;
+  int64_t count = 0;
+  std::string json(1 << 16, '\0');
+  const cudnnStatus_t status =
+      cudnnBackendGetAttribute(properties.get(), CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                               CUDNN_TYPE_CHAR, std::ssize(json), &count, json.data());
+  cudnnDestroy(handle);
+
+  ASSERT_EQ(status, CUDNN_STATUS_SUCCESS);
+  json.resize(static_cast<size_t>(count));
+  EXPECT_NE(json.find("multiProcessorCount"), std::string::npos);
+  std::cout << "device_properties=" << json.c_str() << "\n";
 }
 
 }  // namespace

@@ -121,7 +121,8 @@ CudaDevice::~CudaDevice() {
   if (stream_ != nullptr) static_cast<void>(Wait());
   if (copies_ != nullptr) cudaStreamSynchronize(copies_);
   ranks_.reset();
-  for (cudaEvent_t event : {is_ready_, is_done_, copies_done_, calls_done_})
+  for (cudaEvent_t event :
+       {is_ready_, is_done_, copies_done_, calls_done_, timed_begin_, timed_end_})
     if (event != nullptr) cudaEventDestroy(event);
   if (aside_ != nullptr) cudaStreamDestroy(aside_);
   for (const Pinned& pinned : pinned_) {
@@ -308,6 +309,21 @@ Fault CudaDevice::Issue(const Call& call) {
   if (!fault.ok() || !is_recording_) return fault;
   if (std::holds_alternative<Kernel>(call)) return RememberNode();
   nodes_.push_back(nullptr);
+  return {};
+}
+
+Fault CudaDevice::IssueTimed(const Call& call, double* microseconds) {
+  for (cudaEvent_t* event : {&timed_begin_, &timed_end_})
+    if (*event == nullptr) RETURN_IF_FAULT("an event", cudaEventCreate(event));
+  RETURN_IF_FAULT("time a call", cudaEventRecord(timed_begin_, stream_));
+  Fault fault = Issue(call);
+  if (!fault.ok()) return fault;
+  RETURN_IF_FAULT("time a call", cudaEventRecord(timed_end_, stream_));
+  fault = Wait();
+  if (!fault.ok()) return fault;
+  float milliseconds = 0;
+  RETURN_IF_FAULT("time a call", cudaEventElapsedTime(&milliseconds, timed_begin_, timed_end_));
+  *microseconds = 1e3 * double{milliseconds};
   return {};
 }
 

@@ -41,6 +41,7 @@ class CudaDevice : public Device {
   Fault PlanConvolution(const ConvolutionProblem& problem,
                         std::unique_ptr<ConvolutionPlan>* plan) override;
   Fault Issue(const Call& call) override;
+  Fault IssueTimed(const Call& call, double* microseconds) override;
   Fault BeginGraph() override;
   Fault EndGraph(std::unique_ptr<Graph>* graph) override;
   Fault MakeRanksId(std::string* id) override;
@@ -81,6 +82,7 @@ class CudaDevice : public Device {
   bool is_aside_ = false;           // something may be running there
   std::array<Pinned, 2> pinned_;
   size_t next_pinned_ = 0;
+  cudaEvent_t timed_begin_ = nullptr, timed_end_ = nullptr;  // null: nothing was timed yet
   bool is_recording_ = false;
   std::vector<cudaGraphNode_t> nodes_;  // of the calls recorded, null where not a kernel
 };

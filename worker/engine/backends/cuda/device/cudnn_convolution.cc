@@ -16,8 +16,10 @@ constexpr auto kPlanHandle = static_cast<cudnnBackendAttributeName_t>(400);
 
 class CudnnPlan : public ConvolutionPlan {
  public:
-  CudnnPlan(cudnnHandle_t handle, Descriptor plan, std::string engine, size_t workspace_bytes)
-      : handle_(handle),
+  CudnnPlan(const ConvolutionProblem& problem, cudnnHandle_t handle, Descriptor plan,
+            std::string engine, size_t workspace_bytes)
+      : ConvolutionPlan(problem),
+        handle_(handle),
         plan_(std::move(plan)),
         engine_(std::move(engine)),
         workspace_bytes_(workspace_bytes) {}
@@ -48,8 +50,8 @@ class CudnnPlan : public ConvolutionPlan {
 };
 
 // kUnsupported where this configuration cannot run.
-Fault MakePlan(const Descriptor& configuration, const CudnnTarget& target, size_t max_workspace,
-               std::unique_ptr<ConvolutionPlan>* result) {
+Fault MakePlan(const Descriptor& configuration, const CudnnTarget& target,
+               const ConvolutionProblem& problem, std::unique_ptr<ConvolutionPlan>* result) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   if (target.device != nullptr) {
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
@@ -63,11 +65,11 @@ Fault MakePlan(const Descriptor& configuration, const CudnnTarget& target, size_
   RETURN_IF_FAULT("workspace of a plan",
                   cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                            CUDNN_TYPE_INT64, 1, &count, &workspace));
-  if (static_cast<size_t>(workspace) > max_workspace)
+  if (static_cast<size_t>(workspace) > problem.max_workspace)
     return {.kind = FaultKind::kUnsupported, .text = "the engine wants too large a workspace"};
   *result =
-      std::make_unique<CudnnPlan>(target.handle, std::move(plan), DescribeEngine(configuration),
-                                  static_cast<size_t>(workspace));
+      std::make_unique<CudnnPlan>(problem, target.handle, std::move(plan),
+                                  DescribeEngine(configuration), static_cast<size_t>(workspace));
   return {};
 }
 
@@ -91,7 +93,7 @@ Fault PlanCudnnConvolution(const ConvolutionProblem& problem, const CudnnTarget&
     }
     for (const Descriptor& configuration : configurations) {
       if (!IsFaithful(NumericalNotes(configuration), problem.precision)) continue;
-      fault = MakePlan(configuration, target, problem.max_workspace, plan);
+      fault = MakePlan(configuration, target, problem, plan);
       if (fault.ok()) return fault;
       last = std::move(fault);
     }
