@@ -6,9 +6,9 @@
 #   tests/gpu/run.sh stage NAME [BUNDLE] [OUT]   on the GPU machine: one of the stages, in this order
 #     check     conformance and training in bfloat16, then the steps that matter      (8 minutes)
 #     torch     the same steps beside PyTorch's, in turns; what copies and products reach    (7)
-#     trace     each call with its time, call by call; the device's properties for cuDNN     (9)
-#     profile   ncu on the slowest kernels, compute-sanitizer on short tests                 (9)
-#     rest      tests and steps in TF32 and float32, all other sizes                         (9)
+#     trace     each call with its time, call by call; the device's properties for cuDNN     (8)
+#     profile   ncu on the slowest kernels, compute-sanitizer on short tests                 (8)
+#     rest      tests and steps in TF32 and float32, all other sizes                         (8)
 #   tests/gpu/run.sh run [BUNDLE] [OUT]          all stages
 #   tests/gpu/run.sh plans                       which engines cuDNN takes, compiled ones too; no GPU
 #
@@ -16,7 +16,8 @@
 # and C++ runtimes (packed on Debian 12: glibc 2.34, libstdc++ of GCC 12 or newer) and NVIDIA's own.
 # cuBLAS and cuDNN come from the machine that runs: from CUDA's installation or python3's wheels.
 # OUT (build/gpu/report) gets at most eight files: log.txt with everything, summary.md, and tables.
-# Every case is a process of its own that may take LIMIT_S (90); a stage begins none after MINUTES.
+# Every case is a process of its own that may take LIMIT_S (90); a stage begins none after MINUTES, which
+# is what stands behind it, so that it ends within ten.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly root
@@ -217,7 +218,7 @@ stage() {
   case $stage_name in
     check) minutes=8 ;;
     torch) minutes=7 ;;
-    trace | profile | rest) minutes=9 ;;
+    trace | profile | rest) minutes=8 ;;
     *) usage ;;
   esac
   minutes=${MINUTES:-$minutes}
@@ -247,7 +248,7 @@ plans() {
   LD_LIBRARY_PATH=$stage${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} build/dev/tests/worker_cuda_plans_test
 }
 
-usage() { sed -n '2,14p' "$0" >&2; exit 2; }
+usage() { sed -n '2,13p' "$0" >&2; exit 2; }
 
 readonly default_bundle=$root/build/gpu/assay-gpu.tar.gz default_out=$root/build/gpu/report
 case "${1:-}" in
