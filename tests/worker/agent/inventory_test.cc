@@ -88,7 +88,7 @@ TEST(InventoryTest, ProbesThisMachineAndAsksTheTrainer) {
                               "#!/bin/sh\n"
                               "[ \"$1\" = --version ] && echo 'trainer 9.9'\n"
                               "[ \"$1\" = --backends ] && printf 'onednn\\nreference\\n'\n"
-                              "echo 'time=now level=info backend=onednn, cuda: no GPU' >&2\n"
+                              "[ \"$1\" = --backends ] && echo 'level=info backend=cuda' >&2\n"
                               "exit 0\n",
                               0755),
               IsOk());
