@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -28,10 +27,7 @@
 namespace assay {
 namespace {
 
-using ::testing::ContainsRegex;
-using ::testing::EndsWith;
 using ::testing::FloatNear;
-using ::testing::HasSubstr;
 using testing::IsOk;
 using ::testing::Pointwise;
 
@@ -462,57 +458,6 @@ TEST(CudaGradientsTest, ParametersWrittenOnTheHostReachTheDevice) {
   (*model)->ParametersChanged();
 
   EXPECT_EQ((*model)->parameters()[7], 3);
-}
-
-// --- What names the layer in which a run goes wrong ---
-
-// Puts a number that is not finite into the first of `name`, trains a step, and says how that ends.
-std::string StepWithPoisoned(const std::string& name, ModelSpec spec, cuda::Precision precision) {
-  auto backend = cuda::CudaBackend::Make(std::make_unique<cuda::HostDevice>(),
-                                         {.name = "cuda", .precision = precision});
-  EXPECT_THAT(backend, IsOk());
-  auto model = MakeTrainable(spec, *std::move(backend));
-  EXPECT_THAT(model, IsOk());
-  size_t at = 0;
-  for (const Parameter* parameter : (*model)->model().parameters()) {
-    if (parameter->name == name) break;
-    at += static_cast<size_t>(parameter->shape.elements());
-  }
-  (*model)->parameters()[at] = std::numeric_limits<float>::quiet_NaN();
-  (*model)->ParametersChanged();
-  const auto loss = (*model)->TrainStep(ModelBatch(**model).view(), {}, 0.01,
-                                        [](std::span<float>) { return absl::OkStatus(); });
-  EXPECT_EQ(loss.status().code(), absl::StatusCode::kOutOfRange);
-  return std::string(loss.status().message());
-}
-
-TEST(NumberCheckTest, NamesTheFirstLayerThatLeavesWhatIsNotFinite) {
-  for (const cuda::Precision precision : {cuda::Precision::kFloat32, cuda::Precision::kBfloat16}) {
-    ModelSpec cosmoflow = Cosmoflow(), deepcam = SmallDeepcam();
-    cosmoflow.options.checks_numbers = deepcam.options.checks_numbers = true;
-
-    EXPECT_THAT(StepWithPoisoned("conv3/kernel", cosmoflow, precision),
-                ContainsRegex("loss is -?nan.*; first, the result .* of conv3 has -?nan at "));
-    EXPECT_THAT(StepWithPoisoned("block2/conv2/pointwise/kernel", deepcam, precision),
-                HasSubstr(" of block2/conv2/pointwise has "));
-  }
-}
-
-TEST(NumberCheckTest, UnaskedNoLayerIsNamed) {
-  EXPECT_THAT(StepWithPoisoned("conv3/kernel", Cosmoflow(), cuda::Precision::kFloat32),
-              EndsWith("lower the learning rate or check the data"));
-}
-
-TEST(NumberCheckTest, WhereAllIsFiniteTrainingIsTheSame) {
-  const auto train = [](bool checks) {
-    ModelSpec spec = SmallDeepcam();
-    spec.options.checks_numbers = checks;
-    auto model = MakeTrainable(spec, std::make_unique<ReferenceBackend<float>>());
-    EXPECT_THAT(model, IsOk());
-    return Train(model->get()).parameters;
-  };
-
-  EXPECT_EQ(train(true), train(false));
 }
 
 }  // namespace
