@@ -65,7 +65,7 @@ std::vector<HistoryField> EntryFields() {
           {"created", Type::kTime, "", "", {}, true},
           {"ended", Type::kTime, "", ""},
           {"published", Type::kTime, "", "from when on anybody may see it"},
-          {"withdrawn", Type::kTime, "", "when its organisation took it back"},
+          {"withdrawn", Type::kBool, "", "whether its organisation has taken it back"},
           {"findings", Type::kTexts, "", "rules that the set as a whole violates"},
           {"run_findings", Type::kTexts, "", "rules that any of its runs violates"},
           {"hyperparameters", Type::kMap, "", "by its key in the log: hyperparameters.opt_name"}};
@@ -119,7 +119,7 @@ std::vector<HistoryField> RunFields() {
           {"started", Type::kTime, "", "when its nodes had begun"},
           {"ended", Type::kTime, "", ""},
           {"published", Type::kTime, "", "from when on anybody may see it"},
-          {"withdrawn", Type::kTime, "", "when its entry was taken back"},
+          {"withdrawn", Type::kBool, "", "whether its entry was taken back"},
           {"findings", Type::kTexts, "", "rules that it violates"},
           {"finding_count", Type::kInteger, "", ""},
           {"hyperparameters", Type::kMap, "", "of its entry, by their keys in the log"}};

@@ -18,8 +18,8 @@ namespace {
 // The longest sleep, so that a timer that was computed from a clock since set is not slept through.
 constexpr absl::Duration kSleepMax = absl::Seconds(1);
 
-// Frames of 4 KiB in the write-ahead log from which it is copied into the database: 16 MiB. And
-// from which commits wait for that: 1 GiB.
+// Frames of 4 KiB in the write-ahead log from which it is copied into the database beside the
+// commits: 16 MiB. And from which commits wait for all of that: 1 GiB.
 constexpr int64_t kCheckpointFrames = 4096;
 constexpr int64_t kCheckpointInlineFrames = 262144;
 
@@ -327,7 +327,8 @@ void CoreLoop::SyncMarkIfDue() {
 void CoreLoop::CheckpointIfDue() {
   const int64_t frames = parts_.store->wal_frames();
   if (frames < kCheckpointFrames) return;
-  if (frames < kCheckpointInlineFrames) return begin_checkpoint_();
+  const bool is_short = is_checkpoint_short_.exchange(false);
+  if (!is_short && frames < kCheckpointInlineFrames) return begin_checkpoint_();
   // Unavailable: another connection is at it.
   const absl::Status status = parts_.store->Checkpoint();
   if (!status.ok() && !absl::IsUnavailable(status))

@@ -7,6 +7,7 @@
 #ifndef SERVER_RUNTIME_CORE_LOOP_H_
 #define SERVER_RUNTIME_CORE_LOOP_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <set>
@@ -72,6 +73,10 @@ class CoreLoop {
   // happened; that of a parked call in a later turn.
   void HandleBatch(std::vector<QueuedCommand> batch);
 
+  // The write-ahead log has been copied but for a few frames: the loop copies these after its next
+  // commit. Thread-safe.
+  void FinishCheckpoint() { is_checkpoint_short_ = true; }
+
   // How long the last commit took; zero if the last turn had nothing to commit.
   absl::Duration last_commit() const { return last_commit_; }
 
@@ -121,6 +126,7 @@ class CoreLoop {
   ParkedPolls parked_;
   bool are_effects_due_ = true;  // all that are outstanding: at the start, or after a loss
   absl::Duration last_commit_;
+  std::atomic<bool> is_checkpoint_short_ = false;
   bool was_refused_ = false;  // the last commit
   int64_t mark_synced_at_us_ = 0;
   int64_t parked_watched_at_us_ = 0;

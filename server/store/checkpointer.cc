@@ -10,6 +10,13 @@
 
 namespace assay::store {
 
+namespace {
+
+// While one pass copies, commits go on; each pass finds less than the one before.
+constexpr int kPassesMax = 5;
+
+}  // namespace
+
 struct Checkpointer::Connection {
   Db db;
 };
@@ -24,8 +31,13 @@ absl::StatusOr<std::unique_ptr<Checkpointer>> Checkpointer::Open(const std::stri
   return std::unique_ptr<Checkpointer>(new Checkpointer(std::move(connection)));
 }
 
-absl::Status Checkpointer::Run() {
-  return connection_->db.Checkpoint();
+absl::StatusOr<int64_t> Checkpointer::Run() {
+  Db& db = connection_->db;
+  for (int pass = 0; pass < kPassesMax; ++pass) {
+    RETURN_IF_ERROR(db.Checkpoint());
+    if (db.uncopied_frames() < kFewFrames) break;
+  }
+  return db.uncopied_frames();
 }
 
 }  // namespace assay::store

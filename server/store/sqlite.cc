@@ -331,7 +331,7 @@ absl::Status Db::Checkpoint() {
   const int code =
       sqlite3_wal_checkpoint_v2(db_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &frames, &copied);
   if (code == SQLITE_OK && frames >= 0) *wal_frames_ = frames;
-  is_wal_copied_ = code == SQLITE_OK && frames == copied;
+  uncopied_frames_ = code == SQLITE_OK ? frames - copied : std::numeric_limits<int64_t>::max();
   return ToStatus(db_.get(), code);
 }
 

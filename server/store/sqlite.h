@@ -4,6 +4,7 @@
 #define SERVER_STORE_SQLITE_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -147,8 +148,9 @@ class Db {
   // keeping a writer out.
   absl::Status Checkpoint();
 
-  // Whether the last Checkpoint has copied all frames.
-  bool is_wal_copied() const { return is_wal_copied_; }
+  // Frames that the last Checkpoint has left: those that were committed meanwhile, or that a reader
+  // still needs.
+  int64_t uncopied_frames() const { return uncopied_frames_; }
 
   // While a statement of this connection runs, asks `is_over` every few thousand of its steps, some
   // times a millisecond; once it says yes, the statement ends with DEADLINE_EXCEEDED.
@@ -165,7 +167,7 @@ class Db {
 
   absl::Status Configure(OpenMode mode);
 
-  bool is_wal_copied_ = false;
+  int64_t uncopied_frames_ = std::numeric_limits<int64_t>::max();
   std::string wal_path_;
   UniqueFd wal_;  // opened at need; SQLite has no locks on it that closing it would drop
   std::unique_ptr<int64_t> wal_frames_ = std::make_unique<int64_t>(0);

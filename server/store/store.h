@@ -100,9 +100,16 @@ class Store final : public CoreStore {
 // not wait for it.
 class Checkpointer {
  public:
+  // Frames that are copied so fast that a commit can wait for it.
+  static constexpr int64_t kFewFrames = 256;
+
   static absl::StatusOr<std::unique_ptr<Checkpointer>> Open(const std::string& path);
   ~Checkpointer();
-  absl::Status Run();
+
+  // Copies until no more than a few frames are left, or a reader or the number of commits keeps it
+  // from that. How many are left. Only when none are, by a checkpoint between two commits, the log
+  // begins anew in the room that it has; a log that grows makes each commit half as long again.
+  absl::StatusOr<int64_t> Run();
 
  private:
   struct Connection;

@@ -83,7 +83,8 @@ Store::Store(std::unique_ptr<Statements> statements) : statements_(std::move(sta
 // The last connection removes the log. Before that the mark has to say that it does not matter: a
 // kill in between is no loss.
 Store::~Store() {
-  if (mark_ == nullptr || !statements_->db.Checkpoint().ok() || !statements_->db.is_wal_copied())
+  if (mark_ == nullptr || !statements_->db.Checkpoint().ok() ||
+      statements_->db.uncopied_frames() > 0)
     return;
   head_.wal = {};
   absl::Status status = mark_->Write(head_);

@@ -48,6 +48,11 @@ TEST_F(FirstSchemaTest, IsReadAsIfNothingHadBeenAdded) {
     ASSERT_THAT(
         db.Exec("UPDATE runs SET body = json_remove(body, '$.first_touch', '$.observed_touch')"),
         IsOk());
+    for (const char* column : {"organization", "system", "benchmark", "round"})
+      ASSERT_THAT(db.Exec(absl::StrCat("CREATE INDEX submissions_by_", column, " ON submissions (",
+                                       column, ")")),
+                  IsOk());
+    ASSERT_THAT(db.Exec("CREATE INDEX runs_by_organization ON runs (organization)"), IsOk());
     ASSERT_THAT(db.Exec("UPDATE workers SET body = json_remove(body, '$.certificate_generation', "
                         "'$.certificates_revoked_at_us')"),
                 IsOk());
