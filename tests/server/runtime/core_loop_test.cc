@@ -49,11 +49,16 @@ class RefusingStore final : public store::CoreStore {
     return store_->LoadClosed(id);
   }
   absl::Status SyncMark() override { return store_->SyncMark(); }
-  int64_t wal_frames() const override { return store_->wal_frames(); }
-  absl::Status Checkpoint() override { return store_->Checkpoint(); }
+  int64_t wal_frames() const override { return frames.value_or(store_->wal_frames()); }
+  absl::Status Checkpoint() override {
+    ++checkpoint_count;
+    return store_->Checkpoint();
+  }
   int64_t FreeDiskBytes() const override { return store_->FreeDiskBytes(); }
 
   std::deque<absl::Status> refusals;
+  std::optional<int64_t> frames;  // in the place of what there are
+  int checkpoint_count = 0;
 
  private:
   const std::unique_ptr<store::Store> store_;
@@ -83,7 +88,7 @@ class CoreLoopTest : public ::testing::Test {
         loop_(
             {&clock_, &store_, &watchers_, &tokens_, &certificates_, &recorder_},
             core::Core({}, *store_.Load(), absl::ToUnixMicros(clock_.Wall())), [](const auto&) {},
-            [] {}, {}) {
+            [this] { ++begin_count_; }, {}) {
     CHECK_OK(Do(core::AddDataset{core::testing::SomeDataset()}).status());
   }
 
@@ -120,9 +125,28 @@ class CoreLoopTest : public ::testing::Test {
   TokenTable tokens_;
   CertificateTable certificates_;
   Recorder recorder_;
+  int begin_count_ = 0;  // of checkpoints beside the commits
   CoreLoop loop_;
   std::vector<std::shared_ptr<std::vector<MaybeReply>>> turns_;
 };
+
+TEST_F(CoreLoopTest, FinishesACheckpointBetweenTwoCommits) {
+  ASSERT_THAT(Do(Creation(SomeSpec(), "a")), IsOk());
+  EXPECT_EQ(begin_count_, 0) << "the log is short";
+  store_.frames = 5000;
+  ASSERT_THAT(Do(Creation(SomeSpec(), "b")), IsOk());
+  EXPECT_EQ(begin_count_, 1);
+  EXPECT_EQ(store_.checkpoint_count, 0) << "while most of the log is copied beside the commits";
+
+  loop_.FinishCheckpoint();
+  ASSERT_THAT(Do(Creation(SomeSpec(), "c")), IsOk());
+
+  EXPECT_EQ(store_.checkpoint_count, 1);
+  EXPECT_EQ(begin_count_, 1);
+  ASSERT_THAT(Do(Creation(SomeSpec(), "d")), IsOk());
+  EXPECT_EQ(store_.checkpoint_count, 1) << "once";
+  EXPECT_EQ(begin_count_, 2) << "a reader may have kept it from the end";
+}
 
 TEST_F(CoreLoopTest, TellsWhatBecameOfEachTransactionAndTurn) {
   recorder_.told.clear();
