@@ -110,13 +110,14 @@ void CoreThread::Loop() {
 
 void CoreThread::BeginCheckpoint() {
   // Refused while one is queued already: it will see these frames too.
-  [[maybe_unused]] const bool is_taken = checkpoint_thread_.Post([loop = &loop_, checkpointer = checkpointer_] {
-    // Unavailable: another connection is at it.
-    const absl::StatusOr<int64_t> left = checkpointer->Run();
-    if (left.ok() && *left < store::Checkpointer::kFewFrames) loop->FinishCheckpoint();
-    if (!left.ok() && !absl::IsUnavailable(left.status()))
-      LOG(WARNING) << "checkpoint status=" << Quoted(left.status());
-  });
+  [[maybe_unused]] const bool is_taken =
+      checkpoint_thread_.Post([loop = &loop_, checkpointer = checkpointer_] {
+        // Unavailable: another connection is at it.
+        const absl::StatusOr<int64_t> left = checkpointer->Run();
+        if (left.ok() && *left < store::Checkpointer::kFewFrames) loop->FinishCheckpoint();
+        if (!left.ok() && !absl::IsUnavailable(left.status()))
+          LOG(WARNING) << "checkpoint status=" << Quoted(left.status());
+      });
 }
 
 }  // namespace assay::runtime
