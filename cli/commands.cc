@@ -10,6 +10,7 @@
 #include "cli/admin/verify.h"
 #include "cli/allocation/allocation.h"
 #include "cli/analyze/analyze.h"
+#include "cli/bench/bench.h"
 #include "cli/command/command.h"
 #include "cli/command/completion.h"
 #include "cli/command/config_command.h"
@@ -64,15 +65,15 @@ const std::vector<Command>& CommandTable() {
     for (std::vector<Command> (*commands)() :
          {QuickstartCommands, DevCommands,        SubmitCommands,     LogsCommands,
           WaitCommands,       TopCommands,        ScoreCommands,      PruneCommands,
-          CompareCommands,    AnalyzeCommands,    ImportCommands,     EntryCommands,
-          EntryFileCommands,  PublishCommands,    ExportCommands,     BorrowCommands,
-          SetCommands,        RunCommands,        NodeCommands,       AllocationCommands,
-          DatasetCommands,    RulesCommands,      RulesCheckCommands, RulesPackCommands,
-          TuningCommands,     PackageCommands,    WebCommands,        InitCommands,
-          TokenCommands,      AuditCommands,      VerifyCommands,     BackupCommands,
-          StorePruneCommands, QueryCommands,      HistoryCommands,    DoctorCommands,
-          ConfigCommands,     CompletionCommands, HelpCommands,       VersionCommands,
-          DebugBundleCommands}) {
+          CompareCommands,    AnalyzeCommands,    BenchCommands,      ImportCommands,
+          EntryCommands,      EntryFileCommands,  PublishCommands,    ExportCommands,
+          BorrowCommands,     SetCommands,        RunCommands,        NodeCommands,
+          AllocationCommands, DatasetCommands,    RulesCommands,      RulesCheckCommands,
+          RulesPackCommands,  TuningCommands,     PackageCommands,    WebCommands,
+          InitCommands,       TokenCommands,      AuditCommands,      VerifyCommands,
+          BackupCommands,     StorePruneCommands, QueryCommands,      HistoryCommands,
+          DoctorCommands,     ConfigCommands,     CompletionCommands, HelpCommands,
+          VersionCommands,    DebugBundleCommands}) {
       for (Command& command : commands())
         table->push_back(std::move(command));
     }
@@ -98,6 +99,7 @@ std::string NounSummary(absl::string_view noun) {
       {"rules", "rounds and what they demand"},
       {"package", "what an organisation hands in"},
       {"analyze", "where the time went and what it bought, as in the MLPerf HPC paper"},
+      {"bench", "what this host can do"},
       {"history", "series of sets, changes of their level, trends over rounds"},
       {"history alias", "names of organisations and systems that mean the same"},
       {"admin", "operating a coordinator"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -14,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
@@ -25,6 +27,7 @@
 #include "worker/engine/backends/cuda/libraries.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/matrix_rate.h"
+#include "worker/trainer/all_reduce_times.h"
 #include "worker/trainer/fabric.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/loop.h"
@@ -49,6 +52,10 @@ constexpr char kUsage[] =
                                 why the others do not, and what libraries a GPU's lack
        assay-train --matrix_product=SECONDS
                                 multiply matrices for so long, print GFLOP/s (fp32)
+       assay-train --all_reduce=BYTES,... SPEC
+                                sum vectors of these sizes with the other ranks of SPEC, an
+                                assay.v1.FabricSpec; rank 0 prints each size and its median time
+                                in microseconds
        assay-train --fabric SPEC OUTPUT
                                 measure, with the other nodes of a gang, how fast they reach each
                                 other; SPEC and OUTPUT are an assay.v1.FabricSpec and FabricReport
@@ -110,6 +117,35 @@ int WriteFabricReport(const std::string& spec_path, const std::string& output_pa
   return static_cast<int>(ExitCode::kDisk);
 }
 
+// 0 or the exit code of what was wrong.
+int PrintAllReduceTimes(absl::string_view sizes_text, const std::string& spec_path) {
+  std::vector<int64_t> sizes;
+  for (const absl::string_view word : absl::StrSplit(sizes_text, ',')) {
+    int64_t bytes = 0;
+    if (!absl::SimpleAtoi(word, &bytes) || bytes < 4 || bytes % 4 != 0) {
+      std::cerr << "--all_reduce: expected multiples of 4 bytes, found " << word << "\n";
+      return static_cast<int>(ExitCode::kBadSpec);
+    }
+    sizes.push_back(bytes);
+  }
+  v1::FabricSpec spec;
+  const absl::StatusOr<std::string> text = ReadFile(spec_path);
+  if (!text.ok() || !spec.ParseFromString(*text)) {
+    std::cerr << "--all_reduce: " << spec_path << " is no assay.v1.FabricSpec\n";
+    return static_cast<int>(ExitCode::kBadSpec);
+  }
+  const RealClock clock;
+  const absl::StatusOr<std::vector<AllReduceTime>> times = MeasureAllReduces(spec, sizes, &clock);
+  if (!times.ok()) {
+    std::cerr << times.status().message() << "\n";
+    return static_cast<int>(ExitCode::kCommLost);
+  }
+  if (spec.rank() > 0) return 0;
+  for (const AllReduceTime& time : *times)
+    std::cout << absl::StrFormat("%d %.3f\n", time.bytes, time.median_us);
+  return 0;
+}
+
 // The agent reads standard output, people both.
 int PrintBackends() {
   std::vector<std::string> refusals;
@@ -156,6 +192,9 @@ int Main(std::vector<std::string> arguments) {
   const bool is_resumed = arguments.size() == 2 && arguments[0] == "--resume";
   if (is_resumed) arguments.erase(arguments.begin());
   std::signal(SIGPIPE, SIG_IGN);
+  if (absl::string_view sizes = arguments[0];
+      arguments.size() == 2 && absl::ConsumePrefix(&sizes, "--all_reduce="))
+    return PrintAllReduceTimes(sizes, arguments[1]);
   if (arguments.size() == 3 && arguments[0] == "--fabric")
     return WriteFabricReport(arguments[1], arguments[2]);
   if (arguments.size() != 1 || arguments[0] == "--help") {

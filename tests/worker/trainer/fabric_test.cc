@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "worker/comm/rendezvous_server.h"
+#include "worker/trainer/all_reduce_times.h"
 
 namespace assay {
 namespace {
@@ -71,6 +72,27 @@ TEST_P(FabricMeasureTest, RankZeroHasTheNumbersOfAllLinks) {
 }
 // Of two there is one link; an odd ring needs a third phase.
 INSTANTIATE_TEST_SUITE_P(Gangs, FabricMeasureTest, ::testing::Values(2, 3, 4, 5));
+
+TEST_F(FabricMeasureTest, SumsOfEachSizeAreTimed) {
+  const std::vector<int64_t> sizes = {4, 40'000};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      v1::FabricSpec spec = spec_;
+      spec.set_rank(rank);
+      spec.set_node_count(3);
+      const absl::StatusOr<std::vector<AllReduceTime>> times =
+          MeasureAllReduces(spec, sizes, &clock_);
+      ASSERT_TRUE(times.ok()) << times.status();
+      ASSERT_THAT(*times, SizeIs(2));
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        EXPECT_EQ((*times)[i].bytes, sizes[i]);
+        EXPECT_GT((*times)[i].median_us, 0);
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+}
 
 TEST_F(FabricMeasureTest, WhoDoesNotComeIsNamed) {
   sizes_.patience = absl::Seconds(1);

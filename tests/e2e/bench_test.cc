@@ -1,0 +1,64 @@
+// assay bench: the programs that train and check are asked what this host can do.
+
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "tests/e2e/site.h"
+
+namespace assay::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class BenchTest : public ::testing::Test {
+ protected:
+  const Site site_;
+};
+
+TEST_F(BenchTest, SumsOverRanksAreTimedAndDrawn) {
+  const Json times = site_.AssayJson({"bench", "allreduce", "--ranks", "3", "--bytes", "4,64KiB",
+                                      "--plot", site_.Path("bandwidth.svg")});
+
+  EXPECT_EQ(times["schema"], "assay.bench_allreduce_list/v1");
+  ASSERT_EQ(times["items"].size(), 2U) << times;
+  EXPECT_EQ(times["items"][0]["bytes"], 4);
+  EXPECT_EQ(times["items"][1]["bytes"], 65536);
+  for (const Json& item : times["items"]) {
+    const double us = item["time_us"];
+    EXPECT_GT(us, 0);
+    EXPECT_DOUBLE_EQ(item["bus_gb_per_s"], 4.0 / 3 * double{item["bytes"]} / us / 1e3);
+  }
+  EXPECT_TRUE(std::filesystem::exists(site_.Path("bandwidth.svg")));
+}
+
+TEST_F(BenchTest, AFailureOfARankIsTold) {
+  const Outcome sizes = site_.Assay({"bench", "allreduce", "--bytes", "4,7"});
+  EXPECT_EQ(sizes.exit_code, 2) << sizes.Text();
+  EXPECT_THAT(sizes.err, AllOf(HasSubstr("--bytes"), HasSubstr("\"7\"")));
+
+  Site without_transport;
+  without_transport.Export("UCX_TLS=nothing");
+  const Outcome outcome = without_transport.Assay({"bench", "allreduce", "--bytes", "4"});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("rank "), HasSubstr("UCX")));
+}
+
+TEST_F(BenchTest, ADiskIsMeasuredAndLeftAsItWas) {
+  std::filesystem::create_directory(site_.Path("stage"));
+
+  const Json disk = site_.AssayJson({"bench", "disk", site_.Path("stage"), "--size", "16"});
+
+  EXPECT_EQ(disk["check"], "stage-disk");
+  EXPECT_EQ(disk["unit"], "MB/s");
+  EXPECT_GT(disk["value"], 0.0);
+  EXPECT_TRUE(std::filesystem::is_empty(site_.Path("stage")));
+  EXPECT_EQ(site_.Assay({"bench", "disk", site_.Path("no-such")}).exit_code, 5) << "not found";
+  EXPECT_FALSE(std::filesystem::exists(site_.Path("no-such")));
+}
+
+}  // namespace
+}  // namespace assay::testing
