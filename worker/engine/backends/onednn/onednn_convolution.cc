@@ -247,7 +247,12 @@ void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& 
   });
 }
 
-void OnednnConvolution::PlanNormalised(bool has_relu) {
+void OnednnConvolution::PlanNormalised(bool relu) {
+  if (shape_.y_shape.rank() != 4) return;
+  MustOnednn("planning a normalised convolution", [&] { MakeNormalised(relu); });
+}
+
+void OnednnConvolution::MakeNormalised(bool has_relu) {
   normalised_ = NormalisedForward{.has_relu = has_relu, .primitive = {}, .slope = {}, .offset = {}};
   const Geometry& g = shape_;
   const dnnl::engine engine = stream_.get_engine();
@@ -271,10 +276,9 @@ void OnednnConvolution::PlanNormalised(bool has_relu) {
 bool OnednnConvolution::ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
                                           const Tensor& y) {
   CHECK(x.shape == shape_.x_shape && w.shape == shape_.w_shape && y.shape == shape_.y_shape);
-  if (y.shape.rank() != 4) return false;
+  if (!normalised_.has_value() || normalised_->has_relu != n.relu) return false;
   bool is_offered = false;
   MustOnednn("normalised convolution", [&] {
-    if (!normalised_.has_value() || normalised_->has_relu != n.relu) PlanNormalised(n.relu);
     is_offered = static_cast<bool>(normalised_->primitive);
     if (!is_offered) return;
     FixedScale scale(n);

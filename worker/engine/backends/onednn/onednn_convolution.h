@@ -46,6 +46,7 @@ class OnednnConvolution : public Convolution {
 
   void WeightsChanged() override;
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
+  void PlanNormalised(bool relu) override;
   // Offered for maps where the library's kernel is the one that it has for Forward.
   bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
                          const Tensor& y) override;
@@ -83,7 +84,7 @@ class OnednnConvolution : public Convolution {
                                                                  const dnnl::stream& stream,
                                                                  Bf16Staging* staging);
   void PlanMirrored();
-  void PlanNormalised(bool has_relu);
+  void MakeNormalised(bool has_relu);
   void Pack(const Tensor& w, PackedWeights* packed);
   void PackMirrored(const Tensor& w);
   int64_t BlockOf(const dnnl::memory::desc& weights) const;
