@@ -4,6 +4,7 @@
 //   acknowledgement submissions/s   client -> Unix socket -> decide -> commit -> reply beside the
 //   same messages to a server that acknowledges without storing, and plain batched
 //                inserts into SQLite by one thread with the same durability
+//   waits        of batches that come at a steady rate, for their acknowledgement
 //
 // Usage: e2e_bench [seconds per measurement, default 3]. Prints a table in Markdown.
 
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -76,6 +78,51 @@ Rate StreamEvents(Client* client, const v1::DesiredState& desired, int64_t* next
   CHECK_OK(FromGrpc(stream->Finish()));
   CHECK(durable == *next - 1);
   return {static_cast<double>(durable - first + 1) / absl::ToDoubleSeconds(absl::Now() - start)};
+}
+
+// How long batches wait for their acknowledgement when they come at a steady rate, whatever
+// happened to those before: counted from when a batch was due.
+struct Waits {
+  double per_second = 0;
+  std::vector<absl::Duration> sorted;
+  double Ms(double share) const {
+    const auto last = static_cast<double>(sorted.size() - 1);
+    return absl::ToDoubleMilliseconds(sorted[static_cast<size_t>(share * last)]);
+  }
+};
+
+Waits StreamAtRate(Client* client, const v1::DesiredState& desired, int64_t* next,
+                   int64_t per_second, int size, absl::Duration time) {
+  grpc::ClientContext context;
+  PrepareCall(client->endpoint(), time + absl::Minutes(1), &context);
+  const auto stream = client->worker().StreamEvents(&context);
+  const int64_t first = *next;
+  const absl::Duration interval = absl::Seconds(1) * size / static_cast<double>(per_second);
+  const auto batch_count = static_cast<int64_t>(time / interval);
+  const absl::Time start = absl::Now();
+  Waits waits;
+  std::thread reader([&] {
+    v1::EventAck ack;
+    int64_t told = 0;
+    while (stream->Read(&ack)) {
+      const int64_t durable = (ack.durable_seq() - first + 1) / size;
+      for (; told < durable; ++told)
+        waits.sorted.push_back(absl::Now() - (start + interval * told));
+    }
+  });
+  for (int64_t i = 0; i < batch_count; ++i) {
+    absl::SleepFor(start + interval * i - absl::Now());
+    CHECK(stream->Write(MakeBatch(desired, *next, size)));
+    *next += size;
+  }
+  stream->WritesDone();
+  reader.join();
+  CHECK_OK(FromGrpc(stream->Finish()));
+  CHECK(std::ssize(waits.sorted) == batch_count);
+  std::sort(waits.sorted.begin(), waits.sorted.end());
+  waits.per_second =
+      static_cast<double>(batch_count * size) / absl::ToDoubleSeconds(absl::Now() - start);
+  return waits;
 }
 
 // Acknowledges at once and keeps nothing: what transport alone can do.
@@ -195,21 +242,34 @@ Rate Submit(const Deployment& deployment, int client_count, absl::Duration time)
   return {static_cast<double>(total) / absl::ToDoubleSeconds(absl::Now() - start)};
 }
 
-void MeasureEvents(const Deployment& deployment, FakeWorker* worker, absl::Duration time) {
+void MeasureEvents(const Deployment& deployment, FakeWorker* worker, int64_t* next,
+                   absl::Duration time) {
   std::printf(
       "| in flight x batch | durable events/s | gRPC alone | SQLite alone | of gRPC | of "
       "SQLite |\n|---|---|---|---|---|---|\n");
-  int64_t next = 1;
   for (const auto& [in_flight, size] :
        {std::pair(1, 100), std::pair(16, 100), std::pair(1, 1000)}) {
     const Rate whole =
-        StreamEvents(&worker->client(), worker->desired(), &next, in_flight, size, time);
+        StreamEvents(&worker->client(), worker->desired(), next, in_flight, size, time);
     const Rate grpc = StreamToNobody(deployment, in_flight, size, time);
     const Rate sqlite = InsertIntoSqlite(
         deployment.dir().Path(absl::StrCat("plain", in_flight, "x", size, ".db")), size, time);
     std::printf("| %dx%d | %.0f | %.0f | %.0f | %.2f | %.2f |\n", in_flight, size, whole.per_second,
                 grpc.per_second, sqlite.per_second, whole.per_second / grpc.per_second,
                 whole.per_second / sqlite.per_second);
+    std::fflush(stdout);
+  }
+}
+
+void MeasureWaits(FakeWorker* worker, int64_t* next, absl::Duration time) {
+  std::printf(
+      "\n| events/s asked for, in batches of 100 | events/s | p50 ms | p99 ms | max ms "
+      "|\n|---|---|---|---|---|\n");
+  for (const int64_t per_second : {10'000, 50'000, 100'000}) {
+    const Waits waits =
+        StreamAtRate(&worker->client(), worker->desired(), next, per_second, 100, time);
+    std::printf("| %ld | %.0f | %.1f | %.1f | %.1f |\n", per_second, waits.per_second,
+                waits.Ms(0.5), waits.Ms(0.99), waits.Ms(1));
     std::fflush(stdout);
   }
 }
@@ -239,7 +299,9 @@ void Run(absl::Duration time) {
                .status());
   FakeWorker worker(deployment.Worker("w0"), "w0");
   CHECK_OK(worker.AwaitRun());
-  MeasureEvents(deployment, &worker, time);
+  int64_t next = 1;
+  MeasureEvents(deployment, &worker, &next, time);
+  MeasureWaits(&worker, &next, time);
   MeasureSubmissions(deployment, time);
 }
 
