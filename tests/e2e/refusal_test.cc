@@ -142,5 +142,17 @@ TEST(UnreachableTest, ExitsWithSixWhereNoCoordinatorAnswers) {
   EXPECT_THAT(gone.err, HasSubstr("nobody.sock"));
 }
 
+TEST(ProgramsTest, ATrainerWithoutARunSaysHowItIsUsed) {
+  const Site site;
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--call_by_call"}, {"--all_reduce=4"}}) {
+    std::vector<std::string> argv = {site.Program("assay-train")};
+    argv.insert(argv.end(), more.begin(), more.end());
+    const Outcome outcome = site.RunProgram(argv);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.Text();
+    EXPECT_NE(outcome.Text(), "");
+  }
+}
+
 }  // namespace
 }  // namespace assay::testing

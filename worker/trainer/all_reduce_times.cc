@@ -8,6 +8,7 @@
 #include "worker/comm/collective.h"
 #include "worker/comm/registry.h"
 #include "worker/comm/ring.h"
+#include "worker/trainer/fabric.h"
 
 namespace assay {
 namespace {
@@ -40,16 +41,8 @@ absl::StatusOr<std::vector<AllReduceTime>> MeasureAllReduces(const v1::FabricSpe
                                                              std::span<const int64_t> sizes,
                                                              const Clock* clock) {
   const MonoTime deadline = clock->Mono() + absl::Seconds(spec.time_limit().seconds());
-  comm::CollectiveOptions options = {.rank = spec.rank(),
-                                     .world_size = spec.node_count(),
-                                     .rendezvous_address = spec.rendezvous_address(),
-                                     .run = spec.name(),
-                                     .token = spec.token()};
-  if (spec.is_rank_network_trusted()) options.sealing = comm::Sealing::kNetworkTrusted;
-  if (spec.rank() == 0 && spec.rendezvous_listener() > 0)
-    options.rendezvous_listener = spec.rendezvous_listener();
   ASSIGN_OR_RETURN(const std::unique_ptr<comm::Collective> comm,
-                   comm::OpenCollective("ucx", options, clock, deadline));
+                   comm::OpenCollective("ucx", OptionsOf(spec), clock, deadline));
   std::vector<AllReduceTime> times;
   for (const int64_t bytes : sizes) {
     ASSIGN_OR_RETURN(const double us, MedianUs(comm.get(), bytes, *clock, deadline));

@@ -15,7 +15,6 @@
 #include "common/status.h"
 #include "worker/comm/collective.h"
 #include "worker/comm/exchange.h"
-#include "worker/comm/registry.h"
 #include "worker/comm/rendezvous.h"
 #include "worker/comm/ring.h"
 #include "worker/comm/ucx.h"
@@ -188,14 +187,7 @@ absl::Status Measure(const v1::FabricSpec& spec, const FabricSizes& sizes, const
                      v1::FabricReport* report) {
   const MonoTime begin = clock->Mono();
   const MonoTime deadline = begin + absl::Seconds(spec.time_limit().seconds());
-  comm::CollectiveOptions options = {.rank = spec.rank(),
-                                     .world_size = spec.node_count(),
-                                     .rendezvous_address = spec.rendezvous_address(),
-                                     .run = spec.name(),
-                                     .token = spec.token()};
-  if (spec.is_rank_network_trusted()) options.sealing = comm::Sealing::kNetworkTrusted;
-  if (spec.rank() == 0 && spec.rendezvous_listener() > 0)
-    options.rendezvous_listener = spec.rendezvous_listener();
+  const comm::CollectiveOptions options = OptionsOf(spec);
   ASSIGN_OR_RETURN(std::unique_ptr<comm::Rendezvous> rendezvous,
                    comm::Meet(options, clock, begin + sizes.patience + kMorePatience));
   ASSIGN_OR_RETURN(const bool is_complete, Gather(rendezvous.get(), sizes, clock, report));
@@ -216,6 +208,18 @@ absl::Status Measure(const v1::FabricSpec& spec, const FabricSizes& sizes, const
 }
 
 }  // namespace
+
+comm::CollectiveOptions OptionsOf(const v1::FabricSpec& spec) {
+  comm::CollectiveOptions options = {.rank = spec.rank(),
+                                     .world_size = spec.node_count(),
+                                     .rendezvous_address = spec.rendezvous_address(),
+                                     .run = spec.name(),
+                                     .token = spec.token()};
+  if (spec.is_rank_network_trusted()) options.sealing = comm::Sealing::kNetworkTrusted;
+  if (spec.rank() == 0 && spec.rendezvous_listener() > 0)
+    options.rendezvous_listener = spec.rendezvous_listener();
+  return options;
+}
 
 v1::FabricReport MeasureFabric(const v1::FabricSpec& spec, const FabricSizes& sizes,
                                const Clock* clock) {

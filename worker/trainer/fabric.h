@@ -12,6 +12,7 @@
 #include "assay/v1/fabric.pb.h"
 
 #include "common/clock.h"
+#include "worker/comm/registry.h"
 
 namespace assay {
 
@@ -20,6 +21,9 @@ struct FabricSizes {
   int round_count = 100;                        // of short ones; of long ones two
   absl::Duration patience = absl::Seconds(30);  // of rank 0, for the others to come
 };
+
+// How this rank of `spec` meets the others.
+comm::CollectiveOptions OptionsOf(const v1::FabricSpec& spec);
 
 // Carries this rank's part out, until `spec`'s time limit at most. What a rank other than 0 reports
 // is nothing; rank 0 reports all links, or who has not come, or in `error` why nothing was

@@ -36,6 +36,8 @@
 namespace assay {
 namespace {
 
+constexpr char kAllReduce[] = "--all_reduce=";
+
 constexpr char kUsage[] =
     R"(Usage: assay-train RUN_SPEC     run one rank; RUN_SPEC is a text proto (assay.v1.RunSpec)
        assay-train --resume RUN_SPEC
@@ -192,9 +194,8 @@ int Main(std::vector<std::string> arguments) {
   const bool is_resumed = arguments.size() == 2 && arguments[0] == "--resume";
   if (is_resumed) arguments.erase(arguments.begin());
   std::signal(SIGPIPE, SIG_IGN);
-  if (absl::string_view sizes = arguments[0];
-      arguments.size() == 2 && absl::ConsumePrefix(&sizes, "--all_reduce="))
-    return PrintAllReduceTimes(sizes, arguments[1]);
+  if (arguments.size() == 2 && absl::StartsWith(arguments[0], kAllReduce))
+    return PrintAllReduceTimes(absl::StripPrefix(arguments[0], kAllReduce), arguments[1]);
   if (arguments.size() == 3 && arguments[0] == "--fabric")
     return WriteFabricReport(arguments[1], arguments[2]);
   if (arguments.size() != 1 || arguments[0] == "--help") {
