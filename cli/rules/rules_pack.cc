@@ -112,6 +112,7 @@ Demands DemandsOf(const rules::RuleSetData& data) {
   };
   put("init_limit_ms", absl::StrCat(data.init_limit_ms));
   put("first_pass_from_storage", data.first_pass_from_storage ? "yes" : "no");
+  put("data_cold_at_start", data.data_cold_at_start ? "yes" : "no");
   put("first_touch_assurance", std::string(rules::NameOf(data.first_touch_assurance)));
   put("staging_on_the_clock", data.staging_on_the_clock ? "yes" : "no");
   put("failed_runs_allowed", absl::StrCat(data.scoring.failed_runs_allowed));

@@ -380,6 +380,10 @@ bool IsOfNode(absl::string_view rule_id) {
                      [rule_id](const auto& rule) { return rule.id == rule_id; });
 }
 
+bool IsOfMemory(absl::string_view rule_id) {
+  return rule_id == "R-TIM-004" || rule_id == "R-TIM-005" || rule_id == "R-TIM-007";
+}
+
 Finding NodeFinding(absl::string_view rule_id, std::string found) {
   const auto* const rule =
       std::find_if(std::begin(kNodeRules), std::end(kNodeRules),
@@ -398,6 +402,12 @@ Finding ShortFirstPass(std::string found, bool is_violation) {
 
 Finding DeclaredCache(int64_t bytes) {
   return LogFinding("R-IOB-002", "staging:cache_hit_bytes", 0, absl::StrCat(bytes, " bytes"));
+}
+
+Finding CopiedBefore(std::string found) {
+  Finding finding = LogFinding("R-IOB-003", "dataset:local", 0, std::move(found));
+  finding.severity = Severity::kWarning;
+  return finding;
 }
 
 Finding WeakFirstTouch(std::string found) {

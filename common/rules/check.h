@@ -136,6 +136,8 @@ Finding StoppedRank(std::string found);
 Finding NodeFinding(absl::string_view rule_id, std::string found);
 // Whether there is such a finding.
 bool IsOfNode(absl::string_view rule_id);
+// Whether it is of those that a round may demand against (data_cold_at_start).
+bool IsOfMemory(absl::string_view rule_id);
 
 // R-IOB-001: less than the training data came from storage up to the end of epoch 1; `found` has
 // the bytes. An error where the round demands a first pass from storage and nothing that it allows
@@ -144,6 +146,10 @@ Finding ShortFirstPass(std::string found, bool is_violation);
 
 // R-IOB-002: so many bytes came from a cache of the nodes in a round that times staging.
 Finding DeclaredCache(int64_t bytes);
+
+// R-IOB-003, a warning: in a round that times staging the dataset lay on storage of several
+// machines' own, so it had been brought there before; `found` says on which.
+Finding CopiedBefore(std::string found);
 
 // R-TIM-008: the first touch of a node was witnessed less well than the round demands; `found` says
 // which and how.

@@ -185,6 +185,9 @@ absl::Status RoundReader::ReadRound(const toml::table& table, RuleSetData* data)
   ASSIGN_OR_RETURN(const std::optional<bool> is_from_storage,
                    Optional<bool>(table, "first_pass_from_storage", "true or false"));
   data->first_pass_from_storage = is_from_storage.value_or(data->first_pass_from_storage);
+  ASSIGN_OR_RETURN(const std::optional<bool> is_cold,
+                   Optional<bool>(table, "data_cold_at_start", "true or false"));
+  data->data_cold_at_start = is_cold.value_or(data->data_cold_at_start);
   RETURN_IF_ERROR(ReadAssurance(table, data));
   if (!table.contains("init_limit_s")) return absl::OkStatus();
   ASSIGN_OR_RETURN(const int64_t limit_s, Count(table, "init_limit_s", kInitLimitMaxS));

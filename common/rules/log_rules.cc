@@ -34,6 +34,11 @@ constexpr TextRule kRules[] = {
      kTimingSection,
      "copy all of the dataset from where it is registered; nodes may start from a cache in rounds "
      "that let staging be off the clock"},
+    {"R-IOB-003", "",
+     "a dataset on storage that all nodes share, in a round whose clock runs while data is staged",
+     kTimingSection,
+     "register the dataset where it lies on the shared file system; if the nodes' storage is one "
+     "device that all of them read, tell the reviewers"},
     {"R-LOG-001", "", "a JSON object behind the token", kLogSection,
      "write records with one write per line, and remove damaged lines' cause"},
     {"R-LOG-002", "", "records that begin with \":::MLLOG \"", kLogSection,

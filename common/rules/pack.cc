@@ -124,8 +124,9 @@ JsonValue ToJson(const RuleSetData& data, Form form) {
   }
   json.emplace_back("staging_on_the_clock", data.staging_on_the_clock);
   json.emplace_back("init_limit_ms", data.init_limit_ms);
-  // Rounds from before it keep their digests.
+  // Rounds from before them keep their digests.
   if (data.first_pass_from_storage) json.emplace_back("first_pass_from_storage", true);
+  if (data.data_cold_at_start) json.emplace_back("data_cold_at_start", true);
   if (data.first_touch_assurance != Assurance::kSelfReported)
     json.emplace_back("first_touch_assurance", NameOf(data.first_touch_assurance));
   if (!form.is_former) json.emplace_back("counts", NameOf(data.scoring.counts));

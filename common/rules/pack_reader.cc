@@ -237,10 +237,10 @@ absl::StatusOr<Config> ReadConfig(const ObjectReader& reader) {
 
 absl::StatusOr<RuleSetData> RuleSetFromJson(const JsonValue& json) {
   const ObjectReader reader(json, "round");
-  RETURN_IF_ERROR(reader.CheckNames({"name", "label", "paper", "is_mlperf", "official_round",
-                                     "scaling_folders", "staging_on_the_clock", "init_limit_ms",
-                                     "first_pass_from_storage", "first_touch_assurance", "counts",
-                                     "failed_runs_allowed", "benchmarks", "configs"}));
+  RETURN_IF_ERROR(reader.CheckNames(
+      {"name", "label", "paper", "is_mlperf", "official_round", "scaling_folders",
+       "staging_on_the_clock", "init_limit_ms", "first_pass_from_storage", "data_cold_at_start",
+       "first_touch_assurance", "counts", "failed_runs_allowed", "benchmarks", "configs"}));
   RuleSetData data;
   RETURN_IF_ERROR(reader.Text("name", &data.name));
   RETURN_IF_ERROR(reader.Text("label", &data.label));
@@ -252,6 +252,8 @@ absl::StatusOr<RuleSetData> RuleSetFromJson(const JsonValue& json) {
   RETURN_IF_ERROR(reader.Integer("init_limit_ms", 1, kInitLimitMaxMs, &data.init_limit_ms));
   if (reader.Has("first_pass_from_storage"))
     RETURN_IF_ERROR(reader.Bool("first_pass_from_storage", &data.first_pass_from_storage));
+  if (reader.Has("data_cold_at_start"))
+    RETURN_IF_ERROR(reader.Bool("data_cold_at_start", &data.data_cold_at_start));
   if (reader.Has("first_touch_assurance"))
     RETURN_IF_ERROR(reader.Enum("first_touch_assurance", &data.first_touch_assurance));
   RETURN_IF_ERROR(reader.Enum("counts", &data.scoring.counts));

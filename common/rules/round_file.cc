@@ -13,6 +13,8 @@ constexpr RoundFileKey kKeys[] = {
     {"round", "init_limit_s", "1800", "programs that take longer before run_start are stopped"},
     {"round", "first_pass_from_storage", "true",
      "R-IOB-001, that the first epoch is read from storage, is an error and no warning"},
+    {"round", "data_cold_at_start", "true",
+     "data in memory when the clock starts (R-TIM-004, -005, -007) is an error and no warning"},
     {"round", "first_touch_assurance", "\"observed\"",
      "or \"proven\": less on any node is an error (R-TIM-008)"},
     {"benchmark", "name", "\"words\"",

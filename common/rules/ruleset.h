@@ -154,6 +154,9 @@ struct RuleSetData {
   // A first pass over the training data that did not come from storage is a violation (R-IOB-001)
   // where nothing explains it; else a warning.
   bool first_pass_from_storage = false;
+  // Data in memory when the clock starts, or after the caches were reset, is a violation
+  // (R-TIM-004, R-TIM-005, R-TIM-007); else a warning.
+  bool data_cold_at_start = false;
   // What the first touch on every node has to be, at least (R-TIM-008).
   Assurance first_touch_assurance = Assurance::kSelfReported;
   Scoring scoring;

@@ -11,8 +11,8 @@
 
 #include "common/log.h"
 #include "common/program_contract.h"
-#include "common/rules/check.h"
 #include "common/rules/set_nodes.h"
+#include "server/runtime/node_judge.h"
 #include "server/store/reader.h"
 
 namespace assay::runtime {
@@ -69,10 +69,10 @@ EffectHandler::Result EffectHandler::Do(const core::CheckLog& effect) {
   std::optional<core::Dataset> dataset;
   absl::StatusOr<core::Dataset> found = reader_->GetDataset(submission->spec.dataset);
   if (found.ok()) dataset = *std::move(found);
-  absl::StatusOr<core::RunFacts> facts = judge_->JudgeRun(*run, *submission, dataset);
+  absl::StatusOr<core::RunFacts> facts =
+      judge_->JudgeRun(*run, *submission, dataset, SeenOf(effect.run));
   if (facts.ok()) {
     checked.facts = *std::move(facts);
-    AddEvidence(effect.run, &checked.facts);
   } else {
     checked.error = absl::StrCat("its log cannot be judged: ", facts.status().message());
   }
@@ -106,19 +106,11 @@ EffectHandler::Result EffectHandler::Do(const core::ScoreSubmission& effect) {
                          .throughput = verdict->throughput};
 }
 
-// What the log cannot show and only the agents saw. It is evidence, by which no run fails.
-void EffectHandler::AddEvidence(core::RunId run, core::RunFacts* facts) {
-  constexpr int32_t kFindingsMax = 1000;
-  const absl::StatusOr<std::vector<core::Finding>> found = reader_->FindingsOf(run, kFindingsMax);
-  if (!found.ok()) {
-    LOG(ERROR) << "run=" << run << " is judged without what its nodes saw: " << found.status();
-    return;
-  }
-  for (core::Finding finding : *found) {
-    if (!absl::StartsWith(finding.rule_id, "R-PAU-") && !rules::IsOfNode(finding.rule_id)) continue;
-    finding.severity = core::Severity::kWarning;
-    facts->findings.push_back(std::move(finding));
-  }
+std::vector<core::Finding> EffectHandler::SeenOf(core::RunId run) {
+  absl::StatusOr<std::vector<core::Finding>> found = reader_->FindingsOf(run, kNodeFindingsMax);
+  if (found.ok()) return *std::move(found);
+  LOG(ERROR) << "run=" << run << " is judged without what its nodes saw: " << found.status();
+  return {};
 }
 
 }  // namespace assay::runtime

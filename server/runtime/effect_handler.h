@@ -26,10 +26,12 @@ class ResultJudge {
   virtual ~ResultJudge() = default;
 
   // The verdict on the log of a run that is UPLOADING. An error fails the run with its message.
-  // `dataset`: of the submission; nullopt: not known any more.
+  // `dataset`: of the submission; nullopt: not known any more. `seen`: the findings that the run
+  // has already, of which those of its nodes are kept.
   virtual absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run,
                                                   const core::Submission& submission,
-                                                  const std::optional<core::Dataset>& dataset) = 0;
+                                                  const std::optional<core::Dataset>& dataset,
+                                                  const std::vector<core::Finding>& seen) = 0;
 
   // The verdict on the succeeded runs of a submission that is CHECKING. An error leaves it so until
   // the effect comes again.
@@ -54,7 +56,7 @@ class EffectHandler {
   Result Do(const core::ScoreSubmission& effect);
   Result Do(const core::AcquireNodes&) { return std::nullopt; }
   Result Do(const core::ReleaseNodes&) { return std::nullopt; }
-  void AddEvidence(core::RunId run, core::RunFacts* facts);
+  std::vector<core::Finding> SeenOf(core::RunId run);
 
   std::unique_ptr<ResultJudge> judge_;
   std::unique_ptr<store::Reader> reader_;

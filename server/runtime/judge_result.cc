@@ -14,6 +14,7 @@
 #include "server/runtime/bytes_judge.h"
 #include "server/runtime/energy_judge.h"
 #include "server/runtime/evidence_file.h"
+#include "server/runtime/node_judge.h"
 #include "server/runtime/program_judge.h"
 #include "server/runtime/time_judge.h"
 #include "server/runtime/touch_judge.h"
@@ -32,6 +33,7 @@ absl::StatusOr<core::ArtifactRef> ResultOf(const core::Run& run) {
 
 absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Submission& submission,
                                            const std::optional<core::Dataset>& dataset,
+                                           const std::vector<core::Finding>& seen,
                                            const store::ArtifactStore& artifacts,
                                            const RuleBook& rules) {
   ASSIGN_OR_RETURN(const core::ArtifactRef log, ResultOf(run));
@@ -65,7 +67,9 @@ absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Sub
   JudgeBytes(run, declared, submission.spec.node_count, dataset, judge->DemandsFirstPass(), clocks,
              artifacts, &facts);
   JudgeCache(declared, submission.rules.is_staging_timed, &facts);
+  JudgePlace(run, submission.spec.node_count, submission.rules.is_staging_timed, artifacts, &facts);
   JudgeTouches(carried, submission.spec.node_count, judge->DemandedAssurance(), artifacts, &facts);
+  JudgeNodes(seen, judge->DemandsColdData(), &facts);
   return facts;
 }
 

@@ -20,9 +20,10 @@ namespace assay::runtime {
 // Reads the log piece by piece, in memory that does not grow with it. NOT_FOUND if the run has no
 // result file, INVALID_ARGUMENT if it has more than kMllogFileBytesMax bytes, DATA_LOSS if its
 // bytes are not those that were uploaded. Blocks for the reading; thread-safe.
-// `dataset`: of the submission; nullopt: not known any more.
+// `dataset`: of the submission; nullopt: not known any more. `seen`: as ResultJudge::JudgeRun.
 absl::StatusOr<core::RunFacts> JudgeResult(const core::Run& run, const core::Submission& submission,
                                            const std::optional<core::Dataset>& dataset,
+                                           const std::vector<core::Finding>& seen,
                                            const store::ArtifactStore& artifacts,
                                            const RuleBook& rules);
 
@@ -35,9 +36,10 @@ class RuleJudge final : public ResultJudge {
       : rules_(*rules), artifacts_(*artifacts), switches_(std::move(switches)) {}
 
   absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run, const core::Submission& submission,
-                                          const std::optional<core::Dataset>& dataset) override {
+                                          const std::optional<core::Dataset>& dataset,
+                                          const std::vector<core::Finding>& seen) override {
     absl::StatusOr<core::RunFacts> facts =
-        JudgeResult(run, submission, dataset, artifacts_, rules_);
+        JudgeResult(run, submission, dataset, seen, artifacts_, rules_);
     if (facts.ok()) ChargeSwitches(switches_, &*facts);
     return facts;
   }

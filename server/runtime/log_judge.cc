@@ -56,6 +56,8 @@ class RoundLogJudge final : public LogJudge {
 
   bool DemandsFirstPass() const override { return round_->data().first_pass_from_storage; }
 
+  bool DemandsColdData() const override { return round_->data().data_cold_at_start; }
+
   rules::Assurance DemandedAssurance() const override {
     return round_->data().first_touch_assurance;
   }

@@ -63,6 +63,8 @@ class LogJudge {
   virtual core::RunFacts Finish(const core::Run& run) = 0;
   // Whether a first pass that did not come from storage is a violation (R-IOB-001).
   virtual bool DemandsFirstPass() const = 0;
+  // Whether data in memory when the clock starts is a violation (R-TIM-004, R-TIM-005, R-TIM-007).
+  virtual bool DemandsColdData() const = 0;
   // What the first touch on every node has to be, at least (R-TIM-008).
   virtual rules::Assurance DemandedAssurance() const = 0;
 };

@@ -17,6 +17,7 @@
 #include "common/status.h"
 #include "server/core/types.h"
 #include "server/runtime/judge_result.h"
+#include "server/runtime/node_judge.h"
 #include "server/runtime/rule_book.h"
 #include "server/store/artifacts.h"
 #include "server/store/reader.h"
@@ -184,8 +185,10 @@ absl::StatusOr<core::RunFacts> ScoreCheck::Judge(const core::Run& run) const {
     std::optional<core::Dataset> dataset;
     absl::StatusOr<core::Dataset> found = reader_->GetDataset(submission_.spec.dataset);
     if (found.ok()) dataset = *std::move(found);
+    ASSIGN_OR_RETURN(const std::vector<core::Finding> seen,
+                     reader_->FindingsOf(run.id, kNodeFindingsMax));
     ASSIGN_OR_RETURN(core::RunFacts facts,
-                     JudgeResult(run, submission_, dataset, *artifacts_, *rules_));
+                     JudgeResult(run, submission_, dataset, seen, *artifacts_, *rules_));
     // Some rules ask the dataset, or telemetry, which may have been removed since.
     const bool is_whole =
         std::all_of(run.artifacts.begin(), run.artifacts.end(),

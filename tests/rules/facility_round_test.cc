@@ -84,6 +84,20 @@ TEST(FacilityRoundTest, MayDemandAFirstPassFromStorage) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("true or false")));
 }
 
+TEST(FacilityRoundTest, MayDemandColdData) {
+  std::string text = kMini;
+  text.insert(text.find("[benchmark]"), "data_cold_at_start = true\n");
+  const auto demanding = ParseFacilityRound(text, "mini.toml");
+  ASSERT_THAT(demanding, IsOk());
+  EXPECT_TRUE((*demanding)->data().data_cold_at_start);
+  EXPECT_FALSE(Mini()->data().data_cold_at_start);
+  EXPECT_NE((*demanding)->digest(), Mini()->digest());
+  const absl::StatusOr<Pack> pack = ReadPack(WritePack((*demanding)->data(), ""), "pack");
+  ASSERT_THAT(pack, IsOk());
+  EXPECT_TRUE(pack->data.data_cold_at_start);
+  EXPECT_EQ(pack->digest, (*demanding)->digest());
+}
+
 TEST(FacilityRoundTest, MayDemandHowWellTheFirstTouchIsSeen) {
   const auto with = [](const std::string& line) {
     std::string text = kMini;

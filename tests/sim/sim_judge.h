@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 
 #include "server/runtime/effect_handler.h"
+#include "server/runtime/node_judge.h"
 #include "tests/sim/history.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_store.h"
@@ -36,7 +37,8 @@ class SimJudge final : public runtime::ResultJudge {
       : network_(*network), coverage_(*coverage), judgements_(*judgements) {}
 
   absl::StatusOr<core::RunFacts> JudgeRun(const core::Run& run, const core::Submission& submission,
-                                          const std::optional<core::Dataset>&) override {
+                                          const std::optional<core::Dataset>&,
+                                          const std::vector<core::Finding>& seen) override {
     EXPECT_EQ(run.submission, submission.id);
     for (const core::RunNode& node : run.nodes)
       EXPECT_EQ(node.phase, core::NodePhase::kFinished) << run.id << " is judged too early";
@@ -55,6 +57,7 @@ class SimJudge final : public runtime::ResultJudge {
       ++coverage_.met["verdict on a log that is too large for a row"];
       facts.findings = {Oversized()};
     }
+    runtime::JudgeNodes(seen, /*is_cold_demanded=*/false, &facts);
     return facts;
   }
 

@@ -17,6 +17,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "common/mllog.h"
+#include "common/process.h"
 #include "common/secret.h"
 #include "common/status.h"
 #include "worker/agent/other_runs.h"
@@ -90,6 +91,8 @@ std::string TextOf(const ColdStart& start, const Stamp& stamp) {
       {"method", JsonValue(start.reset.method)},
       {"tries", JsonValue(int64_t{start.tries})},
       {"file_system", JsonValue(start.file_system.type)},
+      {"is_local", JsonValue(start.file_system.is_local)},
+      {"boot_id", JsonValue(BootId())},
       {"not_known", JsonValue(std::move(unknowns))},
       {"file_count", JsonValue(residency.file_count)},
       {"checked_files", JsonValue(residency.checked_files)},

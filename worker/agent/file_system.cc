@@ -71,6 +71,7 @@ FileSystem FileSystemOfType(long type, bool is_virtual) {
   } else {
     result.type = kind->name;
     result.is_memory = kind->place == Place::kMemory;
+    result.is_local = kind->place == Place::kLocal || kind->place == Place::kMemory;
     result.may_be_remote =
         kind->place == Place::kServer || kind->place == Place::kElsewhereOrServer;
     result.is_page_cache =

@@ -13,6 +13,7 @@ namespace assay::agent {
 struct FileSystem {
   std::string type;        // ext4, nfs, ...; its number in hexadecimal if we have no name for it
   bool is_memory = false;  // what lies there is in memory, whatever is reset
+  bool is_local = false;   // a device of this node, or its memory, has the files
   bool may_be_remote = false;  // other nodes may serve or read its files
   bool is_page_cache = true;  // the kernel tells which pages of its files are in this node's memory
   // Caches that a reset of this node's page cache neither empties nor knows, as sentences.

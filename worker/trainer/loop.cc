@@ -277,12 +277,13 @@ absl::Status TrainingLoop::CopyToNode() {
     progress_.Report({.phase = "staging", .done = p.files, .total = p.files_total},
                      {{"bytes", JsonValue(p.bytes)}});
   };
+  const auto deadline = [this] { return Deadline(); };
+  const Peers peers = PeersOf(spec_);
   ASSIGN_OR_RETURN(const data::Staged staged,
                    sharded_.has_value()
-                       ? StageFromArchives(stage_, sharded_->manifest, clock_, report)
-                       : StageWithPeers(
-                             stage_.job, PeersOf(spec_), comm_.get(), [this] { return Deadline(); },
-                             clock_, report));
+                       ? StageArchivesWithPeers(stage_, sharded_->manifest, peers, comm_.get(),
+                                                deadline, clock_, report)
+                       : StageWithPeers(stage_.job, peers, comm_.get(), deadline, clock_, report));
   sharded_.reset();
   profile_.Staged(staged);
   LOG(INFO) << "staged files=" << staged.files << " bytes=" << staged.bytes

@@ -29,12 +29,26 @@ constexpr size_t kMessageBytes = size_t{8} << 20;
 // Files of one peer that are under way, and written, at once.
 constexpr size_t kFilesAtOnce = 4;
 
-// The same if and only if the jobs have the same files of the same known sizes.
-std::string DigestOf(const data::StagingJob& job, int rank) {
+// What each peer reads of a job, which they all know.
+using Parts = std::vector<std::vector<data::FileToStage>>;
+
+// In order, every so many-th.
+Parts DealInTurn(const std::vector<data::FileToStage>& files, size_t peers) {
+  Parts parts(peers);
+  for (size_t i = 0; i < files.size(); ++i)
+    parts[i % peers].push_back(files[i]);
+  return parts;
+}
+
+// The same if and only if the parts have the same files of the same known sizes.
+std::string DigestOf(const Parts& parts, int rank) {
   Sha256 digest;
-  for (const data::FileToStage& file : job.files) {
-    digest.Add(absl::StrCat(file.name.size(), " ", file.name, " ", file.bytes, "\n"));
-    if (file.bytes < 0) digest.Add(absl::StrCat("unknown to rank ", rank, "\n"));
+  for (const std::vector<data::FileToStage>& part : parts) {
+    digest.Add(absl::StrCat(part.size(), " files\n"));
+    for (const data::FileToStage& file : part) {
+      digest.Add(absl::StrCat(file.name.size(), " ", file.name, " ", file.bytes, "\n"));
+      if (file.bytes < 0) digest.Add(absl::StrCat("unknown to rank ", rank, "\n"));
+    }
   }
   return digest.Digest();
 }
@@ -58,9 +72,10 @@ struct ReceivedFile {
 // The exchange of one rank with its peers.
 class PeerExchange {
  public:
-  PeerExchange(const data::StagingJob& job, const Peers& peers, comm::Collective* comm,
+  PeerExchange(const data::StagingJob& job, Parts parts, const Peers& peers, comm::Collective* comm,
                const std::function<MonoTime()>& deadline)
       : job_(job),
+        parts_(std::move(parts)),
         peers_(peers),
         comm_(comm),
         deadline_(deadline),
@@ -70,7 +85,7 @@ class PeerExchange {
 
   // Of all peers alike.
   absl::StatusOr<bool> IsSameJob() {
-    const std::string own = DigestOf(job_, comm_->rank());
+    const std::string own = DigestOf(parts_, comm_->rank());
     bool is_same = true;
     for (size_t step = 1; step < peers_.ranks.size(); ++step) {
       std::string theirs(own.size(), '\0');
@@ -83,22 +98,18 @@ class PeerExchange {
     return is_same;
   }
 
-  // Of the job's files, in order, every so many-th.
-  std::vector<data::FileToStage> FilesToRead() const {
-    std::vector<data::FileToStage> files;
-    for (size_t i = peers_.own; i < job_.files.size(); i += peers_.ranks.size())
-      files.push_back(job_.files[i]);
-    return files;
-  }
+  const std::vector<data::FileToStage>& files_to_read() const { return parts_[peers_.own]; }
 
-  // Once what FilesToRead says is staged. `arrived` is called with the size of each file.
+  // Once the files to read are staged. `arrived` is called with the size of each file.
   absl::Status Run(const std::function<void(int64_t bytes)>& arrived) {
-    const size_t turn = peers_.ranks.size() * kFilesAtOnce;
-    for (size_t first = 0; first < job_.files.size(); first += turn) {
+    size_t most = 0;
+    for (const std::vector<data::FileToStage>& part : parts_)
+      most = std::max(most, part.size());
+    for (size_t first = 0; first < most; first += kFilesAtOnce) {
       std::vector<std::string> own;
-      for (const data::FileToStage* file : InTurn(first, peers_.own)) {
+      for (const data::FileToStage& file : InTurn(first, peers_.own)) {
         ASSIGN_OR_RETURN(own.emplace_back(),
-                         WithExitCode(ReadBack(JoinPath(job_.target_dir, file->name), file->bytes),
+                         WithExitCode(ReadBack(JoinPath(job_.target_dir, file.name), file.bytes),
                                       ExitCode::kDisk));
       }
       for (size_t step = 1; step < peers_.ranks.size(); ++step) {
@@ -118,13 +129,11 @@ class PeerExchange {
     return (peers_.own + peers_.ranks.size() - step) % peers_.ranks.size();
   }
 
-  // The files of one peer in the turn that begins with the job's file `first`.
-  std::vector<const data::FileToStage*> InTurn(size_t first, size_t peer) const {
-    std::vector<const data::FileToStage*> files;
-    for (size_t i = first + peer; i < job_.files.size() && files.size() < kFilesAtOnce;
-         i += peers_.ranks.size())
-      files.push_back(&job_.files[i]);
-    return files;
+  // The files of one peer in the turn that begins with its file `first`.
+  std::span<const data::FileToStage> InTurn(size_t first, size_t peer) const {
+    const std::span<const data::FileToStage> part = parts_[peer];
+    if (first >= part.size()) return {};
+    return part.subspan(first, std::min(part.size() - first, kFilesAtOnce));
   }
 
   void StartSend(size_t peer, absl::string_view bytes, std::vector<comm::Request>* requests) {
@@ -157,8 +166,8 @@ class PeerExchange {
       StartSend(Next(step), content, &requests);
     std::vector<ReceivedFile> received;
     received.reserve(kFilesAtOnce);  // what is being received into does not move
-    for (const data::FileToStage* file : InTurn(first, Previous(step))) {
-      received.push_back({file, std::string(static_cast<size_t>(file->bytes), '\0')});
+    for (const data::FileToStage& file : InTurn(first, Previous(step))) {
+      received.push_back({&file, std::string(static_cast<size_t>(file.bytes), '\0')});
       StartReceive(Previous(step), received.back().content, &requests);
     }
     RETURN_IF_ERROR(Wait(requests));
@@ -196,6 +205,7 @@ class PeerExchange {
   }
 
   const data::StagingJob& job_;
+  const Parts parts_;
   const Peers& peers_;
   comm::Collective* const comm_;
   const std::function<MonoTime()>& deadline_;
@@ -205,49 +215,72 @@ class PeerExchange {
   std::future<absl::Status> writing_;      // the last: what it uses lives longer
 };
 
-}  // namespace
+// Reads files from shared storage into a job's target.
+using ReadPart =
+    std::function<absl::StatusOr<data::Staged>(data::StagingJob part, dataset::ProgressCallback)>;
 
-Peers PeersOf(const TrainerSpec& spec) {
-  if (!spec.run.is_staging_timed()) return {.ranks = {spec.rank}};
-  const int on_node = spec.group_ranks_per_node();
-  const int group_begin = spec.group() * spec.grid.size();
-  Peers peers;
-  for (int rank = group_begin + (spec.rank - group_begin) % on_node;
-       rank < group_begin + spec.grid.size(); rank += on_node) {
-    if (rank == spec.rank) peers.own = peers.ranks.size();
-    peers.ranks.push_back(rank);
-  }
-  return peers;
+// Reads the job, or, with an exchange, this rank's part of it, and gets the rest from its peers.
+absl::StatusOr<data::Staged> Stage(const data::StagingJob& job, PeerExchange* exchange,
+                                   const ReadPart& read, const Clock* clock,
+                                   dataset::ProgressCallback progress) {
+  if (exchange == nullptr) return read(job, std::move(progress));
+  const MonoTime begin = clock->Mono();
+  data::StagingJob mine = job;
+  mine.files = exchange->files_to_read();
+  dataset::Progress total;
+  const auto report = [&](int64_t files, int64_t bytes) {
+    total = {.files = files, .files_total = std::ssize(job.files), .bytes = bytes};
+    if (progress != nullptr) progress(total);
+  };
+  ASSIGN_OR_RETURN(data::Staged staged, read(std::move(mine), [&](const dataset::Progress& p) {
+                     report(p.files, p.bytes);
+                   }));
+  RETURN_IF_ERROR(data::MakeFolders(job));
+  RETURN_IF_ERROR(
+      exchange->Run([&](int64_t bytes) { report(total.files + 1, total.bytes + bytes); }));
+  staged.peer_bytes = total.bytes - staged.bytes;
+  staged.files = total.files;
+  staged.bytes = total.bytes;
+  staged.elapsed = clock->Mono() - begin;
+  return staged;
 }
+
+}  // namespace
 
 absl::StatusOr<data::Staged> StageWithPeers(const data::StagingJob& job, const Peers& peers,
                                             comm::Collective* comm,
                                             const std::function<MonoTime()>& deadline,
                                             const Clock* clock,
                                             dataset::ProgressCallback progress) {
-  const MonoTime begin = clock->Mono();
-  PeerExchange exchange(job, peers, comm, deadline);
+  PeerExchange exchange(job, DealInTurn(job.files, peers.ranks.size()), peers, comm, deadline);
   ASSIGN_OR_RETURN(const bool is_shared, exchange.IsSameJob());
-  data::StagingJob mine = job;
-  if (is_shared) mine.files = exchange.FilesToRead();
-  dataset::Progress total;
-  const auto report = [&](int64_t files, int64_t bytes) {
-    total = {.files = files, .files_total = std::ssize(job.files), .bytes = bytes};
-    if (progress != nullptr) progress(total);
+  const auto read = [clock](const data::StagingJob& part, dataset::ProgressCallback report) {
+    const absl::StatusOr<data::Staged> staged = data::StageFiles(part, clock, std::move(report));
+    return WithExitCode(staged,
+                        absl::IsDataLoss(staged.status()) ? ExitCode::kBadData : ExitCode::kDisk);
   };
-  absl::StatusOr<data::Staged> staged =
-      data::StageFiles(mine, clock, [&](const dataset::Progress& p) { report(p.files, p.bytes); });
-  RETURN_IF_ERROR(WithExitCode(
-      staged.status(), absl::IsDataLoss(staged.status()) ? ExitCode::kBadData : ExitCode::kDisk));
-  if (!is_shared || peers.ranks.size() == 1) return staged;
-  RETURN_IF_ERROR(data::MakeFolders(job));
-  RETURN_IF_ERROR(
-      exchange.Run([&](int64_t bytes) { report(total.files + 1, total.bytes + bytes); }));
-  staged->peer_bytes = total.bytes - staged->bytes;
-  staged->files = total.files;
-  staged->bytes = total.bytes;
-  staged->elapsed = clock->Mono() - begin;
-  return staged;
+  const bool has_peers = is_shared && peers.ranks.size() > 1;
+  return Stage(job, has_peers ? &exchange : nullptr, read, clock, std::move(progress));
+}
+
+absl::StatusOr<data::Staged> StageArchivesWithPeers(const StagePlan& plan,
+                                                    const dataset::Manifest& manifest,
+                                                    const Peers& peers, comm::Collective* comm,
+                                                    const std::function<MonoTime()>& deadline,
+                                                    const Clock* clock,
+                                                    dataset::ProgressCallback progress) {
+  PeerExchange exchange(plan.job, plan.parts, peers, comm, deadline);
+  ASSIGN_OR_RETURN(const bool is_shared, exchange.IsSameJob());
+  if (!is_shared)
+    return WithExitCode(
+        absl::FailedPreconditionError(absl::StrCat(
+            "the index of the archives in ", plan.job.source_dir,
+            " is not the same on all nodes of the group: let all of them read one folder")),
+        ExitCode::kBadData);
+  const auto read = [&](const data::StagingJob& part, dataset::ProgressCallback report) {
+    return StageFromArchives(plan.archives, part, manifest, clock, std::move(report));
+  };
+  return Stage(plan.job, peers.ranks.size() > 1 ? &exchange : nullptr, read, clock, std::move(progress));
 }
 
 }  // namespace assay

@@ -5,29 +5,18 @@
 #ifndef WORKER_TRAINER_PEER_STAGING_H_
 #define WORKER_TRAINER_PEER_STAGING_H_
 
-#include <cstddef>
 #include <functional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
 #include "common/clock.h"
+#include "common/dataset/manifest.h"
 #include "common/dataset/parallel.h"
 #include "worker/comm/collective.h"
 #include "worker/data/staging.h"
-#include "worker/trainer/spec.h"
+#include "worker/trainer/stage_plan.h"
 
 namespace assay {
-
-// Ranks of one group on different nodes, which stage the same files: one of each node.
-struct Peers {
-  std::vector<int> ranks;  // ascending; one: nobody else needs this rank's files
-  size_t own = 0;          // the place of this rank in it
-};
-
-// None but this rank where staging is off the clock: sending reads the copies, and there their
-// first read is what the node witnesses.
-Peers PeersOf(const TrainerSpec& spec);
 
 // As data::StageFiles, and all ranks of the world call it. Peers whose jobs are not the same to the
 // byte, because one of them has files already, or whose files are of unknown size, stage alone. A
@@ -39,6 +28,16 @@ absl::StatusOr<data::Staged> StageWithPeers(const data::StagingJob& job, const P
                                             const std::function<MonoTime()>& deadline,
                                             const Clock* clock,
                                             dataset::ProgressCallback progress = nullptr);
+
+// The same of what lies in archives: each peer unpacks those of its part of the plan.
+// FAILED_PRECONDITION: the peers' indexes of the archives are not the same. Otherwise as
+// StageFromArchives.
+absl::StatusOr<data::Staged> StageArchivesWithPeers(const StagePlan& plan,
+                                                    const dataset::Manifest& manifest,
+                                                    const Peers& peers, comm::Collective* comm,
+                                                    const std::function<MonoTime()>& deadline,
+                                                    const Clock* clock,
+                                                    dataset::ProgressCallback progress = nullptr);
 
 }  // namespace assay
 

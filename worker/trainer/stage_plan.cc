@@ -82,20 +82,27 @@ absl::StatusOr<std::vector<NodeShard>> Needed(const ShardedDataset& sharded,
                                           " names: 'assay dataset index' makes it anew"));
 }
 
-// Deals the archives to the ranks of the node, the largest first, each to the one that has least:
-// every rank comes to the same.
+// Deals the archives to the ranks of the node and of those whose ranks are peers of this node's,
+// the largest first, each to the one that has least: every rank comes to the same.
 void Deal(std::vector<NodeShard> needed, const TrainerSpec& spec, StagePlan* plan) {
+  const Peers peers = PeersOf(spec);
+  const auto ranks = static_cast<size_t>(std::max(spec.run.ranks_per_node(), 1));
+  plan->parts.resize(peers.ranks.size());
   std::stable_sort(needed.begin(), needed.end(),
                    [](const NodeShard& a, const NodeShard& b) { return a.bytes > b.bytes; });
-  std::vector<int64_t> load(static_cast<size_t>(std::max(spec.run.ranks_per_node(), 1)));
+  std::vector<int64_t> load(ranks * peers.ranks.size());  // of all ranks of a node, then the next
   for (NodeShard& one : needed) {
     const auto least = std::min_element(load.begin(), load.end());
     *least += one.bytes;
-    const bool is_mine = least - load.begin() == spec.run.local_rank();
-    std::vector<data::FileToStage>* const files = is_mine ? &plan->job.files : &plan->of_others;
+    const auto reader = static_cast<size_t>(least - load.begin());
+    const bool is_here = reader % ranks == static_cast<size_t>(spec.run.local_rank());
+    std::vector<data::FileToStage>* const files =
+        is_here ? &plan->parts[reader / ranks] : &plan->of_others;
     std::move(one.files.begin(), one.files.end(), std::back_inserter(*files));
-    if (is_mine) plan->archives.push_back(one.shard->name);
+    if (is_here && reader / ranks == peers.own) plan->archives.push_back(one.shard->name);
   }
+  for (const std::vector<data::FileToStage>& part : plan->parts)
+    plan->job.files.insert(plan->job.files.end(), part.begin(), part.end());
 }
 
 absl::Status CheckRegistered(const v1::DatasetSpec& dataset, const dataset::Manifest& manifest) {
@@ -128,6 +135,19 @@ absl::StatusOr<dataset::Manifest> LoadRegistered(const v1::DatasetSpec& dataset)
 }
 
 }  // namespace
+
+Peers PeersOf(const TrainerSpec& spec) {
+  if (!spec.run.is_staging_timed()) return {.ranks = {spec.rank}};
+  const int on_node = spec.group_ranks_per_node();
+  const int group_begin = spec.group() * spec.grid.size();
+  Peers peers;
+  for (int rank = group_begin + (spec.rank - group_begin) % on_node;
+       rank < group_begin + spec.grid.size(); rank += on_node) {
+    if (rank == spec.rank) peers.own = peers.ranks.size();
+    peers.ranks.push_back(rank);
+  }
+  return peers;
+}
 
 absl::StatusOr<std::optional<ShardedDataset>> OpenSharded(const TrainerSpec& spec) {
   const v1::DatasetSpec& dataset = spec.run.dataset();
@@ -194,12 +214,13 @@ absl::Status CheckStagingSpace(const StagePlan& plan) {
   return data::CheckStagingSpace(node);
 }
 
-absl::StatusOr<data::Staged> StageFromArchives(const StagePlan& plan,
+absl::StatusOr<data::Staged> StageFromArchives(const std::vector<std::string>& archives,
+                                               const data::StagingJob& job,
                                                const dataset::Manifest& manifest,
                                                const Clock* clock,
                                                dataset::ProgressCallback progress) {
   const absl::StatusOr<data::Staged> staged =
-      data::StageArchives(plan.archives, manifest, plan.job, clock, std::move(progress));
+      data::StageArchives(archives, manifest, job, clock, std::move(progress));
   const absl::Status& status = staged.status();
   const bool is_data =
       absl::IsDataLoss(status) || absl::IsInvalidArgument(status) || absl::IsNotFound(status);

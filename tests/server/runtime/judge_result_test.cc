@@ -17,6 +17,7 @@
 #include "common/file.h"
 #include "common/mllog.h"
 #include "common/rules/arrivals.h"
+#include "common/rules/check.h"
 #include "common/sha256.h"
 #include "common/telemetry/series.h"
 #include "tests/support/clock_files.h"
@@ -89,7 +90,7 @@ class JudgeResultTest : public ::testing::Test {
   }
 
   absl::StatusOr<core::RunFacts> Judge() {
-    return JudgeResult(run_, submission_, dataset_, *artifacts_, *rules_);
+    return JudgeResult(run_, submission_, dataset_, seen_, *artifacts_, *rules_);
   }
 
   testing::TempDir dir_;
@@ -98,6 +99,7 @@ class JudgeResultTest : public ::testing::Test {
   std::unique_ptr<RuleBook> rules_ = *LoadRuleBook({});
   core::Submission submission_;
   std::optional<core::Dataset> dataset_;
+  std::vector<core::Finding> seen_;
   core::Run run_;
 };
 
@@ -284,6 +286,63 @@ TEST_F(JudgeResultTest, ACacheIsNoStartWhereStagingIsTimed) {
                              Field(&core::Finding::severity, core::Severity::kError),
                              Field(&core::Finding::found, "70 bytes"))));
   EXPECT_EQ(facts->is_compliant, false);
+}
+
+TEST_F(JudgeResultTest, WhatNodesSawIsEvidenceUnlessTheRoundDemandsColdData) {
+  const std::string round = dir_.Path("round.toml");
+  ASSERT_THAT(WriteFileAtomic(round,
+                              "[round]\nname = \"mini\"\nbase = \"hpc-3.0.0\"\nlabel = \"x\"\n"
+                              "data_cold_at_start = true\n[benchmark]\n"
+                              "name = \"cosmoflow\"\nruns = 1\ntarget = 0.5\n"),
+              IsOk());
+  rules_ = *LoadRuleBook({round});
+  submission_.spec.node_count = 1;
+  Upload(Line("run_start", 1000) + Line("run_stop", 3000), 1);
+  seen_ = {rules::NodeFinding("R-TIM-004", "node 0: 9 pages"),
+           rules::NodeFinding("R-PAU-002", "node 0: 2 s")};
+  // A worker has no say in what is an error; and what is judged is judged anew.
+  seen_[1].severity = core::Severity::kError;
+  seen_.push_back(rules::DeclaredCache(7));
+  const auto severity_of = [&](absl::string_view rule) -> std::optional<core::Severity> {
+    const absl::StatusOr<core::RunFacts> facts = Judge();
+    for (const core::Finding& finding : facts->findings)
+      if (finding.rule_id == rule) return finding.severity;
+    return std::nullopt;
+  };
+  EXPECT_EQ(severity_of("R-TIM-004"), core::Severity::kWarning);
+  EXPECT_EQ(severity_of("R-PAU-002"), core::Severity::kWarning);
+  EXPECT_EQ(severity_of("R-IOB-002"), std::nullopt);
+
+  submission_.spec.round = "mini";
+  EXPECT_EQ(severity_of("R-TIM-004"), core::Severity::kError);
+  EXPECT_EQ(severity_of("R-PAU-002"), core::Severity::kWarning);
+  EXPECT_EQ(Judge()->is_compliant, false);
+}
+
+// Adversary: nodes have copies of their own from before the clock, where copying is on it.
+TEST_F(JudgeResultTest, ADatasetOnSeveralMachinesOwnStorageIsToldWhereStagingIsTimed) {
+  submission_.spec.node_count = 3;
+  submission_.rules.is_staging_timed = true;
+  const std::string log = Line("run_start", 1000) + Line("run_stop", 3000);
+  const auto found_with = [&](const std::vector<std::string>& caches) -> std::string {
+    Upload(log, 1);
+    for (size_t i = 0; i < caches.size(); ++i)
+      UploadFile(absl::StrCat("caches_", i, ".json"), caches[i]);
+    const absl::StatusOr<core::RunFacts> facts = Judge();
+    for (const core::Finding& finding : facts->findings)
+      if (finding.rule_id == "R-IOB-003") return finding.found;
+    return "";
+  };
+  const std::string a = R"({"file_system": "ext4", "is_local": true, "boot_id": "a"})";
+  const std::string b = R"({"file_system": "xfs", "is_local": true, "boot_id": "b"})";
+  const std::string remote = R"({"file_system": "nfs", "is_local": false, "boot_id": "c"})";
+  const std::string former = R"({"file_system": "ext4"})";
+  EXPECT_EQ(found_with({a, remote, b}), "local storage on 2 machines (node 0: ext4, node 2: xfs)");
+  EXPECT_EQ(found_with({a, a, a}), "") << "agents of one machine";
+  EXPECT_EQ(found_with({a, remote, remote}), "") << "node 0 serves it";
+  EXPECT_EQ(found_with({former, former, "no JSON"}), "") << "not known";
+  submission_.rules.is_staging_timed = false;
+  EXPECT_EQ(found_with({a, b, b}), "") << "any durable storage";
 }
 
 // Node 1's wall clock is set back by 30 s after the run began on it: by the offset of that time its

@@ -158,6 +158,10 @@ TEST(FileSystemTest, CachesThatAResetDoesNotReachAreTold) {
     EXPECT_THAT(FileSystemOfType(type, false).unknown_caches, Not(IsEmpty())) << type;
   }
   EXPECT_TRUE(FileSystemOfType(0x01021994, false).is_memory);
+  for (const long type : {0xEF53L, 0x01021994L})
+    EXPECT_TRUE(FileSystemOfType(type, false).is_local) << type;
+  for (const long type : {0x6969L, 0x47504653L, 0x1234L})
+    EXPECT_FALSE(FileSystemOfType(type, false).is_local) << type;
   EXPECT_THAT(FileSystemOfType(0x1234, false).unknown_caches,
               ElementsAre(HasSubstr("file system 0x1234")));
 }

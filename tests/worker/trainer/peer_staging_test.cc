@@ -11,6 +11,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "common/dataset/layout.h"
+#include "common/dataset/manifest.h"
+#include "common/dataset/pack.h"
+#include "common/dataset/shards.h"
 #include "common/file.h"
 #include "common/sha256.h"
 #include "tests/support/status_matchers.h"
@@ -193,6 +197,76 @@ TEST_F(PeerStagingTest, AFileThatChangedOnTheWayIsNoCopy) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("train/8, sent by a peer, has the")));
   EXPECT_EQ(ExitCodeOf(results[1].status()), ExitCode::kBadData);
   EXPECT_FALSE(FileExists(JoinPath(TargetOf(1), File(8).name)));
+}
+
+// What another node unpacks is not even there.
+TEST_F(PeerStagingTest, ArchivesAreUnpackedByOneNodeEach) {
+  constexpr int kRanks = 2;
+  MakeJobs(1, [](int, size_t) { return true; });
+  dataset::Manifest manifest = {.name = "n", .benchmark = "plain", .generator = "imported"};
+  for (const data::FileToStage& file : jobs_.front().files)
+    manifest.files.push_back({.path = file.name, .bytes = file.bytes, .sha256 = file.sha256});
+  std::sort(manifest.files.begin(), manifest.files.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
+  manifest.train_samples = (kFiles + 1) / 2;
+  manifest.validation_samples = kFiles / 2;
+  ASSERT_THAT(dataset::SaveManifest(SourceOf(0), manifest), IsOk());
+  ASSERT_THAT(dataset::PackDataset(SourceOf(0), dir_.Path("packed"), {.parts = 4}), IsOk());
+  const absl::StatusOr<std::vector<dataset::Shard>> shards =
+      dataset::LoadShardIndex(dir_.Path("packed"), dataset::DatasetDigest(manifest));
+  ASSERT_THAT(shards, IsOk());
+  // The first archives are node 0's, however many bytes they have.
+  std::vector<StagePlan> plans(kRanks);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    StagePlan& plan = plans[static_cast<size_t>(rank)];
+    plan.job = {.source_dir = SourceOf(rank), .target_dir = TargetOf(rank)};
+    plan.parts.resize(kRanks);
+    ASSERT_THAT(RemoveTree(SourceOf(rank)), IsOk());
+    ASSERT_THAT(MakeDirectories(JoinPath(SourceOf(rank), dataset::kShardFolder)), IsOk());
+    for (size_t i = 0; i < shards->size(); ++i) {
+      const dataset::Shard& shard = (*shards)[i];
+      const int reader = i < 3 ? 0 : 1;
+      for (const data::FileToStage& file : jobs_.front().files) {
+        if (std::find(shard.files.begin(), shard.files.end(), file.name) == shard.files.end())
+          continue;
+        plan.parts[static_cast<size_t>(reader)].push_back(file);
+        plan.job.files.push_back(file);
+      }
+      if (reader != rank) continue;
+      plan.archives.push_back(shard.name);
+      ASSERT_THAT(
+          WriteFileAtomic(dataset::ShardPath(SourceOf(rank), shard.name),
+                          *ReadFile(dataset::ShardPath(dir_.Path("packed"), shard.name), kLarge)),
+          IsOk());
+    }
+  }
+  const auto stage = [&] {
+    std::vector<std::unique_ptr<comm::Collective>> world = comm::OpenMemoryWorld(kRanks, &clock_);
+    std::vector<absl::StatusOr<data::Staged>> results(kRanks);
+    comm::testing::OnEveryRank(world, [&](comm::Collective* comm) {
+      const auto rank = static_cast<size_t>(comm->rank());
+      const Peers peers = {.ranks = {0, 1}, .own = rank};
+      results[rank] =
+          StageArchivesWithPeers(plans[rank], manifest, peers, comm, comm::testing::Soon, &clock_);
+      if (!results[rank].ok()) world[rank].reset();
+    });
+    return results;
+  };
+
+  for (const absl::StatusOr<data::Staged>& staged : stage()) {
+    ASSERT_THAT(staged, IsOk());
+    EXPECT_EQ(staged->files, std::ssize(manifest.files));
+    EXPECT_GT(staged->peer_bytes, 0);
+  }
+  ExpectWhole(0);
+  ExpectWhole(1);
+
+  plans[1].parts[0].pop_back();
+  for (const absl::StatusOr<data::Staged>& staged : stage()) {
+    EXPECT_THAT(staged, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                 HasSubstr("is not the same on all nodes")));
+    EXPECT_EQ(ExitCodeOf(staged.status()), ExitCode::kBadData);
+  }
 }
 
 TEST(PeersTest, AreTheRanksOfAGroupThatStandAtTheSamePlaceOfTheirNodes) {

@@ -49,8 +49,13 @@ class StagePlanTest : public ::testing::Test {
     std::set<std::string> node_files;  // by the samplers
   };
 
-  Planned PlanOf(int rank, const std::string& path) const {
+  Planned PlanOf(int rank, const std::string& path, const std::string& grid = "") const {
     v1::RunSpec run = testing::SmallRun();
+    if (!grid.empty()) {
+      testing::SetCubeEdge(&run, "64");
+      testing::SetHyperparameter(&run, "spatial_grid", grid);
+      run.set_is_staging_timed(true);
+    }
     run.set_node_count(kNodes);
     run.set_ranks_per_node(kRanksPerNode);
     run.set_node_rank(rank / kRanksPerNode);
@@ -119,6 +124,32 @@ TEST_F(StagePlanTest, RanksOfANodeShareItsArchives) {
     EXPECT_EQ(read, archives.size());
     EXPECT_EQ(staged, PlanOf(node * kRanksPerNode, dir_.Path("packed")).node_files);
   }
+}
+
+// A group of four ranks is spread over both nodes: each archive is read by one of them, and what
+// comes of it goes to the rank that stands at the same place of the other node.
+TEST_F(StagePlanTest, NodesOfAGroupShareItsArchives) {
+  ASSERT_THAT(dataset::PackDataset(dir_.path(), dir_.Path("packed"), {.shard_bytes = 40}), IsOk());
+  std::multiset<std::string> read;
+  size_t part_files = 0;
+  for (int local = 0; local < kRanksPerNode; ++local) {
+    const Planned here = PlanOf(local, dir_.Path("packed"), "[2, 2]");
+    const Planned there = PlanOf(kRanksPerNode + local, dir_.Path("packed"), "[2, 2]");
+    ASSERT_EQ(here.plan.parts.size(), static_cast<size_t>(kNodes));
+    for (size_t peer = 0; peer < here.plan.parts.size(); ++peer) {
+      EXPECT_FALSE(here.plan.parts[peer].empty());
+      EXPECT_EQ(NamesOf(here.plan.parts[peer]), NamesOf(there.plan.parts[peer]));
+      part_files += here.plan.parts[peer].size();
+    }
+    for (const Planned& one : {here, there}) {
+      read.insert(one.plan.archives.begin(), one.plan.archives.end());
+      std::set<std::string> both = NamesOf(one.plan.of_others);
+      both.merge(NamesOf(one.plan.job.files));
+      EXPECT_EQ(both, one.node_files);
+    }
+  }
+  EXPECT_EQ(part_files, manifest_.files.size());
+  EXPECT_EQ(read.size(), std::set<std::string>(read.begin(), read.end()).size());
 }
 
 // Packed for four ranks, every archive is read by one node.
