@@ -20,6 +20,7 @@
 
 #include "assay/v1/fabric.pb.h"
 
+#include "cli/bench/mpi.h"
 #include "cli/command/context.h"
 #include "cli/command/share.h"
 #include "cli/terminal/plot.h"
@@ -134,6 +135,15 @@ Json ReadTimes(absl::string_view text, int ranks) {
   return items;
 }
 
+// Ours beside those of MPI: a ratio above 1 is in our favour.
+void AddMpi(const MpiTimes& mpi, Json* items) {
+  for (Json& item : *items) {
+    const double us = mpi.time_us.at(item["bytes"].get<int64_t>());
+    item["mpi_time_us"] = us;
+    item["mpi_ratio"] = us / item["time_us"].get<double>();
+  }
+}
+
 Figure FigureOf(const Json& items, int ranks) {
   std::string rows;
   for (const Json& item : items)
@@ -146,36 +156,54 @@ Figure FigureOf(const Json& items, int ranks) {
                            "\n$data << EOD\n", rows, "EOD\nplot $data with linespoints pt 7\n")};
 }
 
+absl::Status Show(Context* context, Json items, const std::string& mpi_library) {
+  ListView list = {.schema = "assay.bench_allreduce/v1",
+                   .items = std::move(items),
+                   .columns = {{"BYTES", "bytes"},
+                               {"MICROSECONDS", "time_us", Format::kNumber},
+                               {"GB/S", "bus_gb_per_s", Format::kNumber}},
+                   .empty_text = "nothing was measured"};
+  if (!mpi_library.empty()) {
+    list.columns.push_back({"MPI", "mpi_time_us", Format::kNumber});
+    list.columns.push_back({"MPI/OURS", "mpi_ratio", Format::kNumber});
+  }
+  RETURN_IF_ERROR(context->printer().List(list));
+  const std::vector<std::string> load =
+      absl::StrSplit(ReadFile("/proc/loadavg").value_or("?"), absl::MaxSplits(' ', 1));
+  if (!mpi_library.empty()) context->Note(absl::StrCat("MPI: microseconds of ", mpi_library));
+  context->Note(absl::StrCat(
+      "medians; GB/s of the bus: 2 (n - 1) / n of the vector a second; load average ", load[0]));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ExitStatus> RunAllReduce(Context* context, const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const int64_t ranks, arguments.Integer("ranks", 2));
+  ASSIGN_OR_RETURN(const int64_t count, arguments.Integer("ranks", 2));
+  const auto ranks = static_cast<int>(count);
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseVectorSizes(arguments.Get("bytes")));
   ASSIGN_OR_RETURN(std::string program, SiblingProgram(context->env(), "assay-train"));
   std::string directory = (std::filesystem::temp_directory_path() / "assay_bench_XXXXXX").string();
   if (mkdtemp(directory.data()) == nullptr)
     return absl::ErrnoToStatus(errno, absl::StrCat("making ", directory));
   const auto remove = absl::MakeCleanup([&] { RemoveTree(directory).IgnoreError(); });
+  // First, since it may not be there.
+  MpiTimes mpi;
+  if (arguments.Has("mpi")) {
+    ASSIGN_OR_RETURN(mpi, MeasureMpi(context->env(), ranks, sizes, directory, kPatience));
+  }
   Json items;
   {
-    Ranks processes(std::move(program), directory, static_cast<int>(ranks));
+    Ranks processes(std::move(program), directory, ranks);
     RETURN_IF_ERROR(processes.Start(sizes));
     ASSIGN_OR_RETURN(const std::string printed, processes.Finish());
-    items = ReadTimes(printed, static_cast<int>(ranks));
+    items = ReadTimes(printed, ranks);
   }
+  if (arguments.Has("mpi")) AddMpi(mpi, &items);
   if (arguments.Has("plot")) {
-    RETURN_IF_ERROR(Draw(context->env(), FigureOf(items, static_cast<int>(ranks)),
+    RETURN_IF_ERROR(Draw(context->env(), FigureOf(items, ranks),
                          context->env().AbsolutePath(arguments.Get("plot"))));
     context->Note(absl::StrCat("written: ", arguments.Get("plot")));
   }
-  RETURN_IF_ERROR(context->printer().List({.schema = "assay.bench_allreduce/v1",
-                                           .items = std::move(items),
-                                           .columns = {{"BYTES", "bytes"},
-                                                       {"MICROSECONDS", "time_us", Format::kNumber},
-                                                       {"GB/S", "bus_gb_per_s", Format::kNumber}},
-                                           .empty_text = "nothing was measured"}));
-  const std::vector<std::string> load =
-      absl::StrSplit(ReadFile("/proc/loadavg").value_or("?"), absl::MaxSplits(' ', 1));
-  context->Note(absl::StrCat(
-      "medians; GB/s of the bus: 2 (n - 1) / n of the vector a second; load average ", load[0]));
+  RETURN_IF_ERROR(Show(context, std::move(items), mpi.library));
   return ExitStatus::kDone;
 }
 
@@ -221,6 +249,9 @@ Command AllReduceCommand() {
                        .value = "SIZES",
                        .help = "of the vectors, as 4,16KiB,64MiB",
                        .fallback = kDefaultSizes},
+                      {.name = "mpi",
+                       .help = "also measure this host's MPI, compiled by $MPICC (mpicc) and "
+                               "started by $MPIEXEC (mpiexec)"},
                       {.name = "plot",
                        .kind = Option::Kind::kText,
                        .value = "FILE",
@@ -228,6 +259,8 @@ Command AllReduceCommand() {
                        .completes = Completes::kFile}},
           .examples = {{"assay bench allreduce", ""},
                        {"assay bench allreduce --ranks 8 --bytes 34MiB --json", ""},
+                       {"assay bench allreduce --mpi", "beside the site's MPI"},
+                       {"MPIEXEC='srun --mpi=pmix' assay bench allreduce --mpi", ""},
                        {"UCX_TLS=tcp,self assay bench allreduce", "by TCP"}},
           .run = RunAllReduce};
 }

@@ -21,7 +21,8 @@ absl::StatusOr<std::string> ShareDirectory(const Environment& environment, absl:
     char resolved[PATH_MAX];
     if (realpath(candidate.c_str(), resolved) != nullptr) return std::string(resolved);
   }
-  return absl::NotFoundError(absl::StrCat("cannot find the directory '", name, "' of examples in ",
+  return absl::NotFoundError(absl::StrCat("cannot find the directory '", name,
+                                          "' that comes with it in ",
                                           absl::StrJoin(candidates, ", ")));
 }
 

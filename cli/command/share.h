@@ -1,4 +1,4 @@
-// Files that come with the programs: example rounds and submissions.
+// Files that come with the programs: example rounds and submissions, sources of benchmarks.
 
 #ifndef CLI_COMMAND_SHARE_H_
 #define CLI_COMMAND_SHARE_H_
@@ -13,7 +13,7 @@
 
 namespace assay::cli {
 
-// The directory `name` ("rounds", "quickstart"): in share/assay beside an installed bin/, or in the
+// The directory `name` ("rounds", "quickstart", "bench"): in share/assay beside an installed bin/, or in the
 // deploy/ of a source tree above a build. NOT_FOUND with the places looked at.
 absl::StatusOr<std::string> ShareDirectory(const Environment& environment, absl::string_view name);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 #include "cli/command/context.h"
@@ -119,7 +120,7 @@ void AddFacts(const std::string& prefix, const Json& value, Json* items) {
   }
 }
 
-// What its agent tells of it, without what the coordinator knows and decides.
+// What its agent tells of it and has measured, without what the coordinator decides.
 absl::StatusOr<ExitStatus> RunNodeFacts(Context* context, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const client::Client* client, context->Connect());
   v1::GetWorkerRequest request;
@@ -137,6 +138,10 @@ absl::StatusOr<ExitStatus> RunNodeFacts(Context* context, const Arguments& argum
                 .columns = {{"FACT", "fact"}, {"VALUE", "value"}},
                 .empty_text = absl::StrCat(client::ShortId(worker.name()), " tells nothing")};
   AddFacts("", facts, &view.items);
+  for (const v1::NodeCheck& check : worker.preflight().checks())
+    if (check.is_measured())
+      view.items.push_back({{"fact", absl::StrCat("measured.", check.check())},
+                            {"value", absl::StrFormat("%.4g %s", check.value(), check.unit())}});
   RETURN_IF_ERROR(context->printer().List(view));
   return ExitStatus::kDone;
 }
@@ -249,9 +254,10 @@ std::vector<Command> NodeCommands() {
            .examples = {{"assay node show w0", ""}},
            .run = RunNodeShow},
           {.path = "node facts",
-           .summary = "what a node's agent tells of its machine",
+           .summary = "what a node's agent tells of its machine, and what it has measured",
            .description = "Hardware, labels, version and what the package's system description "
-                          "takes from it, one fact a line: as the agent has told it last.",
+                          "takes from it, one fact a line: as the agent has told it last; and "
+                          "'measured.', what its last pre-flight has found.",
            .positionals = {node},
            .examples = {{"assay node facts w0", ""},
                         {"diff <(assay node facts w0) <(assay node facts w1)",

@@ -8,7 +8,7 @@
 #           was built (ADR 0125)
 install(TARGETS assay RUNTIME DESTINATION bin COMPONENT cli)
 # Where programs of any prefix look for them: ../share/assay beside bin/.
-install(DIRECTORY deploy/rounds deploy/quickstart DESTINATION share/assay COMPONENT cli)
+install(DIRECTORY deploy/rounds deploy/quickstart deploy/bench DESTINATION share/assay COMPONENT cli)
 install(TARGETS assayd RUNTIME DESTINATION bin COMPONENT server)
 install(DIRECTORY deploy/prometheus DESTINATION share/assay COMPONENT server)
 install(PROGRAMS deploy/notify/notify-mail DESTINATION share/assay/notify COMPONENT server)

@@ -35,6 +35,33 @@ TEST_F(BenchTest, SumsOverRanksAreTimedAndDrawn) {
   EXPECT_TRUE(std::filesystem::exists(site_.Path("bandwidth.svg")));
 }
 
+// As an installation has it.
+void ProvideSource(const Site& site) {
+  std::filesystem::copy(SOURCES "/deploy/bench", site.Path("share/assay/bench"));
+}
+
+// Open MPI is what the tests install.
+TEST_F(BenchTest, TheHostsMpiStandsBeside) {
+  ProvideSource(site_);
+  const Json times = site_.AssayJson({"bench", "allreduce", "--bytes", "1KiB,4,1KiB", "--mpi"});
+
+  ASSERT_EQ(times["items"].size(), 3U) << times;
+  for (const Json& item : times["items"]) {
+    EXPECT_GT(item["mpi_time_us"], 0.0);
+    EXPECT_DOUBLE_EQ(item["mpi_ratio"], double{item["mpi_time_us"]} / double{item["time_us"]});
+  }
+  const Outcome text = site_.Assay({"bench", "allreduce", "--bytes", "4", "--mpi"});
+  EXPECT_THAT(text.out, HasSubstr("mpi_ratio"));
+  EXPECT_THAT(text.err, HasSubstr("Open MPI"));
+
+  Site without;
+  ProvideSource(without);
+  without.Export("MPICC=no-such-compiler --flag");
+  const Outcome outcome = without.Assay({"bench", "allreduce", "--bytes", "4", "--mpi"});
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("no-such-compiler"), HasSubstr("MPICC")));
+}
+
 TEST_F(BenchTest, AFailureOfARankIsTold) {
   const Outcome sizes = site_.Assay({"bench", "allreduce", "--bytes", "4,7"});
   EXPECT_EQ(sizes.exit_code, 2) << sizes.Text();

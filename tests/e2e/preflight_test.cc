@@ -20,6 +20,7 @@ namespace assay::testing {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -100,6 +101,8 @@ TEST(PreflightTest, ASlowNodeIsExcludedAndTheSetStartsOnOthers) {
   EXPECT_EQ(good["unit"], "GFLOP/s") << good;
   EXPECT_EQ(good["policy"], "gate");
   EXPECT_GT(good["value"].get<double>(), 0.5);
+  EXPECT_THAT(site.Assay({"node", "facts", "n1"}).out,
+              ContainsRegex("measured.compute\t[0-9.e+]+ GFLOP/s"));
   const Outcome cancelled = site.Assay({"cancel", "@last"});
   ASSERT_EQ(cancelled.exit_code, 0)
       << cancelled.Text() << site.Assay({"entry", "show", "@last"}).out;
