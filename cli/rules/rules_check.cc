@@ -124,8 +124,8 @@ class VerdictPrinter {
 // The built-in rounds as --ruleset has them: "3.0.0" for hpc-3.0.0.
 std::vector<std::string> BuiltInVersions() {
   std::vector<std::string> versions;
-  for (const rules::RuleSet* round : rules::BuiltInRuleSets())
-    versions.emplace_back(absl::StripPrefix(round->name(), "hpc-"));
+  for (const std::string& name : rules::BuiltInRoundNames())
+    versions.emplace_back(absl::StripPrefix(name, "hpc-"));
   return versions;
 }
 

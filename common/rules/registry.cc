@@ -16,11 +16,16 @@ namespace {
 
 using RoundTable = std::vector<std::unique_ptr<const RuleSet>>;
 
+std::string NameOf(const EmbeddedFile& file) {
+  return std::string(absl::StripSuffix(file.name, ".json"));
+}
+
 RoundTable ReadRounds() {
   RoundTable rounds;
   for (const EmbeddedFile& file : EmbeddedRounds()) {
     absl::StatusOr<Pack> pack = ReadPack(file.text, file.name);
     CHECK(pack.ok()) << pack.status();
+    CHECK(pack->data.name == NameOf(file)) << file.name;
     rounds.push_back(std::make_unique<const RuleSet>(std::move(pack->data)));
   }
   return rounds;
@@ -55,6 +60,13 @@ std::vector<const RuleSet*> BuiltInRuleSets() {
   for (const auto& rules : Rounds())
     all.push_back(rules.get());
   return all;
+}
+
+std::vector<std::string> BuiltInRoundNames() {
+  std::vector<std::string> names;
+  for (const EmbeddedFile& file : EmbeddedRounds())
+    names.push_back(NameOf(file));
+  return names;
 }
 
 bool IsMlperfBenchmark(absl::string_view name) {

@@ -19,6 +19,9 @@ const RuleSet* FindRuleSet(absl::string_view name);
 // Oldest first.
 std::vector<const RuleSet*> BuiltInRuleSets();
 
+// Their names, in the same order, without reading what they say: for help and completion.
+std::vector<std::string> BuiltInRoundNames();
+
 // True if a built-in round has the benchmark.
 bool IsMlperfBenchmark(absl::string_view name);
 

@@ -16,6 +16,13 @@ namespace {
 
 using ::testing::StartsWith;
 
+TEST(RegistryTest, NamesAreThoseOfTheRounds) {
+  std::vector<std::string> names;
+  for (const RuleSet* rules : BuiltInRuleSets())
+    names.push_back(rules->name());
+  EXPECT_EQ(BuiltInRoundNames(), names);
+}
+
 TEST(RegistryTest, RoundsHaveSeveralNames) {
   for (const char* name : {"hpc-3.0.0", "3.0.0", "3.0", "v3.0", "hpc 3.0.0", "hpc-v3.0"}) {
     ASSERT_NE(FindRuleSet(name), nullptr) << name;
