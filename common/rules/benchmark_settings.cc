@@ -45,6 +45,21 @@ const Setting* FindIn(const std::vector<Setting>& settings, absl::string_view ke
   return found == settings.end() ? nullptr : &*found;
 }
 
+std::vector<ExcludedBackend> ReadExcluded(absl::string_view file, const JsonValue* list) {
+  std::vector<ExcludedBackend> backends;
+  if (list == nullptr) return backends;
+  CHECK(list->AsList() != nullptr) << "file=" << file << " \"excluded_backends\" is a list";
+  for (const JsonValue& backend : *list->AsList()) {
+    const JsonValue* const name = backend.Find("name");
+    const JsonValue* const remedy = backend.Find("remedy");
+    CHECK(name != nullptr && name->AsString() != nullptr && remedy != nullptr &&
+          remedy->AsString() != nullptr)
+        << "file=" << file << " needs \"name\" and \"remedy\" of excluded backends";
+    backends.push_back({*name->AsString(), *remedy->AsString()});
+  }
+  return backends;
+}
+
 // The files are of this program: what does not fit ends it, with the file's name.
 BenchmarkSettings ReadSettings(const EmbeddedFile& file) {
   const JsonResult read = ParseJson(file.text);
@@ -60,6 +75,7 @@ BenchmarkSettings ReadSettings(const EmbeddedFile& file) {
     settings.settings.push_back(ReadSetting(file.name, key, description));
   settings.local_batch_max = batch->AsInt64().value();
   settings.has_whole_batches = whole->AsBool().value();
+  settings.excluded_backends = ReadExcluded(file.name, read.value.Find("excluded_backends"));
   const JsonValue* const edge = read.value.Find("shared_edge");
   const JsonValue* const unit = read.value.Find("block_unit");
   if (edge == nullptr && unit == nullptr) return settings;

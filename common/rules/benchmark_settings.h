@@ -18,6 +18,12 @@
 
 namespace assay::rules {
 
+// A backend that does not run a benchmark, and what to choose in its place.
+struct ExcludedBackend {
+  std::string name;
+  std::string remedy;
+};
+
 struct BenchmarkSettings {
   std::string benchmark;
   std::vector<Setting> settings;  // beyond those of every benchmark, or narrower
@@ -29,6 +35,8 @@ struct BenchmarkSettings {
   // block of it must be a multiple of. Empty: they cannot be divided.
   std::string shared_edge;
   int64_t block_unit = 0;
+
+  std::vector<ExcludedBackend> excluded_backends;
 
   bool IsDivisible() const { return block_unit > 0; }
   // Also of those of every benchmark; null: its trainer reads no such hyperparameter.

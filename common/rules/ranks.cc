@@ -17,6 +17,8 @@ constexpr int64_t kPartsMax = 64;
 constexpr char kGridSection[] = "Assay, ranks that share samples";
 constexpr char kBatchSection[] = "Assay, ranks";
 constexpr char kDeviceSection[] = "Assay, GPUs";
+constexpr char kBackendKey[] = "backend";
+constexpr char kBackendSection[] = "Assay, backends";
 constexpr char kDeviceBackends[] = "cuda";  // how their names begin
 
 constexpr TextRule kRankRules[] = {
@@ -42,6 +44,8 @@ constexpr TextRule kRankRules[] = {
     {"R-RNK-009", kDeviceCacheKey, "a backend with memory of its own: cuda, cuda-tf32, cuda-bf16",
      kDeviceSection,
      "leave device_cache_mib out: the file system keeps files in the host's memory"},
+    {"R-RNK-010", kBackendKey, "a backend that runs the benchmark", kBackendSection,
+     "leave backend out: nodes take the best that they have"},
 };
 
 // A violation of the rule `id`, with a remedy that knows the numbers where there is one.
@@ -157,6 +161,16 @@ std::vector<Finding> CheckDevices(const Hyperparameters& values, const RankLayou
   return findings;
 }
 
+std::optional<Finding> CheckBackend(const RankLayout& layout) {
+  const BenchmarkSettings* const benchmark = FindBenchmarkSettings(layout.benchmark);
+  if (benchmark == nullptr) return std::nullopt;
+  for (const ExcludedBackend& backend : benchmark->excluded_backends)
+    if (backend.name == layout.backend)
+      return Unfit("R-RNK-010", absl::StrCat(layout.backend, " for ", layout.benchmark),
+                   backend.remedy);
+  return std::nullopt;
+}
+
 std::vector<Finding> CheckWork(const Hyperparameters& values, const RankLayout& layout) {
   GridParts parts;
   if (const auto grid = values.find(kSpatialGridKey); grid != values.end()) {
@@ -193,6 +207,8 @@ std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout&
   std::vector<Finding> findings = CheckWork(values, layout);
   for (Finding& finding : CheckDevices(values, layout))
     findings.push_back(std::move(finding));
+  if (std::optional<Finding> finding = CheckBackend(layout))
+    findings.push_back(*std::move(finding));
   return findings;
 }
 

@@ -48,7 +48,7 @@ std::optional<GridParts> ReadSpatialGrid(const JsonValue& value);
 //   a block is no multiple of 32 voxels; 004 the ranks are no multiple of the group; 005 groups and
 //   nodes do not fit; 006 the groups (without a grid: the ranks) do not share the global batch
 //   evenly; 007 and 008 a bucket or a cache is no such size; 009 the backend has no memory of its
-//   own to keep samples in.
+//   own to keep samples in; 010 the backend does not run the benchmark.
 std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout& layout);
 
 }  // namespace assay::rules

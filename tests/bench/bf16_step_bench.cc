@@ -1,4 +1,4 @@
-// Training steps on the CPU in bfloat16 against float32, for both models.
+// Training steps of CosmoFlow on the CPU in bfloat16 against float32.
 //
 //   OMP_NUM_THREADS=1 bf16_step_bench --benchmark_filter='cosmoflow/' --benchmark_min_time=3
 //
@@ -35,14 +35,6 @@ class Contender {
     const Stream stream(1, Purpose::kTest);
     const auto samples = static_cast<size_t>(model_->batch_size());
     const size_t inputs = samples * static_cast<size_t>(model_->input_elements());
-    if (spec.name == "deepcam") {
-      for (size_t i = 0; i < inputs; ++i)
-        floats_.push_back(stream.Uniform(i));
-      for (size_t i = 0; i < inputs / kDeepcamChannels; ++i)
-        labels_.push_back(static_cast<uint8_t>(stream.Below(i, 3)));
-      batch_ = MakeBatch(floats_, labels_);
-      return;
-    }
     for (size_t i = 0; i < inputs; ++i)
       counts_.push_back(static_cast<int16_t>(stream.Below(i, 8)));
     for (size_t i = 0; i < samples * static_cast<size_t>(model_->outputs()); ++i)
@@ -77,8 +69,7 @@ class Contender {
   std::unique_ptr<Trainable> model_;
   std::vector<int16_t> counts_;
   std::vector<float> floats_;
-  std::vector<uint8_t> labels_;
-  Batch batch_;  // borrows from two of the three
+  Batch batch_;  // borrows from both
   uint64_t step_ = 0;
   std::vector<double> milliseconds_;
 };
@@ -108,25 +99,11 @@ void Cosmoflow(benchmark::State& state) {
   Compare(state, spec);
 }
 
-void Deepcam(benchmark::State& state) {
-  ModelSpec spec = {.name = "deepcam"};
-  spec.deepcam = {.batch = state.range(2), .height = state.range(0), .width = state.range(1)};
-  spec.options.optimizer.kind = OptimizerOptions::Kind::kLamb;
-  Compare(state, spec);
-}
-
 BENCHMARK(Cosmoflow)
     ->Name("cosmoflow")
     ->ArgNames({"edge", "filters", "batch"})
     ->ArgsProduct({{32}, {8, 32}, {1, 4, 8}})
     ->ArgsProduct({{64, 128}, {32}, {1, 2, 4}})
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
-BENCHMARK(Deepcam)
-    ->Name("deepcam")
-    ->ArgNames({"height", "width", "batch"})
-    ->ArgsProduct({{96}, {144}, {1, 2, 4}})
-    ->ArgsProduct({{192}, {288}, {1, 2}})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 

@@ -66,6 +66,9 @@ TEST(RanksTest, TakesWhatCanWork) {
       {"the largest buckets", {{"gradient_bucket_mib", 4096}}},
       {"no cache anywhere", {{"device_cache_mib", 0}}, kOnednn},
       {"a cache on a GPU", {{"device_cache_mib", 40000}}, {.backend = "cuda-bf16"}},
+      {"climate maps in float32", {}, {.benchmark = "deepcam", .backend = "onednn"}},
+      {"cubes in bfloat16", {}, {.benchmark = "cosmoflow", .backend = "onednn-bf16"}},
+      {"a benchmark of which nothing is known", {}, {.benchmark = "x", .backend = "onednn-bf16"}},
       {"a cache on a backend that is not known", {{"device_cache_mib", 40000}}},
   };
   for (const Case& c : cases)
@@ -102,6 +105,12 @@ TEST(RanksTest, NamesWhatCannotWork) {
       {"a huge bucket", {{"gradient_bucket_mib", 4097}}, kFour, "R-RNK-007", "4097"},
       {"a cache of less than nothing", {{"device_cache_mib", -1}}, kFour, "R-RNK-008", "-1"},
       {"a cache in the host's memory", {{"device_cache_mib", 100}}, kOnednn, "R-RNK-009", "onednn"},
+      {"climate maps in bfloat16 on a CPU",
+       {},
+       {.benchmark = "deepcam", .backend = "onednn-bf16"},
+       "R-RNK-010",
+       "onednn-bf16 for deepcam",
+       "choose onednn"},
   };
   for (const Case& c : cases)
     Expect(c);

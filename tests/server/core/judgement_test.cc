@@ -87,6 +87,27 @@ TEST(JudgementTest, NodesThatAreNotThereAreAWarning) {
   EXPECT_TRUE(world.Do(Creation(spec, "t")).ok()) << "nodes may come";
 }
 
+TEST(JudgementTest, ABackendThatDoesNotRunTheBenchmarkIsRefusedWithWhatToChoose) {
+  World world;
+  ASSERT_TRUE(world.Sync("w0").ok());
+  ASSERT_TRUE(world.Do(AddDataset{{.id = "maps", .benchmark = "deepcam", .path = "/maps"}}).ok());
+  SubmissionSpec spec = SomeSpec();
+  spec.benchmark = "deepcam";
+  spec.dataset = "maps";
+  spec.workload = TrainerWorkload{.backend = "onednn-bf16"};
+
+  const std::vector<Finding> findings = PlanOf(&world, spec);
+
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule_id, "R-RNK-010");
+  EXPECT_EQ(findings[0].severity, Severity::kError);
+  EXPECT_THAT(findings[0].remedy, HasSubstr("choose onednn:"));
+  EXPECT_THAT(world.Do(Creation(spec, "t")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("onednn-bf16 for deepcam")));
+  spec.workload = TrainerWorkload{.backend = "onednn"};
+  EXPECT_TRUE(world.Do(Creation(spec, "u")).ok());
+}
+
 TEST(JudgementTest, SaysWhatIsMissingByItsCode) {
   World world;
   SubmissionSpec spec = SomeSpec();

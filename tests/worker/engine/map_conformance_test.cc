@@ -462,6 +462,7 @@ TEST_P(MapConformanceTest, LambMovesEachTensorByItsOwnLengths) {
 std::vector<std::string> BackendsToCompare() {
   std::vector<std::string> names = MapBackendsUnderTest();
   std::erase(names, "reference");
+  std::erase(names, "onednn-bf16");  // has no maps
   return names;
 }
 

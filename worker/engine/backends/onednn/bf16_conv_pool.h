@@ -16,8 +16,6 @@
 #include "worker/engine/backend.h"
 #include "worker/engine/backends/onednn/avx512_bf16.h"
 #include "worker/engine/backends/onednn/bf16_sparse_backward.h"
-#include "worker/engine/backends/onednn/bf16_staging.h"
-#include "worker/engine/backends/onednn/onednn_convolution.h"
 #include "worker/engine/backends/onednn/padded_input.h"
 #include "worker/engine/backends/onednn/sparse_conv_pool.h"
 #include <oneapi/dnnl/dnnl.hpp>
@@ -29,22 +27,23 @@ class Bf16ConvPool : public ConvPool {
   // Whether the loops can do `shape`.
   static bool CanDo(const ConvPoolShape& shape);
 
-  // For shapes that it CanDo. `staging` must outlive it. RESOURCE_EXHAUSTED: no memory.
+  // For shapes that it CanDo. RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<std::unique_ptr<Bf16ConvPool>> Make(const ConvPoolShape& shape,
                                                             const dnnl::engine& engine,
-                                                            const dnnl::stream& stream,
-                                                            Bf16Staging* staging);
+                                                            const dnnl::stream& stream);
 
   size_t scratch_bytes() const override;
   void WeightsChanged() override;
   void Forward(const ConvPoolTensors& tensors) override;
   void Backward(const ConvPoolTensors& tensors, const Tensor& dy,
                 const ConvPoolGradients& gradients) override;
+  ~Bf16ConvPool() override;
 
  private:
+  class DenseForward;
+
   Bf16ConvPool(const ConvPoolShape& shape, const dnnl::engine& engine, const dnnl::stream& stream);
   void ForwardFused(const ConvPoolTensors& tensors);
-  size_t bf16_input_bytes() const;  // to a whole cache line
 
   const ConvPoolShape shape_;
   dnnl::stream stream_;
@@ -53,7 +52,7 @@ class Bf16ConvPool : public ConvPool {
   const PaddedInput planes_;
   std::vector<Bf16Pair> pairs_;
   bool is_paired_ = false;
-  std::unique_ptr<OnednnConvolution> forward_;  // null if the forward pass is fused
+  std::unique_ptr<DenseForward> forward_;  // null if the forward pass is fused
   // As Bf16SparseBackward wants them: weights (in memory for half as many floats) and gradients.
   AlignedFloats weights_, gradients_;
   bool is_packed_ = false;

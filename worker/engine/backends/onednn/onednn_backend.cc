@@ -16,7 +16,7 @@
 #include "common/status.h"
 #include "worker/engine/backends/onednn/avx512_bf16.h"
 #include "worker/engine/backends/onednn/bf16_conv_pool.h"
-#include "worker/engine/backends/onednn/bf16_gemm.h"
+#include "worker/engine/backends/onednn/gemm.h"
 #include "worker/engine/backends/onednn/kernels.h"
 #include "worker/engine/backends/onednn/map_kernels.h"
 #include "worker/engine/backends/onednn/onednn_convolution.h"
@@ -62,16 +62,15 @@ class OnednnBackend : public ReferenceBackend<float> {
   explicit OnednnBackend(OnednnFactors factors)
       : engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_),
-        bf16_products_(factors == OnednnFactors::kBfloat16
-                           ? std::make_unique<Bf16Products>(engine_, stream_)
-                           : nullptr),
+        factors_(factors),
         log_table_(LogTable()),
-        maps_(engine_, stream_, bf16_products_.get()) {}
+        maps_(engine_, stream_) {}
 
   absl::string_view name() const override {
-    return bf16_products_ == nullptr ? "onednn" : "onednn-bf16";
+    return factors_ == OnednnFactors::kFloat32 ? "onednn" : "onednn-bf16";
   }
-  MapOperations* maps() override { return &maps_; }
+  // None in bfloat16: it does not pay there (ADR 0256).
+  MapOperations* maps() override { return factors_ == OnednnFactors::kFloat32 ? &maps_ : nullptr; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
 
   // What is large lies on large pages if the system gives them: there is less to translate.
@@ -103,18 +102,17 @@ class OnednnBackend : public ReferenceBackend<float> {
 
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
-                     OnednnConvolution::Make(shape, engine_, stream_, staging()));
+                     OnednnConvolution::Make(shape, engine_, stream_));
     return convolution;
   }
 
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
-    if (bf16_products_ != nullptr && Bf16ConvPool::CanDo(shape)) {
+    if (factors_ == OnednnFactors::kBfloat16 && Bf16ConvPool::CanDo(shape)) {
       ASSIGN_OR_RETURN(std::unique_ptr<Bf16ConvPool> block,
-                       Bf16ConvPool::Make(shape, engine_, stream_, staging()));
+                       Bf16ConvPool::Make(shape, engine_, stream_));
       return block;
     }
-    if (bf16_products_ != nullptr || !SparseConvPool::CanDo(shape))
-      return Backend::MakeConvPool(shape);
+    if (!SparseConvPool::CanDo(shape)) return Backend::MakeConvPool(shape);
     ASSIGN_OR_RETURN(std::unique_ptr<SparseConvPool> block,
                      SparseConvPool::Make(shape, engine_, stream_));
     return block;
@@ -139,19 +137,19 @@ class OnednnBackend : public ReferenceBackend<float> {
   void DenseForward(const Tensor& x, const Tensor& w, const Tensor& y) override {
     const int64_t rows = x.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(x.shape == Shape({rows, in}) && y.shape == Shape({rows, out}));
-    RunProduct({false, false, rows, out, in}, bf16_products_.get(), x, w, y);
+    Gemm{false, false, rows, out, in}.Run(x.As<float>(), w.As<float>(), y.As<float>());
   }
 
   void DenseBackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override {
     const int64_t rows = dy.shape[0], in = w.shape[0], out = w.shape[1];
     CHECK(dx.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    RunProduct({false, true, rows, in, out}, bf16_products_.get(), dy, w, dx);
+    Gemm{false, true, rows, in, out}.Run(dy.As<float>(), w.As<float>(), dx.As<float>());
   }
 
   void DenseBackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override {
     const int64_t rows = dy.shape[0], in = dw.shape[0], out = dw.shape[1];
     CHECK(x.shape == Shape({rows, in}) && dy.shape == Shape({rows, out}));
-    RunProduct({true, false, in, out, rows}, bf16_products_.get(), x, dy, dw);
+    Gemm{true, false, in, out, rows}.Run(x.As<float>(), dy.As<float>(), dw.As<float>());
   }
 
   void ActivationForward(const Tensor& y, const Tensor& bias, const Activation& f) override {
@@ -183,11 +181,9 @@ class OnednnBackend : public ReferenceBackend<float> {
   }
 
  private:
-  Bf16Staging* staging() { return StagingOf(bf16_products_.get()); }
-
   dnnl::engine engine_;
   dnnl::stream stream_;
-  const std::unique_ptr<Bf16Products> bf16_products_;  // null: float32
+  const OnednnFactors factors_;
   const std::vector<float> log_table_;
   OnednnMaps maps_;
   OnednnAdaptive adaptive_;

@@ -8,7 +8,6 @@
 
 #include "common/log.h"
 #include "common/status.h"
-#include "worker/engine/backends/onednn/bf16_pack.h"
 #include "worker/engine/backends/onednn/fixed_scale.h"
 #include "worker/engine/backends/onednn/onednn_error.h"
 
@@ -27,37 +26,34 @@ dnnl::memory::dims Dims(const std::array<int64_t, 3>& values) {
 }
 
 // oneDNN names dimensions (N, C, D, H, W) whatever the order in memory.
-Desc ActivationDesc(const Shape& shape, Type type) {
-  return Desc({shape[0], shape[4], shape[1], shape[2], shape[3]}, type, Tag::ndhwc);
+Desc ActivationDesc(const Shape& shape) {
+  return Desc({shape[0], shape[4], shape[1], shape[2], shape[3]}, Type::f32, Tag::ndhwc);
 }
 
-Desc WeightsDesc(const ConvShape& shape, Type type, Tag tag) {
+Desc WeightsDesc(const ConvShape& shape, Tag tag) {
   const int64_t k = shape.kernel;
-  return Desc({shape.out_channels, shape.in_channels, k, k, k}, type, tag);
+  return Desc({shape.out_channels, shape.in_channels, k, k, k}, Type::f32, tag);
 }
 
-OnednnConvolution::Geometry GeometryOf(const ConvShape& shape, Type factor) {
+OnednnConvolution::Geometry GeometryOf(const ConvShape& shape) {
   return {.x_shape = shape.x(),
           .w_shape = shape.w(),
           .y_shape = shape.y(),
-          .x_factor = ActivationDesc(shape.x(), factor),
-          .y_factor = ActivationDesc(shape.y(), factor),
-          .w_factor = WeightsDesc(shape, factor, Tag::any),
-          .x = ActivationDesc(shape.x(), Type::f32),
-          .y = ActivationDesc(shape.y(), Type::f32),
-          .any_w = WeightsDesc(shape, Type::f32, Tag::any),
-          .plain_w = WeightsDesc(shape, Type::f32, Tag::dhwio),
+          .x = ActivationDesc(shape.x()),
+          .y = ActivationDesc(shape.y()),
+          .any_w = WeightsDesc(shape, Tag::any),
+          .plain_w = WeightsDesc(shape, Tag::dhwio),
           .strides = {1, 1, 1},
           .dilates = {0, 0, 0},
           .before = Dims(shape.pad_before),
           .after = Dims(shape.pad_after)};
 }
 
-Desc MapDesc(const Shape& shape, Type type) {
-  return Desc({shape[0], shape[3], shape[1], shape[2]}, type, Tag::nhwc);
+Desc MapDesc(const Shape& shape) {
+  return Desc({shape[0], shape[3], shape[1], shape[2]}, Type::f32, Tag::nhwc);
 }
 
-OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape, Type factor) {
+OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape) {
   const int64_t k = shape.kernel, g = shape.groups;
   const int64_t in = shape.in_channels / g, out = shape.out_channels / g;
   const dnnl::memory::dims dims =
@@ -69,11 +65,8 @@ OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape, Type factor) {
   return {.x_shape = shape.x(),
           .w_shape = shape.w(),
           .y_shape = shape.y(),
-          .x_factor = MapDesc(shape.x(), factor),
-          .y_factor = MapDesc(shape.y(), factor),
-          .w_factor = Desc(dims, factor, Tag::any),
-          .x = MapDesc(shape.x(), Type::f32),
-          .y = MapDesc(shape.y(), Type::f32),
+          .x = MapDesc(shape.x()),
+          .y = MapDesc(shape.y()),
           .any_w = Desc(dims, Type::f32, Tag::any),
           .plain_w = Desc(dims, Type::f32, distances),
           .strides = {shape.stride, shape.stride},
@@ -82,67 +75,50 @@ OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape, Type factor) {
           .after = {shape.pad(), shape.pad()}};
 }
 
-Type FactorType(const Bf16Staging* staging) {
-  return staging == nullptr ? Type::f32 : Type::bf16;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
-    const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream,
-    Bf16Staging* staging) {
-  return Make(GeometryOf(shape, FactorType(staging)), engine, stream, staging);
+    const ConvShape& shape, const dnnl::engine& engine, const dnnl::stream& stream) {
+  return Make(GeometryOf(shape), engine, stream);
 }
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
-    const Conv2dShape& shape, const dnnl::engine& engine, const dnnl::stream& stream,
-    Bf16Staging* staging) {
-  return Make(GeometryOf(shape, FactorType(staging)), engine, stream, staging);
+    const Conv2dShape& shape, const dnnl::engine& engine, const dnnl::stream& stream) {
+  return Make(GeometryOf(shape), engine, stream);
 }
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
-    const Geometry& geometry, const dnnl::engine& engine, const dnnl::stream& stream,
-    Bf16Staging* staging) {
+    const Geometry& geometry, const dnnl::engine& engine, const dnnl::stream& stream) {
   std::unique_ptr<OnednnConvolution> convolution;
-  RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
-    convolution.reset(new OnednnConvolution(geometry, engine, stream, staging));
-  }));
+  RETURN_IF_ERROR(CatchOnednn(
+      "convolution", [&] { convolution.reset(new OnednnConvolution(geometry, engine, stream)); }));
   return convolution;
 }
 
 OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
-                                     const dnnl::stream& stream, Bf16Staging* staging)
-    : shape_(geometry), stream_(stream), staging_(staging) {
+                                     const dnnl::stream& stream)
+    : shape_(geometry), stream_(stream) {
   const Geometry& g = geometry;
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, g.x_factor, g.w_factor, g.y, g.strides,
-       g.dilates, g.before, g.after},
+      {dnnl::prop_kind::forward_training, kDirect, g.x, g.any_w, g.y, g.strides, g.dilates,
+       g.before, g.after},
       engine);
   const dnnl::convolution_backward_data::primitive_desc backward_data(
-      {kDirect, g.x, g.w_factor, g.y_factor, g.strides, g.dilates, g.before, g.after}, engine,
-      forward);
+      {kDirect, g.x, g.any_w, g.y, g.strides, g.dilates, g.before, g.after}, engine, forward);
   const dnnl::convolution_backward_weights::primitive_desc backward_weights(
-      {kDirect, g.x_factor, g.any_w, g.y_factor, g.strides, g.dilates, g.before, g.after}, engine,
-      forward);
+      {kDirect, g.x, g.any_w, g.y, g.strides, g.dilates, g.before, g.after}, engine, forward);
   forward_ = dnnl::convolution_forward(forward);
   forward_kernel_ = forward.impl_info_str();
   backward_weights_ = dnnl::convolution_backward_weights(backward_weights);
 
-  x_factor_ = dnnl::memory(g.x_factor, engine, nullptr);
-  y_factor_ = dnnl::memory(g.y_factor, engine, nullptr);
   x_ = dnnl::memory(g.x, engine, nullptr);
   w_ = dnnl::memory(g.plain_w, engine, nullptr);
   y_ = dnnl::memory(g.y, engine, nullptr);
-  if (staging != nullptr) {
-    staging->Reserve(0, g.x_shape.elements());
-    staging->Reserve(1, g.y_shape.elements());
-  }
   const auto pack = [&](const Desc& packed) {
     return PackedWeights{dnnl::memory(packed, engine),
                          dnnl::reorder({engine, g.plain_w, engine, packed})};
   };
   forward_weights_ = pack(forward.weights_desc());
-  forward_weights_.block = BlockOf(forward.weights_desc());
   PlanMirrored();
   if (!mirrored_.primitive) {
     backward_data_ = dnnl::convolution_backward_data(backward_data);
@@ -178,34 +154,14 @@ void OnednnConvolution::PlanMirrored() {
   }
   const dnnl::engine engine = stream_.get_engine();
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, g.y_factor,
-       Desc(dims, g.w_factor.data_type(), Tag::any), g.x, g.strides, g.dilates, before, after},
+      {dnnl::prop_kind::forward_training, kDirect, g.y, Desc(dims, Type::f32, Tag::any), g.x,
+       g.strides, g.dilates, before, after},
       engine, /*allow_empty=*/true);
   if (!forward || !absl::StartsWith(forward.impl_info_str(), kBestKernels)) return;
   const Desc turned(dims, Type::f32, distances), packed = forward.weights_desc();
   mirrored_ = {dnnl::convolution_forward(forward),
                dnnl::memory(turned, engine),
                {dnnl::memory(packed, engine), dnnl::reorder({engine, turned, engine, packed})}};
-}
-
-// The block of BlockedPacking if `weights` are in its order, else 0.
-int64_t OnednnConvolution::BlockOf(const Desc& weights) const {
-  struct Order {
-    int64_t block;
-    Tag maps, volumes;
-  };
-  constexpr Order kOrders[] = {{16, Tag::AcdB16a2b, Tag::AcdeB16a2b},
-                               {32, Tag::AcdB32a2b, Tag::AcdeB32a2b},
-                               {48, Tag::AcdB48a2b, Tag::AcdeB48a2b},
-                               {64, Tag::AcdB64a2b, Tag::AcdeB64a2b}};
-  const dnnl::memory::dims dims = weights.dims();
-  const bool is_grouped = dims.size() != shape_.w_shape.rank();
-  if (staging_ == nullptr || is_grouped || dims[1] % 2 != 0) return 0;
-  for (const Order& order : kOrders) {
-    const Tag tag = dims.size() == 4 ? order.maps : order.volumes;
-    if (dims[0] % order.block == 0 && weights == Desc(dims, Type::bf16, tag)) return order.block;
-  }
-  return 0;
 }
 
 void OnednnConvolution::WeightsChanged() {
@@ -217,33 +173,19 @@ void OnednnConvolution::WeightsChanged() {
 void OnednnConvolution::Pack(const Tensor& w, PackedWeights* packed) {
   if (packed->is_current) return;
   packed->is_current = true;
-  if (packed->block > 0) {
-    const size_t rank = w.shape.rank();
-    const int64_t in = w.shape[rank - 2], out = w.shape[rank - 1];
-    BlockedPacking{w.elements() / (in * out), in, out, packed->block}.Run(
-        w.As<float>(), static_cast<Bfloat16*>(packed->memory.get_data_handle()));
-    return;
-  }
   w_.set_data_handle(w.As<float>());
   packed->reorder.execute(stream_, w_, packed->memory);
-}
-
-void OnednnConvolution::SetFactor(const Tensor& tensor, size_t place, dnnl::memory* view) {
-  if (staging_ == nullptr)
-    view->set_data_handle(tensor.As<float>());
-  else
-    view->set_data_handle(staging_->Rounded(place, tensor.Span<float>()));
 }
 
 void OnednnConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& y) {
   CHECK(x.shape == shape_.x_shape && w.shape == shape_.w_shape && y.shape == shape_.y_shape);
   MustOnednn("convolution forward", [&] {
     Pack(w, &forward_weights_);
-    SetFactor(x, 0, &x_factor_);
+    x_.set_data_handle(x.As<float>());
     y_.set_data_handle(y.As<float>());
-    forward_.execute(stream_, {{DNNL_ARG_SRC, x_factor_},
-                               {DNNL_ARG_WEIGHTS, forward_weights_.memory},
-                               {DNNL_ARG_DST, y_}});
+    forward_.execute(
+        stream_,
+        {{DNNL_ARG_SRC, x_}, {DNNL_ARG_WEIGHTS, forward_weights_.memory}, {DNNL_ARG_DST, y_}});
   });
 }
 
@@ -264,8 +206,8 @@ void OnednnConvolution::MakeNormalised(bool has_relu) {
   dnnl::primitive_attr attributes;
   attributes.set_post_ops(tail);
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, kDirect, g.x_factor, forward_weights_.memory.get_desc(),
-       g.y, g.strides, g.dilates, g.before, g.after},
+      {dnnl::prop_kind::forward_training, kDirect, g.x, forward_weights_.memory.get_desc(), g.y,
+       g.strides, g.dilates, g.before, g.after},
       attributes, engine, /*allow_empty=*/true);
   if (!forward || forward.impl_info_str() != forward_kernel_) return;
   normalised_->primitive = dnnl::convolution_forward(forward);
@@ -285,10 +227,10 @@ bool OnednnConvolution::ForwardNormalised(const Tensor& x, const Tensor& w, cons
     normalised_->slope.set_data_handle(scale.slope.data());
     normalised_->offset.set_data_handle(scale.offset.data());
     Pack(w, &forward_weights_);
-    SetFactor(x, 0, &x_factor_);
+    x_.set_data_handle(x.As<float>());
     y_.set_data_handle(y.As<float>());
     normalised_->primitive.execute(
-        stream_, {{DNNL_ARG_SRC, x_factor_},
+        stream_, {{DNNL_ARG_SRC, x_},
                   {DNNL_ARG_WEIGHTS, forward_weights_.memory},
                   {DNNL_ARG_DST, y_},
                   {DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, normalised_->slope},
@@ -315,29 +257,29 @@ void OnednnConvolution::BackwardData(const Tensor& dy, const Tensor& w, const Te
   CHECK(dx.shape == shape_.x_shape && w.shape == shape_.w_shape && dy.shape == shape_.y_shape);
   MustOnednn("convolution backward data", [&] {
     x_.set_data_handle(dx.As<float>());
-    SetFactor(dy, 1, &y_factor_);
+    y_.set_data_handle(dy.As<float>());
     if (mirrored_.primitive) {
       PackMirrored(w);
-      mirrored_.primitive.execute(stream_, {{DNNL_ARG_SRC, y_factor_},
-                                            {DNNL_ARG_WEIGHTS, mirrored_.weights.memory},
-                                            {DNNL_ARG_DST, x_}});
+      mirrored_.primitive.execute(
+          stream_,
+          {{DNNL_ARG_SRC, y_}, {DNNL_ARG_WEIGHTS, mirrored_.weights.memory}, {DNNL_ARG_DST, x_}});
       return;
     }
     Pack(w, &backward_data_weights_);
     backward_data_.execute(stream_, {{DNNL_ARG_DIFF_SRC, x_},
                                      {DNNL_ARG_WEIGHTS, backward_data_weights_.memory},
-                                     {DNNL_ARG_DIFF_DST, y_factor_}});
+                                     {DNNL_ARG_DIFF_DST, y_}});
   });
 }
 
 void OnednnConvolution::BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) {
   CHECK(x.shape == shape_.x_shape && dw.shape == shape_.w_shape && dy.shape == shape_.y_shape);
   MustOnednn("convolution backward weights", [&] {
-    SetFactor(x, 0, &x_factor_);
-    SetFactor(dy, 1, &y_factor_);
-    backward_weights_.execute(stream_, {{DNNL_ARG_SRC, x_factor_},
+    x_.set_data_handle(x.As<float>());
+    y_.set_data_handle(dy.As<float>());
+    backward_weights_.execute(stream_, {{DNNL_ARG_SRC, x_},
                                         {DNNL_ARG_DIFF_WEIGHTS, weight_gradients_.memory},
-                                        {DNNL_ARG_DIFF_DST, y_factor_}});
+                                        {DNNL_ARG_DIFF_DST, y_}});
     w_.set_data_handle(dw.As<float>());
     weight_gradients_.reorder.execute(stream_, weight_gradients_.memory, w_);
   });

@@ -3,8 +3,6 @@
 // Activations stay in plain (B, D, H, W, C), for which oneDNN's kernels are as fast as for its own
 // blocked layouts, and faster where there are few channels (figures: docs/benchmarks/training.md).
 // Only weights are packed, once per change, because each of the three kernels wants its own order.
-// With a staging the factors of all products are rounded to bfloat16: tensors in staging, weights
-// as they are packed. Sums and results are float32.
 
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_CONVOLUTION_H_
 #define WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_CONVOLUTION_H_
@@ -16,7 +14,6 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/backend.h"
-#include "worker/engine/backends/onednn/bf16_staging.h"
 #include "worker/engine/maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -24,23 +21,18 @@ namespace assay {
 
 class OnednnConvolution : public Convolution {
  public:
-  // `staging`: null for products of float32 numbers; must outlive the convolution.
   // INVALID_ARGUMENT: oneDNN cannot do this shape. RESOURCE_EXHAUSTED: no memory.
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const ConvShape& shape,
                                                                  const dnnl::engine& engine,
-                                                                 const dnnl::stream& stream,
-                                                                 Bf16Staging* staging = nullptr);
+                                                                 const dnnl::stream& stream);
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Conv2dShape& shape,
                                                                  const dnnl::engine& engine,
-                                                                 const dnnl::stream& stream,
-                                                                 Bf16Staging* staging = nullptr);
+                                                                 const dnnl::stream& stream);
 
-  // What the library is told: descriptions of the three tensors, and the geometry. A factor is x, w
-  // or the gradient of y; w_factor is in any order.
+  // What the library is told: descriptions of the three tensors, and the geometry.
   struct Geometry {
     Shape x_shape, w_shape, y_shape;
-    dnnl::memory::desc x_factor, y_factor, w_factor;
-    dnnl::memory::desc x, y, any_w, plain_w;             // float32
+    dnnl::memory::desc x, y, any_w, plain_w;             // any_w: in any order
     dnnl::memory::dims strides, dilates, before, after;  // dilates: 0 is dense
   };
 
@@ -58,7 +50,6 @@ class OnednnConvolution : public Convolution {
   struct PackedWeights {
     dnnl::memory memory;
     dnnl::reorder reorder;
-    int64_t block = 0;  // of BlockedPacking, if that is their order
     bool is_current = false;
   };
 
@@ -78,24 +69,19 @@ class OnednnConvolution : public Convolution {
   };
 
   OnednnConvolution(const Geometry& geometry, const dnnl::engine& engine,
-                    const dnnl::stream& stream, Bf16Staging* staging);
+                    const dnnl::stream& stream);
   static absl::StatusOr<std::unique_ptr<OnednnConvolution>> Make(const Geometry& geometry,
                                                                  const dnnl::engine& engine,
-                                                                 const dnnl::stream& stream,
-                                                                 Bf16Staging* staging);
+                                                                 const dnnl::stream& stream);
   void PlanMirrored();
   void MakeNormalised(bool has_relu);
   void Pack(const Tensor& w, PackedWeights* packed);
   void PackMirrored(const Tensor& w);
-  int64_t BlockOf(const dnnl::memory::desc& weights) const;
-  // `tensor` as a factor; `place` in staging.
-  void SetFactor(const Tensor& tensor, size_t place, dnnl::memory* view);
 
   const Geometry shape_;
   dnnl::stream stream_;
-  Bf16Staging* const staging_;
   // Views whose addresses change with every call.
-  dnnl::memory x_factor_, y_factor_, x_, w_, y_;
+  dnnl::memory x_, w_, y_;
   dnnl::convolution_forward forward_;
   std::string forward_kernel_;                   // the library's name for it
   std::optional<NormalisedForward> normalised_;  // planned when first asked for

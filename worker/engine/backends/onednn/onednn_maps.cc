@@ -40,10 +40,8 @@ std::vector<float> InverseDeviations(const Normalisation& n) {
 // so for evaluation too: oneDNN's convolution, which normalises as it stores, is slower by more.
 class PointwiseConvolution : public Convolution {
  public:
-  PointwiseConvolution(const Conv2dShape& shape, Bf16Products* bf16_products)
-      : shape_(shape),
-        rows_(shape.batch * shape.height * shape.width),
-        bf16_products_(bf16_products) {}
+  explicit PointwiseConvolution(const Conv2dShape& shape)
+      : shape_(shape), rows_(shape.batch * shape.height * shape.width) {}
 
   void WeightsChanged() override {}
 
@@ -63,13 +61,12 @@ class PointwiseConvolution : public Convolution {
   }
 
  private:
-  void Run(const Gemm& product, const Tensor& a, const Tensor& b, const Tensor& c) {
-    RunProduct(product, bf16_products_, a, b, c);
+  static void Run(const Gemm& product, const Tensor& a, const Tensor& b, const Tensor& c) {
+    product.Run(a.As<float>(), b.As<float>(), c.As<float>());
   }
 
   const Conv2dShape shape_;
   const int64_t rows_;
-  Bf16Products* const bf16_products_;
 };
 
 }  // namespace
@@ -78,22 +75,19 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
     const Conv2dShape& shape) {
   if (DepthwiseConvolution::CanDo(shape)) return std::make_unique<DepthwiseConvolution>(shape);
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
-    return std::make_unique<PointwiseConvolution>(shape, bf16_products_);
-  // Float32 only: bfloat16 factors stay with oneDNN's convolution.
-  if (bf16_products_ == nullptr && DilatedConvolution::CanDoAll(shape))
+    return std::make_unique<PointwiseConvolution>(shape);
+  if (DilatedConvolution::CanDoAll(shape))
     return std::make_unique<DilatedConvolution>(shape, nullptr);
-  if (bf16_products_ == nullptr) {
-    std::unique_ptr<Convolution> winograd;
-    RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
-      winograd = WinogradConvolution::Make(shape, stream_, &winograd_memory_);
-    }));
-    if (winograd != nullptr) return winograd;
-  }
+  std::unique_ptr<Convolution> winograd;
+  RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
+    winograd = WinogradConvolution::Make(shape, stream_, &winograd_memory_);
+  }));
+  if (winograd != nullptr) return winograd;
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
-                   OnednnConvolution::Make(shape, engine_, stream_, StagingOf(bf16_products_)));
-  if (bf16_products_ == nullptr && DilatedConvolution::CanDo(shape))
+                   OnednnConvolution::Make(shape, engine_, stream_));
+  if (DilatedConvolution::CanDo(shape))
     return std::make_unique<DilatedConvolution>(shape, std::move(convolution));
-  if (bf16_products_ == nullptr && StridedConvolution::CanDo(shape))
+  if (StridedConvolution::CanDo(shape))
     return std::make_unique<StridedConvolution>(shape, std::move(convolution));
   return convolution;
 }

@@ -1,6 +1,5 @@
 // Maps on CPU cores: dense convolutions by oneDNN, pointwise ones as matrix products, the rest by
 // our own loops.
-// In bfloat16, convolutions round the factors of their products, depthwise ones excepted.
 
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_MAPS_H_
 #define WORKER_ENGINE_BACKENDS_ONEDNN_ONEDNN_MAPS_H_
@@ -9,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 
-#include "worker/engine/backends/onednn/bf16_gemm.h"
 #include "worker/engine/backends/onednn/winograd_convolution.h"
 #include "worker/engine/backends/reference/reference_maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
@@ -18,9 +16,8 @@ namespace assay {
 
 class OnednnMaps : public ReferenceMaps<float> {
  public:
-  // `bf16_products`: null for float32; must outlive it.
-  OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream, Bf16Products* bf16_products)
-      : engine_(engine), stream_(stream), bf16_products_(bf16_products), winograd_memory_(engine) {}
+  OnednnMaps(const dnnl::engine& engine, const dnnl::stream& stream)
+      : engine_(engine), stream_(stream), winograd_memory_(engine) {}
 
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution2d(const Conv2dShape& shape) override;
   void ChannelMoments(const Tensor& x, const Tensor& mean, const Tensor& variance) override;
@@ -43,7 +40,6 @@ class OnednnMaps : public ReferenceMaps<float> {
  private:
   dnnl::engine engine_;
   dnnl::stream stream_;
-  Bf16Products* const bf16_products_;
   WinogradMemory winograd_memory_;
 };
 
