@@ -129,7 +129,12 @@ Floats RunNormalised(Backend* backend, const std::string& numbers, const Conv2dS
   auto convolution = backend->maps()->MakeConvolution2d(shape);
   EXPECT_THAT(convolution, IsOk());
   (*convolution)->PlanNormalised(relu);
-  for (int time = 0; time < 2; ++time) {  // the second time with what the first one prepared
+  for (int time = 0; time < 3; ++time) {  // the second time with what the first one prepared
+    if (time == 2) {
+      for (float& value : w.values)
+        value *= -2;
+      (*convolution)->WeightsChanged();
+    }
     if ((*convolution)->ForwardNormalised(x.view(), w.view(), n, y.view())) continue;
     (*convolution)->Forward(x.view(), w.view(), y.view());
     backend->maps()->Normalise(n, y.view(), y.view());
@@ -148,6 +153,8 @@ TEST_P(MapConformanceTest, NormalisedConvolutionsAgree) {
       {"skip", {2, 16, 24, 64, 128, 1, 2}},
       {"pointwise", {2, 6, 9, 91, 728, 1}},
       {"pointwise of an odd width", {1, 3, 5, 7, 13, 1}},
+      {"pyramid 6 of a large map", {2, 24, 36, 64, 64, 3, 1, 6}},
+      {"pyramid 6 of a map that it does not divide", {1, 23, 34, 96, 80, 3, 1, 6}},
       {"depthwise", {2, 6, 9, 91, 91, 3, 1, 1, 91}},
       {"strided depthwise", {2, 7, 6, 24, 24, 3, 2, 1, 24}},
       {"dilated depthwise", {1, 9, 35, 13, 13, 3, 1, 3, 13}},

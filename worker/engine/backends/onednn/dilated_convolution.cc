@@ -57,8 +57,12 @@ bool DilatedConvolution::CanDoAll(const Conv2dShape& s) {
   return static_cast<double>(inside) <= kMaxShare * static_cast<double>(all);
 }
 
-DilatedConvolution::DilatedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense)
-    : shape_(shape), dense_(std::move(dense)), windows_(WindowsOf(shape)) {
+DilatedConvolution::DilatedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense,
+                                       std::unique_ptr<WinogradGrids> grids)
+    : shape_(shape),
+      dense_(std::move(dense)),
+      grids_(std::move(grids)),
+      windows_(WindowsOf(shape)) {
   CHECK(CanDo(shape) && (dense_ == nullptr) == CanDoAll(shape));
 }
 
@@ -94,6 +98,18 @@ void DilatedConvolution::Add(const Window& window, bool is_seen, int64_t channel
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < shape_.batch * window.height; ++row)
     AddRange(size, products_.data() + row * size, map + PixelOf(window, row, is_seen) * channels);
+}
+
+void DilatedConvolution::WeightsChanged() {
+  if (dense_ != nullptr) dense_->WeightsChanged();
+  if (grids_ != nullptr) grids_->WeightsChanged();
+}
+
+bool DilatedConvolution::ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
+                                           const Tensor& y) {
+  if (grids_ == nullptr) return dense_ != nullptr && dense_->ForwardNormalised(x, w, n, y);
+  grids_->Run(x, w, n, y);
+  return true;
 }
 
 void DilatedConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& y) {

@@ -3,7 +3,8 @@
 //
 // DeepCAM's pyramid looks up to 18 pixels aside in maps of as few as 6 x 9: there most of the taps
 // see nothing but padding, and most of the weights are not even read. On large maps the weights'
-// gradient alone is faster this way: oneDNN 2.6 has nothing good for it.
+// gradient alone is faster this way: oneDNN 2.6 has nothing good for it; and evaluation goes by
+// Winograd's algorithm where the map is large enough for that.
 
 #ifndef WORKER_ENGINE_BACKENDS_ONEDNN_DILATED_CONVOLUTION_H_
 #define WORKER_ENGINE_BACKENDS_ONEDNN_DILATED_CONVOLUTION_H_
@@ -12,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "worker/engine/backends/onednn/winograd_grids.h"
 #include "worker/engine/maps.h"
 
 namespace assay {
@@ -23,16 +25,17 @@ class DilatedConvolution : public Convolution {
   // Whether so much of the work is on padding that it is faster for all passes; else for the
   // weights' gradient alone.
   static bool CanDoAll(const Conv2dShape& shape);
-  // `dense`: the same convolution, for the other passes; null where CanDoAll.
-  DilatedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense);
+  // `dense`: the same convolution, for the other passes; null where CanDoAll. `grids`: for
+  // evaluation; null: not offered.
+  DilatedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense,
+                     std::unique_ptr<WinogradGrids> grids);
 
-  void WeightsChanged() override {
-    if (dense_ != nullptr) dense_->WeightsChanged();
+  void WeightsChanged() override;
+  void PlanNormalised(bool relu) override {
+    if (dense_ != nullptr && grids_ == nullptr) dense_->PlanNormalised(relu);
   }
   bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
-                         const Tensor& y) override {
-    return dense_ != nullptr && dense_->ForwardNormalised(x, w, n, y);
-  }
+                         const Tensor& y) override;
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override;
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override;
@@ -55,6 +58,7 @@ class DilatedConvolution : public Convolution {
 
   const Conv2dShape shape_;
   const std::unique_ptr<Convolution> dense_;
+  const std::unique_ptr<WinogradGrids> grids_;
   const std::vector<Window> windows_;  // the whole map first
   std::vector<float> seen_, gradients_, products_;
 };

@@ -13,6 +13,7 @@ namespace assay {
 
 // y = x * slope + offset, channel by channel; without the ReLU.
 struct FixedScale {
+  FixedScale() = default;
   explicit FixedScale(const Normalisation& n) {
     for (size_t c = 0; c < static_cast<size_t>(n.mean.elements()); ++c) {
       const double deviation = std::sqrt(double{n.variance.As<float>()[c]} + n.epsilon);

@@ -77,16 +77,18 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
   if (shape.kernel == 1 && shape.stride == 1 && shape.groups == 1)
     return std::make_unique<PointwiseConvolution>(shape);
   if (DilatedConvolution::CanDoAll(shape))
-    return std::make_unique<DilatedConvolution>(shape, nullptr);
+    return std::make_unique<DilatedConvolution>(shape, nullptr, nullptr);
   std::unique_ptr<Convolution> winograd;
+  std::unique_ptr<WinogradGrids> grids;
   RETURN_IF_ERROR(CatchOnednn("convolution", [&] {
     winograd = WinogradConvolution::Make(shape, stream_, &winograd_memory_);
+    grids = WinogradGrids::Make(shape, stream_, &winograd_memory_);
   }));
   if (winograd != nullptr) return winograd;
   ASSIGN_OR_RETURN(std::unique_ptr<OnednnConvolution> convolution,
                    OnednnConvolution::Make(shape, engine_, stream_));
   if (DilatedConvolution::CanDo(shape))
-    return std::make_unique<DilatedConvolution>(shape, std::move(convolution));
+    return std::make_unique<DilatedConvolution>(shape, std::move(convolution), std::move(grids));
   if (StridedConvolution::CanDo(shape))
     return std::make_unique<StridedConvolution>(shape, std::move(convolution));
   return convolution;

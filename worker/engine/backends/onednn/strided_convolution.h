@@ -24,6 +24,7 @@ class StridedConvolution : public Convolution {
 
   void WeightsChanged() override { dense_->WeightsChanged(); }
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
+  void PlanNormalised(bool relu) override { dense_->PlanNormalised(relu); }
   bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
                          const Tensor& y) override {
     return dense_->ForwardNormalised(x, w, n, y);
