@@ -29,6 +29,7 @@ const std::vector<Setting>& CommonSettings() {
        .bounds = {.min = 0, .max = 4096}},
       {.key = kGradientBucketKey, .kind = SettingKind::kInteger},
       {.key = kDeviceCacheKey, .kind = SettingKind::kInteger},
+      {.key = kMemoryLimitKey, .kind = SettingKind::kInteger},
       // Beyond the references: not in the closed division.
       {.key = kAugmentationSetting,
        .kind = SettingKind::kText,

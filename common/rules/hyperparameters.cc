@@ -21,7 +21,8 @@ constexpr char kRunsSection[] = "HPC rules, Run Results";
 // How the work is done, as the number of ranks: it changes no result, so every division is free.
 bool IsOfImplementation(absl::string_view key) {
   return key == kSpatialGridKey || key == "checkpoint_interval_steps" ||
-         key == "local_eval_batch_size" || key == kGradientBucketKey || key == kDeviceCacheKey;
+         key == "local_eval_batch_size" || key == kGradientBucketKey || key == kDeviceCacheKey ||
+         key == kMemoryLimitKey;
 }
 
 std::string BenchmarkNames(const RuleSet& rules) {

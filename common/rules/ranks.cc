@@ -19,6 +19,7 @@ constexpr char kBatchSection[] = "Assay, ranks";
 constexpr char kDeviceSection[] = "Assay, GPUs";
 constexpr char kBackendKey[] = "backend";
 constexpr char kBackendSection[] = "Assay, backends";
+constexpr char kMemorySection[] = "Assay, memory";
 constexpr char kDeviceBackends[] = "cuda";  // how their names begin
 
 constexpr TextRule kRankRules[] = {
@@ -46,6 +47,8 @@ constexpr TextRule kRankRules[] = {
      "leave device_cache_mib out: the file system keeps files in the host's memory"},
     {"R-RNK-010", kBackendKey, "a backend that runs the benchmark", kBackendSection,
      "leave backend out: nodes take the best that they have"},
+    {"R-RNK-011", kMemoryLimitKey, "a whole number from 0 to 16777216 (MiB)", kMemorySection,
+     "write what a rank's training may take, or leave it out: then nothing is recomputed"},
 };
 
 // A violation of the rule `id`, with a remedy that knows the numbers where there is one.
@@ -151,6 +154,8 @@ std::vector<Finding> CheckDevices(const Hyperparameters& values, const RankLayou
   std::vector<Finding> findings;
   if (!ReadMebibytes(values, kGradientBucketKey, kGradientBucketMibMax))
     findings.push_back(Unfit("R-RNK-007", DumpJson(values.at(kGradientBucketKey))));
+  if (!ReadMebibytes(values, kMemoryLimitKey, kMemoryLimitMibMax))
+    findings.push_back(Unfit("R-RNK-011", DumpJson(values.at(kMemoryLimitKey))));
   const std::optional<int64_t> cache = ReadMebibytes(values, kDeviceCacheKey, kDeviceCacheMibMax);
   if (!cache) {
     findings.push_back(Unfit("R-RNK-008", DumpJson(values.at(kDeviceCacheKey))));

@@ -20,8 +20,10 @@ inline constexpr char kSpatialGridKey[] = "spatial_grid";
 inline constexpr char kGlobalBatchKey[] = "global_batch_size";
 inline constexpr char kGradientBucketKey[] = "gradient_bucket_mib";
 inline constexpr char kDeviceCacheKey[] = "device_cache_mib";
+inline constexpr char kMemoryLimitKey[] = "memory_limit_mib";
 inline constexpr int64_t kGradientBucketMibMax = 4096;           // more than any model's gradients
 inline constexpr int64_t kDeviceCacheMibMax = int64_t{1} << 24;  // more than any device has
+inline constexpr int64_t kMemoryLimitMibMax = int64_t{1} << 24;
 
 // What runs where. Less than one node or rank counts as one.
 struct RankLayout {
@@ -48,7 +50,8 @@ std::optional<GridParts> ReadSpatialGrid(const JsonValue& value);
 //   a block is no multiple of 32 voxels; 004 the ranks are no multiple of the group; 005 groups and
 //   nodes do not fit; 006 the groups (without a grid: the ranks) do not share the global batch
 //   evenly; 007 and 008 a bucket or a cache is no such size; 009 the backend has no memory of its
-//   own to keep samples in; 010 the backend does not run the benchmark.
+//   own to keep samples in; 010 the backend does not run the benchmark; 011 a memory limit is no
+//   such size.
 std::vector<Finding> CheckRanks(const Hyperparameters& values, const RankLayout& layout);
 
 }  // namespace assay::rules

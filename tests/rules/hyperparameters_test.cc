@@ -106,7 +106,8 @@ TEST(HyperparametersTest, HowTheWorkIsDividedIsNoBusinessOfTheRules) {
                                    {{"spatial_grid", JsonList{4, 4}},
                                     {"checkpoint_interval_steps", 100},
                                     {"gradient_bucket_mib", 8},
-                                    {"device_cache_mib", 4096}}),
+                                    {"device_cache_mib", 4096},
+                                    {"memory_limit_mib", 2000}}),
               IsEmpty());
 }
 

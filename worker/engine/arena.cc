@@ -1,6 +1,7 @@
 #include "worker/engine/arena.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/log.h"
 #include "common/status.h"
@@ -13,26 +14,33 @@ Arena::~Arena() {
 }
 
 void Arena::Reserve(const Shape& shape, DType dtype, Tensor* tensor) {
-  CHECK(!is_committed_) << "reserved after Commit, shape=" << shape.ToString();
+  CHECK(!is_placed_) << "reserved after Place, shape=" << shape.ToString();
   const size_t offset = Aligned(bytes_);
   *tensor = {nullptr, shape, dtype};
   slots_.push_back({tensor, offset, {}});
   bytes_ = offset + tensor->bytes();
 }
 
-void Arena::ReserveShared(const Shape& shape, DType dtype, const Lifetime& lifetime,
-                          Tensor* tensor) {
-  CHECK(!is_committed_) << "reserved after Commit, shape=" << shape.ToString();
-  CHECK(lifetime.first <= lifetime.last) << "from=" << lifetime.first << " to=" << lifetime.last;
+void Arena::ReserveShared(const Shape& shape, DType dtype, Lifetimes lifetimes, Tensor* tensor) {
+  CHECK(!is_placed_) << "reserved after Place, shape=" << shape.ToString();
+  for (const Lifetime& lifetime : lifetimes)
+    CHECK(lifetime.first <= lifetime.last) << "from=" << lifetime.first << " to=" << lifetime.last;
   *tensor = {nullptr, shape, dtype};
-  shared_slots_.push_back({tensor, 0, lifetime});
+  shared_slots_.push_back({tensor, 0, std::move(lifetimes)});
+}
+
+bool Arena::Meet(const Slot& a, const Slot& b) {
+  for (const Lifetime& one : a.lifetimes)
+    for (const Lifetime& other : b.lifetimes)
+      if (one.Overlaps(other)) return true;
+  return false;
 }
 
 // The lowest offset at which `slot` meets none of `placed`, which are in order of offset.
 size_t Arena::LowestFit(const Slot& slot, const std::vector<const Slot*>& placed) const {
   size_t offset = 0;
   for (const Slot* other : placed) {
-    if (!other->lifetime.Overlaps(slot.lifetime)) continue;
+    if (!Meet(*other, slot)) continue;
     if (offset + slot.tensor->bytes() <= other->offset) break;
     offset = std::max(offset, Aligned(other->offset + other->tensor->bytes()));
   }
@@ -40,7 +48,9 @@ size_t Arena::LowestFit(const Slot& slot, const std::vector<const Slot*>& placed
 }
 
 // Largest first, each as low as those before it allow: what is small finds its place in gaps.
-void Arena::PlaceShared() {
+void Arena::Place() {
+  CHECK(!is_placed_) << "placed twice";
+  is_placed_ = true;
   std::stable_sort(shared_slots_.begin(), shared_slots_.end(), [](const Slot& a, const Slot& b) {
     return a.tensor->bytes() > b.tensor->bytes();
   });
@@ -58,7 +68,7 @@ void Arena::PlaceShared() {
 absl::Status Arena::Commit(const Arena* lender) {
   CHECK(!is_committed_) << "committed twice";
   is_committed_ = true;
-  PlaceShared();
+  if (!is_placed_) Place();
   if (bytes_ > 0) {
     ASSIGN_OR_RETURN(data_, backend_->Allocate(bytes_));
   }

@@ -31,6 +31,9 @@ struct Lifetime {
   bool Overlaps(const Lifetime& other) const { return first <= other.last && other.first <= last; }
 };
 
+// Of a tensor that is written anew after a time in which nobody needs it.
+using Lifetimes = std::vector<Lifetime>;
+
 // Owns memory of `backend`, which must outlive it. Not thread-safe.
 class Arena {
  public:
@@ -44,17 +47,21 @@ class Arena {
   // Sets `*tensor`'s shape and type now and its address at Commit. `tensor` must stay where it is
   // until then. Before Commit only.
   void Reserve(const Shape& shape, DType dtype, Tensor* tensor);
-  // The same, in memory that tensors of other lifetimes overwrite.
-  void ReserveShared(const Shape& shape, DType dtype, const Lifetime& lifetime, Tensor* tensor);
+  // The same, in memory that tensors of other lifetimes overwrite: at one place in all of its own.
+  void ReserveShared(const Shape& shape, DType dtype, Lifetimes lifetimes, Tensor* tensor);
+
+  // Chooses where everything lies, without allocating: then it is known how many bytes Commit will
+  // take. Nothing can be reserved afterwards.
+  void Place();
 
   // Allocates, zeroed. RESOURCE_EXHAUSTED: not enough memory. With a committed `lender`, which must
   // outlive this one, shared tensors lie in the memory of its shared tensors if there is room:
   // whoever uses the one's has to be done with the other's.
   absl::Status Commit(const Arena* lender = nullptr);
 
-  // Bytes of this arena's own, without what was lent. After Commit only.
+  // Bytes of this arena's own, without what was lent. After Place or Commit only.
   size_t bytes() const { return bytes_ + (is_borrowing_ ? 0 : shared_bytes_); }
-  // Bytes that hold all shared tensors. After Commit only.
+  // Bytes that hold all shared tensors. After Place or Commit only.
   size_t shared_bytes() const { return shared_bytes_; }
 
   // All but shared tensors as one vector of `dtype`, in order of reservation. After Commit only.
@@ -64,10 +71,10 @@ class Arena {
   struct Slot {
     Tensor* tensor;
     size_t offset;
-    Lifetime lifetime;  // of shared ones
+    Lifetimes lifetimes;  // of shared ones
   };
 
-  void PlaceShared();
+  static bool Meet(const Slot& a, const Slot& b);
   size_t LowestFit(const Slot& slot, const std::vector<const Slot*>& placed) const;
   size_t Aligned(size_t offset) const {
     return (offset + alignment_ - 1) / alignment_ * alignment_;
@@ -81,6 +88,7 @@ class Arena {
   void* data_ = nullptr;
   void* shared_data_ = nullptr;
   bool is_borrowing_ = false;  // shared_data_ is the lender's
+  bool is_placed_ = false;
   bool is_committed_ = false;
 };
 

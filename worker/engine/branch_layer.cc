@@ -60,7 +60,18 @@ std::vector<Buffer*> BranchLayer::buffers() {
 // Each branch has a time step before it, in which Backward gives it its part of dy, and one behind
 // it, in which its result or gradient is joined with the others'.
 LayerLiveness BranchLayer::liveness() const {
-  return {.time_steps = JoinTimeSteps().back() + 1};
+  LayerLiveness all = {.time_steps = JoinTimeSteps().back() + 1};
+  for (const std::unique_ptr<SequenceLayer>& branch : branches_)
+    all.waits_for_ranks = all.waits_for_ranks || branch->liveness().waits_for_ranks;
+  return all;
+}
+
+std::vector<SequenceLayer*> BranchLayer::sequences() {
+  std::vector<SequenceLayer*> all;
+  for (const std::unique_ptr<SequenceLayer>& branch : branches_)
+    for (SequenceLayer* sequence : branch->sequences())
+      all.push_back(sequence);
+  return all;
 }
 
 // When the branches are joined, counted from the first time step of either pass.
@@ -99,19 +110,21 @@ absl::Status BranchLayer::Plan(LayerMemory memory, bool wants_dx) {
     memory.times = {.forward = own.forward + start,
                     .backward = own.backward + start,
                     .result_until = own.forward + (is_sum ? summed : joins[i]),
-                    .gradient_until = own.backward + summed};
+                    .gradient_until = own.backward + summed,
+                    .repetition = own.repetition};
+    memory.times.repetition.first_result_until = memory.times.result_until - own.repetition.delay;
     RETURN_IF_ERROR(branches_[i]->Plan(memory, wants_dx));
     if (memory.has_backward && (!branches_[i]->is_identity() || !is_sum))
       arena->ReserveShared(branches_[i]->output(), type,
-                           {own.backward + start - 1, own.backward + summed}, &parts_[i]);
+                           {{own.backward + start - 1, own.backward + summed}}, &parts_[i]);
   }
-  const int64_t y_until =
-      relu_ && memory.has_backward ? std::max(own.result_until, own.backward) : own.result_until;
+  memory.times = own;
   adding_ = FindAdding();
   const int64_t y_from = adding_.has_value() ? joins[*adding_] - 1 : is_sum ? first_sum : joins[0];
-  arena->ReserveShared(output_, type, {own.forward + y_from, y_until}, &y_);
+  memory.ReserveResultAt(output_, type, own.forward + y_from,
+                         relu_ && memory.has_backward ? own.backward : own.forward + y_from, &y_);
   if (wants_dx)
-    arena->ReserveShared(input_, type, {own.backward + first_sum, own.gradient_until}, &dx_);
+    arena->ReserveShared(input_, type, {{own.backward + first_sum, own.gradient_until}}, &dx_);
   return absl::OkStatus();
 }
 

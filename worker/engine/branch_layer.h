@@ -36,6 +36,7 @@ class BranchLayer : public Layer {
   std::vector<Buffer*> buffers() override;
   void ParametersChanged() override;
   LayerLiveness liveness() const override;
+  std::vector<SequenceLayer*> sequences() override;
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;

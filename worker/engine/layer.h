@@ -19,6 +19,7 @@
 namespace assay {
 
 class AddingLayer;
+class SequenceLayer;
 
 // Most layers say what they compute and no more; what they cost, how they share memory and what
 // they can do in one go with their neighbours is said where it is not the usual.
@@ -36,7 +37,8 @@ class Layer {
   virtual void ParametersChanged() {}
 
   virtual LayerLiveness liveness() const { return {}; }
-  // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx.
+  // Reserves results and whatever backward needs. `wants_dx`: Backward will be asked for dx. May be
+  // called again, for another arena: the last call counts.
   virtual absl::Status Plan(LayerMemory memory, bool wants_dx) = 0;
 
   // Computes from `x`; the result is there as long as Plan was told, or until the next Forward.
@@ -48,6 +50,8 @@ class Layer {
 
   // This layer as one that adds in training as it writes; null if it cannot. After Plan.
   virtual AddingLayer* adding() { return nullptr; }
+  // The lists of layers inside of this one any of whose parts may be recomputed. Before Plan.
+  virtual std::vector<SequenceLayer*> sequences() { return {}; }
   // Of one batch of shape `input`, where Backward is asked for dx if `wants_dx`. Here: of a layer
   // without products.
   virtual LayerCost Cost(const Shape& input, bool wants_dx);

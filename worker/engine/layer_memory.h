@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "worker/engine/arena.h"
 #include "worker/engine/tensor.h"
@@ -18,6 +19,7 @@ struct LayerLiveness {
   int64_t time_steps = 1;          // that Forward takes, and Backward
   bool forward_in_place = false;   // Forward's result is `x`, overwritten
   bool backward_in_place = false;  // Backward's is `dy`
+  bool waits_for_ranks = false;    // Forward does, whatever Pass::group: it is not run twice
 };
 
 // When a layer works and until when others use what it leaves, in numbered time steps: each layer
@@ -30,6 +32,14 @@ struct LayerTimes {
   int64_t backward = kFirstBackward;            // the first time step of Backward
   int64_t result_until = Lifetime::kForever;    // others read Forward's result, in either pass
   int64_t gradient_until = Lifetime::kForever;  // others use Backward's
+
+  // Of layers whose Forward runs a second time, in the backward pass (RecomputedLayer): all of the
+  // above is said of that one, and what it shares is free between the two.
+  struct Repetition {
+    int64_t delay = 0;               // time steps from the first Forward to the second; 0: no other
+    int64_t first_result_until = 0;  // others read the first Forward's result; as result_until
+  };
+  Repetition repetition;
 };
 
 // Where a layer reserves memory while its model is put together. What a layer writes and reads in
@@ -48,12 +58,28 @@ struct LayerMemory {
   void ReserveResult(const Shape& shape, DType dtype, bool is_read_backward, Tensor* result) {
     if (!has_result) return;
     const int64_t own = is_read_backward && has_backward ? times.backward : times.forward;
-    activations->ReserveShared(shape, dtype, {times.forward, std::max(own, times.result_until)},
-                               result);
+    ReserveResultAt(shape, dtype, times.forward, own, result);
+  }
+  // Reserves the result of any layer, written from `from` on and needed by the layer itself up to
+  // `own`.
+  void ReserveResultAt(const Shape& shape, DType dtype, int64_t from, int64_t own, Tensor* result) {
+    Lifetimes lifetimes = {{from, std::max(own, times.result_until)}};
+    if (times.repetition.delay > 0) {
+      const int64_t first = from - times.repetition.delay;
+      lifetimes.push_back({first, std::max(first, times.repetition.first_result_until)});
+    }
+    activations->ReserveShared(shape, dtype, std::move(lifetimes), result);
+  }
+  // Reserves what Forward of a layer with one time step leaves for its own Backward alone.
+  void ReserveForBackward(const Shape& shape, DType dtype, Tensor* kept) {
+    Lifetimes lifetimes = {{times.forward, has_backward ? times.backward : times.forward}};
+    const int64_t first = times.forward - times.repetition.delay;
+    if (times.repetition.delay > 0) lifetimes.push_back({first, first});
+    activations->ReserveShared(shape, dtype, std::move(lifetimes), kept);
   }
   // Reserves what Backward of a layer with one time step returns.
   void ReserveGradient(const Shape& shape, DType dtype, Tensor* gradient) {
-    activations->ReserveShared(shape, dtype, {times.backward, times.gradient_until}, gradient);
+    activations->ReserveShared(shape, dtype, {{times.backward, times.gradient_until}}, gradient);
   }
 };
 

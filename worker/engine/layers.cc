@@ -9,7 +9,7 @@ namespace assay {
 
 absl::Status Log1pLayer::Plan(LayerMemory memory, bool wants_dx) {
   CHECK(!wants_dx) << "counts have no gradient";
-  memory.activations->Reserve(shape_, backend_->real(), &y_);
+  memory.ReserveResult(shape_, backend_->real(), /*is_read_backward=*/false, &y_);
   return absl::OkStatus();
 }
 
@@ -46,10 +46,12 @@ ConvPoolLayer::ConvPoolLayer(Backend* backend, const Shape& input, const Options
 absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
   ConvPoolShape shape = shape_;
   shape.wants_dx = wants_dx;
-  ASSIGN_OR_RETURN(block_, backend_->MakeConvPool(shape));
-  memory.activations->Reserve(output(), backend_->real(), &y_);
-  memory.activations->Reserve(output(), DType::kUint8, &code_);
-  if (wants_dx) memory.activations->Reserve(shape_.conv.x(), backend_->real(), &dx_);
+  if (block_ == nullptr) {
+    ASSIGN_OR_RETURN(block_, backend_->MakeConvPool(shape));
+  }
+  memory.ReserveResult(output(), backend_->real(), /*is_read_backward=*/false, &y_);
+  memory.ReserveForBackward(output(), DType::kUint8, &code_);
+  if (wants_dx) memory.ReserveGradient(shape_.conv.x(), backend_->real(), &dx_);
   memory.WantScratch(block_->scratch_bytes());
   return absl::OkStatus();
 }
@@ -88,12 +90,12 @@ DenseLayer::DenseLayer(Backend* backend, const Shape& input, const Options& opti
 
 absl::Status DenseLayer::Plan(LayerMemory memory, bool wants_dx) {
   const DType real = backend_->real();
-  memory.activations->Reserve(output(), real, &y_);
+  memory.ReserveResult(output(), real, /*is_read_backward=*/true, &y_);
   if (options_.dropout > 0) {
-    memory.activations->Reserve(output(), real, &activated_);
-    memory.activations->Reserve(output(), real, &scale_);
+    memory.ReserveForBackward(output(), real, &activated_);
+    memory.ReserveForBackward(output(), real, &scale_);
   }
-  if (wants_dx) memory.activations->Reserve({batch_, inputs_}, real, &dx_);
+  if (wants_dx) memory.ReserveGradient({batch_, inputs_}, real, &dx_);
   return absl::OkStatus();
 }
 

@@ -62,7 +62,9 @@ Conv2dLayer::Conv2dLayer(Backend* backend, const Shape& input, const Options& op
 
 absl::Status Conv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
+  if (convolution_ == nullptr) {
+    ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
+  }
   memory.ReserveResult(shape_.y(), backend_->map_type(), /*is_read_backward=*/false, &y_);
   if (wants_dx) memory.ReserveGradient(shape_.x(), backend_->map_type(), &dx_);
   return absl::OkStatus();
@@ -108,7 +110,9 @@ Deconv2dLayer::Deconv2dLayer(Backend* backend, const Shape& input, std::string n
 
 absl::Status Deconv2dLayer::Plan(LayerMemory memory, bool wants_dx) {
   RETURN_IF_ERROR(NeedMaps(backend_));
-  ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
+  if (convolution_ == nullptr) {
+    ASSIGN_OR_RETURN(convolution_, backend_->maps()->MakeConvolution2d(shape_));
+  }
   memory.ReserveResult(shape_.x(), backend_->map_type(), /*is_read_backward=*/false, &y_);
   if (wants_dx) memory.ReserveGradient(shape_.y(), backend_->map_type(), &dx_);
   return absl::OkStatus();
@@ -238,7 +242,7 @@ Tensor BatchNormLayer::Forward(const Tensor& x, const Pass& pass) {
     backend_->maps()->Normalise(WithRunning(), x, y_);
     return y_;
   }
-  TakeMoments(x, pass.group);
+  if (!pass.is_repeated) TakeMoments(x, pass.group);
   backend_->maps()->Normalise(With(mean_, variance_), x, y_);
   return y_;
 }
@@ -248,7 +252,7 @@ AddingLayer* BatchNormLayer::adding() {
 }
 
 void BatchNormLayer::ForwardAdded(const Tensor& x, const Pass& pass, const Addition& addition) {
-  TakeMoments(x, pass.group);
+  if (!pass.is_repeated) TakeMoments(x, pass.group);
   Normalisation n = With(mean_, variance_);
   n.relu = addition.relu;
   backend_->maps()->NormaliseAdd(n, x, addition.other, addition.y);

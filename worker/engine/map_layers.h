@@ -162,7 +162,7 @@ class BatchNormLayer : public Layer, public AddingLayer {
   Parameter scale_, shift_;                 // (C)
   Buffer running_mean_, running_variance_;  // (C)
   Tensor y_;                                // (B, H, W, C)
-  Tensor mean_, variance_;                  // (C), of the last batch
+  Tensor mean_, variance_;                  // (C), of the last batch; also for Pass::is_repeated
   Tensor local_mean_;                       // (C), of this rank
   Tensor square_;                           // (C), of how far this rank's mean is off the group's
   Tensor group_sums_;                       // (2, C): means of the group's gradients of both
@@ -177,6 +177,7 @@ class ConvNormLayer : public SequenceLayer {
                 std::unique_ptr<BatchNormLayer> norm);
 
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
+  std::vector<SequenceLayer*> sequences() override { return {}; }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
 
  private:

@@ -52,20 +52,46 @@ void Model::Add(std::unique_ptr<Layer> layer) {
   layers_->Add(std::move(layer));
 }
 
-// What both ways of committing have in common: activations, and the lists of what layers own.
-absl::Status Model::Plan(bool has_backward) {
-  CHECK(!layers_->is_identity());
+absl::Status Model::PlanInto(bool has_backward, Arena* activations) {
   size_t scratch_bytes = 1;
   // Nobody asks for the gradient of the input.
   RETURN_IF_ERROR(
-      layers_->Plan({&activations_, &scratch_bytes, has_backward, {}}, /*wants_dx=*/false));
-  parameters_ = layers_->parameters();
-  buffers_ = layers_->buffers();
-  activations_.Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
+      layers_->Plan({activations, &scratch_bytes, has_backward, {}}, /*wants_dx=*/false));
+  activations->Reserve(Shape{static_cast<int64_t>(scratch_bytes)}, DType::kUint8, &scratch_);
   return absl::OkStatus();
 }
 
-absl::Status Model::Commit() {
+// What both ways of committing have in common: activations, and the lists of what layers own.
+absl::Status Model::Plan(bool has_backward) {
+  CHECK(!layers_->is_identity());
+  parameters_ = layers_->parameters();
+  buffers_ = layers_->buffers();
+  return PlanInto(has_backward, &activations_);
+}
+
+size_t Model::BytesBesideActivations(const MemoryLimit& limit) const {
+  int64_t numbers = 2 * output().elements();
+  for (const Parameter* parameter : layers_->parameters())
+    numbers += (2 + limit.parameter_copies) * parameter->shape.elements();
+  for (const Buffer* buffer : layers_->buffers())
+    numbers += buffer->shape.elements();
+  return static_cast<size_t>(numbers) * SizeOf(backend_->real()) +
+         static_cast<size_t>(input_.elements()) * SizeOf(input_type_);
+}
+
+absl::Status Model::Commit(const MemoryLimit& limit) {
+  other_bytes_ = BytesBesideActivations(limit);
+  const auto planned_bytes = [this]() -> absl::StatusOr<size_t> {
+    Arena trial(backend_, kActivationAlignment);
+    RETURN_IF_ERROR(PlanInto(/*has_backward=*/true, &trial));
+    trial.Place();
+    return other_bytes_ + trial.bytes();
+  };
+  if (limit.bytes > 0) {
+    ASSIGN_OR_RETURN(recomputation_,
+                     ChooseRecomputation(layers_.get(), input_, static_cast<size_t>(limit.bytes),
+                                         planned_bytes));
+  }
   RETURN_IF_ERROR(Plan(/*has_backward=*/true));
   for (Parameter* parameter : parameters_) {
     values_.Reserve(parameter->shape, backend_->real(), &parameter->value);

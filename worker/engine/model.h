@@ -15,6 +15,7 @@
 #include "worker/engine/arena.h"
 #include "worker/engine/backend.h"
 #include "worker/engine/layer.h"
+#include "worker/engine/recomputation.h"
 #include "worker/engine/sequence_layer.h"
 #include "worker/engine/tensor.h"
 
@@ -29,8 +30,10 @@ class Model {
   // Appends a layer; before Commit only.
   void Add(std::unique_ptr<Layer> layer);
 
-  // Allocates everything. Afterwards parameters are zero. RESOURCE_EXHAUSTED: no memory.
-  absl::Status Commit();
+  // Allocates everything. Afterwards parameters are zero. With a limit, layers are recomputed so
+  // that training_bytes() is within it. RESOURCE_EXHAUSTED: no memory, or a limit that none can
+  // keep, whose message names the least one.
+  absl::Status Commit(const MemoryLimit& limit = {});
   // As Commit, for evaluation only: forward passes with the parameters and buffers of `trained`, a
   // committed model of the same layers for any batch, which must outlive this one. There are no
   // gradients, nor memory for them; results may lie where `trained` has its own, so that a Forward
@@ -83,9 +86,16 @@ class Model {
   // Of activations and scratch, without what the backend keeps for its operations and what lies in
   // another model's memory. After Commit.
   size_t activation_bytes() const { return activations_.bytes(); }
+  // What its training takes of its backend's memory: parameters, gradients, MemoryLimit's copies of
+  // them, buffers, activations and scratch, and a batch's input, targets and gradient of the
+  // output. After Commit.
+  size_t training_bytes() const { return other_bytes_ + activations_.bytes(); }
+  const Recomputation& recomputation() const { return recomputation_; }
 
  private:
   absl::Status Plan(bool has_backward);
+  absl::Status PlanInto(bool has_backward, Arena* activations);
+  size_t BytesBesideActivations(const MemoryLimit& limit) const;
   absl::StatusOr<size_t> ParametersThrough(absl::string_view layer) const;
 
   Backend* const backend_;
@@ -99,6 +109,8 @@ class Model {
   Arena buffer_values_;
   Arena activations_;
   Tensor scratch_;
+  Recomputation recomputation_;
+  size_t other_bytes_ = 0;  // of training_bytes()
   int64_t frozen_elements_ = 0;
 };
 

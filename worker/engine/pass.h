@@ -54,6 +54,9 @@ struct Pass {
   GroupMean* group = nullptr;                     // null: each rank normalises by itself
   GradientObserver* observer = nullptr;           // of Backward; null: nobody wants to know
   LayerWatch* watch = nullptr;                    // null: nobody wants to know
+  // Of Forward: it ran on the same numbers in this step already, for what it left then is gone.
+  // What a layer kept for itself is still there, and what it counted is counted.
+  bool is_repeated = false;
   bool wants_dx = true;  // of Backward: whether anybody needs the gradient of what the layer read
 };
 

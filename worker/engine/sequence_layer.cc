@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "common/log.h"
 #include "common/status.h"
+#include "worker/engine/recomputed_layer.h"
 
 namespace assay {
 
@@ -34,11 +36,41 @@ LayerLiveness SequenceLayer::liveness() const {
     all.time_steps += one.time_steps;
     all.forward_in_place = all.forward_in_place && one.forward_in_place;
     all.backward_in_place = all.backward_in_place && one.backward_in_place;
+    all.waits_for_ranks = all.waits_for_ranks || one.waits_for_ranks;
   }
   return all;
 }
 
-// When each layer works, if all together do so at `all`.
+void SequenceLayer::Recompute(const std::vector<LayerRange>& ranges) {
+  std::vector<std::unique_ptr<Layer>> plain;
+  for (std::unique_ptr<Layer>& layer : layers_) {
+    const auto made = std::find(recomputed_.begin(), recomputed_.end(), layer.get());
+    if (made == recomputed_.end()) {
+      plain.push_back(std::move(layer));
+    } else {
+      for (std::unique_ptr<Layer>& inner : (*made)->layers_)
+        plain.push_back(std::move(inner));
+    }
+  }
+  recomputed_.clear();
+  layers_.clear();
+  size_t next = 0;
+  const auto add_up_to = [&](size_t end, SequenceLayer* to) {
+    while (next < end)
+      to->Add(std::move(plain[next++]));
+  };
+  for (const LayerRange& range : ranges) {
+    CHECK(next <= range.begin && range.begin < range.end && range.end <= plain.size())
+        << "begin=" << range.begin << " end=" << range.end << " layers=" << plain.size();
+    add_up_to(range.begin, this);
+    auto one = std::make_unique<RecomputedLayer>(output());
+    add_up_to(range.end, one.get());
+    recomputed_.push_back(one.get());
+    Add(std::move(one));
+  }
+  add_up_to(plain.size(), this);
+}
+
 std::vector<LayerTimes> SequenceLayer::TimesOfLayers(const LayerTimes& all,
                                                      bool has_backward) const {
   std::vector<LayerLiveness> live;
@@ -55,6 +87,11 @@ std::vector<LayerTimes> SequenceLayer::TimesOfLayers(const LayerTimes& all,
     const int64_t until = start + live[i].time_steps - 1;
     times[i - 1].result_until =
         live[i].forward_in_place ? std::max(until, times[i].result_until) : until;
+    LayerTimes::Repetition& before = times[i - 1].repetition;
+    before.first_result_until = times[i].forward - before.delay + live[i].time_steps - 1;
+    if (live[i].forward_in_place)
+      before.first_result_until =
+          std::max(before.first_result_until, times[i].repetition.first_result_until);
   }
   for (size_t i = 1; i < times.size(); ++i) {
     const int64_t until = times[i - 1].backward + live[i - 1].time_steps - 1;
@@ -75,7 +112,6 @@ absl::Status SequenceLayer::Plan(LayerMemory memory, bool wants_dx) {
   return absl::OkStatus();
 }
 
-// Passes `x` through the first `count` layers; keeps the inputs of all that it reaches.
 Tensor SequenceLayer::ForwardThrough(size_t count, const Tensor& x, const Pass& pass) {
   Tensor value = x;
   for (size_t i = 0; i < layers_.size() && i <= count; ++i) {

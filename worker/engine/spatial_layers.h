@@ -36,6 +36,7 @@ class HaloLayer : public Layer {
   HaloLayer(Backend* backend, SpatialGroup* group, const Shape& input, int64_t kernel);
 
   Shape output() const override { return extended_; }
+  LayerLiveness liveness() const override { return {.waits_for_ranks = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
@@ -90,6 +91,7 @@ class GatherLayer : public Layer {
   GatherLayer(Backend* backend, SpatialGroup* group, const Shape& input);
 
   Shape output() const override { return whole_; }
+  LayerLiveness liveness() const override { return {.waits_for_ranks = true}; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   Tensor Forward(const Tensor& x, const Pass& pass) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;

@@ -53,7 +53,8 @@ Interval CosmoflowBlock(const CosmoflowSpec& spec, const SpatialPlace& place, si
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend,
-                                                     SpatialGroup* group, const Model* trained) {
+                                                     SpatialGroup* group, const Model* trained,
+                                                     const MemoryLimit& limit) {
   RETURN_IF_ERROR(Validate(spec));
   const SpatialGrid& grid = spec.grid;
   const SpatialPlace place = group == nullptr ? SpatialPlace{} : group->place();
@@ -86,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, 
       {.name = "fc3", .units = kCosmoflowOutputs, .activation = tanh}};
   for (const DenseLayer::Options& options : dense)
     add(std::make_unique<DenseLayer>(backend, shape, options));
-  RETURN_IF_ERROR(trained == nullptr ? model->Commit() : model->CommitForEvaluation(*trained));
+  RETURN_IF_ERROR(trained == nullptr ? model->Commit(limit) : model->CommitForEvaluation(*trained));
   return model;
 }
 

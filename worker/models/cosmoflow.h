@@ -47,11 +47,12 @@ Interval CosmoflowBlock(const CosmoflowSpec& spec, const SpatialPlace& place, si
 // members of a group get the same output for the same samples; the gradients of the convolutions
 // are such that the plain mean over all ranks is right (GatherLayer).
 // `trained`: null, or the model whose parameters this one evaluates (Model::CommitForEvaluation):
-// of a spec that differs in the batch only. Errors of Validate; RESOURCE_EXHAUSTED: not enough
-// memory.
+// of a spec that differs in the batch only. `limit`: of Model::Commit. Errors of Validate;
+// RESOURCE_EXHAUSTED: not enough memory.
 absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, Backend* backend,
                                                      SpatialGroup* group = nullptr,
-                                                     const Model* trained = nullptr);
+                                                     const Model* trained = nullptr,
+                                                     const MemoryLimit& limit = {});
 
 }  // namespace assay
 

@@ -241,7 +241,7 @@ absl::Status Validate(const DeepcamSpec& spec) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Backend* backend,
-                                                   const Model* trained) {
+                                                   const Model* trained, const MemoryLimit& limit) {
   RETURN_IF_ERROR(Validate(spec));
   const Shape input = {spec.batch, spec.height, spec.width, kDeepcamChannels};
   Builder net(backend, spec, input);
@@ -260,7 +260,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Back
   net.Convert(backend->map_type(), backend->real());
   auto model = std::make_unique<Model>(backend, input, backend->real());
   model->Add(net.Take());
-  RETURN_IF_ERROR(trained == nullptr ? model->Commit() : model->CommitForEvaluation(*trained));
+  RETURN_IF_ERROR(trained == nullptr ? model->Commit(limit) : model->CommitForEvaluation(*trained));
   return model;
 }
 

@@ -43,10 +43,11 @@ std::vector<double> DeepcamClassWeights();
 absl::Status Validate(const DeepcamSpec& spec);
 
 // A committed model; input float32 (batch, height, width, 16), scaled to about [0, 1]; output
-// (batch, height, width, 3): scores. `trained` as for MakeCosmoflow. Errors of Validate;
-// INVALID_ARGUMENT: the backend lacks maps; RESOURCE_EXHAUSTED: not enough memory.
+// (batch, height, width, 3): scores. `trained` and `limit` as for MakeCosmoflow. Errors of
+// Validate; INVALID_ARGUMENT: the backend lacks maps; RESOURCE_EXHAUSTED: not enough memory.
 absl::StatusOr<std::unique_ptr<Model>> MakeDeepcam(const DeepcamSpec& spec, Backend* backend,
-                                                   const Model* trained = nullptr);
+                                                   const Model* trained = nullptr,
+                                                   const MemoryLimit& limit = {});
 
 }  // namespace assay
 

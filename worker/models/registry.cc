@@ -11,13 +11,24 @@
 namespace assay {
 namespace {
 
+constexpr int64_t kMib = int64_t{1} << 20;
+
+// Velocity or two moments, and the sums of several batches.
+MemoryLimit LimitOf(const ModelSpec& spec) {
+  const TrainableOptions& options = spec.options;
+  const int moments = options.optimizer.kind == OptimizerOptions::Kind::kSgd ? 1 : 2;
+  return {.bytes = spec.memory_limit_bytes,
+          .parameter_copies = moments + (options.accumulation > 1 ? 1 : 0)};
+}
+
 // For training, or if there is `trained`, for evaluating that.
 absl::StatusOr<ModelParts> MakeCosmoflowParts(const ModelSpec& spec, Backend* backend,
                                               const Model* trained) {
   CosmoflowSpec cosmoflow = spec.cosmoflow;
   if (trained != nullptr) cosmoflow.batch = spec.eval_batch;
   ModelParts parts;
-  ASSIGN_OR_RETURN(parts.model, MakeCosmoflow(cosmoflow, backend, spec.group, trained));
+  ASSIGN_OR_RETURN(parts.model,
+                   MakeCosmoflow(cosmoflow, backend, spec.group, trained, LimitOf(spec)));
   parts.objective = std::make_unique<SquaredErrorObjective>(backend, parts.model->output());
   return parts;
 }
@@ -27,10 +38,28 @@ absl::StatusOr<ModelParts> MakeDeepcamParts(const ModelSpec& spec, Backend* back
   DeepcamSpec deepcam = spec.deepcam;
   if (trained != nullptr && spec.eval_batch != 0) deepcam.batch = spec.eval_batch;
   ModelParts parts;
-  ASSIGN_OR_RETURN(parts.model, MakeDeepcam(deepcam, backend, trained));
+  ASSIGN_OR_RETURN(parts.model, MakeDeepcam(deepcam, backend, trained, LimitOf(spec)));
   parts.objective = std::make_unique<SegmentationObjective>(backend, parts.model->output(),
                                                             DeepcamClassWeights());
   return parts;
+}
+
+// What was recomputed makes room for training; an evaluation that does not find its own there takes
+// more.
+absl::Status CheckLimit(const ModelSpec& spec, const ModelParts& training,
+                        const ModelParts& evaluation) {
+  if (spec.memory_limit_bytes == 0 || evaluation.model == nullptr) return absl::OkStatus();
+  const Model& model = *evaluation.model;
+  auto more = static_cast<int64_t>(model.activation_bytes());
+  if (model.input()[0] != training.model->input()[0])
+    more += model.input().elements() * static_cast<int64_t>(SizeOf(model.input_type()));
+  const int64_t needed = static_cast<int64_t>(training.model->training_bytes()) + more;
+  if (needed <= spec.memory_limit_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat(spec.memory_limit_bytes / kMib,
+                   " MiB are too little for training and evaluation: the latter, in batches of ",
+                   model.input()[0], ", takes ", (more + kMib - 1) / kMib, " MiB more; allow ",
+                   (needed + kMib - 1) / kMib, " MiB, or evaluate in smaller batches"));
 }
 
 struct Entry {
@@ -60,6 +89,7 @@ absl::StatusOr<std::unique_ptr<Trainable>> MakeTrainable(const ModelSpec& spec,
     if ((entry.evaluates_apart && backend->is_host_memory()) || is_other_batch) {
       ASSIGN_OR_RETURN(evaluation, entry.make(spec, backend.get(), training.model.get()));
     }
+    RETURN_IF_ERROR(CheckLimit(spec, training, evaluation));
     return Trainable::Make(std::move(backend), std::move(training), std::move(evaluation),
                            spec.options);
   }

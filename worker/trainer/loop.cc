@@ -101,10 +101,14 @@ absl::Status TrainingLoop::BuildModel() {
                                                .bucket_bytes = spec_.gradient_bucket_bytes()},
                                  .checks_numbers = spec_.diagnosis.checks_numbers},
                      .eval_batch = spec_.eval_batch_size(),
+                     .memory_limit_bytes = spec_.memory_limit_mib << 20,
                      .group = spatial_.get()};
   workload_->Describe(&model);
-  ASSIGN_OR_RETURN(model_,
-                   WithExitCode(MakeTrainable(model, std::move(backend)), ExitCode::kOutOfMemory));
+  absl::StatusOr<std::unique_ptr<Trainable>> made = MakeTrainable(model, std::move(backend));
+  if (!made.ok() && spec_.memory_limit_mib > 0)
+    made = Annotate(made.status(), rules::kMemoryLimitKey);
+  ASSIGN_OR_RETURN(model_, WithExitCode(std::move(made), ExitCode::kOutOfMemory));
+  if (spec_.memory_limit_mib > 0) LogRecomputation();
   model_->set_clock(clock_);
   profile_.set_work(model_->work());
   const GradientSkip& skip = spec_.extensions.gradient_skip;
@@ -112,6 +116,14 @@ absl::Status TrainingLoop::BuildModel() {
   return WithExitCode(
       Annotate(model_->model().CheckFreezeThrough(skip.layer), kGradientSkipLayerKey),
       ExitCode::kBadSpec);
+}
+
+void TrainingLoop::LogRecomputation() const {
+  const Recomputation& chosen = model_->model().recomputation();
+  LOG(INFO) << "memory_limit_mib=" << spec_.memory_limit_mib
+            << " training_bytes=" << model_->model().training_bytes()
+            << " recomputed_segments=" << chosen.segments
+            << " recomputed_flops_share=" << chosen.flops_share;
 }
 
 absl::Status TrainingLoop::Initialise() {

@@ -47,6 +47,7 @@ class TrainingLoop {
  private:
   absl::Status Initialise();
   absl::Status BuildModel();
+  void LogRecomputation() const;
   absl::Status OpenSplits();
   absl::Status ReserveCache();
   absl::Status OpenSources();

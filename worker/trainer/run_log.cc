@@ -108,6 +108,8 @@ void RunLog::ExtensionsOfRun() {
     writer_.Event(kEvalBatchKey, JsonValue(int64_t{extensions.eval_batch}));
   if (spec_.gradient_bucket_mib.has_value())
     writer_.Event(rules::kGradientBucketKey, JsonValue(*spec_.gradient_bucket_mib));
+  if (spec_.memory_limit_mib > 0)
+    writer_.Event(rules::kMemoryLimitKey, JsonValue(spec_.memory_limit_mib));
   if (extensions.device_cache_mib > 0)
     writer_.Event(rules::kDeviceCacheKey, JsonValue(extensions.device_cache_mib));
   if (extensions.augmentation != data::Augmentation::kNone)

@@ -128,6 +128,7 @@ absl::StatusOr<TrainerSpec> MakeTrainerSpec(const v1::RunSpec& run) {
   RETURN_IF_ERROR(FillBatch(parameters, &spec));
   RETURN_IF_ERROR(FillCheckpoints(parameters, &spec));
   RETURN_IF_ERROR(FillGradientBuckets(parameters, &spec));
+  ASSIGN_OR_RETURN(spec.memory_limit_mib, parameters.Integer(rules::kMemoryLimitKey, 0));
   ASSIGN_OR_RETURN(spec.extensions, ReadExtensions(parameters, run));
   const std::string& compression = run.dataset().compression();
   ASSIGN_OR_RETURN(spec.compression,

@@ -55,6 +55,10 @@ struct TrainerSpec {
     return gradient_bucket_mib.value_or(kGradientBucketMib) << 20;
   }
 
+  // What training may take of the backend's memory (ModelSpec::memory_limit_bytes); 0: as much as
+  // it takes.
+  int64_t memory_limit_mib = 0;
+
   Extensions extensions;
   // Samples that a group evaluates at once.
   int eval_batch_size() const {

@@ -50,10 +50,10 @@ TEST(ArenaTest, TensorsOfDifferentTimesShareMemory) {
   ReferenceBackend<float> backend;
   Arena arena(&backend, 64);
   Tensor early, late, whole, large;
-  arena.ReserveShared({16}, DType::kFloat32, {0, 1}, &early);
-  arena.ReserveShared({16}, DType::kFloat32, {2, 3}, &late);
-  arena.ReserveShared({16}, DType::kFloat32, {0, 3}, &whole);
-  arena.ReserveShared({48}, DType::kFloat32, {4, Lifetime::kForever}, &large);
+  arena.ReserveShared({16}, DType::kFloat32, {{0, 1}}, &early);
+  arena.ReserveShared({16}, DType::kFloat32, {{2, 3}}, &late);
+  arena.ReserveShared({16}, DType::kFloat32, {{0, 3}}, &whole);
+  arena.ReserveShared({48}, DType::kFloat32, {{4, Lifetime::kForever}}, &large);
 
   ASSERT_THAT(arena.Commit(), IsOk());
 
@@ -74,7 +74,8 @@ TEST(ArenaTest, TensorsOfOneTimeLieApart) {
   for (size_t i = 0; i < kTensors; ++i) {
     const int64_t first = stream.Below(3 * i, 100);
     times.push_back({first, first + stream.Below(3 * i + 1, 20)});
-    arena.ReserveShared({1 + stream.Below(3 * i + 2, 1000)}, DType::kUint8, times[i], &tensors[i]);
+    arena.ReserveShared({1 + stream.Below(3 * i + 2, 1000)}, DType::kUint8, {times[i]},
+                        &tensors[i]);
   }
 
   ASSERT_THAT(arena.Commit(), IsOk());
@@ -92,14 +93,32 @@ TEST(ArenaTest, TensorsOfOneTimeLieApart) {
   EXPECT_LT(arena.shared_bytes(), sum / 3);
 }
 
+// A tensor that is written twice leaves its place to others in between, and to none in its times.
+TEST(ArenaTest, ATensorOfSeveralTimesLendsItsPlaceBetweenThem) {
+  ReferenceBackend<float> backend;
+  Arena arena(&backend, 64);
+  Tensor twice, between, at_both;
+  arena.ReserveShared({16}, DType::kFloat32, {{0, 1}, {8, 9}}, &twice);
+  arena.ReserveShared({16}, DType::kFloat32, {{3, 6}}, &between);
+  arena.ReserveShared({16}, DType::kFloat32, {{4, 4}, {9, 12}}, &at_both);
+
+  arena.Place();
+  EXPECT_EQ(arena.bytes(), 32 * sizeof(float));
+  ASSERT_THAT(arena.Commit(), IsOk());
+
+  EXPECT_EQ(twice.data, between.data);
+  EXPECT_NE(at_both.data, twice.data);
+  EXPECT_EQ(arena.bytes(), 32 * sizeof(float));
+}
+
 TEST(ArenaTest, BorrowsWhereThereIsRoom) {
   ReferenceBackend<float> backend;
   Arena lender(&backend, 64), small(&backend, 64), large(&backend, 64);
   Tensor lent, borrowed, own, kept;
-  lender.ReserveShared({100}, DType::kFloat32, {}, &lent);
-  small.ReserveShared({50}, DType::kFloat32, {}, &borrowed);
+  lender.ReserveShared({100}, DType::kFloat32, {{}}, &lent);
+  small.ReserveShared({50}, DType::kFloat32, {{}}, &borrowed);
   small.Reserve({4}, DType::kFloat32, &kept);
-  large.ReserveShared({101}, DType::kFloat32, {}, &own);
+  large.ReserveShared({101}, DType::kFloat32, {{}}, &own);
 
   ASSERT_THAT(lender.Commit(), IsOk());
   ASSERT_THAT(small.Commit(&lender), IsOk());

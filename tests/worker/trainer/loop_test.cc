@@ -159,6 +159,36 @@ TEST_F(TrainingLoopTest, TheEvaluationBatchAndGradientBucketsDoNotShow) {
   }
 }
 
+// A limit that cannot be kept ends the run before its clock starts and names the least; within that
+// the run's results are the same digits as without one.
+TEST_F(TrainingLoopTest, AMemoryLimitChangesNoResult) {
+  const v1::RunSpec free = Run();
+  ASSERT_THAT(Train(free), IsOk());
+  const std::vector<std::string> expected = EvalErrorTexts(Log());
+  EXPECT_EQ(Log().find("memory_limit_mib"), std::string::npos);
+
+  v1::RunSpec tight = Run();
+  tight.set_log_path(dir_.Path("tight"));
+  SetHyperparameter(&tight, "memory_limit_mib", "1");
+  const absl::Status refused = Train(tight);
+  const std::string before =
+      "memory_limit_mib: 1 MiB are too little for training, whatever is "
+      "recomputed; the least is ";
+  ASSERT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(before)));
+  EXPECT_EQ(ExitCodeOf(refused), ExitCode::kOutOfMemory);
+  EXPECT_EQ(ReadFile(tight.log_path()).value_or("").find("run_start"), std::string::npos);
+
+  std::string least(refused.message());
+  least = least.substr(least.find(before) + before.size());
+  v1::RunSpec fitting = Run();
+  fitting.set_log_path(dir_.Path("fitting"));
+  SetHyperparameter(&fitting, "memory_limit_mib", least.substr(0, least.find(' ')));
+  ASSERT_THAT(Train(fitting), IsOk());
+  const std::string log = ReadFile(fitting.log_path()).value_or("");
+  EXPECT_EQ(EvalErrorTexts(log), expected);
+  EXPECT_THAT(log, HasSubstr("\"key\": \"memory_limit_mib\""));
+}
+
 TEST_F(TrainingLoopTest, AugmentationIsAnotherTrainingThatRepeatsItself) {
   std::vector<std::vector<std::string>> errors;
   for (const char* augmentation : {"none", "flips", "flips_and_permutations", "flips"}) {

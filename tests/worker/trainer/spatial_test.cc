@@ -42,6 +42,7 @@ struct Division {
   int64_t kernel = 3;
   bool on_device = false;     // faked on the CPU: memory that is the backend's alone
   bool devices_meet = false;  // and they exchange by themselves
+  bool is_limited = false;    // to less memory than training takes without recomputing
 
   int ranks() const { return grid.size() * groups; }
 };
@@ -55,7 +56,7 @@ std::string NameOf(const ::testing::TestParamInfo<Division>& info) {
   const Division& division = info.param;
   return absl::StrCat("Kernel", division.kernel, "Grid", division.grid.ToString(), "Groups",
                       division.groups, division.on_device ? "OnDevice" : "",
-                      division.devices_meet ? "s" : "");
+                      division.devices_meet ? "s" : "", division.is_limited ? "Limited" : "");
 }
 
 // Counts as in voids and clusters: many zeros.
@@ -272,10 +273,14 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
   static Shape Whole(int64_t batch) { return {batch, kEdge, kEdge, kEdge, 4}; }
 
   static std::unique_ptr<Trainable> Make(const CosmoflowSpec& spec, const Division& division,
-                                         SpatialGroup* group, const cuda::HostDevice** device) {
+                                         SpatialGroup* group, const cuda::HostDevice** device,
+                                         int64_t limit_bytes = 0) {
     auto backend = MakeBackendFor(division, device);
     EXPECT_THAT(backend, IsOk());
-    auto model = MakeTrainable({.cosmoflow = spec, .options = {.seed = 9}, .group = group},
+    auto model = MakeTrainable({.cosmoflow = spec,
+                                .options = {.seed = 9},
+                                .memory_limit_bytes = limit_bytes,
+                                .group = group},
                                *std::move(backend));
     EXPECT_THAT(model, IsOk());
     return *std::move(model);
@@ -316,7 +321,13 @@ class CosmoflowSpatialTest : public ::testing::TestWithParam<Division> {
     const int64_t first = comm->rank() / division.grid.size() * kBatch;
     const CosmoflowSpec spec = SpecOf(kBatch, division, division.grid);
     const cuda::HostDevice* device = nullptr;
-    const auto model = Make(spec, division, &group, &device);
+    int64_t limit_bytes = 0;
+    if (division.is_limited) {
+      const auto free = Make(spec, division, &group, &device);
+      limit_bytes = static_cast<int64_t>(free->model().training_bytes()) - 1;
+    }
+    const auto model = Make(spec, division, &group, &device, limit_bytes);
+    EXPECT_EQ(model->model().recomputation().segments > 0, division.is_limited);
     if (division.devices_meet) {
       const RealClock clock;
       EXPECT_THAT(
@@ -385,9 +396,13 @@ INSTANTIATE_TEST_SUITE_P(
         Division{.grid = {{2, 2}}, .on_device = true},
         Division{.grid = {{2, 2}}, .kernel = 2, .on_device = true},
         Division{.grid = {{2, 2}}, .on_device = true, .devices_meet = true},
+        Division{.grid = {{2, 2}}, .on_device = true, .devices_meet = true, .is_limited = true},
         Division{
             .grid = {{2, 1}}, .groups = 2, .kernel = 2, .on_device = true, .devices_meet = true}),
     NameOf);
+
+INSTANTIATE_TEST_SUITE_P(Limited, CosmoflowSpatialTest,
+                         ::testing::Values(Division{.grid = {{2, 1}}, .is_limited = true}), NameOf);
 
 // All members of a group drop out the same, whatever their rank.
 TEST(SpatialDropoutTest, MembersOfAGroupPredictTheSame) {

@@ -256,6 +256,10 @@ INSTANTIATE_TEST_SUITE_P(
                 [](v1::RunSpec* r) { SetHyperparameter(r, "device_cache_mib", "-1"); },
                 "device_cache_mib: expected a whole number from 0 to 16777216 (MiB), found -1 "
                 "(R-RNK-008)"},
+        BadCase{"MemoryLimit",
+                [](v1::RunSpec* r) { SetHyperparameter(r, "memory_limit_mib", "0.5"); },
+                "memory_limit_mib: expected a whole number from 0 to 16777216 (MiB), found 0.5 "
+                "(R-RNK-011)"},
         BadCase{"AugmentedCache",
                 [](v1::RunSpec* r) {
                   SetHyperparameter(r, "device_cache_mib", "100");
