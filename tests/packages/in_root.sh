@@ -6,7 +6,11 @@ cd /root
 ip link set lo up
 echo '127.0.0.1 localhost bench.example.org w0' >/etc/hosts
 
-fail() { echo "FAILED: $*" >&2; exit 1; }
+fail() {
+  journalctl --quiet --no-pager --lines 30 --unit assayd --unit assay-worker >&2
+  echo "FAILED: $*" >&2
+  exit 1
+}
 
 # The commands under a heading, in their order; there must be some.
 chapter() { # HEADING
@@ -25,10 +29,27 @@ expect_version() { # BEGINNING
   done
 }
 
+# What the units let daemons do, seen by what a run has left: it ended well, caches were reset, its first touch was
+# seen by the kernel, its ranks were another account, and nothing was refused to the daemons that they say they need.
+expect_first_run() {
+  local unit
+  assay score @last
+  [[ $(assay entry show @last --json=state) == *valid* ]] || fail "the first entry is not valid"
+  assay run show r-1 --touch
+  assay run show r-1 --caches
+  for unit in assayd assay-worker; do
+    systemctl is-active --quiet "$unit" || fail "$unit is not active"
+    journalctl --quiet --unit "$unit" --priority warning
+    [[ $(systemctl show --property NRestarts --value "$unit") == 0 ]] || fail "$unit was restarted"
+  done
+}
+
 chapter "The coordinator"
 chapter "Firewall"
 chapter "The first worker"
 expect_version 0.0.9
+chapter "The first run"
+expect_first_run
 chapter "Certificates' life"
 echo '# of this site' >>/etc/assay/assayd.textproto
 sha256sum /etc/assay/* >/tmp/configuration
@@ -36,7 +57,6 @@ sha256sum /etc/assay/* >/tmp/configuration
 cp /srv/new/* /srv/assay
 chapter "Upgrade"
 expect_version 0.1
-systemctl restart assayd assay-worker  # the packages do it, where systemd runs
 timeout 60 bash -c 'until assay node list >/dev/null 2>&1; do sleep 0.2; done' || fail "assayd does not come back"
 sha256sum --check --quiet /tmp/configuration || fail "the upgrade has changed the configuration"
 assay admin token list | grep alice || fail "the upgrade has lost a token"

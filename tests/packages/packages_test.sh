@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The packages in a clean Debian 12 without network: install, quickstart, upgrade, roll back, remove, purge.
 # Usage, as root, with build/release built: packages_test.sh      (tests/run.sh packages calls it)
-# The commands are those of docs/operator.md ("Install from packages"), in their order. There is no running
-# systemd in the root: shims/systemctl starts what the units say, shims/scp copies.
+# The commands are those of docs/operator.md ("Install from packages"), in their order. A systemd of its own runs in
+# the root, so the units are what starts, with all that they forbid; shims/scp copies.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -19,7 +19,7 @@ cp build/packages/*.deb "$work/new"
 (cd "$work/new" && dpkg-scanpackages --multiversion . >Packages 2>/dev/null)
 
 echo "== a clean Debian 12"
-mmdebstrap --quiet --variant=apt --include=iproute2,nftables,openssl bookworm "$work/root.tar"
+mmdebstrap --quiet --variant=apt --include=dbus,iproute2,nftables,openssl,systemd,systemd-sysv bookworm "$work/root.tar"
 mkdir "$root"
 tar --directory "$root" --extract --file "$work/root.tar" --exclude='./dev/*'
 : >"$root/etc/apt/sources.list"
@@ -30,6 +30,6 @@ mv "$work/new" "$root/srv/new"
 cp -r tests/packages/. docs/operator.md "$root/test"
 
 # A network of its own: only the folder can have given what is installed.
-unshare --mount --net --pid --fork --kill-child tests/packages/enter_root.sh "$root"
+tests/packages/boot_root.sh "$root"
 
 tests/packages/container_test.sh "$work/root.tar" "$work/image"
