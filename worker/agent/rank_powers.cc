@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -48,8 +49,10 @@ bool HasOwnUsers(pid_t pid) {
 
 }  // namespace
 
-std::optional<std::string> PowersIn(absl::string_view status, uid_t witness, bool has_own_users) {
-  if (FieldOf(status, "NoNewPrivs") != "1") return std::nullopt;
+std::optional<std::string> PowersIn(absl::string_view status, const Watcher& witness,
+                                    bool has_own_users) {
+  if (FieldOf(status, "NoNewPrivs") != "1" || FieldOf(status, "Name") == witness.program)
+    return std::nullopt;
   std::vector<std::string> reasons;
   uint64_t capabilities = 0;
   if (!has_own_users && absl::SimpleHexAtoi(FieldOf(status, "CapEff"), &capabilities))
@@ -57,17 +60,20 @@ std::optional<std::string> PowersIn(absl::string_view status, uid_t witness, boo
       if (((capabilities >> power.number) & 1) != 0)
         reasons.push_back(absl::StrCat("has ", power.name));
   uid_t account = 0;
-  if (absl::SimpleAtoi(FieldOf(status, "Uid"), &account) && (account == witness || account == 0))
+  if (absl::SimpleAtoi(FieldOf(status, "Uid"), &account) &&
+      (account == witness.account || account == 0))
     reasons.push_back(absl::StrCat("has the account of its witness or root's (", account, ")"));
   return absl::StrJoin(reasons, ", ");
 }
 
 void RankPowers::Look(const std::vector<std::pair<int, pid_t>>& ranks) {
+  const Watcher self = {
+      geteuid(), std::string(absl::StripAsciiWhitespace(ReadFile("/proc/self/comm").value_or("")))};
   for (const auto& [rank, pid] : ranks) {
     if (known_.contains(pid)) continue;
     const absl::StatusOr<std::string> status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
     if (!status.ok()) continue;
-    const std::optional<std::string> powers = PowersIn(*status, geteuid(), HasOwnUsers(pid));
+    const std::optional<std::string> powers = PowersIn(*status, self, HasOwnUsers(pid));
     if (!powers.has_value()) continue;
     known_.insert(pid);
     if (powers->empty()) continue;

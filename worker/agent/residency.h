@@ -22,7 +22,8 @@ struct PageCounts {
   int64_t unwritten = 0;  // of them: changed, or just being written: on no device yet
 };
 
-// Of an open file. By cachestat(2) where the kernel has it (6.5), else by mincore(2), which does
+// Of an open file. By cachestat(2) where the kernel has it (6.5) and no filter of calls forbids it
+// (a unit's SystemCallFilter), else by mincore(2), which does
 // not know what is unwritten. PERMISSION_DENIED if the kernel tells this process nothing: of a file
 // that it neither owns nor may write cachestat refuses to speak, and mincore would call all pages
 // resident, so it is not asked. Otherwise errno's code. Thread-safe.

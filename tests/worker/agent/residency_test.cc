@@ -2,11 +2,18 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -84,6 +91,33 @@ TEST_F(ResidencyTest, BothCallsSayTheSameOfAFileOfOurs) {
   ASSERT_EQ(posix_fadvise(file->get(), 0, 0, POSIX_FADV_DONTNEED), 0);
   EXPECT_EQ(CountPages(file->get())->resident, 0);
   EXPECT_EQ(CountPagesByMincore(file->get())->resident, 0);
+}
+
+// As units do by SystemCallFilter, where systemd is older than the call.
+TEST_F(ResidencyTest, WhereAFilterForbidsTheNewCallTheOldOneIsAsked) {
+  Write("a", 100'000);
+  const absl::StatusOr<UniqueFd> file = OpenRegularFile(dir_.Path("a"));
+  ASSERT_THAT(file, IsOk());
+  const int64_t resident = CountPages(file->get())->resident;
+  ASSERT_GT(resident, 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uint32_t kCachestat = 451;
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kCachestat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program = {std::size(filter), filter};
+    const bool is_filtered = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+                             prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    const absl::StatusOr<PageCounts> pages = CountPages(file->get());
+    _exit(is_filtered && pages.ok() && pages->resident == resident ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // Of somebody else's file mincore says that all pages are resident, whatever is true.

@@ -124,7 +124,7 @@ TEST(GateRecordTest, ReadsBackAsWritten) {
 }
 
 TEST(RankPowersTest, FourCapabilitiesAndTheWitnesssAccountUndoIt) {
-  constexpr uid_t kWitness = 2;
+  const Watcher kWitness = {2, "assay-worker"};
   constexpr char kRank[] = "Name:\tpython\nUid:\t65534\t65534\t65534\t65534\n";
   const auto with = [&](const char* capabilities) {
     return std::string(kRank) + "CapEff:\t" + capabilities + "\nNoNewPrivs:\t1\n";
@@ -135,12 +135,18 @@ TEST(RankPowersTest, FourCapabilitiesAndTheWitnesssAccountUndoIt) {
   EXPECT_EQ(PowersIn(with("000001ffffffffff"), kWitness, false),
             "has CAP_SYS_ADMIN, has CAP_SYS_RAWIO, has CAP_SYS_TIME, has CAP_SYS_PTRACE");
   EXPECT_EQ(PowersIn(with("000001ffffffffff"), kWitness, true), "") << "in a namespace of its own";
-  EXPECT_EQ(PowersIn(with("0000000000000000"), 65534, false),
+  EXPECT_EQ(PowersIn(with("0000000000000000"), {65534, "assay-worker"}, false),
             "has the account of its witness or root's (65534)");
   EXPECT_EQ(
       PowersIn(std::string(kRank) + "CapEff:\t000001ffffffffff\nNoNewPrivs:\t0\n", kWitness, false),
       std::nullopt)
       << "not a rank yet: it has not given up what it will";
+  EXPECT_EQ(PowersIn("Name:\tassay-worker\nUid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n"
+                     "NoNewPrivs:\t1\n",
+                     kWitness, false),
+            std::nullopt)
+      << "nor is what a unit with NoNewPrivileges has started, until it executes the rank's "
+         "program";
 }
 
 TEST(RankPowersTest, ARankIsLookedAtOnceItIsOne) {
