@@ -13,8 +13,8 @@
 
 namespace assay::cli {
 
-// The directory `name` ("rounds", "quickstart", "bench"): in share/assay beside an installed bin/, or in the
-// deploy/ of a source tree above a build. NOT_FOUND with the places looked at.
+// The directory `name` ("rounds", "quickstart", "bench"): in share/assay beside an installed bin/,
+// or in the deploy/ of a source tree above a build. NOT_FOUND with the places looked at.
 absl::StatusOr<std::string> ShareDirectory(const Environment& environment, absl::string_view name);
 
 // Paths of the files in `directory` whose names end in `suffix`, sorted.

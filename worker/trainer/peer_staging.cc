@@ -280,7 +280,8 @@ absl::StatusOr<data::Staged> StageArchivesWithPeers(const StagePlan& plan,
   const auto read = [&](const data::StagingJob& part, dataset::ProgressCallback report) {
     return StageFromArchives(plan.archives, part, manifest, clock, std::move(report));
   };
-  return Stage(plan.job, peers.ranks.size() > 1 ? &exchange : nullptr, read, clock, std::move(progress));
+  return Stage(plan.job, peers.ranks.size() > 1 ? &exchange : nullptr, read, clock,
+               std::move(progress));
 }
 
 }  // namespace assay
