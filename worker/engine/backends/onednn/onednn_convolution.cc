@@ -75,6 +75,22 @@ OnednnConvolution::Geometry GeometryOf(const Conv2dShape& shape) {
           .after = {shape.pad(), shape.pad()}};
 }
 
+// The library's kernels for single products take steps by way of a copy without them. Where the
+// channels of the input are no multiple of a vector's, those of passes backward write a whole
+// vector behind its end (2.6: heap corruption). So the next best of its kernels is taken there.
+template <typename PrimitiveDesc>
+PrimitiveDesc WithinBounds(PrimitiveDesc desc, const OnednnConvolution::Geometry& g) {
+  constexpr absl::string_view kSingleProducts = "jit_1x1";
+  constexpr int64_t kVectorChannels = 16;
+  const bool is_strided =
+      std::any_of(g.strides.begin(), g.strides.end(), [](int64_t stride) { return stride != 1; });
+  const int64_t channels = g.x.dims()[1];
+  if (!is_strided || channels % kVectorChannels == 0) return desc;
+  while (absl::StartsWith(desc.impl_info_str(), kSingleProducts))
+    CHECK(desc.next_impl()) << "no kernel but " << desc.impl_info_str();
+  return desc;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
@@ -103,10 +119,14 @@ OnednnConvolution::OnednnConvolution(const Geometry& geometry, const dnnl::engin
       {dnnl::prop_kind::forward_training, kDirect, g.x, g.any_w, g.y, g.strides, g.dilates,
        g.before, g.after},
       engine);
-  const dnnl::convolution_backward_data::primitive_desc backward_data(
-      {kDirect, g.x, g.any_w, g.y, g.strides, g.dilates, g.before, g.after}, engine, forward);
-  const dnnl::convolution_backward_weights::primitive_desc backward_weights(
-      {kDirect, g.x, g.any_w, g.y, g.strides, g.dilates, g.before, g.after}, engine, forward);
+  const auto backward_data = WithinBounds(
+      dnnl::convolution_backward_data::primitive_desc(
+          {kDirect, g.x, g.any_w, g.y, g.strides, g.dilates, g.before, g.after}, engine, forward),
+      g);
+  const auto backward_weights = WithinBounds(
+      dnnl::convolution_backward_weights::primitive_desc(
+          {kDirect, g.x, g.any_w, g.y, g.strides, g.dilates, g.before, g.after}, engine, forward),
+      g);
   forward_ = dnnl::convolution_forward(forward);
   forward_kernel_ = forward.impl_info_str();
   backward_weights_ = dnnl::convolution_backward_weights(backward_weights);
