@@ -12,15 +12,13 @@ systemd-nspawn --quiet --directory "$root" --boot --register=no --keep-unit --pr
   --capability=all --system-call-filter=@known >"$root.boot" 2>&1 </dev/null &
 container=$!
 init=""
-finish() { kill -KILL $init "$container" 2>/dev/null || true; }
+finish() { kill -KILL ${init:+"$init"} "$container" 2>/dev/null || true; }
 trap finish EXIT
 
 inside() { nsenter --target "$init" --all "$@"; }
 for ((tries = 0; tries < 300; ++tries)); do
   init=$(pgrep --parent "$container" | head -1) || true
-  [[ -z $init ]] || case $(inside systemctl is-system-running 2>/dev/null || true) in
-    running | degraded) break ;;
-  esac
+  [[ -z $init || $(inside systemctl is-system-running 2>/dev/null || true) != running ]] || break
   kill -0 "$container" 2>/dev/null || { cat "$root.boot" >&2; exit 1; }
   sleep 0.1
 done

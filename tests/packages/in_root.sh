@@ -29,14 +29,16 @@ expect_version() { # BEGINNING
   done
 }
 
-# What the units let daemons do, seen by what a run has left: it ended well, caches were reset, its first touch was
-# seen by the kernel, its ranks were another account, and nothing was refused to the daemons that they say they need.
+# What the units let daemons do, seen by what a run has left: it ended well, the agent has seen pages in memory, its
+# ranks were of another account; and no daemon was restarted.
 expect_first_run() {
   local unit
   assay score @last
   [[ $(assay entry show @last --json=state) == *valid* ]] || fail "the first entry is not valid"
-  assay run show r-1 --touch
   assay run show r-1 --caches
+  assay run show r-1 --touch | tee /tmp/touch
+  ! grep --word-regexp --regexp=W-TRAINER-ROOT --regexp=W-NO-RESIDENCY /tmp/touch ||
+    fail "under its unit the agent is not what root is"
   for unit in assayd assay-worker; do
     systemctl is-active --quiet "$unit" || fail "$unit is not active"
     journalctl --quiet --unit "$unit" --priority warning
