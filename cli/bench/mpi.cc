@@ -48,7 +48,7 @@ absl::StatusOr<std::string> Run(std::vector<std::string> argv, const std::string
   const absl::StatusOr<int> code = WaitForExit(process, patience);
   if (!code.ok()) {
     StopGroup(process, absl::ZeroDuration()).IgnoreError();
-    return code.status();
+    return Annotate(code.status(), absl::StrCat(name, " (", variable, " names another)"));
   }
   const std::string printed = ReadFile(output_path).value_or("");
   if (*code == 0) return printed;

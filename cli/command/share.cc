@@ -22,7 +22,7 @@ absl::StatusOr<std::string> ShareDirectory(const Environment& environment, absl:
     if (realpath(candidate.c_str(), resolved) != nullptr) return std::string(resolved);
   }
   return absl::NotFoundError(absl::StrCat("cannot find the directory '", name,
-                                          "' that comes with it in ",
+                                          "', which comes with these programs, in ",
                                           absl::StrJoin(candidates, ", ")));
 }
 

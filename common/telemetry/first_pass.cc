@@ -5,42 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "common/json_reader.h"
-#include "common/json_value.h"
 #include "common/telemetry/bytes.h"
+#include "common/telemetry/cache_record.h"
 
 namespace assay::telemetry {
 namespace {
-
-// What a node wrote down when it reset its caches.
-struct CacheRecord {
-  std::string coldness;
-  std::string file_system;
-  std::optional<int64_t> train_bytes;
-  int64_t files_elsewhere = 0;
-  int64_t other_runs = 0;
-};
-
-CacheRecord ReadCacheRecord(absl::string_view text) {
-  CacheRecord record;
-  const JsonResult parsed = ParseJson(text);
-  if (parsed.error != JsonError::kNone) return record;
-  const auto text_of = [&parsed](absl::string_view name) {
-    const JsonValue* const member = parsed.value.Find(name);
-    const std::string* const value = member == nullptr ? nullptr : member->AsString();
-    return value == nullptr ? std::string() : *value;
-  };
-  const auto number_of = [&parsed](absl::string_view name) {
-    const JsonValue* const member = parsed.value.Find(name);
-    return member == nullptr ? std::nullopt : member->AsInt64();
-  };
-  record.coldness = text_of("coldness");
-  record.file_system = text_of("file_system");
-  record.train_bytes = number_of("train_bytes");
-  record.files_elsewhere = number_of("files_elsewhere").value_or(0);
-  record.other_runs = number_of("other_runs").value_or(0);
-  return record;
-}
 
 // The prefix of the counters that see every byte which such a file system gets from storage; empty:
 // there are none, or what they count is not what files have (compression).

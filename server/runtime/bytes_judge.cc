@@ -14,17 +14,13 @@
 namespace assay::runtime {
 namespace {
 
-constexpr int64_t kCachesBytesMax = 4 << 20;
-
 telemetry::NodePass PassOf(int node, const core::Run& run, const telemetry::RunPhases& phases,
                            const rules::RunClocks& clocks, const store::ArtifactStore& artifacts) {
-  const std::string caches =
-      EvidenceOf(absl::StrCat("caches_", node, ".json"), kCachesBytesMax, run, artifacts)
-          .value_or("");
   const std::optional<telemetry::Series> series =
       TelemetryOf(static_cast<size_t>(node),
                   {"disk.", "server.", "run.", "network.", "infiniband."}, clocks, run, artifacts);
-  return telemetry::NodePassOf(node, phases, series.has_value() ? &*series : nullptr, caches);
+  return telemetry::NodePassOf(node, phases, series.has_value() ? &*series : nullptr,
+                               CachesOf(node, run, artifacts));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 namespace assay::runtime {
 namespace {
 
+constexpr int64_t kCachesBytesMax = 4 << 20;
 constexpr int64_t kTelemetryBytesMax = 64 << 20;     // of a node: a hundred hours and more
 constexpr size_t kValueCountMax = size_t{16} << 20;  // 128 MiB at a time
 
@@ -30,6 +31,11 @@ std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
   if (read.ok()) return text;
   LOG(ERROR) << "run=" << run.id << " is judged without its " << name << ": " << read;
   return std::nullopt;
+}
+
+std::string CachesOf(int node, const core::Run& run, const store::ArtifactStore& artifacts) {
+  return EvidenceOf(absl::StrCat("caches_", node, ".json"), kCachesBytesMax, run, artifacts)
+      .value_or("");
 }
 
 rules::RunClocks ClocksOf(std::optional<int64_t> run_start_ms, const core::Run& run,

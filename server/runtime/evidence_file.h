@@ -23,6 +23,10 @@ namespace assay::runtime {
 std::optional<std::string> EvidenceOf(absl::string_view name, int64_t bytes_max,
                                       const core::Run& run, const store::ArtifactStore& artifacts);
 
+// What `node` wrote down when it reset its caches (common/telemetry/cache_record.h); empty for what
+// would be nullopt.
+std::string CachesOf(int node, const core::Run& run, const store::ArtifactStore& artifacts);
+
 // The clocks of the nodes of `run`, whose log says that it began at `run_start_ms`. Both arguments
 // must outlive it.
 rules::RunClocks ClocksOf(std::optional<int64_t> run_start_ms, const core::Run& run,

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,44 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "common/json_reader.h"
-#include "common/json_value.h"
 #include "common/rules/check.h"
+#include "common/telemetry/cache_record.h"
 #include "server/runtime/evidence_file.h"
 
 namespace assay::runtime {
-namespace {
-
-constexpr int64_t kCachesBytesMax = 4 << 20;
-
-// Where a node has found the dataset.
-struct Place {
-  std::string boot_id;  // of the machine: nodes may share one
-  std::string file_system;
-};
-
-// nullopt: on no local storage, or not known.
-std::optional<Place> LocalPlaceOf(int node, const core::Run& run,
-                                  const store::ArtifactStore& artifacts) {
-  const std::optional<std::string> text =
-      EvidenceOf(absl::StrCat("caches_", node, ".json"), kCachesBytesMax, run, artifacts);
-  if (!text.has_value()) return std::nullopt;
-  const JsonResult parsed = ParseJson(*text);
-  if (parsed.error != JsonError::kNone) return std::nullopt;
-  const auto text_of = [&parsed](absl::string_view name) {
-    const JsonValue* const member = parsed.value.Find(name);
-    const std::string* const value = member == nullptr ? nullptr : member->AsString();
-    return value == nullptr ? std::string() : *value;
-  };
-  const JsonValue* const is_local = parsed.value.Find("is_local");
-  Place place{.boot_id = text_of("boot_id"), .file_system = text_of("file_system")};
-  if (is_local == nullptr || is_local->AsBool() != true || place.boot_id.empty())
-    return std::nullopt;
-  return place;
-}
-
-}  // namespace
-
 void JudgeNodes(const std::vector<core::Finding>& seen, bool is_cold_demanded,
                 core::RunFacts* facts) {
   for (core::Finding finding : seen) {
@@ -66,9 +32,10 @@ void JudgePlace(const core::Run& run, int node_count, bool is_staging_timed,
   if (!is_staging_timed) return;
   std::map<std::string, std::string> machines;  // the first node of each, by boot
   for (int node = 0; node < node_count; ++node) {
-    const std::optional<Place> place = LocalPlaceOf(node, run, artifacts);
-    if (!place.has_value()) continue;
-    machines.emplace(place->boot_id, absl::StrCat("node ", node, ": ", place->file_system));
+    const telemetry::CacheRecord record =
+        telemetry::ReadCacheRecord(CachesOf(node, run, artifacts));
+    if (record.is_local && !record.boot_id.empty())
+      machines.emplace(record.boot_id, absl::StrCat("node ", node, ": ", record.file_system));
   }
   if (machines.size() < 2) return;
   constexpr size_t kShown = 4;

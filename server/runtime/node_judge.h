@@ -13,9 +13,9 @@ namespace assay::runtime {
 
 constexpr int32_t kNodeFindingsMax = 1000;  // of a run; further ones are not looked at
 
-// Adds what of `seen`, the findings of a run, its nodes saw: evidence, by which no run fails.
-// `is_cold_demanded`: the round makes data that was in memory when the clock started, or after the
-// reset of caches, a violation (R-TIM-004, R-TIM-005, R-TIM-007).
+// Adds what of `seen`, the findings of a run, its nodes saw: warnings, by which no run fails. But
+// where `is_cold_demanded` the round makes data that was in memory when the clock started, or after
+// the reset of caches, a violation (R-TIM-004, R-TIM-005, R-TIM-007).
 void JudgeNodes(const std::vector<core::Finding>& seen, bool is_cold_demanded,
                 core::RunFacts* facts);
 

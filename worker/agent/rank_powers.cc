@@ -66,14 +66,16 @@ std::optional<std::string> PowersIn(absl::string_view status, const Watcher& wit
   return absl::StrJoin(reasons, ", ");
 }
 
-void RankPowers::Look(const std::vector<std::pair<int, pid_t>>& ranks) {
+void RankPowers::Look(const std::vector<std::pair<int, pid_t>>& ranks,
+                      std::optional<int> touching) {
   const Watcher self = {
       geteuid(), std::string(absl::StripAsciiWhitespace(ReadFile("/proc/self/comm").value_or("")))};
   for (const auto& [rank, pid] : ranks) {
     if (known_.contains(pid)) continue;
     const absl::StatusOr<std::string> status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
     if (!status.ok()) continue;
-    const std::optional<std::string> powers = PowersIn(*status, self, HasOwnUsers(pid));
+    const std::optional<std::string> powers =
+        PowersIn(*status, rank == touching ? Watcher{self.account, ""} : self, HasOwnUsers(pid));
     if (!powers.has_value()) continue;
     known_.insert(pid);
     if (powers->empty()) continue;

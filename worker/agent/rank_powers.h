@@ -36,8 +36,10 @@ std::optional<std::string> PowersIn(absl::string_view status, const Watcher& wit
 class RankPowers {
  public:
   // Looks at each rank of these (rank, process) that was not looked at yet, and says in the log
-  // what it finds. Those whose status this process may not read stay unknown.
-  void Look(const std::vector<std::pair<int, pid_t>>& ranks);
+  // what it finds. Those whose status this process may not read stay unknown. `touching`: the rank
+  // that has touched the data, so it is one however its program is called.
+  void Look(const std::vector<std::pair<int, pid_t>>& ranks,
+            std::optional<int> touching = std::nullopt);
 
   // W-TRAINER-ROOT, if one of them could; the first that was found.
   std::optional<WitnessHole> Hole() const;

@@ -213,10 +213,11 @@ absl::Status Supervisor::RecordReadPast(const Touch& touch) const {
 // With what is known of the ranks.
 Touch Supervisor::Completed(Touch touch) {
   const std::vector<std::pair<int, pid_t>> ranks = parts_.group->Running();
+  std::optional<int> touching;
   if (touch.is_attributed)
     for (const auto& [rank, pid] : ranks)
-      if (rank >= 0 && IsDescendant(touch.pid, pid)) touch.rank = rank;
-  powers_.Look(ranks);
+      if (rank >= 0 && IsDescendant(touch.pid, pid)) touching = touch.rank = rank;
+  powers_.Look(ranks, touching);
   const std::optional<WitnessHole> hole = powers_.Hole();
   if (hole.has_value()) touch.holes.push_back(*hole);
   return touch;

@@ -1,9 +1,12 @@
 #include "worker/agent/witness_holes.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -169,6 +172,32 @@ TEST(RankPowersTest, ARankIsLookedAtOnceItIsOne) {
   EXPECT_THAT(powers.Hole()->why, HasSubstr("rank 3 has "));
   ASSERT_EQ(kill(rank->pid, SIGKILL), 0);
   ASSERT_THAT(WaitForExit(*rank, kPatience), IsOk());
+}
+
+// Adversary: a program that calls itself as the step is called.
+TEST(RankPowersTest, WhoHasTouchedTheDataIsARankWhateverItIsCalled) {
+  std::array<int, 2> pipe_fds{};
+  ASSERT_EQ(pipe(pipe_fds.data()), 0);
+  const pid_t child = fork();  // has this program's name
+  if (child == 0) {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    const bool is_told = write(pipe_fds[1], "x", 1) == 1;
+    pause();
+    _exit(is_told ? 0 : 1);
+  }
+  char told = 0;
+  ASSERT_EQ(read(pipe_fds[0], &told, 1), 1);
+  RankPowers powers;
+  powers.Look({{3, child}});
+  EXPECT_EQ(powers.Hole(), std::nullopt);
+  powers.Look({{3, child}}, /*touching=*/2);
+  EXPECT_EQ(powers.Hole(), std::nullopt);
+  powers.Look({{3, child}}, /*touching=*/3);
+  EXPECT_TRUE(powers.Hole().has_value());
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  for (const int fd : pipe_fds)
+    close(fd);
 }
 
 }  // namespace
