@@ -16,6 +16,7 @@
 #include <span>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -28,6 +29,7 @@
 namespace assay::agent {
 namespace {
 
+constexpr char kOwnProgram[] = "/proc/self/exe";
 constexpr char kInSandbox = '@';         // after an account: the first process of the sandbox
 constexpr char kOwnAccount[] = "-";      // in place of the numbers of an account
 constexpr int kExitCannotExecute = 126;  // as a shell says it
@@ -238,7 +240,7 @@ absl::Status CloseDataDirectory(const v1::WorkerConfig& worker,
 
 std::vector<std::string> AsRank(const std::optional<Account>& user,
                                 const std::vector<std::string>& command) {
-  std::vector<std::string> arguments = {"/proc/self/exe", kRankMode, AccountWord(user)};
+  std::vector<std::string> arguments = {kOwnProgram, kRankMode, AccountWord(user)};
   arguments.insert(arguments.end(), command.begin(), command.end());
   return arguments;
 }
@@ -246,10 +248,16 @@ std::vector<std::string> AsRank(const std::optional<Account>& user,
 std::vector<std::string> AsRankIn(pid_t first_process, const std::optional<Account>& user,
                                   const std::vector<std::string>& command) {
   std::vector<std::string> arguments = {
-      "/proc/self/exe", kRankMode,
+      kOwnProgram, kRankMode,
       absl::StrCat(AccountWord(user), std::string(1, kInSandbox), first_process)};
   arguments.insert(arguments.end(), command.begin(), command.end());
   return arguments;
+}
+
+bool IsBecomingRank(absl::string_view command_line) {
+  const std::string beginning =
+      absl::StrCat(kOwnProgram, absl::string_view("\0", 1), kRankMode, absl::string_view("\0", 1));
+  return absl::StartsWith(command_line, beginning);
 }
 
 std::vector<std::string> AsWholeEnvironment(const std::vector<std::string>& environment) {

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "assay/v1/config.pb.h"
 
@@ -64,6 +65,9 @@ std::vector<std::string> AsRank(const std::optional<Account>& user,
 // so has another number, which comes out at kInheritedFd.
 std::vector<std::string> AsRankIn(pid_t first_process, const std::optional<Account>& user,
                                   const std::vector<std::string>& command);
+
+// Whether a process with this command line (/proc/PID/cmdline) has yet to become a command so.
+bool IsBecomingRank(absl::string_view command_line);
 
 // The environment of a process that becomes a command with exactly these variables, "NAME=value".
 // Until it has given everything up they mean nothing to it: who chooses LD_LIBRARY_PATH of a

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +14,7 @@
 
 #include "common/file.h"
 #include "common/log.h"
+#include "worker/agent/account.h"
 #include "worker/agent/witness_holes.h"
 #include "worker/agent/workload/workload.h"
 
@@ -47,12 +47,21 @@ bool HasOwnUsers(pid_t pid) {
          ReadFile("/proc/self/uid_map").value_or("");
 }
 
+std::string CommandLineOf(absl::string_view process) {
+  return ReadFile(absl::StrCat("/proc/", process, "/cmdline")).value_or("");
+}
+
+// Just forked, or on its way; none at all: between two programs.
+bool IsStillOurs(pid_t pid) {
+  const std::string command_line = CommandLineOf(absl::StrCat(pid));
+  return command_line.empty() || command_line == CommandLineOf("self") ||
+         IsBecomingRank(command_line);
+}
+
 }  // namespace
 
-std::optional<std::string> PowersIn(absl::string_view status, const Watcher& witness,
-                                    bool has_own_users) {
-  if (FieldOf(status, "NoNewPrivs") != "1" || FieldOf(status, "Name") == witness.program)
-    return std::nullopt;
+std::optional<std::string> PowersIn(absl::string_view status, uid_t witness, bool has_own_users) {
+  if (FieldOf(status, "NoNewPrivs") != "1") return std::nullopt;
   std::vector<std::string> reasons;
   uint64_t capabilities = 0;
   if (!has_own_users && absl::SimpleHexAtoi(FieldOf(status, "CapEff"), &capabilities))
@@ -60,22 +69,21 @@ std::optional<std::string> PowersIn(absl::string_view status, const Watcher& wit
       if (((capabilities >> power.number) & 1) != 0)
         reasons.push_back(absl::StrCat("has ", power.name));
   uid_t account = 0;
-  if (absl::SimpleAtoi(FieldOf(status, "Uid"), &account) &&
-      (account == witness.account || account == 0))
+  if (absl::SimpleAtoi(FieldOf(status, "Uid"), &account) && (account == witness || account == 0))
     reasons.push_back(absl::StrCat("has the account of its witness or root's (", account, ")"));
   return absl::StrJoin(reasons, ", ");
 }
 
 void RankPowers::Look(const std::vector<std::pair<int, pid_t>>& ranks,
                       std::optional<int> touching) {
-  const Watcher self = {
-      geteuid(), std::string(absl::StripAsciiWhitespace(ReadFile("/proc/self/comm").value_or("")))};
   for (const auto& [rank, pid] : ranks) {
     if (known_.contains(pid)) continue;
+    // First, so that what the status says is of the program that has this command line, or a later
+    // one.
+    if (rank != touching && IsStillOurs(pid)) continue;
     const absl::StatusOr<std::string> status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
     if (!status.ok()) continue;
-    const std::optional<std::string> powers =
-        PowersIn(*status, rank == touching ? Watcher{self.account, ""} : self, HasOwnUsers(pid));
+    const std::optional<std::string> powers = PowersIn(*status, geteuid(), HasOwnUsers(pid));
     if (!powers.has_value()) continue;
     known_.insert(pid);
     if (powers->empty()) continue;

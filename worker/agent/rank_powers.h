@@ -18,26 +18,20 @@
 
 namespace assay::agent {
 
-// Who asks for the powers of a process.
-struct Watcher {
-  uid_t account = 0;
-  std::string program;  // as the kernel names it (/proc/self/comm)
-};
-
 // What /proc/PID/status says: nullopt if the process is not a rank yet (it may still get
-// privileges, or is still the watcher's own program, which gives up what it has before it becomes
-// the rank's: under systemd all of them have NoNewPrivileges), empty if it can undo nothing, else
-// why it can, to follow "rank 3". `has_own_users`: it is in a user namespace of its own, where
-// capabilities mean nothing to us.
-std::optional<std::string> PowersIn(absl::string_view status, const Watcher& witness,
-                                    bool has_own_users);
+// privileges), empty if it can undo nothing, else why it can, to follow "rank 3". `witness`: the
+// account of who asks. `has_own_users`: it is in a user namespace of its own, where capabilities
+// mean nothing to us.
+std::optional<std::string> PowersIn(absl::string_view status, uid_t witness, bool has_own_users);
 
 // Not thread-safe.
 class RankPowers {
  public:
   // Looks at each rank of these (rank, process) that was not looked at yet, and says in the log
-  // what it finds. Those whose status this process may not read stay unknown. `touching`: the rank
-  // that has touched the data, so it is one however its program is called.
+  // what it finds. Those whose status this process may not read stay unknown, and so do those that
+  // are still ours, by their command lines: under systemd all processes have NoNewPrivileges, which
+  // else is the last that they give up before they execute a rank's program. `touching`: the rank
+  // that has touched the data, so it is one whatever its command line says.
   void Look(const std::vector<std::pair<int, pid_t>>& ranks,
             std::optional<int> touching = std::nullopt);
 
