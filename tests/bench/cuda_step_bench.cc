@@ -104,6 +104,8 @@ absl::StatusOr<Request> Parse(const std::vector<std::string>& words) {
       request.options.trace_path = std::string(word);
     } else if (word == "--call_by_call") {
       request.options.is_call_by_call = true;
+    } else if (word == "--fused_blocks") {
+      request.options.fuses_blocks = true;
     } else if (absl::StartsWith(word, "-")) {
       return absl::InvalidArgumentError(absl::StrCat("no option ", word));
     } else {

@@ -85,7 +85,11 @@ struct ConvPoolShape {
   ConvShape conv;
   double slope = 0;      // of the leaky ReLU
   bool wants_dx = true;  // whether Backward will be asked for the gradient of x
+  bool is_map = false;   // whether x and dx are of Backend::map_type(); else real
+  // Behind those of `conv` at each place of x, and zero; only without dx.
+  int64_t empty_channels = 0;
 
+  Shape x() const { return conv.x().WithLast(conv.in_channels + empty_channels); }
   Shape y() const {
     return {conv.batch, conv.output(0) / 2, conv.output(1) / 2, conv.output(2) / 2,
             conv.out_channels};
@@ -94,10 +98,10 @@ struct ConvPoolShape {
 
 // What both passes of a ConvPool work on.
 struct ConvPoolTensors {
-  Tensor x;       // conv.x()
+  Tensor x;       // x()
   Tensor w;       // conv.w()
   Tensor bias;    // (out_channels)
-  Tensor y;       // y()
+  Tensor y;       // y(), real or of Backend::map_type()
   Tensor code;    // uint8, y(): as Backend::PoolForward
   void* scratch;  // scratch_bytes(), 64-byte aligned; holds nothing between calls
 };
@@ -105,7 +109,7 @@ struct ConvPoolTensors {
 struct ConvPoolGradients {
   Tensor dw;     // conv.w()
   Tensor dbias;  // (out_channels)
-  Tensor dx;     // conv.x(), or empty if nobody wants it
+  Tensor dx;     // x(), or empty if nobody wants it
 };
 
 // One fused block. Equal to Convolution and pooling one after the other, but a backend may keep the
@@ -119,7 +123,7 @@ class ConvPool {
   virtual void WeightsChanged() = 0;
   // Writes y and code.
   virtual void Forward(const ConvPoolTensors& tensors) = 0;
-  // After Forward on the same tensors; dy: y().
+  // After Forward on the same tensors; dy: as y.
   virtual void Backward(const ConvPoolTensors& tensors, const Tensor& dy,
                         const ConvPoolGradients& gradients) = 0;
 };
@@ -199,7 +203,9 @@ class Backend {
 
   // --- Operations; all tensors real unless said otherwise ---
 
-  // y = ln(counts + 1). counts: int16, same shape as y.
+  // With how many channels a map that has so many is best stored: the others are zero.
+  virtual int64_t StoredChannels(int64_t channels) const { return channels; }
+  // y = ln(counts + 1). counts: int16, same shape as y; or y of map_type() with StoredChannels.
   virtual void Log1p(const Tensor& counts, const Tensor& y) = 0;
 
   // INVALID_ARGUMENT: no implementation for this shape. RESOURCE_EXHAUSTED: no memory.

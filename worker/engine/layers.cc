@@ -7,9 +7,14 @@
 
 namespace assay {
 
+Log1pLayer::Log1pLayer(Backend* backend, const Shape& input, bool is_map)
+    : backend_(backend),
+      type_(is_map ? backend->map_type() : backend->real()),
+      shape_(is_map ? input.WithLast(backend->StoredChannels(input[input.rank() - 1])) : input) {}
+
 absl::Status Log1pLayer::Plan(LayerMemory memory, bool wants_dx) {
   CHECK(!wants_dx) << "counts have no gradient";
-  memory.ReserveResult(shape_, backend_->real(), /*is_read_backward=*/false, &y_);
+  memory.ReserveResult(shape_, type_, /*is_read_backward=*/false, &y_);
   return absl::OkStatus();
 }
 
@@ -25,8 +30,8 @@ Tensor Log1pLayer::Backward(const Tensor&, const Tensor&, const Pass&) {
 namespace {
 
 ConvShape ConvOf(const Shape& input, const ConvPoolLayer::Options& options) {
-  ConvShape conv =
-      SameConv(input[0], {input[1], input[2], input[3]}, input[4], options.filters, options.kernel);
+  ConvShape conv = SameConv(input[0], {input[1], input[2], input[3]},
+                            input[4] - options.empty_channels, options.filters, options.kernel);
   for (size_t axis = 0; axis < 3; ++axis)
     if (options.has_halo[axis]) conv.pad_before[axis] = conv.pad_after[axis] = 0;
   return conv;
@@ -36,11 +41,16 @@ ConvShape ConvOf(const Shape& input, const ConvPoolLayer::Options& options) {
 
 ConvPoolLayer::ConvPoolLayer(Backend* backend, const Shape& input, const Options& options)
     : backend_(backend),
-      shape_{ConvOf(input, options), options.slope},
+      shape_{.conv = ConvOf(input, options),
+             .slope = options.slope,
+             .is_map = options.reads_map,
+             .empty_channels = options.empty_channels},
+      result_(options.writes_map ? backend->map_type() : backend->real()),
       kernel_{.name = absl::StrCat(options.name, "/kernel"), .shape = shape_.conv.w()},
       bias_{.name = absl::StrCat(options.name, "/bias"), .shape = {options.filters}} {
   const int64_t receptive = options.kernel * options.kernel * options.kernel;
-  kernel_.init_limit = GlorotLimit(receptive * input[4], receptive * options.filters);
+  kernel_.init_limit =
+      GlorotLimit(receptive * shape_.conv.in_channels, receptive * options.filters);
 }
 
 absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
@@ -49,9 +59,11 @@ absl::Status ConvPoolLayer::Plan(LayerMemory memory, bool wants_dx) {
   if (block_ == nullptr) {
     ASSIGN_OR_RETURN(block_, backend_->MakeConvPool(shape));
   }
-  memory.ReserveResult(output(), backend_->real(), /*is_read_backward=*/false, &y_);
+  memory.ReserveResult(output(), result_, /*is_read_backward=*/false, &y_);
   memory.ReserveForBackward(output(), DType::kUint8, &code_);
-  if (wants_dx) memory.ReserveGradient(shape_.conv.x(), backend_->real(), &dx_);
+  if (wants_dx)
+    memory.ReserveGradient(shape_.x(), shape_.is_map ? backend_->map_type() : backend_->real(),
+                           &dx_);
   memory.WantScratch(block_->scratch_bytes());
   return absl::OkStatus();
 }

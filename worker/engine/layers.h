@@ -20,7 +20,8 @@ namespace assay {
 // y = ln(counts + 1): the first layer, from int16 counts of any shape. No parameters, no backward.
 class Log1pLayer : public Layer {
  public:
-  Log1pLayer(Backend* backend, const Shape& input) : backend_(backend), shape_(input) {}
+  // Makes a map, with as many channels as the backend stores, or real numbers.
+  Log1pLayer(Backend* backend, const Shape& input, bool is_map = false);
 
   Shape output() const override { return shape_; }
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
@@ -29,8 +30,9 @@ class Log1pLayer : public Layer {
 
  private:
   Backend* const backend_;
+  const DType type_;
   const Shape shape_;
-  Tensor y_;  // as the input, real
+  Tensor y_;
 };
 
 // Convolution (stride 1, SAME) -> bias -> leaky ReLU -> max pooling 2x2x2, stride 2.
@@ -47,9 +49,11 @@ class ConvPoolLayer : public Layer {
     // Axes (D, H, W) along which the input brings its padding, or its neighbours' planes, with it:
     // there nothing is padded and the output is smaller by kernel - 1 before pooling.
     std::array<bool, 3> has_halo = {};
+    int64_t empty_channels = 0;                  // of the input: ConvPoolShape
+    bool reads_map = false, writes_map = false;  // of Backend::map_type(); else real
   };
 
-  // `input`: (B, D, H, W, C)
+  // `input`: (B, D, H, W, C), empty channels included
   ConvPoolLayer(Backend* backend, const Shape& input, const Options& options);
 
   Shape output() const override { return shape_.y(); }
@@ -65,6 +69,7 @@ class ConvPoolLayer : public Layer {
 
   Backend* const backend_;
   const ConvPoolShape shape_;
+  const DType result_;  // type of y_
   std::unique_ptr<ConvPool> block_;
   Parameter kernel_;  // (k, k, k, C, filters)
   Parameter bias_;    // (filters)

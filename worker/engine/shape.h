@@ -48,6 +48,13 @@ class Shape {
     other.dims_[0] = extent;
     return other;
   }
+  // The same with another last one.
+  Shape WithLast(int64_t extent) const {
+    CHECK(rank_ > 0 && extent > 0) << "extent=" << extent;
+    Shape other = *this;
+    other.dims_[rank_ - 1] = extent;
+    return other;
+  }
   // As "(4, 32, 32, 32, 4)".
   std::string ToString() const {
     std::string text = "(";

@@ -66,16 +66,22 @@ absl::StatusOr<std::unique_ptr<Model>> MakeCosmoflow(const CosmoflowSpec& spec, 
     shape = layer->output();
     model->Add(std::move(layer));
   };
-  add(std::make_unique<Log1pLayer>(backend, shape));
+  // Between blocks of one rank; neighbours send each other real numbers.
+  const bool has_maps = !grid.IsSplit();
+  add(std::make_unique<Log1pLayer>(backend, shape, has_maps));
   for (int block = 0; block < kBlocks; ++block) {
     // The first convolution's halo comes with the sample.
     if (block > 0 && grid.IsSplit())
       add(std::make_unique<HaloLayer>(backend, group, shape, spec.kernel));
-    const ConvPoolLayer::Options options = {.name = absl::StrCat("conv", block + 1),
-                                            .kernel = spec.kernel,
-                                            .filters = spec.base_filters << block,
-                                            .slope = kLeakySlope,
-                                            .has_halo = {grid.IsSplit(0), grid.IsSplit(1), false}};
+    const ConvPoolLayer::Options options = {
+        .name = absl::StrCat("conv", block + 1),
+        .kernel = spec.kernel,
+        .filters = spec.base_filters << block,
+        .slope = kLeakySlope,
+        .has_halo = {grid.IsSplit(0), grid.IsSplit(1), false},
+        .empty_channels = block == 0 ? shape[4] - kCosmoflowChannels : 0,
+        .reads_map = has_maps,
+        .writes_map = has_maps && block + 1 < kBlocks};
     add(std::make_unique<ConvPoolLayer>(backend, shape, options));
   }
   if (grid.IsSplit()) add(std::make_unique<GatherLayer>(backend, group, shape));

@@ -89,7 +89,8 @@ absl::Status TrainingLoop::BuildModel() {
                    WithExitCode(MakeBackend(spec_.run.trainer().backend(),
                                             {.device = spec_.run.local_rank(),
                                              .is_call_by_call = spec_.diagnosis.is_call_by_call,
-                                             .trace_path = spec_.diagnosis.trace_path}),
+                                             .trace_path = spec_.diagnosis.trace_path,
+                                             .fuses_blocks = spec_.diagnosis.fuses_blocks}),
                                 ExitCode::kBackend));
   if (backend->is_host_memory())
     LOG(INFO) << "rank=" << spec_.rank << " pinned_compute_threads=" << PinComputeThreads();

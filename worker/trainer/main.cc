@@ -47,6 +47,9 @@ constexpr char kUsage[] =
                                 look for a fault on a GPU: nothing is recorded and replayed, so
                                 that a fault is of the call that reports it; and each call is
                                 written to FILE with shape, time, GB/s and TFLOP/s
+       assay-train --fused_blocks [--resume] RUN_SPEC
+                                on a GPU in bfloat16: convolution, activation and pooling by one
+                                call of cuDNN, where it offers that and a trial agrees
        assay-train --check_numbers [--resume] RUN_SPEC
                                 look at every number that a layer leaves: the first that is not
                                 finite ends the run and is named; many times slower
@@ -170,6 +173,8 @@ Diagnosis TakeDiagnosis(std::vector<std::string>* arguments) {
     absl::string_view first = arguments->front();
     if (first == "--call_by_call") {
       diagnosis.is_call_by_call = true;
+    } else if (first == "--fused_blocks") {
+      diagnosis.fuses_blocks = true;
     } else if (first == "--check_numbers") {
       diagnosis.checks_numbers = true;
     } else if (absl::ConsumePrefix(&first, "--trace_calls=")) {

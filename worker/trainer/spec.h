@@ -25,6 +25,7 @@ inline constexpr char kCheckpointKey[] = "checkpoint_interval_steps";
 struct Diagnosis {
   bool is_call_by_call = false;  // as in BackendOptions
   std::string trace_path;
+  bool fuses_blocks = false;
   bool checks_numbers = false;  // as in TrainableOptions
 };
 

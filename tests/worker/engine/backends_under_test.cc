@@ -15,10 +15,12 @@ namespace {
 
 constexpr char kOnHost[] = "cuda-on-host";
 constexpr char kOnHostDirect[] = "cuda-on-host-direct";
-// With maps in bfloat16: by the library, by loops, and by a library that offers no more than TF32.
+// With maps in bfloat16: by the library, by loops, by a library that offers no more than TF32, and
+// with blocks in one call.
 constexpr char kOnHostBf16[] = "cuda-on-host-bf16";
 constexpr char kOnHostBf16Direct[] = "cuda-on-host-direct-bf16";
 constexpr char kOnHostBf16Tf32[] = "cuda-on-host-tf32-bf16";
+constexpr char kOnHostBf16Fused[] = "cuda-on-host-fused-bf16";
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const std::string& name) {
   if (name.find(kOnHost) == std::string::npos) return MakeBackend(name);
@@ -27,7 +29,9 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const std::string& name) {
   if (name == kOnHostBf16Tf32) device->set_most_precision(cuda::Precision::kTf32);
   const auto precision =
       HasBf16Factors(name) ? cuda::Precision::kBfloat16 : cuda::Precision::kFloat32;
-  return cuda::CudaBackend::Make(std::move(device), {.name = name, .precision = precision});
+  return cuda::CudaBackend::Make(
+      std::move(device),
+      {.name = name, .precision = precision, .fuses_blocks = name == kOnHostBf16Fused});
 }
 
 }  // namespace
@@ -44,7 +48,8 @@ std::vector<std::string> BackendsUnderTest() {
 
 std::vector<std::string> MapBackendsUnderTest() {
   std::vector<std::string> names = BackendsUnderTest();
-  names.insert(names.end(), {kOnHostBf16, kOnHostBf16Direct, kOnHostBf16Tf32, "cuda-bf16"});
+  names.insert(names.end(),
+               {kOnHostBf16, kOnHostBf16Direct, kOnHostBf16Tf32, kOnHostBf16Fused, "cuda-bf16"});
   return names;
 }
 

@@ -124,9 +124,20 @@ Floats DrawBlockFactors(const std::string& numbers, const Shape& shape, uint32_t
   return factors;
 }
 
+// With zeros behind the channels of each place.
+Floats WithChannels(const Floats& x, int64_t channels) {
+  Floats wide(x.shape.WithLast(channels));
+  const int64_t narrow = x.shape[x.shape.rank() - 1];
+  for (size_t i = 0; i < x.values.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    wide.values[static_cast<size_t>(at / narrow * channels + at % narrow)] = x.values[i];
+  }
+  return wide;
+}
+
 ConvPoolResult RunConvPool(Backend* backend, const std::string& numbers,
                            const ConvPoolShape& shape) {
-  Floats x = DrawBlockFactors(numbers, shape.conv.x(), 1);
+  Floats x = WithChannels(DrawBlockFactors(numbers, shape.conv.x(), 1), shape.x()[4]);
   Floats w = DrawBlockFactors(numbers, shape.conv.w(), 2);
   Floats bias = Floats::Random({shape.conv.out_channels}, 3);
   Floats dy = DrawFactors(numbers, shape.y(), 4);
@@ -144,6 +155,23 @@ ConvPoolResult RunConvPool(Backend* backend, const std::string& numbers,
                       .dx = shape.wants_dx ? result.dx.view() : Tensor{}});
   backend->Synchronize();
   return result;
+}
+
+// `actual` may be of maps and have empty channels.
+void ExpectSameBlock(const std::string& backend, const ConvPoolShape& shape,
+                     const ConvPoolResult& actual, const ConvPoolResult& expected) {
+  const ConvShape& conv = shape.conv;
+  const int64_t taps = conv.kernel * conv.kernel * conv.kernel;
+  // A gradient times the slope is a new factor, and rounded: by at most 2^-9 of it. So are
+  // results that are stored in bfloat16.
+  const double rounding = HasBf16Maps(backend)      ? std::ldexp(1, -8)
+                          : HasBf16Factors(backend) ? std::ldexp(1, -9)
+                                                    : 0;
+  EXPECT_EQ(actual.code.values, expected.code.values);
+  ExpectClose(actual.y, expected.y, taps * conv.in_channels, shape.is_map ? rounding : 0);
+  ExpectClose(actual.dw, expected.dw, conv.y().elements() / conv.out_channels, rounding);
+  ExpectClose(actual.dbias, expected.dbias, shape.y().elements() / conv.out_channels);
+  if (shape.wants_dx) ExpectClose(actual.dx, expected.dx, taps * conv.out_channels, rounding);
 }
 
 // Inputs are continuous, so that maxima are far enough apart to be the same everywhere, or whole
@@ -175,21 +203,16 @@ TEST_P(ConformanceTest, FusedBlocksAgree) {
 
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
-    const ConvPoolResult actual = RunConvPool(backend_.get(), GetParam(), row.shape);
     const ConvPoolResult expected = RunConvPool(&reference_, GetParam(), row.shape);
+    ExpectSameBlock(GetParam(), row.shape, RunConvPool(backend_.get(), GetParam(), row.shape),
+                    expected);
 
-    const ConvShape& conv = row.shape.conv;
-    const int64_t taps = conv.kernel * conv.kernel * conv.kernel;
-    // A gradient times the slope is a new factor, and rounded: by at most 2^-9 of it. So are
-    // results that are stored in bfloat16.
-    const double rounding = HasBf16Maps(GetParam())      ? std::ldexp(1, -8)
-                            : HasBf16Factors(GetParam()) ? std::ldexp(1, -9)
-                                                         : 0;
-    EXPECT_EQ(actual.code.values, expected.code.values);
-    ExpectClose(actual.y, expected.y, taps * conv.in_channels);
-    ExpectClose(actual.dw, expected.dw, conv.y().elements() / conv.out_channels, rounding);
-    ExpectClose(actual.dbias, expected.dbias, row.shape.y().elements() / conv.out_channels);
-    if (row.shape.wants_dx) ExpectClose(actual.dx, expected.dx, taps * conv.out_channels, rounding);
+    SCOPED_TRACE("between maps");
+    ConvPoolShape maps = row.shape;
+    maps.is_map = true;
+    if (!maps.wants_dx)
+      maps.empty_channels = backend_->StoredChannels(maps.conv.in_channels) - maps.conv.in_channels;
+    ExpectSameBlock(GetParam(), maps, RunConvPool(backend_.get(), GetParam(), maps), expected);
   }
 }
 
@@ -231,6 +254,21 @@ TEST_P(ConformanceTest, Log1pAgreesOnEveryCount) {
   reference_.Log1p(counts.view(), expected.view());
 
   ExpectClose(y, expected, 1);
+}
+
+TEST_P(ConformanceTest, Log1pMakesMapsOfTheBackendsChannels) {
+  HostTensor<int16_t> counts({2, 2, 3, 1, 4});
+  for (size_t i = 0; i < counts.values.size(); ++i)
+    counts.values[i] = static_cast<int16_t>(i * 7);
+  Floats y(counts.shape.WithLast(backend_->StoredChannels(4))), expected(counts.shape);
+  std::fill(y.values.begin(), y.values.end(), 9.0F);  // must be overwritten
+
+  backend_->Log1p(counts.view(), y.view());
+  backend_->Synchronize();
+  reference_.Log1p(counts.view(), expected.view());
+
+  ExpectClose(y, WithChannels(expected, y.shape[4]), 1,
+              HasBf16Maps(GetParam()) ? std::ldexp(1, -8) : 0);
 }
 
 TEST_P(ConformanceTest, SumsOfSquaresAgree) {

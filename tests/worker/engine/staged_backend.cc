@@ -130,8 +130,10 @@ class StagedConvolution : public Convolution {
 
 class StagedConvPool : public ConvPool {
  public:
-  StagedConvPool(Backend* backend, std::unique_ptr<ConvPool> block)
+  // `maps`: what x, y and their gradients are on the device.
+  StagedConvPool(Backend* backend, DType maps, std::unique_ptr<ConvPool> block)
       : backend_(backend),
+        maps_(maps),
         block_(std::move(block)),
         scratch_(MustAllocate(backend, block_->scratch_bytes() + 1)) {}
   ~StagedConvPool() override { backend_->Free(scratch_); }
@@ -140,19 +142,22 @@ class StagedConvPool : public ConvPool {
   void WeightsChanged() override { block_->WeightsChanged(); }
 
   void Forward(const ConvPoolTensors& t) override {
-    const Staged x(backend_, t.x), w(backend_, t.w), bias(backend_, t.bias), y(backend_, t.y);
+    const Staged x = Map(t.x), w(backend_, t.w), bias(backend_, t.bias), y = Map(t.y);
     const Staged code(backend_, t.code);
     block_->Forward({x, w, bias, y, code, scratch_});
   }
   void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
-    const Staged x(backend_, t.x), w(backend_, t.w), bias(backend_, t.bias), y(backend_, t.y);
-    const Staged code(backend_, t.code), gradient(backend_, dy);
-    const Staged dw(backend_, g.dw), dbias(backend_, g.dbias), dx(backend_, g.dx);
+    const Staged x = Map(t.x), w(backend_, t.w), bias(backend_, t.bias), y = Map(t.y);
+    const Staged code(backend_, t.code), gradient = Map(dy);
+    const Staged dw(backend_, g.dw), dbias(backend_, g.dbias), dx = Map(g.dx);
     block_->Backward({x, w, bias, y, code, scratch_}, gradient, {dw, dbias, dx});
   }
 
  private:
+  Staged Map(const Tensor& host) const { return Staged(backend_, host, maps_); }
+
   Backend* const backend_;
+  const DType maps_;
   const std::unique_ptr<ConvPool> block_;
   void* const scratch_;
 };
@@ -289,14 +294,20 @@ class StagedBackend : public Backend, private Stage {
     backend_->PutBox(On(packed), box, On(whole));
   }
 
-  void Log1p(const Tensor& counts, const Tensor& y) override { backend_->Log1p(On(counts), On(y)); }
+  int64_t StoredChannels(int64_t channels) const override {
+    return backend_->StoredChannels(channels);
+  }
+  void Log1p(const Tensor& counts, const Tensor& y) override {
+    backend_->Log1p(On(counts), counts.shape == y.shape ? On(y) : Map(y));
+  }
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<Convolution> made, backend_->MakeConvolution(shape));
     return std::make_unique<StagedConvolution>(backend_, backend_->real(), std::move(made));
   }
   absl::StatusOr<std::unique_ptr<ConvPool>> MakeConvPool(const ConvPoolShape& shape) override {
     ASSIGN_OR_RETURN(std::unique_ptr<ConvPool> made, backend_->MakeConvPool(shape));
-    return std::make_unique<StagedConvPool>(backend_, std::move(made));
+    return std::make_unique<StagedConvPool>(
+        backend_, shape.is_map ? backend_->map_type() : backend_->real(), std::move(made));
   }
   void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
                    const Tensor& code) override {

@@ -37,6 +37,7 @@
 #include "worker/engine/backends/cuda/cuda_backend.h"
 #include "worker/engine/backends/cuda/device/cudnn_convolution.h"
 #include "worker/engine/backends/cuda/device/cudnn_descriptor.h"
+#include "worker/engine/backends/cuda/plan.h"
 #include "worker/models/cosmoflow.h"
 #include "worker/models/deepcam.h"
 
@@ -124,6 +125,8 @@ class PlanningDevice : public cuda::HostDevice {
 
 absl::Status Build(const std::string& model, int64_t batch, Backend* backend) {
   if (model == "cosmoflow") return MakeCosmoflow({.batch = batch}, backend).status();
+  if (model == "cosmoflow of kernel 2")
+    return MakeCosmoflow({.batch = batch, .kernel = 2}, backend).status();
   return MakeDeepcam({.batch = batch, .height = 768, .width = 1152}, backend).status();
 }
 
@@ -177,6 +180,40 @@ TEST_P(CudaPlansTest, AreThoseThatAreStored) {
   }
   EXPECT_EQ(ReadFile(path).value_or("(no golden file)"), all)
       << path << "; ASSAY_UPDATE_GOLDEN=1 writes it";
+}
+
+// Whose padding is behind the input only: what cuDNN refused would fall to loops.
+TEST_P(CudaPlansTest, PaddingOnOneSideIsTakenInEveryPrecision) {
+  for (const Precision precision : {Precision::kBfloat16, Precision::kTf32, Precision::kFloat32})
+    for (const int64_t batch : {1, 8}) {
+      SCOPED_TRACE(absl::StrCat(NameOf(precision), " batch ", batch));
+      const std::vector<std::string> plans = PlansOf("cosmoflow of kernel 2", precision, batch);
+
+      EXPECT_THAT(plans, SizeIs(14));
+      EXPECT_THAT(plans,
+                  Each(::testing::AllOf(HasSubstr(NameOf(precision)), HasSubstr("engine="))));
+    }
+}
+
+// The convolution of the last block writes no map.
+TEST_P(CudaPlansTest, BlocksOfCosmoflowAreFusedInBf16) {
+  if (dlopen("libcuda.so.1", RTLD_LAZY) == nullptr)
+    GTEST_SKIP() << "cuDNN wants libcuda.so.1 to compile engines: tests/gpu/run.sh plans makes a "
+                    "stub of it and runs this";
+  for (const auto& [in, out, edge] :
+       {std::array<int64_t, 3>{8, 32, 128}, {32, 64, 64}, {64, 128, 32}, {128, 256, 16}}) {
+    SCOPED_TRACE(absl::StrCat(in, " to ", out));
+    cuda::ConvolutionProblem problem =
+        ProblemOf(cuda::LayoutOf(SameConv(8, {edge, edge, edge}, in, out, 3)), Epilogue::kLeakyPool,
+                  Precision::kBfloat16, size_t{16} << 20);
+    problem.slope = 0.3F;
+    std::unique_ptr<cuda::ConvolutionPlan> plan;
+
+    const cuda::Fault fault = cuda::PlanCudnnConvolution(problem, {.device = &properties_}, &plan);
+
+    ASSERT_TRUE(fault.ok()) << fault.text;
+    EXPECT_EQ(plan->Describe(), "engine=1 notes=0");
+  }
 }
 
 TEST_P(CudaPlansTest, BatchNormIsFusedBehindEveryConvolutionOfDeepcamInBf16AndTf32) {

@@ -33,7 +33,8 @@ Made MakeCuda(absl::string_view name, const BackendOptions& options) {
   return cuda::CudaBackend::Make(std::move(device), {.name = std::string(name),
                                                      .precision = precision,
                                                      .is_call_by_call = options.is_call_by_call,
-                                                     .trace_path = options.trace_path});
+                                                     .trace_path = options.trace_path,
+                                                     .fuses_blocks = options.fuses_blocks});
 }
 
 template <OnednnFactors factors>
@@ -63,13 +64,14 @@ static_assert(std::equal(std::begin(kBackends), std::end(kBackends), std::begin(
 }  // namespace
 
 Made MakeBackend(absl::string_view name, const BackendOptions& options) {
-  const bool is_watched = options.is_call_by_call || !options.trace_path.empty();
+  const bool is_watched =
+      options.is_call_by_call || !options.trace_path.empty() || options.fuses_blocks;
   for (const Entry& entry : kBackends) {
     if (entry.name != name) continue;
     if (is_watched && !absl::StartsWith(name, "cuda"))
       return absl::InvalidArgumentError(
           absl::StrCat("backend ", name,
-                       " has no calls to trace or to keep out of recordings; only "
+                       " has no calls to trace, to fuse or to keep out of recordings; only "
                        "those on a GPU have: cuda, cuda-tf32, cuda-bf16"));
     return entry.make(name, options);
   }

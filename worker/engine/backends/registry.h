@@ -20,6 +20,7 @@ struct BackendOptions {
   // each call is written with its time (cuda/call_trace.h), empty: none.
   bool is_call_by_call = false;
   std::string trace_path;
+  bool fuses_blocks = false;  // of a GPU, as CudaOptions has it
 };
 
 // `name`: "reference" (slow, obvious), on a CPU "onednn" (float32) or "onednn-bf16" (see

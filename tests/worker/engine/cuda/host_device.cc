@@ -18,10 +18,15 @@ Fault Failed(std::string text) {
 
 class HostPlan : public ConvolutionPlan {
  public:
-  explicit HostPlan(const ConvolutionProblem& of) : ConvolutionPlan(of) {}
+  HostPlan(const ConvolutionProblem& of, bool turns_places)
+      : ConvolutionPlan(of), turns_places_(turns_places) {}
   // Not zero, so that a plan that forgets it is found.
   size_t workspace_bytes() const override { return 1000; }
   std::string Describe() const override { return "engine=loop"; }
+  bool turns_places() const { return turns_places_; }
+
+ private:
+  const bool turns_places_;
 };
 
 using Index = std::array<int64_t, 5>;
@@ -85,11 +90,38 @@ class HostConvolution {
     const View& result = problem_.direction == Direction::kForward        ? y_
                          : problem_.direction == Direction::kBackwardData ? x_
                                                                           : w_;
+    if (problem_.epilogue == Epilogue::kLeakyPool) {
+      Pool();
+      return;
+    }
     for (size_t i = 0; i < sums_.size(); ++i)
       result.Set(static_cast<int64_t>(i), Finished(static_cast<int64_t>(i), sums_[i]));
   }
 
  private:
+  // Of equal ones the first, in (d, h, w) order.
+  void Pool() const {
+    const Index& y = problem_.y;
+    const bool is_turned = static_cast<const HostPlan*>(call_.plan)->turns_places();
+    int64_t result = 0;
+    for (int64_t window = 0; window < y[0] * y[2] / 2 * y[3] / 2 * y[4] / 2; ++window) {
+      const int64_t w = window % (y[4] / 2), rest = window / (y[4] / 2);
+      const int64_t h = rest % (y[3] / 2), plane = rest / (y[3] / 2) * 2;
+      for (int64_t c = 0; c < y[1]; ++c, ++result) {
+        int64_t best = -1;
+        double max = 0;
+        for (int64_t k = 0; k < 8; ++k) {
+          const int64_t row = ((plane + k / 4) * y[3] + h * 2 + k / 2 % 2) * y[4] + w * 2 + k % 2;
+          const double value = sums_[static_cast<size_t>(row * y[1] + c)];
+          if (best < 0 || value > max) max = value, best = k;
+        }
+        const double sum = max + double{call_.addend[c]};
+        y_.Set(result, sum > 0 ? sum : double{problem_.slope} * sum);
+        call_.places[result] = static_cast<uint8_t>(is_turned ? 7 - best : best);
+      }
+    }
+  }
+
   double Finished(int64_t i, double sum) const {
     if (problem_.epilogue == Epilogue::kNone) return sum;
     const int64_t channel = i % problem_.y[1];
@@ -102,7 +134,7 @@ class HostConvolution {
     Index x = {y[0], 0, 0, 0, 0};
     for (size_t axis = 2; axis < 5; ++axis) {
       x[axis] = y[axis] * problem_.stride[axis - 2] + w[axis] * problem_.dilation[axis - 2] -
-                problem_.padding[axis - 2];
+                problem_.before[axis - 2];
       if (x[axis] < 0 || x[axis] >= problem_.x[axis]) return;
     }
     const int64_t x_start = x_.Offset(x), w_start = w_.Offset(w), y_start = y_.Offset(y);
@@ -300,7 +332,7 @@ Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
     return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
   if (problem.precision > most_precision_ || problem.max_workspace < 1000)
     return {.kind = FaultKind::kUnsupported, .text = "no such engine"};
-  *plan = std::make_unique<HostPlan>(problem);
+  *plan = std::make_unique<HostPlan>(problem, turns_places_);
   return {};
 }
 

@@ -23,6 +23,8 @@ class HostDevice : public Device {
   void set_refuses_convolutions(bool refuses) { refuses_convolutions_ = refuses; }
   // As if it had none with an epilogue.
   void set_refuses_epilogues(bool refuses) { refuses_epilogues_ = refuses; }
+  // Numbers the places of a window from behind.
+  void set_turns_places(bool turns) { turns_places_ = turns; }
   // As if it had none in a lower precision than `most`.
   void set_most_precision(Precision most) { most_precision_ = most; }
   // As if no memory could be pinned, or no asynchronous copy begun.
@@ -91,7 +93,7 @@ class HostDevice : public Device {
   Fault Average(const AverageCall& call);
   Fault Join();
 
-  bool refuses_convolutions_ = false, refuses_epilogues_ = false;
+  bool refuses_convolutions_ = false, refuses_epilogues_ = false, turns_places_ = false;
   bool refuses_pins_ = false, refuses_async_copies_ = false;
   Precision most_precision_ = Precision::kBfloat16;
   HostStream calls_, copy_stream_;

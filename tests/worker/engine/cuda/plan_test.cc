@@ -66,7 +66,6 @@ TEST(ConvolutionLayoutTest, TensorsAreChannelsLastInTheLibrarysOrderOfAxes) {
   const ConvolutionLayout layout = LayoutOf(SameConv(2, {4, 6, 8}, 3, 5, 3));
   const ConvolutionProblem problem = ProblemOf(layout, Direction::kBackwardData, Precision::kTf32);
 
-  EXPECT_FALSE(layout.is_padded_by_copy);
   EXPECT_EQ(problem.direction, Direction::kBackwardData);
   EXPECT_EQ(problem.precision, Precision::kTf32);
   EXPECT_THAT(problem.x, ElementsAre(2, 3, 4, 6, 8));
@@ -75,20 +74,30 @@ TEST(ConvolutionLayoutTest, TensorsAreChannelsLastInTheLibrarysOrderOfAxes) {
   EXPECT_THAT(problem.w_strides, ElementsAre(81, 1, 27, 9, 3));
   EXPECT_THAT(problem.y, ElementsAre(2, 5, 4, 6, 8));
   EXPECT_THAT(problem.y_strides, ElementsAre(960, 1, 240, 40, 5));
-  EXPECT_THAT(problem.padding, ElementsAre(1, 1, 1));
+  EXPECT_THAT(problem.before, ElementsAre(1, 1, 1));
+  EXPECT_THAT(problem.after, ElementsAre(1, 1, 1));
 }
 
-TEST(ConvolutionLayoutTest, UnequalPaddingIsCopiedIn) {
+TEST(ConvolutionLayoutTest, PaddingMayBeUnequal) {
   const ConvolutionLayout layout = LayoutOf(SameConv(2, {4, 6, 8}, 3, 5, 2));
   const ConvolutionProblem problem = ProblemOf(layout, Direction::kForward, Precision::kFloat32);
 
-  EXPECT_TRUE(layout.is_padded_by_copy);
-  EXPECT_THAT(problem.x, ElementsAre(2, 3, 5, 7, 9));
+  EXPECT_THAT(problem.x, ElementsAre(2, 3, 4, 6, 8));
   EXPECT_THAT(problem.y, ElementsAre(2, 5, 4, 6, 8));
-  EXPECT_THAT(problem.padding, ElementsAre(0, 0, 0));
-  EXPECT_EQ(layout.padded_elements(), 2 * 3 * 5 * 7 * 9);
-  EXPECT_EQ(layout.inset.outer_width, 9);
-  EXPECT_EQ(layout.inset.before_width, 0);
+  EXPECT_THAT(problem.before, ElementsAre(0, 0, 0));
+  EXPECT_THAT(problem.after, ElementsAre(1, 1, 1));
+}
+
+TEST(ConvolutionLayoutTest, WeightsHaveEmptyChannelsToo) {
+  const ConvolutionLayout layout = LayoutOf(SameConv(2, {4, 6, 8}, 3, 5, 3), 5);
+  const ConvolutionProblem problem = ProblemOf(layout, Direction::kForward, Precision::kBfloat16);
+
+  EXPECT_EQ(layout.empty_channels(), 5);
+  EXPECT_THAT(problem.x, ElementsAre(2, 8, 4, 6, 8));
+  EXPECT_THAT(problem.w, ElementsAre(5, 8, 3, 3, 3));
+  EXPECT_THAT(problem.w_strides, ElementsAre(216, 1, 72, 24, 8));
+  EXPECT_EQ(layout.packed_weights(), 5 * 8 * 27);
+  EXPECT_EQ(layout.direct.weights, 5 * 3 * 27);
 }
 
 TEST(ConvolutionLayoutTest, MapsHaveNoDepthAndKeepStrideAndDilation) {
@@ -103,13 +112,13 @@ TEST(ConvolutionLayoutTest, MapsHaveNoDepthAndKeepStrideAndDilation) {
   const ConvolutionProblem problem = ProblemOf(layout, Direction::kForward, Precision::kFloat32);
 
   EXPECT_EQ(problem.dimensions, 2);
-  EXPECT_FALSE(layout.is_padded_by_copy);
   EXPECT_THAT(problem.x, ElementsAre(2, 3, 1, 8, 10));
   EXPECT_THAT(problem.x_strides, ElementsAre(240, 1, 240, 30, 3));
   EXPECT_THAT(problem.w, ElementsAre(5, 3, 1, 3, 3));
   EXPECT_THAT(problem.w_strides, ElementsAre(27, 1, 27, 9, 3));
   EXPECT_THAT(problem.y, ElementsAre(2, 5, 1, 4, 5));
-  EXPECT_THAT(problem.padding, ElementsAre(0, 2, 2));
+  EXPECT_THAT(problem.before, ElementsAre(0, 2, 2));
+  EXPECT_THAT(problem.after, ElementsAre(0, 2, 2));
   EXPECT_THAT(problem.stride, ElementsAre(1, 2, 2));
   EXPECT_THAT(problem.dilation, ElementsAre(1, 2, 2));
 }

@@ -97,7 +97,7 @@ std::string TextOf(const ConvolutionProblem& p) {
   const char* const direction =
       std::array{"forward", "data", "weights"}[static_cast<size_t>(p.direction)];
   const char* const epilogue =
-      std::array{"", " affine", " affine_relu"}[static_cast<size_t>(p.epilogue)];
+      std::array{"", " affine", " affine_relu", " leaky_pool"}[static_cast<size_t>(p.epilogue)];
   return absl::StrCat(direction, " ", NameOf(p.precision), epilogue, " x=", absl::StrJoin(p.x, ","),
                       " w=", absl::StrJoin(p.w, ","), " stride=", p.stride[2],
                       " dilation=", p.dilation[2]);

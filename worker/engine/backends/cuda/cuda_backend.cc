@@ -13,6 +13,7 @@
 #include "worker/engine/backends/cuda/fault.h"
 #include "worker/engine/backends/cuda/map_extents.h"
 #include "worker/engine/backends/cuda/plan.h"
+#include "worker/engine/backends/cuda/pooled_trial.h"
 
 namespace assay::cuda {
 namespace {
@@ -30,8 +31,17 @@ std::vector<float> LogTable() {
   return table;
 }
 
-Shape Pooled(const Shape& x) {
+Shape PooledShape(const Shape& x) {
   return {x[0], x[1] / 2, x[2] / 2, x[3] / 2, x[4]};
+}
+
+// Calls visit(A(), B()) with the numbers of both.
+template <typename Visit>
+void WithNumbers(const Tensor& a, const Tensor& b, const Visit& visit) {
+  const auto with_a = [&](auto number) {
+    b.dtype == DType::kBfloat16 ? visit(number, Bfloat16()) : visit(number, float());
+  };
+  a.dtype == DType::kBfloat16 ? with_a(Bfloat16()) : with_a(float());
 }
 
 Inset InsetOf(const Tensor& whole, const Box& box, const Tensor& packed) {
@@ -122,10 +132,10 @@ void CudaBackend::Copy(const Tensor& src, const Tensor& dst) {
 }
 
 void CudaBackend::TakeBox(const Tensor& whole, const Box& box, const Tensor& packed) {
-  Run("take a box", Crop<float, float>{.x = whole.As<float>(),
-                                       .y = packed.As<float>(),
-                                       .inset = InsetOf(whole, box, packed),
-                                       .count = packed.elements()});
+  Run("take a box", Crop{.x = whole.As<float>(),
+                         .y = packed.As<float>(),
+                         .inset = InsetOf(whole, box, packed),
+                         .count = packed.elements()});
 }
 
 void CudaBackend::PutBox(const Tensor& packed, const Box& box, const Tensor& whole) {
@@ -162,31 +172,53 @@ absl::Status CudaBackend::ReserveScratch(size_t bytes) {
 }
 
 void CudaBackend::Log1p(const Tensor& counts, const Tensor& y) {
-  CHECK(counts.shape == y.shape);
-  Run("log1p", LookUp{.table = static_cast<const float*>(log_table_),
-                      .counts = counts.As<int16_t>(),
-                      .y = y.As<float>(),
-                      .count = y.elements()});
+  const auto* const table = static_cast<const float*>(log_table_);
+  if (y.dtype == DType::kFloat32) {
+    CHECK(counts.shape == y.shape);
+    Run("log1p", LookUp{.table = table,
+                        .counts = counts.As<int16_t>(),
+                        .y = y.As<float>(),
+                        .count = y.elements()});
+    return;
+  }
+  const int64_t places = counts.elements() / kCountChannels;
+  CHECK(ExtentsOf(counts).columns == kCountChannels && y.elements() == places * kStoredChannels)
+      << "counts=" << counts.shape.ToString() << " y=" << y.shape.ToString();
+  Run("log1p",
+      LookUpPlaces<kCountChannels, kStoredChannels>{
+          .table = table, .counts = counts.As<int16_t>(), .y = y.As<Bfloat16>(), .count = places});
 }
 
 absl::StatusOr<std::unique_ptr<Convolution>> CudaBackend::MakeConvolution(const ConvShape& shape) {
   return MakeCudaConvolution(this, LayoutOf(shape), DType::kFloat32);
 }
 
+bool CudaBackend::FusesBlocks() {
+  if (!fuses_blocks_.has_value()) {
+    const bool wants = options_.fuses_blocks && options_.precision == Precision::kBfloat16;
+    const absl::Status status =
+        wants ? TryPooledBlock(device_.get()) : absl::InvalidArgumentError("not asked for");
+    fuses_blocks_ = status.ok();
+    if (wants && !status.ok())
+      LOG(WARNING) << "backend=" << name() << ": blocks are not fused, refused=" << Quoted(status);
+  }
+  return *fuses_blocks_;
+}
+
 absl::StatusOr<std::unique_ptr<ConvPool>> CudaBackend::MakeConvPool(const ConvPoolShape& shape) {
   return MakeCudaConvPool(this, shape);
 }
 
-template <typename T>
+template <typename T, typename Pooled>
 void CudaBackend::Pool(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
                        const Tensor& code) {
   const Shape& e = x.shape;
   const auto pool = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
     Run("pool",
-        cuda::PoolForward<T, kWidth>{
+        cuda::PoolForward<T, Pooled, kWidth>{
             .x = x.As<T>(),
             .bias = bias.As<float>(),
-            .y = y.As<float>(),
+            .y = y.As<Pooled>(),
             .code = code.As<uint8_t>(),
             .windows = PoolWindows::Of({e[1], e[2], e[3], e[4]}, /*remainders=*/false, kWidth),
             .slope = static_cast<float>(slope),
@@ -198,42 +230,47 @@ void CudaBackend::Pool(const Tensor& x, const Tensor& bias, double slope, const 
 // `x` may be what a convolution left, in its number.
 void CudaBackend::PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
                               const Tensor& code) {
-  CHECK(y.shape == Pooled(x.shape) && code.shape == y.shape && bias.elements() == x.shape[4]);
-  x.dtype == DType::kBfloat16 ? Pool<Bfloat16>(x, bias, slope, y, code)
-                              : Pool<float>(x, bias, slope, y, code);
+  CHECK(y.shape == PooledShape(x.shape) && code.shape == y.shape && bias.elements() == x.shape[4]);
+  WithNumbers(x, y, [&]<typename T, typename Pooled>(T, Pooled) {
+    Pool<T, Pooled>(x, bias, slope, y, code);
+  });
 }
 
-template <typename T>
+template <typename T, typename Pooled>
 void CudaBackend::Unpool(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx) {
   const Shape& e = dx.shape;
   const auto unpool = [&]<int kWidth>(std::integral_constant<int, kWidth>) {
     const PoolWindows windows =
         PoolWindows::Of({e[1], e[2], e[3], e[4]}, /*remainders=*/true, kWidth);
-    Run("pool backward", cuda::PoolBackward<T, kWidth>{.dy = dy.As<float>(),
-                                                       .code = code.As<uint8_t>(),
-                                                       .dx = dx.As<T>(),
-                                                       .windows = windows,
-                                                       .slope = static_cast<float>(slope),
-                                                       .count = e[0] * windows.per_sample()});
+    Run("pool backward",
+        cuda::PoolBackward<T, Pooled, kWidth>{.dy = dy.As<Pooled>(),
+                                              .code = code.As<uint8_t>(),
+                                              .dx = dx.As<T>(),
+                                              .windows = windows,
+                                              .slope = static_cast<float>(slope),
+                                              .count = e[0] * windows.per_sample()});
   };
   WithWidth<kVecWidth<T>>(e[4], {dx.data, dy.data, code.data}, unpool);
 }
 
 void CudaBackend::PoolBackward(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx,
                                const Tensor& dbias) {
-  CHECK(dy.shape == Pooled(dx.shape) && code.shape == dy.shape);
-  dx.dtype == DType::kBfloat16 ? Unpool<Bfloat16>(dy, code, slope, dx)
-                               : Unpool<float>(dy, code, slope, dx);
-  PoolBias(dy, code, slope, dbias);
+  CHECK(dy.shape == PooledShape(dx.shape) && code.shape == dy.shape);
+  WithNumbers(dx, dy, [&]<typename T, typename Pooled>(T, Pooled) {
+    Unpool<T, Pooled>(dy, code, slope, dx);
+    PoolBias<Pooled>(dy, code, slope, dbias);
+  });
 }
 
+template <typename Pooled>
 void CudaBackend::PoolBias(const Tensor& dy, const Tensor& code, double slope,
                            const Tensor& dbias) {
-  CHECK(dy.shape == code.shape && dbias.elements() == dy.shape[4]);
-  SumRows("pool bias",
-          PooledGradients{
-              .dy = dy.As<float>(), .code = code.As<uint8_t>(), .slope = static_cast<float>(slope)},
-          dy.elements() / dy.shape[4], 1, dbias);
+  CHECK(dbias.elements() == dy.shape[4]);
+  SumRows(
+      "pool bias",
+      PooledGradients<Pooled>{
+          .dy = dy.As<Pooled>(), .code = code.As<uint8_t>(), .slope = static_cast<float>(slope)},
+      dy.elements() / dy.shape[4], 1, dbias);
 }
 
 MatmulCall CudaBackend::Product(bool transpose_a, bool transpose_b, const Tensor& a,

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -34,6 +35,9 @@ struct CudaOptions {
   Precision precision = Precision::kFloat32;
   bool is_call_by_call = false;  // no recordings (recorder.h)
   std::string trace_path;        // where each call is written (call_trace.h); empty: nowhere
+  // Convolution, activation and pooling of a block by one call of the library, where it offers that
+  // and says the same as we do (pooled_trial.h); of bfloat16 only.
+  bool fuses_blocks = false;
 };
 
 // Not thread-safe.
@@ -67,6 +71,10 @@ class CudaBackend : public Backend {
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
 
+  int64_t StoredChannels(int64_t channels) const override {
+    return map_type() == DType::kBfloat16 && channels == kCountChannels ? kStoredChannels
+                                                                        : channels;
+  }
   void Log1p(const Tensor& counts, const Tensor& y) override;
   absl::StatusOr<std::unique_ptr<Convolution>> MakeConvolution(const ConvShape& shape) override;
   void PoolForward(const Tensor& x, const Tensor& bias, double slope, const Tensor& y,
@@ -92,6 +100,8 @@ class CudaBackend : public Backend {
 
   Device* device() { return device_.get(); }
   Precision precision() const { return options_.precision; }
+  // As CudaOptions has it. The first call tries it, and says in the log why not.
+  bool FusesBlocks();
   void Issue(absl::string_view what, const Call& call);
   // Issues a kernel.
   template <typename Operation>
@@ -128,17 +138,22 @@ class CudaBackend : public Backend {
   Recorder* recorder() { return &recorder_; }
 
  private:
+  // A sample's, and as many as the tensor cores take at once.
+  static constexpr int kCountChannels = 4, kStoredChannels = 8;
+
   CudaBackend(std::unique_ptr<Device> device, const CudaOptions& options,
               std::unique_ptr<CallTrace> trace);
   absl::Status Prepare();
   template <typename Sum, typename Finish>
   void FoldPartials(absl::string_view what, const Finish& finish,
                     const std::vector<int64_t>& stages, int64_t columns);
-  template <typename T>
+  // T: x and dx; Pooled: y and dy.
+  template <typename T, typename Pooled>
   void Pool(const Tensor& x, const Tensor& bias, double slope, const Tensor& y, const Tensor& code);
-  template <typename T>
+  template <typename T, typename Pooled>
   void Unpool(const Tensor& dy, const Tensor& code, double slope, const Tensor& dx);
   // The bias' gradient of a pooling: sums of what `code` lets through, by channel.
+  template <typename Pooled>
   void PoolBias(const Tensor& dy, const Tensor& code, double slope, const Tensor& dbias);
   template <typename T>
   void Activate(const Tensor& y, const Tensor& bias, const Activation& f);
@@ -158,6 +173,7 @@ class CudaBackend : public Backend {
   void* partials_ = nullptr;   // of sums under way
   void* scratch_ = nullptr;
   size_t scratch_bytes_ = 0;
+  std::optional<bool> fuses_blocks_;  // once tried
 };
 
 template <typename Source, typename Finish>

@@ -69,22 +69,34 @@ class CudaConvPool : public ConvPool {
     convolution_offset_ = scratch_.Add(convolution_->scratch_bytes());
   }
 
+  // Computes the forward pass in one call where y is a map. INVALID_ARGUMENT: not offered.
+  absl::Status Fuse() {
+    RETURN_IF_ERROR(convolution_->PlanPooled(shape_.slope));
+    is_fused_ = true;
+    return absl::OkStatus();
+  }
+
   size_t scratch_bytes() const override { return scratch_.bytes(); }
   void WeightsChanged() override { convolution_->WeightsChanged(); }
 
   void Forward(const ConvPoolTensors& t) override {
-    CHECK(t.x.shape == shape_.conv.x() && t.y.shape == shape_.y() && t.code.shape == shape_.y());
+    CHECK(t.x.shape == shape_.x() && t.y.shape == shape_.y() && t.code.shape == shape_.y());
+    if (is_fused_ && t.y.dtype == DType::kBfloat16) {
+      convolution_->ForwardPooled(t.x.data, t.w.As<float>(), t.bias.As<float>(), t.y.data,
+                                  t.code.As<uint8_t>(), Scratch(t));
+      return;
+    }
     const Tensor unpooled = Unpooled(t);
-    convolution_->Forward(t.x.As<float>(), t.w.As<float>(), unpooled.data, Scratch(t));
+    convolution_->Forward(t.x.data, t.w.As<float>(), unpooled.data, Scratch(t));
     backend_->PoolForward(unpooled, t.bias, shape_.slope, t.y, t.code);
   }
 
   void Backward(const ConvPoolTensors& t, const Tensor& dy, const ConvPoolGradients& g) override {
     const Tensor unpooled = Unpooled(t);
     backend_->PoolBackward(dy, t.code, shape_.slope, unpooled, g.dbias);
-    convolution_->BackwardWeights(t.x.As<float>(), unpooled.data, g.dw.As<float>(), Scratch(t));
+    convolution_->BackwardWeights(t.x.data, unpooled.data, g.dw.As<float>(), Scratch(t));
     if (g.dx.data != nullptr)
-      convolution_->BackwardData(unpooled.data, t.w.As<float>(), g.dx.As<float>(), Scratch(t));
+      convolution_->BackwardData(unpooled.data, t.w.As<float>(), g.dx.data, Scratch(t));
   }
 
  private:
@@ -100,6 +112,7 @@ class CudaConvPool : public ConvPool {
   const ConvPoolShape shape_;
   const std::unique_ptr<PreparedConvolution> convolution_;
   ScratchPlan scratch_;
+  bool is_fused_ = false;
   size_t unpooled_offset_ = 0;
   size_t convolution_offset_ = 0;
 };
@@ -122,12 +135,21 @@ absl::StatusOr<std::unique_ptr<Convolution>> MakeCudaConvolution(CudaBackend* ba
 
 absl::StatusOr<std::unique_ptr<ConvPool>> MakeCudaConvPool(CudaBackend* backend,
                                                            const ConvPoolShape& shape) {
-  ASSIGN_OR_RETURN(
-      std::unique_ptr<PreparedConvolution> convolution,
-      PreparedConvolution::Make(
-          backend, LayoutOf(shape.conv),
-          {.precision = backend->precision(), .wants_dx = shape.wants_dx, .own_y = true}));
-  return std::make_unique<CudaConvPool>(backend, shape, std::move(convolution));
+  ASSIGN_OR_RETURN(std::unique_ptr<PreparedConvolution> convolution,
+                   PreparedConvolution::Make(
+                       backend, LayoutOf(shape.conv, shape.empty_channels),
+                       {.precision = backend->precision(),
+                        .wants_dx = shape.wants_dx,
+                        .bf16_maps = shape.is_map && backend->map_type() == DType::kBfloat16,
+                        .own_y = true}));
+  auto block = std::make_unique<CudaConvPool>(backend, shape, std::move(convolution));
+  if (backend->FusesBlocks() && shape.is_map) {
+    const absl::Status status = block->Fuse();
+    if (!status.ok())
+      LOG(INFO) << "backend=cuda x=" << shape.x().ToString()
+                << ": not in one call, refused=" << Quoted(status);
+  }
+  return block;
 }
 
 }  // namespace assay::cuda

@@ -23,7 +23,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 10;
+inline constexpr int kDeviceInterface = 11;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -44,23 +44,31 @@ struct [[nodiscard]] Fault {
 // Which of a convolution's three tensors is computed from the other two.
 enum class Direction : int32_t { kForward, kBackwardData, kBackwardWeights };
 
-// What follows a forward convolution before its result is stored: y * factor + addend, one of each
-// for every channel, then perhaps max(0, y). Factors and addends are float32.
-enum class Epilogue : int32_t { kNone, kAffine, kAffineRelu };
+// What follows a forward convolution before its result is stored, with float32 factors and addends
+// of every channel.
+enum class Epilogue : int32_t {
+  kNone,
+  kAffine,      // y * factor + addend
+  kAffineRelu,  // and max(0, that)
+  // y + addend, leaky ReLU, then the maximum of each 2x2x2 and its place in it, d*4 + h*2 + w: only
+  // these are stored, with half the extents of y, which are even and three.
+  kLeakyPool,
+};
 
-// A convolution as cuDNN wants it: tensors by extents and strides in elements, padding equal on
-// both sides. Axes of x and y: (batch, channels, D, H, W); of w: (out, in, kD, kH, kW). In two
-// dimensions there is no D: its extents are 1. All are in the precision's number.
+// A convolution as cuDNN wants it: tensors by extents and strides in elements. Axes of x and y:
+// (batch, channels, D, H, W); of w: (out, in, kD, kH, kW). In two dimensions there is no D: its
+// extents are 1. All are in the precision's number. `before` and `after`: zeros around x.
 struct ConvolutionProblem {
   int dimensions = 3;
   Direction direction = Direction::kForward;
   Precision precision = Precision::kFloat32;
   Epilogue epilogue = Epilogue::kNone;     // of kForward only
+  float slope = 0;                         // of a leaky ReLU
   size_t max_workspace = size_t{4} << 30;  // an engine that wants more is not worth it
   std::array<int64_t, 5> x = {}, x_strides = {};
   std::array<int64_t, 5> w = {}, w_strides = {};
   std::array<int64_t, 5> y = {}, y_strides = {};
-  std::array<int64_t, 3> padding = {}, stride = {1, 1, 1}, dilation = {1, 1, 1};
+  std::array<int64_t, 3> before = {}, after = {}, stride = {1, 1, 1}, dilation = {1, 1, 1};
 };
 
 // How the device computes one pass of one convolution. Must not outlive its device.
@@ -87,6 +95,7 @@ struct ConvolutionCall {
   void* workspace = nullptr;
   const float* factor = nullptr;  // of the epilogue, by channels of y
   const float* addend = nullptr;
+  uint8_t* places = nullptr;  // of the maxima
 
   friend bool operator==(const ConvolutionCall&, const ConvolutionCall&) = default;
 };

@@ -24,6 +24,26 @@ struct LookUp {
   friend bool operator==(const LookUp&, const LookUp&) = default;
 };
 
+// The same of places of kChannels counts each, which y has with zeros behind them.
+template <int kChannels, int kStored>
+struct LookUpPlaces {
+  const float* table;
+  const int16_t* counts;
+  Bfloat16* y;
+  int64_t count;  // places
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const Vec<int16_t, kChannels> place = VecAt<kChannels>(counts + i * kChannels);
+    Vec<Bfloat16, kStored> stored;
+    ASSAY_UNROLL
+    for (int c = 0; c < kStored; ++c)
+      stored.values[c] = Bfloat16(
+          c < kChannels ? table[static_cast<uint16_t>(place.values[c % kChannels])] : 0.0F);
+    StoreVec(stored, y + i * kStored);
+  }
+  friend bool operator==(const LookUpPlaces&, const LookUpPlaces&) = default;
+};
+
 // y = x in another type.
 template <typename From, typename To>
 struct Convert {
@@ -62,6 +82,42 @@ struct Transpose {
   friend bool operator==(const Transpose&, const Transpose&) = default;
 };
 
+// A convolution's weights (taps, in, out) as cuDNN has them, (out, taps, stored), with zeros for
+// channels of x that are empty.
+template <typename To>
+struct PackWeights {
+  const float* w;
+  To* packed;
+  int64_t in_channels;
+  Divisor stored_channels, taps;
+  int64_t out_channels;
+  int64_t count;  // elements of packed
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const Cell channel = CellOf(i, stored_channels), tap = CellOf(channel.row, taps);
+    const int64_t from = (tap.column * in_channels + channel.column) * out_channels + tap.row;
+    packed[i] = To(channel.column < in_channels ? w[from] : 0.0F);
+  }
+  friend bool operator==(const PackWeights&, const PackWeights&) = default;
+};
+
+// The reverse, without those channels.
+template <typename From>
+struct UnpackWeights {
+  const From* packed;
+  float* w;
+  Divisor in_channels;
+  int64_t stored_channels, taps;
+  Divisor out_channels;
+  int64_t count;  // elements of w
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    const Cell out = CellOf(i, out_channels), channel = CellOf(out.row, in_channels);
+    w[i] = float(packed[(out.column * taps + channel.row) * stored_channels + channel.column]);
+  }
+  friend bool operator==(const UnpackWeights&, const UnpackWeights&) = default;
+};
+
 // Extents of a (batch, depth, height, width, channels) inside a larger one, and where it begins.
 struct Inset {
   Divisor depth, height, width, channels;          // of the smaller
@@ -81,39 +137,16 @@ ASSAY_DEVICE inline int64_t OuterIndex(const Inset& inset, const Position& p) {
   return at * inset.channels.value + p.c;
 }
 
-// y: the larger, with zeros around x.
-template <typename From, typename To>
-struct Pad {
-  const From* x;
-  To* y;
-  Inset inset;
-  int64_t count;  // elements of y
-
-  ASSAY_DEVICE void operator()(int64_t i) const {
-    const Position p =
-        PositionOf(i, inset.outer_depth, inset.outer_height, inset.outer_width, inset.channels);
-    const int64_t d = p.d - inset.before_depth, h = p.h - inset.before_height;
-    const int64_t w = p.w - inset.before_width;
-    const bool is_inside = d >= 0 && d < inset.depth.value && h >= 0 && h < inset.height.value &&
-                           w >= 0 && w < inset.width.value;
-    const int64_t from =
-        ((p.batch * inset.depth.value + d) * inset.height.value + h) * inset.width.value + w;
-    y[i] = To(is_inside ? float(x[from * inset.channels.value + p.c]) : 0.0F);
-  }
-  friend bool operator==(const Pad&, const Pad&) = default;
-};
-
 // y: the smaller, cut out of x.
-template <typename From, typename To>
 struct Crop {
-  const From* x;
-  To* y;
+  const float* x;
+  float* y;
   Inset inset;
   int64_t count;  // elements of y
 
   ASSAY_DEVICE void operator()(int64_t i) const {
     const Position p = PositionOf(i, inset.depth, inset.height, inset.width, inset.channels);
-    y[i] = To(float(x[OuterIndex(inset, p)]));
+    y[i] = x[OuterIndex(inset, p)];
   }
   friend bool operator==(const Crop&, const Crop&) = default;
 };
@@ -166,11 +199,11 @@ struct PoolWindows {
 };
 
 // As Backend::PoolForward, by pooled windows.
-template <typename T, int kWidth>
+template <typename T, typename Pooled, int kWidth>
 struct PoolForward {
   const T* x;
   const float* bias;
-  float* y;
+  Pooled* y;
   uint8_t* code;
   PoolWindows windows;
   float slope;
@@ -195,12 +228,12 @@ struct PoolForward {
         if (value > max[j]) max[j] = value, best[j] = static_cast<uint32_t>(k);
       }
     }
-    Vec<float, kWidth> result;
+    Vec<Pooled, kWidth> result;
     Vec<uint8_t, kWidth> codes;
     ASSAY_UNROLL
     for (int j = 0; j < kWidth; ++j) {
       const float sum = max[j] + bias[channel + j];  // parameters lie anywhere
-      result.values[j] = sum > 0 ? sum : slope * sum;
+      result.values[j] = Pooled(sum > 0 ? sum : slope * sum);
       codes.values[j] = static_cast<uint8_t>(best[j] | (sum > 0 ? 8U : 0U));
     }
     StoreVec(result, y + i * kWidth);
@@ -209,10 +242,22 @@ struct PoolForward {
   friend bool operator==(const PoolForward&, const PoolForward&) = default;
 };
 
+// Adds to the places of maxima, y, which of these are positive: Backend::PoolForward's code.
+struct MarkPositive {
+  const Bfloat16* y;
+  uint8_t* code;
+  int64_t count;
+
+  ASSAY_DEVICE void operator()(int64_t i) const {
+    code[i] = static_cast<uint8_t>((code[i] & 7U) | (float(y[i]) > 0 ? 8U : 0U));
+  }
+  friend bool operator==(const MarkPositive&, const MarkPositive&) = default;
+};
+
 // dx of Backend::PoolBackward, by windows, those that are cut off too.
-template <typename T, int kWidth>
+template <typename T, typename Pooled, int kWidth>
 struct PoolBackward {
-  const float* dy;
+  const Pooled* dy;
   const uint8_t* code;
   T* dx;
   PoolWindows windows;
@@ -232,12 +277,13 @@ struct PoolBackward {
     if (has_d && has_h && has_w) {
       const int64_t plane = (p.batch * (s.depth / 2) + p.d) * (s.height / 2) + p.h;
       const int64_t from = (plane * (s.width / 2) + p.w) * s.channels + channel;
-      const Vec<float, kWidth> gradients = VecAt<kWidth>(dy + from);
+      const Vec<Pooled, kWidth> gradients = VecAt<kWidth>(dy + from);
       codes = VecAt<kWidth>(code + from);
       ASSAY_UNROLL
-      for (int j = 0; j < kWidth; ++j)
-        passed[j] =
-            T((codes.values[j] & 8U) != 0 ? gradients.values[j] : slope * gradients.values[j]);
+      for (int j = 0; j < kWidth; ++j) {
+        const float gradient = FloatAt(gradients, j);
+        passed[j] = T((codes.values[j] & 8U) != 0 ? gradient : slope * gradient);
+      }
     }
     ASSAY_UNROLL
     for (int k = 0; k < 8; ++k) {

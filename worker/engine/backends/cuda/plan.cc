@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "common/log.h"
 
@@ -41,67 +40,45 @@ int32_t Small(int64_t value) {
   return static_cast<int32_t>(value);
 }
 
-// With the zeros in front on the other side too.
-ConvolutionProblem ProblemOf(const DirectShape& s, int64_t batch) {
+ConvolutionProblem ProblemOf(const DirectShape& s, int64_t batch,
+                             const std::array<int64_t, 3>& after) {
   ConvolutionProblem problem;
   problem.x = {batch, s.in_channels, s.depth.in, s.height.in, s.width.in};
-  problem.w = {s.out_channels, s.in_group, s.depth.kernel, s.height.kernel, s.width.kernel};
+  // What is in groups never reaches cuDNN.
+  const int64_t in = s.out_group == s.out_channels ? s.in_channels : s.in_group;
+  problem.w = {s.out_channels, in, s.depth.kernel, s.height.kernel, s.width.kernel};
   problem.y = {batch, s.out_channels, s.depth.out, s.height.out, s.width.out};
   problem.x_strides = ChannelsLast(problem.x);
   problem.w_strides = ChannelsLast(problem.w);
   problem.y_strides = ChannelsLast(problem.y);
-  problem.padding = {s.depth.before, s.height.before, s.width.before};
+  problem.before = {s.depth.before, s.height.before, s.width.before};
+  problem.after = after;
   problem.stride = {s.depth.stride, s.height.stride, s.width.stride};
   problem.dilation = {s.depth.dilation, s.height.dilation, s.width.dilation};
   return problem;
 }
 
-// x in itself.
-Inset InsetOf(const DirectShape& s) {
-  return {.depth = s.depth.in,
-          .height = s.height.in,
-          .width = s.width.in,
-          .channels = s.in_channels,
-          .outer_depth = s.depth.in,
-          .outer_height = s.height.in,
-          .outer_width = s.width.in,
-          .before_depth = 0,
-          .before_height = 0,
-          .before_width = 0};
-}
+// Axes: D, H, W. `after`: zeros behind x.
+struct Axes {
+  std::array<DirectAxis, 3> all;
+  std::array<int64_t, 3> after;
+};
 
-// With x as it is. `axes`: D, H, W.
-ConvolutionLayout PlainLayout(const Shape& x, const Shape& w, const Shape& y,
-                              const std::array<DirectAxis, 3>& axes, int64_t groups) {
+ConvolutionLayout LayoutOf(const Shape& x, const Shape& w, const Shape& y, const Axes& axes,
+                           int64_t groups) {
   const int64_t in = x[x.rank() - 1], out = y[y.rank() - 1];
-  ConvolutionLayout layout = {.x = x, .w = w, .y = y};
-  layout.direct = {.depth = axes[0],
-                   .height = axes[1],
-                   .width = axes[2],
+  ConvolutionLayout layout = {.x = x, .w = w, .y = y, .groups = groups};
+  layout.direct = {.depth = axes.all[0],
+                   .height = axes.all[1],
+                   .width = axes.all[2],
                    .in_channels = in,
                    .out_channels = out,
-                   .in_group = in / groups,
+                   .in_group = w[w.rank() - 2],
                    .out_group = out / groups,
                    .rows = y.elements() / out,
                    .weights = w.elements()};
-  layout.problem = ProblemOf(layout.direct, x[0]);
-  layout.inset = InsetOf(layout.direct);
+  layout.problem = ProblemOf(layout.direct, x[0], axes.after);
   return layout;
-}
-
-// Makes cuDNN's x as large as the engine's with its zeros.
-void PadByCopy(const ConvShape& conv, ConvolutionLayout* layout) {
-  ConvolutionProblem& problem = layout->problem;
-  for (size_t axis = 0; axis < 3; ++axis)
-    problem.x[axis + 2] += conv.pad_before[axis] + conv.pad_after[axis];
-  problem.x_strides = ChannelsLast(problem.x);
-  Inset& inset = layout->inset;
-  inset.outer_depth = problem.x[2];
-  inset.outer_height = problem.x[3];
-  inset.outer_width = problem.x[4];
-  inset.before_depth = std::exchange(problem.padding[0], 0);
-  inset.before_height = std::exchange(problem.padding[1], 0);
-  inset.before_width = std::exchange(problem.padding[2], 0);
 }
 
 }  // namespace
@@ -135,21 +112,19 @@ int64_t SumStrip(int64_t rows, int64_t vectors) {
   return std::clamp<int64_t>(rows * vectors / kSumThreads, kLeastStrip, kMostStrip);
 }
 
-int64_t ConvolutionLayout::padded_elements() const {
-  return ElementsOf(problem.x);
+int64_t ConvolutionLayout::packed_weights() const {
+  return ElementsOf(problem.w);
 }
 
-ConvolutionLayout LayoutOf(const ConvShape& conv) {
-  std::array<DirectAxis, 3> axes;
-  for (size_t i = 0; i < axes.size(); ++i)
-    axes[i] = {.in = Small(conv.input[i]),
-               .out = Small(conv.output(i)),
-               .kernel = Small(conv.kernel),
-               .before = Small(conv.pad_before[i])};
-  ConvolutionLayout layout = PlainLayout(conv.x(), conv.w(), conv.y(), axes, 1);
-  layout.is_padded_by_copy = conv.pad_before != conv.pad_after;
-  if (layout.is_padded_by_copy) PadByCopy(conv, &layout);
-  return layout;
+ConvolutionLayout LayoutOf(const ConvShape& conv, int64_t empty_channels) {
+  Axes axes = {.after = conv.pad_after};
+  for (size_t i = 0; i < axes.all.size(); ++i)
+    axes.all[i] = {.in = Small(conv.input[i]),
+                   .out = Small(conv.output(i)),
+                   .kernel = Small(conv.kernel),
+                   .before = Small(conv.pad_before[i])};
+  return LayoutOf(conv.x().WithLast(conv.in_channels + empty_channels), conv.w(), conv.y(), axes,
+                  1);
 }
 
 ConvolutionLayout LayoutOf(const Conv2dShape& conv) {
@@ -161,9 +136,10 @@ ConvolutionLayout LayoutOf(const Conv2dShape& conv) {
                       .stride = Small(conv.stride),
                       .dilation = Small(conv.dilation)};
   };
-  ConvolutionLayout layout =
-      PlainLayout(conv.x(), conv.w(), conv.y(), {DirectAxis{}, axis(conv.height), axis(conv.width)},
-                  conv.groups);
+  ConvolutionLayout layout = LayoutOf(conv.x(), conv.w(), conv.y(),
+                                      {.all = {DirectAxis{}, axis(conv.height), axis(conv.width)},
+                                       .after = {0, conv.pad(), conv.pad()}},
+                                      conv.groups);
   layout.problem.dimensions = 2;
   return layout;
 }

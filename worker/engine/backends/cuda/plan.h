@@ -46,20 +46,19 @@ int64_t SumStrip(int64_t rows, int64_t vectors);
 
 // --- Convolutions ---
 
-// How a convolution is given to cuDNN, and to our own loops. cuDNN wants equal padding on both
-// sides: with unequal padding (kernel 2) the input is copied into a larger one first, and the
-// gradient cut out of it.
+// How a convolution is given to cuDNN, and to our own loops.
 struct ConvolutionLayout {
   Shape x, w, y;               // as the engine has them
   DirectShape direct;          // the same, for our loops
   ConvolutionProblem problem;  // as cuDNN sees it: x and y channels last; w (out, k, k, k, in)
-  bool is_padded_by_copy = false;
-  Inset inset;  // the engine's x in cuDNN's
+  int64_t groups = 1;
 
-  // Of cuDNN's x.
-  int64_t padded_elements() const;
+  // Channels of x with zeros, of which the engine's w knows nothing.
+  int64_t empty_channels() const { return direct.in_channels - direct.in_group * groups; }
+  int64_t packed_weights() const;  // elements of the problem's w
 };
-ConvolutionLayout LayoutOf(const ConvShape& conv);
+// `empty_channels`: as ConvPoolShape has it.
+ConvolutionLayout LayoutOf(const ConvShape& conv, int64_t empty_channels = 0);
 ConvolutionLayout LayoutOf(const Conv2dShape& conv);
 
 // The layout's problem for one pass.

@@ -40,7 +40,7 @@ void ConvertAll(CudaBackend* backend, absl::string_view what, void* x, void* y, 
 
 absl::StatusOr<std::unique_ptr<PreparedConvolution>> PreparedConvolution::Make(
     CudaBackend* backend, const ConvolutionLayout& layout, const Options& options) {
-  CHECK(!options.bf16_maps || !layout.is_padded_by_copy) << "x=" << layout.x.ToString();
+  CHECK(layout.empty_channels() == 0 || !options.wants_dx) << "x=" << layout.x.ToString();
   std::unique_ptr<PreparedConvolution> result(new PreparedConvolution(backend, layout, options));
   RETURN_IF_ERROR(result->Choose());
   RETURN_IF_ERROR(result->PlanMemory());
@@ -52,7 +52,7 @@ PreparedConvolution::~PreparedConvolution() {
 }
 
 absl::Status PreparedConvolution::Choose() {
-  is_direct_ = layout_.direct.in_group != layout_.direct.in_channels;
+  is_direct_ = layout_.groups != 1;
   if (is_direct_) return absl::OkStatus();
   for (const Precision candidate : {Precision::kBfloat16, Precision::kTf32, Precision::kFloat32}) {
     if (candidate > options_.precision) continue;
@@ -87,16 +87,16 @@ absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) c
 absl::Status PreparedConvolution::PlanMemory() {
   if (is_direct_) return absl::OkStatus();
   const size_t number = BytesOf(precision_);
-  const size_t weights = static_cast<size_t>(layout_.w.elements());
-  if (is_bf16() != options_.bf16_maps || layout_.is_padded_by_copy)
-    input_offset_ = scratch_.Add(static_cast<size_t>(layout_.padded_elements()) * number);
+  const auto weights = static_cast<size_t>(layout_.packed_weights());
+  if (is_bf16() != options_.bf16_maps)
+    input_offset_ = scratch_.Add(static_cast<size_t>(layout_.x.elements()) * number);
   if (converts_y())
     result_offset_ = scratch_.Add(static_cast<size_t>(layout_.y.elements()) * number);
   gradient_offset_ = scratch_.Add(weights * sizeof(float));
   const size_t channels = static_cast<size_t>(layout_.direct.out_channels) * sizeof(float);
   factor_offset_ = scratch_.Add(channels);
   addend_offset_ = scratch_.Add(channels);
-  workspace_bytes_ = options_.own_y ? 0 : kFusedWorkspace;
+  workspace_bytes_ = kFusedWorkspace;
   for (const ConvolutionPlan* plan :
        {plans_.forward.get(), plans_.data.get(), plans_.weights.get()})
     if (plan != nullptr) workspace_bytes_ = std::max(workspace_bytes_, plan->workspace_bytes());
@@ -105,35 +105,55 @@ absl::Status PreparedConvolution::PlanMemory() {
   return absl::OkStatus();
 }
 
-// (k, k, k, in, out) to (out, k, k, k, in): a transposed matrix.
-void PreparedConvolution::Pack(float* w) {
-  if (std::exchange(is_packed_, true)) return;
-  const int64_t columns = layout_.direct.out_channels, rows = layout_.direct.weights / columns;
-  if (is_bf16()) {
-    backend_->Run(
-        "pack", Transpose<float, Bfloat16>::Of(w, static_cast<Bfloat16*>(packed_), rows, columns));
+// (k, k, k, in, out) to (out, k, k, k, in), a transposed matrix, with zeros for channels that are
+// empty.
+template <typename T>
+void PreparedConvolution::PackAs(float* w) {
+  const DirectShape& direct = layout_.direct;
+  const int64_t columns = direct.out_channels, rows = direct.weights / columns;
+  auto* const packed = static_cast<T*>(packed_);
+  if (layout_.empty_channels() == 0) {
+    backend_->Run("pack", Transpose<float, T>::Of(w, packed, rows, columns));
   } else {
-    backend_->Run("pack",
-                  Transpose<float, float>::Of(w, static_cast<float*>(packed_), rows, columns));
+    backend_->Run("pack", PackWeights<T>{.w = w,
+                                         .packed = packed,
+                                         .in_channels = direct.in_group,
+                                         .stored_channels = direct.in_channels,
+                                         .taps = rows / direct.in_group,
+                                         .out_channels = columns,
+                                         .count = layout_.packed_weights()});
   }
 }
 
-// x as the library wants it: padded, in its number, both or as it is.
-void* PreparedConvolution::Input(void* x, void* scratch) {
-  void* const input = At(scratch, input_offset_);
-  const int64_t count = layout_.padded_elements();
-  if (layout_.is_padded_by_copy) {
-    auto* const from = static_cast<float*>(x);
-    if (is_bf16()) {
-      backend_->Run(
-          "pad", Pad<float, Bfloat16>{from, static_cast<Bfloat16*>(input), layout_.inset, count});
-    } else {
-      backend_->Run("pad",
-                    Pad<float, float>{from, static_cast<float*>(input), layout_.inset, count});
-    }
-    return input;
+void PreparedConvolution::Pack(float* w) {
+  if (std::exchange(is_packed_, true)) return;
+  is_bf16() ? PackAs<Bfloat16>(w) : PackAs<float>(w);
+}
+
+// The reverse, of gradients.
+template <typename T>
+void PreparedConvolution::UnpackAs(const void* gradient, float* dw) {
+  const DirectShape& direct = layout_.direct;
+  const int64_t rows = direct.out_channels, columns = direct.weights / rows;
+  const auto* const packed = static_cast<const T*>(gradient);
+  if (layout_.empty_channels() == 0) {
+    backend_->Run("unpack", Transpose<T, float>::Of(packed, dw, rows, columns));
+  } else {
+    backend_->Run("unpack", UnpackWeights<T>{.packed = packed,
+                                             .w = dw,
+                                             .in_channels = direct.in_group,
+                                             .stored_channels = direct.in_channels,
+                                             .taps = columns / direct.in_group,
+                                             .out_channels = rows,
+                                             .count = direct.weights});
   }
+}
+
+// x in the library's number.
+void* PreparedConvolution::Input(void* x, void* scratch) {
   if (is_bf16() == options_.bf16_maps) return x;
+  void* const input = At(scratch, input_offset_);
+  const int64_t count = layout_.x.elements();
   if (is_bf16()) {
     ConvertAll<float, Bfloat16>(backend_, "cast to bfloat16", x, input, count);
   } else {
@@ -236,6 +256,33 @@ bool PreparedConvolution::ForwardNormalised(void* x, float* w, const ChannelTerm
   return true;
 }
 
+absl::Status PreparedConvolution::PlanPooled(double slope) {
+  const DirectShape& s = layout_.direct;
+  if (is_direct_ || precision_ != Precision::kBfloat16 || s.depth.out % 2 != 0 ||
+      s.height.out % 2 != 0 || s.width.out % 2 != 0)
+    return absl::InvalidArgumentError("blocks of bfloat16 with even extents only");
+  ConvolutionProblem problem =
+      ProblemOf(layout_, Epilogue::kLeakyPool, precision_, workspace_bytes_);
+  problem.slope = static_cast<float>(slope);
+  return ToStatus("plan a block in one call", PlanLogged(backend_->device(), problem, &pooled_));
+}
+
+void PreparedConvolution::ForwardPooled(void* x, float* w, const float* bias, void* y,
+                                        uint8_t* code, void* scratch) {
+  CHECK(pooled_ != nullptr && converts_y() == false) << "not planned";
+  Pack(w);
+  Call({.plan = pooled_.get(),
+        .x = Input(x, scratch),
+        .w = packed_,
+        .y = y,
+        .addend = bias,
+        .places = code},
+       scratch);
+  backend_->Run("mark positive", MarkPositive{.y = static_cast<const Bfloat16*>(y),
+                                              .code = code,
+                                              .count = layout_.y.elements() / 8});
+}
+
 void PreparedConvolution::BackwardData(void* dy, float* w, void* dx, void* scratch) {
   CHECK(options_.wants_dx) << "planned without dx";
   const int64_t count = layout_.x.elements();
@@ -249,18 +296,14 @@ void PreparedConvolution::BackwardData(void* dy, float* w, void* dx, void* scrat
   }
   Pack(w);
   void* const own_dy = OwnGradient(dy, scratch);
-  const bool is_plain = is_bf16() == options_.bf16_maps && !layout_.is_padded_by_copy;
+  const bool is_plain = is_bf16() == options_.bf16_maps;
   void* const own = is_plain ? dx : At(scratch, input_offset_);
   Call({.plan = plans_.data.get(), .x = own, .w = packed_, .y = own_dy}, scratch);
   if (is_plain) return;
   if (options_.bf16_maps) {
     ConvertAll<float, Bfloat16>(backend_, "cast to bfloat16", own, dx, count);
-  } else if (is_bf16()) {
-    backend_->Run("crop", Crop<Bfloat16, float>{static_cast<Bfloat16*>(own),
-                                                static_cast<float*>(dx), layout_.inset, count});
   } else {
-    backend_->Run("crop", Crop<float, float>{static_cast<float*>(own), static_cast<float*>(dx),
-                                             layout_.inset, count});
+    ConvertAll<Bfloat16, float>(backend_, "cast to float32", own, dx, count);
   }
 }
 
@@ -281,18 +324,10 @@ void PreparedConvolution::BackwardWeights(void* x, void* dy, float* dw, void* sc
     options_.bf16_maps ? SumTaps<Bfloat16>(x, dy, dw) : SumTaps<float>(x, dy, dw);
     return;
   }
-  const int64_t count = layout_.direct.weights;
   void* const gradient = At(scratch, gradient_offset_);
   void* const own_dy = OwnGradient(dy, scratch);
   Call({.plan = plans_.weights.get(), .x = Input(x, scratch), .w = gradient, .y = own_dy}, scratch);
-  const int64_t rows = layout_.direct.out_channels, columns = count / rows;
-  if (is_bf16()) {
-    backend_->Run("unpack", Transpose<Bfloat16, float>::Of(static_cast<Bfloat16*>(gradient), dw,
-                                                           rows, columns));
-  } else {
-    backend_->Run("unpack",
-                  Transpose<float, float>::Of(static_cast<float*>(gradient), dw, rows, columns));
-  }
+  is_bf16() ? UnpackAs<Bfloat16>(gradient, dw) : UnpackAs<float>(gradient, dw);
 }
 
 }  // namespace assay::cuda

@@ -7,6 +7,7 @@
 #define WORKER_ENGINE_BACKENDS_CUDA_PREPARED_CONVOLUTION_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -50,6 +51,11 @@ class PreparedConvolution {
   // y with batch norm and ReLU in the convolution's epilogue. False: not planned or not offered, y
   // is as it was.
   bool ForwardNormalised(void* x, float* w, const ChannelTerms& channels, void* y, void* scratch);
+  // The forward pass of a block: Epilogue::kLeakyPool. INVALID_ARGUMENT: not offered.
+  absl::Status PlanPooled(double slope);
+  // y and code as Backend::PoolForward has them, y in the convolution's own number. Only if
+  // planned.
+  void ForwardPooled(void* x, float* w, const float* bias, void* y, uint8_t* code, void* scratch);
   void BackwardData(void* dy, float* w, void* dx, void* scratch);
   void BackwardWeights(void* x, void* dy, float* dw, void* scratch);
 
@@ -68,6 +74,10 @@ class PreparedConvolution {
   template <typename T>
   void SumTaps(void* x, void* dy, float* dw);
   void Pack(float* w);
+  template <typename T>
+  void PackAs(float* w);
+  template <typename T>
+  void UnpackAs(const void* gradient, float* dw);
   bool converts_y() const { return !options_.own_y && options_.bf16_maps != is_bf16(); }
   void* Input(void* x, void* scratch);
   void* OwnGradient(void* dy, void* scratch);
@@ -82,7 +92,7 @@ class PreparedConvolution {
   bool is_direct_ = false;
   Plans plans_;
   // The forward pass with an epilogue; null: not planned, or the library has none.
-  std::unique_ptr<ConvolutionPlan> normalised_, normalised_relu_;
+  std::unique_ptr<ConvolutionPlan> normalised_, normalised_relu_, pooled_;
   ScratchPlan scratch_;
   size_t input_offset_ = 0;      // in scratch: x or dx as cuDNN has it, if that is another
   size_t result_offset_ = 0;     // in scratch: y or dy as cuDNN has it, if that is another

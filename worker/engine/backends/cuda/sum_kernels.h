@@ -165,14 +165,15 @@ struct SquaredDifferences {
 };
 
 // What reaches a bias through pooling.
+template <typename T>
 struct PooledGradients {
   using Sum = double;
-  const float* dy;
+  const T* dy;
   const uint8_t* code;
   float slope;
 
   ASSAY_DEVICE double operator()(const Term& t) const {
-    const float gradient = dy[t.index];
+    const auto gradient = float(dy[t.index]);
     return double{(code[t.index] & 8U) != 0 ? gradient : slope * gradient};
   }
   friend bool operator==(const PooledGradients&, const PooledGradients&) = default;

@@ -37,6 +37,14 @@ TEST(ConvolutionGraphTest, CudnnAcceptsEveryLayerOfCosmoflow) {
       }
 }
 
+TEST(ConvolutionGraphTest, CudnnAcceptsABlockInOneCall) {
+  ConvolutionProblem problem = ProblemOf(LayoutOf(SameConv(4, {64, 64, 64}, 32, 64, 3)),
+                                         Epilogue::kLeakyPool, Precision::kBfloat16, 0);
+  problem.slope = 0.3F;
+
+  ExpectAccepted(problem);
+}
+
 // Those that are neither depthwise nor matrix products.
 TEST(ConvolutionGraphTest, CudnnAcceptsEveryDenseLayerOfDeepcam) {
   const Conv2dShape shapes[] = {{2, 768, 1152, 16, 32, 3, 2},     {2, 384, 576, 32, 64, 3},

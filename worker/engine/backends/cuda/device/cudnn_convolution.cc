@@ -1,6 +1,5 @@
 #include "worker/engine/backends/cuda/device/cudnn_convolution.h"
 
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,14 +27,19 @@ class CudnnPlan : public ConvolutionPlan {
   std::string Describe() const override { return engine_; }
 
   Fault Run(const ConvolutionCall& call) {
-    constexpr int64_t kIds[] = {kTensorX, kTensorW, kTensorY, kTensorFactor, kTensorAddend};
-    const void* const pointers[] = {call.x, call.w, call.y, call.factor, call.addend};
-    const size_t count = call.factor == nullptr ? 3 : 5;
+    std::vector<int64_t> ids = {kTensorX, kTensorW, kTensorY};
+    std::vector<const void*> pointers = {call.x, call.w, call.y};
+    const auto add = [&](int64_t id, const void* pointer) {
+      if (pointer != nullptr) ids.push_back(id), pointers.push_back(pointer);
+    };
+    add(kTensorFactor, call.factor);
+    add(kTensorAddend, call.addend);
+    add(kTensorPlaces, call.places);
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     Fault fault =
-        pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span(kIds, count))
-            .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
-                 static_cast<int64_t>(count), pointers)
+        pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids)
+            .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::ssize(pointers),
+                 pointers.data())
             .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &call.workspace)
             .Finalize("variant pack");
     if (!fault.ok()) return fault;

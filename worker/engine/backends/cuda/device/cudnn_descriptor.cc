@@ -46,8 +46,8 @@ Fault MakeConvolutionDescriptor(const ConvolutionProblem& problem, Descriptor* c
   return convolution->Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &kMode)
       .Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{dimensions})
-      .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, InSpace(problem.padding, dimensions))
-      .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, InSpace(problem.padding, dimensions))
+      .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, InSpace(problem.before, dimensions))
+      .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, InSpace(problem.after, dimensions))
       .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, InSpace(problem.dilation, dimensions))
       .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, InSpace(problem.stride, dimensions))
       .Finalize("convolution descriptor");
@@ -92,8 +92,35 @@ OperationNames NamesOf(Direction direction) {
 // The attribute is deprecated in favour of descriptions of a device; every cuDNN 9 has it.
 constexpr auto kGraphHandle = static_cast<cudnnBackendAttributeName_t>(800);
 
-// Between the operations of an epilogue numbers are float32.
+// Channels last, one value after the other.
+std::array<int64_t, 5> PackedStrides(const std::array<int64_t, 5>& e) {
+  return {e[1] * e[2] * e[3] * e[4], 1, e[1] * e[3] * e[4], e[1] * e[4], e[1]};
+}
+
+// Between the operations of an epilogue numbers are float32, but what is pooled, which is the last
+// that is computed and as it will be stored.
 constexpr int64_t kFirstVirtual = 10;
+
+// Windows of two along each of three axes, side by side.
+Fault MakePooling(Descriptor* pooling) {
+  constexpr int64_t kDimensions = 3;
+  constexpr cudnnResampleMode_t kMode = CUDNN_RESAMPLE_MAXPOOL;
+  constexpr cudnnPaddingMode_t kPadding = CUDNN_NEG_INF_PAD;
+  const std::vector<cudnnFraction_t> twos(kDimensions, {2, 1}), zeros(kDimensions, {0, 1});
+  const auto set = [&](cudnnBackendAttributeName_t name, const std::vector<cudnnFraction_t>& all) {
+    pooling->Set(name, CUDNN_TYPE_FRACTION, kDimensions, all.data());
+  };
+  *pooling = Descriptor(CUDNN_BACKEND_RESAMPLE_DESCRIPTOR);
+  pooling->Set(CUDNN_ATTR_RESAMPLE_MODE, CUDNN_TYPE_RESAMPLE_MODE, 1, &kMode)
+      .Set(CUDNN_ATTR_RESAMPLE_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .Set(CUDNN_ATTR_RESAMPLE_PADDING_MODE, CUDNN_TYPE_PADDING_MODE, 1, &kPadding)
+      .Set(CUDNN_ATTR_RESAMPLE_SPATIAL_DIMS, kDimensions);
+  set(CUDNN_ATTR_RESAMPLE_WINDOW_DIMS, twos);
+  set(CUDNN_ATTR_RESAMPLE_STRIDES, twos);
+  set(CUDNN_ATTR_RESAMPLE_PRE_PADDINGS, zeros);
+  set(CUDNN_ATTR_RESAMPLE_POST_PADDINGS, zeros);
+  return pooling->Finalize("pooling descriptor");
+}
 
 // The operations of a convolution and what follows it, in order.
 class ConvolutionGraph {
@@ -106,7 +133,8 @@ class ConvolutionGraph {
     Descriptor x, w, convolution;
     Fault fault = Tensor({kTensorX, type_}, problem_.x, problem_.x_strides, &x);
     if (fault.ok()) fault = Tensor({kTensorW, type_}, problem_.w, problem_.w_strides, &w);
-    if (fault.ok()) fault = Result(problem_.epilogue == Epilogue::kNone, &last_);
+    const bool is_y = problem_.epilogue == Epilogue::kNone;
+    if (fault.ok()) fault = Result(is_y ? Rounded::kAsY : Rounded::kNot, &last_);
     if (fault.ok()) fault = MakeConvolutionDescriptor(problem_, &convolution);
     if (!fault.ok()) return fault;
     const OperationNames names = NamesOf(problem_.direction);
@@ -122,13 +150,16 @@ class ConvolutionGraph {
 
   Fault AddEpilogue() {
     if (problem_.epilogue == Epilogue::kNone) return {};
+    if (problem_.epilogue == Epilogue::kLeakyPool) return AddLeakyPool();
     const bool has_relu = problem_.epilogue == Epilogue::kAffineRelu;
     Descriptor factor, addend;
     Fault fault = Channels(kTensorFactor, &factor);
     if (fault.ok()) fault = Channels(kTensorAddend, &addend);
-    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_MUL, &factor, /*is_end=*/false);
-    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_ADD, &addend, !has_relu);
-    if (fault.ok() && has_relu) fault = AddPointwise(CUDNN_POINTWISE_RELU_FWD, nullptr, true);
+    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_MUL, &factor, Rounded::kNot);
+    if (fault.ok())
+      fault = AddPointwise(CUDNN_POINTWISE_ADD, &addend, has_relu ? Rounded::kNot : Rounded::kAsY);
+    if (fault.ok() && has_relu)
+      fault = AddPointwise(CUDNN_POINTWISE_RELU_FWD, nullptr, Rounded::kAsY);
     return fault;
   }
 
@@ -145,16 +176,52 @@ class ConvolutionGraph {
   }
 
  private:
+  // What an operation leaves.
+  enum class Rounded {
+    kNot,      // float32 that only the next one reads
+    kVirtual,  // y's number, which only the next one reads
+    kAsY,      // y
+  };
+
+  Fault AddLeakyPool() {
+    Descriptor addend;
+    Fault fault = Channels(kTensorAddend, &addend);
+    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_ADD, &addend, Rounded::kNot);
+    if (fault.ok()) fault = AddPointwise(CUDNN_POINTWISE_RELU_FWD, nullptr, Rounded::kVirtual);
+    return fault.ok() ? AddPooling() : fault;
+  }
+
+  // Of the last result.
+  Fault AddPooling() {
+    std::array<int64_t, 5> pooled = problem_.y;
+    for (size_t axis = 2; axis < pooled.size(); ++axis)
+      pooled[axis] /= 2;
+    const std::array<int64_t, 5> strides = PackedStrides(pooled);
+    Descriptor pooling, y, places;
+    Fault fault = MakePooling(&pooling);
+    if (fault.ok()) fault = Tensor({kTensorY, type_}, pooled, strides, &y);
+    if (fault.ok()) fault = Tensor({kTensorPlaces, CUDNN_DATA_INT8}, pooled, strides, &places);
+    if (!fault.ok()) return fault;
+    return operations_.emplace_back(CUDNN_BACKEND_OPERATION_RESAMPLE_FWD_DESCRIPTOR)
+        .Set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_DESC, pooling)
+        .Set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_XDESC, last_)
+        .Set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_YDESC, y)
+        .Set(CUDNN_ATTR_OPERATION_RESAMPLE_FWD_IDXDESC, places)
+        .Finalize("pooling operation");
+  }
+
   Fault Tensor(const TensorKind& kind, const std::array<int64_t, 5>& extents,
                const std::array<int64_t, 5>& strides, Descriptor* tensor) const {
     return MakeTensor(kind, InTensor(extents, problem_.dimensions),
                       InTensor(strides, problem_.dimensions), tensor);
   }
 
-  // What an operation leaves: y, or what only the next one reads.
-  Fault Result(bool is_y, Descriptor* tensor) {
+  Fault Result(Rounded rounded, Descriptor* tensor) {
     const TensorKind kind =
-        is_y ? TensorKind{kTensorY, type_} : TensorKind{next_virtual_++, CUDNN_DATA_FLOAT, true};
+        rounded == Rounded::kAsY
+            ? TensorKind{kTensorY, type_}
+            : TensorKind{next_virtual_++, rounded == Rounded::kNot ? CUDNN_DATA_FLOAT : type_,
+                         true};
     return Tensor(kind, problem_.y, problem_.y_strides, tensor);
   }
 
@@ -166,12 +233,15 @@ class ConvolutionGraph {
   }
 
   // Of the last result and `other`, if there is one.
-  Fault AddPointwise(cudnnPointwiseMode_t mode, const Descriptor* other, bool is_end) {
+  Fault AddPointwise(cudnnPointwiseMode_t mode, const Descriptor* other, Rounded rounded) {
     Descriptor pointwise(CUDNN_BACKEND_POINTWISE_DESCRIPTOR), result;
-    Fault fault = pointwise.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
-                      .Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT)
-                      .Finalize("pointwise descriptor");
-    if (fault.ok()) fault = Result(is_end, &result);
+    pointwise.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+        .Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+    const double slope = double{problem_.slope};
+    if (mode == CUDNN_POINTWISE_RELU_FWD)
+      pointwise.Set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE, 1, &slope);
+    Fault fault = pointwise.Finalize("pointwise descriptor");
+    if (fault.ok()) fault = Result(rounded, &result);
     if (!fault.ok()) return fault;
     Descriptor& operation = operations_.emplace_back(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     operation.Set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, pointwise)

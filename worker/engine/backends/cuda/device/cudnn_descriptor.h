@@ -54,9 +54,10 @@ class Descriptor {
   cudnnStatus_t status_ = CUDNN_STATUS_SUCCESS;
 };
 
-// Names of the tensors of a convolution in its graph; the last two belong to its epilogue.
+// Names of the tensors of a convolution in its graph; those behind the first three belong to its
+// epilogue.
 inline constexpr int64_t kTensorX = 1, kTensorW = 2, kTensorY = 3, kTensorFactor = 4,
-                         kTensorAddend = 5;
+                         kTensorAddend = 5, kTensorPlaces = 6;
 
 // The graph of one convolution and its epilogue, finalized. A null `handle` suffices to check the
 // descriptors; to ask for engines it must be real.
