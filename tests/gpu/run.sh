@@ -160,6 +160,10 @@ stage_trace() {
     case_of "call by call $name" bin/cuda_step_bench "--case=$name" --call_by_call cuda-bf16
     tail -1 "$last"
   done
+  for name in cosmoflow/128/1 cosmoflow/128/8; do
+    case_of "blocks in one call $name" bin/cuda_step_bench "--case=$name" --fused_blocks cuda-bf16
+    tail -1 "$last"
+  done
   case_of "device properties" bin/worker_cuda_device_test --gtest_filter='*PropertiesOfThisGpu*'
   sed -n 's/^device_properties=//p' "$last" >"$out/device.json"
 }

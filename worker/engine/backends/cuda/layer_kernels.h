@@ -244,12 +244,20 @@ struct PoolForward {
 
 // Adds to the places of maxima, y, which of these are positive: Backend::PoolForward's code.
 struct MarkPositive {
+  static constexpr int kWidth = 8;
+
   const Bfloat16* y;
   uint8_t* code;
-  int64_t count;
+  int64_t count;  // elements / kWidth
 
   ASSAY_DEVICE void operator()(int64_t i) const {
-    code[i] = static_cast<uint8_t>((code[i] & 7U) | (float(y[i]) > 0 ? 8U : 0U));
+    const Vec<Bfloat16, kWidth> values = VecAt<kWidth>(y + i * kWidth);
+    Vec<uint8_t, kWidth> codes = VecAt<kWidth>(code + i * kWidth);
+    ASSAY_UNROLL
+    for (int j = 0; j < kWidth; ++j)
+      codes.values[j] =
+          static_cast<uint8_t>((codes.values[j] & 7U) | (FloatAt(values, j) > 0 ? 8U : 0U));
+    StoreVec(codes, code + i * kWidth);
   }
   friend bool operator==(const MarkPositive&, const MarkPositive&) = default;
 };

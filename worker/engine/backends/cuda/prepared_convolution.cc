@@ -259,8 +259,9 @@ bool PreparedConvolution::ForwardNormalised(void* x, float* w, const ChannelTerm
 absl::Status PreparedConvolution::PlanPooled(double slope) {
   const DirectShape& s = layout_.direct;
   if (is_direct_ || precision_ != Precision::kBfloat16 || s.depth.out % 2 != 0 ||
-      s.height.out % 2 != 0 || s.width.out % 2 != 0)
-    return absl::InvalidArgumentError("blocks of bfloat16 with even extents only");
+      s.height.out % 2 != 0 || s.width.out % 2 != 0 || s.out_channels % MarkPositive::kWidth != 0)
+    return absl::InvalidArgumentError(
+        "blocks of bfloat16 with even extents and multiples of 8 channels only");
   ConvolutionProblem problem =
       ProblemOf(layout_, Epilogue::kLeakyPool, precision_, workspace_bytes_);
   problem.slope = static_cast<float>(slope);
@@ -278,9 +279,10 @@ void PreparedConvolution::ForwardPooled(void* x, float* w, const float* bias, vo
         .addend = bias,
         .places = code},
        scratch);
-  backend_->Run("mark positive", MarkPositive{.y = static_cast<const Bfloat16*>(y),
-                                              .code = code,
-                                              .count = layout_.y.elements() / 8});
+  backend_->Run("mark positive",
+                MarkPositive{.y = static_cast<const Bfloat16*>(y),
+                             .code = code,
+                             .count = layout_.y.elements() / 8 / MarkPositive::kWidth});
 }
 
 void PreparedConvolution::BackwardData(void* dy, float* w, void* dx, void* scratch) {
