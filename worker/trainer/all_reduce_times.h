@@ -1,4 +1,5 @@
-// How long sums over ranks take, by the size of the vector: `assay bench allreduce`.
+// How long sums over ranks take, by the size of the vector, in the hosts' memory or the GPUs':
+// `assay bench allreduce`.
 
 #ifndef WORKER_TRAINER_ALL_REDUCE_TIMES_H_
 #define WORKER_TRAINER_ALL_REDUCE_TIMES_H_
@@ -12,6 +13,7 @@
 #include "assay/v1/fabric.pb.h"
 
 #include "common/clock.h"
+#include "worker/engine/backend.h"
 
 namespace assay {
 
@@ -26,6 +28,17 @@ struct AllReduceTime {
 absl::StatusOr<std::vector<AllReduceTime>> MeasureAllReduces(const v1::FabricSpec& spec,
                                                              std::span<const int64_t> sizes,
                                                              const Clock* clock);
+
+// The same on devices: means in the memory of `backend`, which has a RankAverage that nobody has
+// joined. It joins those of the other ranks, as training does; the collective of the hosts carries
+// its id and lets all begin at once. A time ends when the device is done.
+// Errors as MeasureAllReduces, of RankAverage and of Backend::Allocate, the latter with their exit
+// codes (failure.h); UNAVAILABLE: the library of averages is not installed. FAILED_PRECONDITION: a
+// rank alone. As with RankAverage, a device that fails in an average ends the process.
+absl::StatusOr<std::vector<AllReduceTime>> MeasureDeviceAverages(const v1::FabricSpec& spec,
+                                                                 std::span<const int64_t> sizes,
+                                                                 Backend* backend,
+                                                                 const Clock* clock);
 
 }  // namespace assay
 

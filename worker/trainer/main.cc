@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "worker/engine/backends/cuda/libraries.h"
+#include "worker/engine/backends/cuda/plugin.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/matrix_rate.h"
 #include "worker/trainer/all_reduce_times.h"
@@ -37,6 +39,7 @@ namespace assay {
 namespace {
 
 constexpr char kAllReduce[] = "--all_reduce=";
+constexpr char kGpuAllReduce[] = "--gpu_all_reduce=";
 
 constexpr char kUsage[] =
     R"(Usage: assay-train RUN_SPEC     run one rank; RUN_SPEC is a text proto (assay.v1.RunSpec)
@@ -61,6 +64,10 @@ constexpr char kUsage[] =
                                 sum vectors of these sizes with the other ranks of SPEC, an
                                 assay.v1.FabricSpec; rank 0 prints each size and its median time
                                 in microseconds
+       assay-train --gpu_all_reduce=BYTES,... SPEC
+                                the same on GPUs: each rank averages in the memory of the GPU
+                                with its number, by NCCL
+       assay-train --gpus       print how many GPUs there are for backend cuda
        assay-train --fabric SPEC OUTPUT
                                 measure, with the other nodes of a gang, how fast they reach each
                                 other; SPEC and OUTPUT are an assay.v1.FabricSpec and FabricReport
@@ -122,8 +129,18 @@ int WriteFabricReport(const std::string& spec_path, const std::string& output_pa
   return static_cast<int>(ExitCode::kDisk);
 }
 
-// 0 or the exit code of what was wrong.
-int PrintAllReduceTimes(absl::string_view sizes_text, const std::string& spec_path) {
+absl::StatusOr<std::vector<AllReduceTime>> MeasureOnGpu(const v1::FabricSpec& spec,
+                                                        const std::vector<int64_t>& sizes,
+                                                        const Clock* clock) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                   WithExitCode(MakeBackend("cuda", {.device = spec.rank()}), ExitCode::kBackend));
+  return MeasureDeviceAverages(spec, sizes, backend.get(), clock);
+}
+
+// `measure`: MeasureAllReduces or MeasureOnGpu. 0 or the exit code of what was wrong.
+template <typename F>
+int PrintAllReduceTimes(absl::string_view sizes_text, const std::string& spec_path,
+                        const F& measure) {
   std::vector<int64_t> sizes;
   for (const absl::string_view word : absl::StrSplit(sizes_text, ',')) {
     int64_t bytes = 0;
@@ -140,10 +157,11 @@ int PrintAllReduceTimes(absl::string_view sizes_text, const std::string& spec_pa
     return static_cast<int>(ExitCode::kBadSpec);
   }
   const RealClock clock;
-  const absl::StatusOr<std::vector<AllReduceTime>> times = MeasureAllReduces(spec, sizes, &clock);
+  const absl::StatusOr<std::vector<AllReduceTime>> times =
+      WithExitCode(measure(spec, sizes, &clock), ExitCode::kCommLost);
   if (!times.ok()) {
     std::cerr << times.status().message() << "\n";
-    return static_cast<int>(ExitCode::kCommLost);
+    return static_cast<int>(ExitCodeOf(times.status()));
   }
   if (spec.rank() > 0) return 0;
   for (const AllReduceTime& time : *times)
@@ -164,6 +182,16 @@ int PrintBackends() {
   for (const std::string& refusal : refusals)
     std::cerr << refusal << "\n";
   return 0;
+}
+
+int PrintGpuCount() {
+  const absl::StatusOr<int> count = cuda::CountDevices();
+  if (count.ok()) {
+    std::cout << *count << "\n";
+    return 0;
+  }
+  std::cerr << count.status().message() << "\n";
+  return static_cast<int>(ExitCode::kBackend);
 }
 
 // Takes what is about diagnosis from the front of the arguments.
@@ -200,7 +228,11 @@ int Main(std::vector<std::string> arguments) {
   if (is_resumed) arguments.erase(arguments.begin());
   std::signal(SIGPIPE, SIG_IGN);
   if (arguments.size() == 2 && absl::StartsWith(arguments[0], kAllReduce))
-    return PrintAllReduceTimes(absl::StripPrefix(arguments[0], kAllReduce), arguments[1]);
+    return PrintAllReduceTimes(absl::StripPrefix(arguments[0], kAllReduce), arguments[1],
+                               MeasureAllReduces);
+  if (arguments.size() == 2 && absl::StartsWith(arguments[0], kGpuAllReduce))
+    return PrintAllReduceTimes(absl::StripPrefix(arguments[0], kGpuAllReduce), arguments[1],
+                               MeasureOnGpu);
   if (arguments.size() == 3 && arguments[0] == "--fabric")
     return WriteFabricReport(arguments[1], arguments[2]);
   if (arguments.size() != 1 || arguments[0] == "--help") {
@@ -213,6 +245,7 @@ int Main(std::vector<std::string> arguments) {
     return 0;
   }
   if (arguments[0] == "--backends") return PrintBackends();
+  if (arguments[0] == "--gpus") return PrintGpuCount();
   if (absl::string_view seconds = arguments[0]; absl::ConsumePrefix(&seconds, "--matrix_product="))
     return PrintMatrixRate(seconds);
   std::signal(SIGTERM, OnStopSignal);

@@ -1,12 +1,46 @@
 // The fake as a plug-in, for tests of whole runs: ASSAY_CUDA_PLUGIN names it, ASSAY_FAKE_LATE which
-// of its streams are late ("calls", "copies", "calls copies").
+// of its streams are late ("calls", "copies", "calls copies"), ASSAY_FAKE_GPUS how many there are
+// (2) and ASSAY_FAKE_BROKEN_GPU which of them does not open. Ranks are processes. With
+// ASSAY_FAKE_LACKS_NCCL they cannot join each other.
 
 #include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "tests/worker/engine/cuda/host_device.h"
+#include "tests/worker/engine/cuda/process_world.h"
 #include "worker/engine/backends/cuda/device.h"
+
+namespace assay::cuda {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int GpuCount() {
+  const std::string count = Variable("ASSAY_FAKE_GPUS");
+  return count.empty() ? 2 : std::atoi(count.c_str());
+}
+
+class ProcessDevice : public HostDevice {
+ public:
+  Fault MakeRanksId(std::string* id) override {
+    if (!Variable("ASSAY_FAKE_LACKS_NCCL").empty())
+      return {.kind = FaultKind::kAbsent, .text = "cannot load libnccl.so.2; install NCCL"};
+    *id = MakeProcessWorldId();
+    return {};
+  }
+
+  Fault JoinRanks(const JoinOptions& options) override {
+    HostRanks::AddWorld(options.id, OpenProcessWorld(options.id));
+    return HostDevice::JoinRanks(options);
+  }
+};
+
+}  // namespace
+}  // namespace assay::cuda
 
 extern "C" {
 
@@ -14,10 +48,17 @@ int AssayCudaInterface() {
   return assay::cuda::kDeviceInterface;
 }
 
-assay::cuda::Device* AssayOpenCudaDevice(int, assay::cuda::Fault*) {
-  auto device = std::make_unique<assay::cuda::HostDevice>();
-  const char* const named = std::getenv("ASSAY_FAKE_LATE");
-  const std::string late = named == nullptr ? "" : named;
+int AssayCountCudaDevices(assay::cuda::Fault*) {
+  return assay::cuda::GpuCount();
+}
+
+assay::cuda::Device* AssayOpenCudaDevice(int index, assay::cuda::Fault* fault) {
+  if (assay::cuda::Variable("ASSAY_FAKE_BROKEN_GPU") == std::to_string(index)) {
+    *fault = {.kind = assay::cuda::FaultKind::kAbsent, .text = "this GPU is broken"};
+    return nullptr;
+  }
+  auto device = std::make_unique<assay::cuda::ProcessDevice>();
+  const std::string late = assay::cuda::Variable("ASSAY_FAKE_LATE");
   device->set_late(late.find("calls") != std::string::npos,
                    late.find("copies") != std::string::npos);
   return device.release();

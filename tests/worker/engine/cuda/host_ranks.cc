@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "common/mutex.h"
 
@@ -19,16 +17,10 @@ Fault Failed(const std::string& text) {
   return {.kind = FaultKind::kFailed, .text = text};
 }
 
-}  // namespace
-
-// What the ranks of one run share. Thread-safe.
-class HostWorld {
+// Between threads of this process. Thread-safe.
+class ThreadWorld : public HostWorld {
  public:
-  using Deadline = Clock::time_point;
-  // An average: whether it is a group's, the first of its ranks, and how many they had before.
-  using Key = std::tuple<bool, int, int64_t>;
-
-  bool Join(int size, Deadline deadline) {
+  bool Join(int size, Deadline deadline) override {
     const MutexLock lock(&mutex_);
     ++joined_;
     changed_.NotifyAll();
@@ -37,8 +29,7 @@ class HostWorld {
     return true;
   }
 
-  // Takes this rank's numbers and waits for the others'.
-  bool Mean(const Key& key, int size, int rank, Numbers* numbers, Deadline deadline) {
+  bool Mean(const Key& key, int size, int rank, Numbers* numbers, Deadline deadline) override {
     const MutexLock lock(&mutex_);
     Round& round = rounds_[key];
     round.parts[rank] = *numbers;
@@ -57,13 +48,13 @@ class HostWorld {
     return true;
   }
 
-  void Send(int from, int to, Numbers numbers) {
+  void Send(int from, int to, Numbers numbers) override {
     const MutexLock lock(&mutex_);
     mail_[{from, to}].push_back(std::move(numbers));
     changed_.NotifyAll();
   }
 
-  bool Receive(int from, int to, Numbers* numbers, Deadline deadline) {
+  bool Receive(int from, int to, Numbers* numbers, Deadline deadline) override {
     const MutexLock lock(&mutex_);
     std::deque<Numbers>& box = mail_[{from, to}];
     while (box.empty())
@@ -90,16 +81,19 @@ class HostWorld {
   std::map<std::pair<int, int>, std::deque<Numbers>> mail_ ABSL_GUARDED_BY(mutex_);
 };
 
-namespace {
-
 // The worlds of this process, by id.
 class Worlds {
  public:
   std::string Make() {
     const MutexLock lock(&mutex_);
     const std::string id = "host " + std::to_string(worlds_.size());
-    worlds_[id] = std::make_shared<HostWorld>();
+    worlds_[id] = std::make_shared<ThreadWorld>();
     return id;
+  }
+
+  void Add(const std::string& id, std::shared_ptr<HostWorld> world) {
+    const MutexLock lock(&mutex_);
+    worlds_[id] = std::move(world);
   }
 
   std::shared_ptr<HostWorld> Find(const std::string& id) {
@@ -122,6 +116,10 @@ Worlds& AllWorlds() {
 
 std::string HostRanks::MakeId() {
   return AllWorlds().Make();
+}
+
+void HostRanks::AddWorld(const std::string& id, std::shared_ptr<HostWorld> world) {
+  AllWorlds().Add(id, std::move(world));
 }
 
 Fault HostRanks::Join(const JoinOptions& options, std::unique_ptr<HostRanks>* ranks) {

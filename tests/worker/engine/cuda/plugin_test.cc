@@ -50,17 +50,31 @@ TEST(PluginTest, ALibraryOfAnotherBuildIsRefused) {
               StatusIs(kUnavailable, HasSubstr("another build")));
 }
 
+TEST(PluginTest, GpusAreCountedOrTheSameIsSaid) {
+  EXPECT_THAT(
+      CountDevices({"/nowhere/libassay_cuda.so"}).status(),
+      StatusIs(kUnavailable, AllOf(HasSubstr("/nowhere/libassay_cuda.so"), HasSubstr("nvcc"))));
+  EXPECT_THAT(CountDevices({"/lib/x86_64-linux-gnu/libm.so.6"}).status(),
+              StatusIs(kUnavailable, HasSubstr("another build")));
+}
+
 // Where the plug-in was built: it loads, and either finds a GPU or says what is missing.
 TEST(PluginTest, ThePluginOfThisBuildOpensAGpuOrNamesTheRemedy) {
   const char* const folder = std::getenv("ASSAY_BIN_DIR");
   const std::string path = JoinPath(folder == nullptr ? "." : folder, "libassay_cuda.so");
   if (!FileExists(path)) GTEST_SKIP() << "this build has no CUDA plug-in: " << path;
 
+  const absl::StatusOr<int> count = CountDevices({path});
   const absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(0, {path});
 
   if (!device.ok()) {
     EXPECT_THAT(device.status(),
                 StatusIs(kUnavailable, AllOf(HasSubstr("driver"), HasSubstr("onednn"))));
+  }
+  if (count.ok()) {
+    EXPECT_GE(*count, 1);
+  } else {
+    EXPECT_THAT(count.status(), StatusIs(kUnavailable, HasSubstr("driver")));
   }
 }
 

@@ -240,10 +240,13 @@ class Device {
 
 // What the plug-in exports, as C functions.
 //   int AssayCudaInterface()                          returns its kDeviceInterface
+//   int AssayCountCudaDevices(Fault*)                 GPUs of this process; 0 perhaps with a fault
 //   Device* AssayOpenCudaDevice(int index, Fault*)    null and a fault, or a device of its own
 inline constexpr char kInterfaceFunction[] = "AssayCudaInterface";
+inline constexpr char kCountFunction[] = "AssayCountCudaDevices";
 inline constexpr char kOpenFunction[] = "AssayOpenCudaDevice";
 using InterfaceFunction = int();
+using CountFunction = int(Fault* fault);
 using OpenFunction = Device*(int index, Fault* fault);
 
 }  // namespace assay::cuda

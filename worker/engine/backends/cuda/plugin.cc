@@ -28,7 +28,12 @@ Function* Find(void* library, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-absl::StatusOr<OpenFunction*> Load(const std::string& path) {
+struct Plugin {
+  CountFunction* count = nullptr;
+  OpenFunction* open = nullptr;
+};
+
+absl::StatusOr<Plugin> Load(const std::string& path) {
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return absl::UnavailableError(absl::StrCat(
@@ -36,11 +41,22 @@ absl::StatusOr<OpenFunction*> Load(const std::string& path) {
         "; install CUDA's cuBLAS and cuDNN 9 or add their folders to LD_LIBRARY_PATH, ",
         kOtherBackend));
   const auto interface = Find<InterfaceFunction>(library, kInterfaceFunction);
-  const auto open = Find<OpenFunction>(library, kOpenFunction);
-  if (interface == nullptr || open == nullptr || interface() != kDeviceInterface)
+  const Plugin plugin = {.count = Find<CountFunction>(library, kCountFunction),
+                         .open = Find<OpenFunction>(library, kOpenFunction)};
+  if (interface == nullptr || plugin.count == nullptr || plugin.open == nullptr ||
+      interface() != kDeviceInterface)
     return absl::UnavailableError(absl::StrCat(
         path, " belongs to another build of Assay; install the two together, ", kOtherBackend));
-  return open;
+  return plugin;
+}
+
+// The first that is there.
+absl::StatusOr<Plugin> LoadFirst(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (FileExists(path)) return Load(path);
+  return absl::UnavailableError(
+      absl::StrCat("there is no CUDA plug-in: none of ", absl::StrJoin(paths, ", "),
+                   " exists; build Assay where nvcc and cuDNN 9 are installed, ", kOtherBackend));
 }
 
 }  // namespace
@@ -53,23 +69,32 @@ std::vector<std::string> PluginPaths() {
           JoinPath(*folder, absl::StrCat("../bin/", kPlugin))};
 }
 
+absl::StatusOr<int> CountDevices() {
+  return CountDevices(PluginPaths());
+}
+
+absl::StatusOr<int> CountDevices(const std::vector<std::string>& paths) {
+  ASSIGN_OR_RETURN(const Plugin plugin, LoadFirst(paths));
+  Fault fault;
+  const int count = plugin.count(&fault);
+  if (count > 0) return count;
+  if (fault.ok())
+    fault = {.kind = FaultKind::kAbsent,
+             .text = "there is none; check the driver and CUDA_VISIBLE_DEVICES"};
+  return ToStatus("count the GPUs", fault);
+}
+
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(int index) {
   return OpenDevice(index, PluginPaths());
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(int index,
                                                    const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    if (!FileExists(path)) continue;
-    ASSIGN_OR_RETURN(OpenFunction* const open, Load(path));
-    Fault fault;
-    std::unique_ptr<Device> device(open(index, &fault));
-    if (device != nullptr) return device;
-    return ToStatus(absl::StrCat("GPU ", index), fault);
-  }
-  return absl::UnavailableError(
-      absl::StrCat("there is no CUDA plug-in: none of ", absl::StrJoin(paths, ", "),
-                   " exists; build Assay where nvcc and cuDNN 9 are installed, ", kOtherBackend));
+  ASSIGN_OR_RETURN(const Plugin plugin, LoadFirst(paths));
+  Fault fault;
+  std::unique_ptr<Device> device(plugin.open(index, &fault));
+  if (device != nullptr) return device;
+  return ToStatus(absl::StrCat("GPU ", index), fault);
 }
 
 }  // namespace assay::cuda

@@ -64,6 +64,11 @@ std::string VersionText(int version, int thousand) {
 
 }  // namespace
 
+Fault CudaDevice::Count(int* count) {
+  RETURN_IF_FAULT("look for GPUs", cudaGetDeviceCount(count));
+  return {};
+}
+
 Fault CudaDevice::Open(int index, std::unique_ptr<CudaDevice>* device) {
   std::unique_ptr<CudaDevice> opened(new CudaDevice);
   Fault fault = opened->Prepare(index);
@@ -73,7 +78,8 @@ Fault CudaDevice::Open(int index, std::unique_ptr<CudaDevice>* device) {
 
 Fault CudaDevice::CheckGpu(int index) {
   int count = 0;
-  RETURN_IF_FAULT("look for GPUs", cudaGetDeviceCount(&count));
+  Fault fault = Count(&count);
+  if (!fault.ok()) return fault;
   if (index < 0 || index >= count)
     return {.kind = FaultKind::kAbsent,
             .text = "this process sees " + std::to_string(count) +

@@ -22,6 +22,8 @@ namespace assay::cuda {
 // Makes the GPU the calling thread's; from then on one thread uses it.
 class CudaDevice : public Device {
  public:
+  // GPUs that this process sees. kAbsent: no driver or no GPU.
+  static Fault Count(int* count);
   // kAbsent: no driver, no such GPU, or one older than this build has code for.
   static Fault Open(int index, std::unique_ptr<CudaDevice>* device);
   ~CudaDevice() override;

@@ -11,6 +11,12 @@ __attribute__((visibility("default"))) int AssayCudaInterface() {
   return assay::cuda::kDeviceInterface;
 }
 
+__attribute__((visibility("default"))) int AssayCountCudaDevices(assay::cuda::Fault* fault) {
+  int count = 0;
+  *fault = assay::cuda::CudaDevice::Count(&count);
+  return count;
+}
+
 __attribute__((visibility("default"))) assay::cuda::Device* AssayOpenCudaDevice(
     int index, assay::cuda::Fault* fault) {
   std::unique_ptr<assay::cuda::CudaDevice> device;
