@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -78,20 +76,9 @@ absl::StatusOr<MpiTimes> MeasureMpi(const Environment& environment, int ranks,
   ASSIGN_OR_RETURN(const std::string printed,
                    Run(std::move(start), JoinPath(directory, "mpiexec"), "MPIEXEC", patience));
   MpiTimes times;
-  for (absl::string_view line : absl::StrSplit(printed, '\n')) {
-    if (absl::ConsumePrefix(&line, "library ")) {
-      times.library = std::string(line);
-      continue;
-    }
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, ' ');
-    int64_t bytes = 0;
-    double us = 0;
-    if (absl::SimpleAtoi(parts.first, &bytes) && absl::SimpleAtod(parts.second, &us) && us > 0)
-      times.time_us[bytes] = us;
-  }
-  if (times.time_us.size() != std::set<int64_t>(sizes.begin(), sizes.end()).size())
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the ranks of MPI have not printed all times: ", absl::StripAsciiWhitespace(printed)));
+  for (absl::string_view line : absl::StrSplit(printed, '\n'))
+    if (absl::ConsumePrefix(&line, "library ")) times.library = std::string(line);
+  ASSIGN_OR_RETURN(times.time_us, ReadTimes(printed, sizes, "the ranks of MPI"));
   return times;
 }
 

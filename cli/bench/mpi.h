@@ -4,20 +4,20 @@
 #define CLI_BENCH_MPI_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "cli/bench/times.h"
 #include "cli/terminal/environment.h"
 
 namespace assay::cli {
 
 struct MpiTimes {
-  std::string library;                // as it calls itself
-  std::map<int64_t, double> time_us;  // medians, by bytes
+  std::string library;  // as it calls itself
+  VectorTimes time_us;
 };
 
 // Compiles share/assay/bench/all_reduce_mpi.c by $MPICC (mpicc) into `directory` and runs it by

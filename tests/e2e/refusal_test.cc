@@ -144,14 +144,25 @@ TEST(UnreachableTest, ExitsWithSixWhereNoCoordinatorAnswers) {
 
 TEST(ProgramsTest, ATrainerWithoutARunSaysHowItIsUsed) {
   const Site site;
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{}, {"--call_by_call"}, {"--all_reduce=4"}}) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{},
+                                               {"--call_by_call"},
+                                               {"--all_reduce=4"},
+                                               {"--gpu_all_reduce=4"}}) {
     std::vector<std::string> argv = {site.Program("assay-train")};
     argv.insert(argv.end(), more.begin(), more.end());
     const Outcome outcome = site.RunProgram(argv);
     EXPECT_EQ(outcome.exit_code, 2) << outcome.Text();
     EXPECT_NE(outcome.Text(), "");
   }
+}
+
+TEST(ProgramsTest, ATrainerWithoutGpusSaysWhatIsMissing) {
+  Site site;
+  site.Export("ASSAY_CUDA_PLUGIN=/nowhere/libassay_cuda.so");
+  const Outcome outcome = site.RunProgram({site.Program("assay-train"), "--gpus"});
+  EXPECT_EQ(outcome.exit_code, 5) << outcome.Text();
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("/nowhere/libassay_cuda.so"), HasSubstr("cuDNN 9")));
 }
 
 }  // namespace

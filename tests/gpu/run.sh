@@ -4,7 +4,7 @@
 #
 #   tests/gpu/run.sh pack [BUNDLE]               build (CUDA's toolkit and cuDNN 9 needed, no GPU), pack
 #   tests/gpu/run.sh stage NAME [BUNDLE] [OUT]   on the GPU machine: one of the stages, in this order
-#     check     conformance and training in bfloat16, then the steps that matter      (8 minutes)
+#     check     conformance and training in bfloat16, the steps that matter, NCCL     (8 minutes)
 #     torch     the same steps beside PyTorch's, in turns; what copies and products reach    (7)
 #     trace     each call with its time, call by call; the device's properties for cuDNN     (8)
 #     profile   ncu on the slowest kernels, compute-sanitizer on short tests                 (8)
@@ -21,7 +21,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly root
-readonly programs=(worker_engine_test worker_models_test worker_cuda_device_test cuda_step_bench step_probe assay-train)
+readonly programs=(worker_engine_test worker_models_test worker_cuda_device_test cuda_step_bench step_probe assay-train assay)
 readonly scripts=(tests/gpu/gpu_torch.py tests/bench/{pytorch_ratio,cosmoflow_torch,deepcam_torch,torch_training,assay_streams,own_rounds}.py
   tests/golden/engine/make_golden.py)
 # What counts, at its full size; a floor in ms a sample (docs/benchmarks/gpu.md).
@@ -132,6 +132,16 @@ stage_check() {
   tests worker_models_test '*OnAGpu*/cuda_bf16:*CudaInputGpu*'
   measured cuda-bf16 "${steps[@]}"
   tests worker_cuda_device_test '*'
+  all_reduces
+}
+
+# Means of gradients among the GPUs of this machine, beside sums of as many ranks on the host.
+all_reduces() {
+  local gpus
+  gpus=$(packed bin/assay-train --gpus 2>>"$out/log.txt") || gpus=0
+  ((gpus > 1)) || { say "all-reduces by NCCL are not measured: they take two GPUs, here are $gpus"; return 0; }
+  case_of "all-reduces by NCCL, $gpus GPUs" bin/assay bench allreduce --nccl --bytes 4,16KiB,1MiB,16MiB,35630224,64MiB
+  tail -8 "$last"
 }
 
 stage_torch() {
