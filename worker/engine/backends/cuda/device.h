@@ -23,7 +23,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 11;
+inline constexpr int kDeviceInterface = 12;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
