@@ -6,6 +6,10 @@
 set -euo pipefail
 
 scope=${1:-build}
+if [[ $# -gt 1 || ! $scope =~ ^(build|test|packages)$ ]]; then
+  echo "error: \"$*\" is not one of build, test and packages; each installs what those before it do, too" >&2
+  exit 2
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 
 wanted=()

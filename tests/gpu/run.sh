@@ -15,7 +15,7 @@
 # BUNDLE (build/gpu/assay-gpu.tar.gz) holds programs and the libraries that they need besides the C
 # and C++ runtimes (packed on Debian 12: glibc 2.34, libstdc++ of GCC 12 or newer) and NVIDIA's own.
 # cuBLAS and cuDNN come from the machine that runs: from CUDA's installation or python3's wheels.
-# OUT (build/gpu/report) gets at most eight files: log.txt with everything, summary.md, and tables.
+# OUT (build/gpu/report) gets log.txt with everything, summary.md, and tables: at most eight files of a stage.
 # Every case is a process of its own that may take LIMIT_S (90); a stage begins none after MINUTES, which
 # is what stands behind it, so that it ends within ten.
 set -euo pipefail
