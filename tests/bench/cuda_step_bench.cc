@@ -97,6 +97,7 @@ struct Request {
 
 absl::StatusOr<Request> Parse(const std::vector<std::string>& words) {
   Request request;
+  request.options.times_engines = true;  // as a run does
   for (absl::string_view word : words) {
     if (absl::ConsumePrefix(&word, "--case=")) {
       request.cases.emplace_back(word);
@@ -106,6 +107,8 @@ absl::StatusOr<Request> Parse(const std::vector<std::string>& words) {
       request.options.is_call_by_call = true;
     } else if (word == "--fused_blocks") {
       request.options.fuses_blocks = true;
+    } else if (word == "--first_engines") {
+      request.options.times_engines = false;
     } else if (absl::StartsWith(word, "-")) {
       return absl::InvalidArgumentError(absl::StrCat("no option ", word));
     } else {

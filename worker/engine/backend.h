@@ -27,6 +27,7 @@
 
 #include "common/random.h"
 #include "worker/engine/box.h"
+#include "worker/engine/engine_choice.h"
 #include "worker/engine/tensor.h"
 
 namespace assay {
@@ -198,6 +199,8 @@ class Backend {
   // Averages over ranks and messages between them in the backend's own memory, or null where the
   // host has them.
   virtual RankAverage* rank_average() { return nullptr; }
+  // For the convolutions made so far; no device: the backend does not choose.
+  virtual EngineChoices engine_choices() const { return {}; }
   // Copies from the host on a copy stream, or null where there is nothing to copy them to.
   virtual AsyncCopier* async_copier() { return nullptr; }
 

@@ -154,6 +154,7 @@ class Trainable {
   SampleWork work() const;
   // Of its backend.
   bool is_host_memory() const { return backend_->is_host_memory(); }
+  EngineChoices engine_choices() const { return backend_->engine_choices(); }
   // From now on the time that batches take to get to the backend is measured; null: it is not.
   // `clock` must outlive its use.
   void set_clock(const Clock* clock) { clock_ = clock; }

@@ -11,22 +11,20 @@
 #include "common/log.h"
 #include "common/rules/ranks.h"
 #include "common/status.h"
-#include "worker/comm/registry.h"
 #include "worker/comm/ring.h"
 #include "worker/engine/backends/registry.h"
 #include "worker/engine/thread_pinning.h"
 #include "worker/models/registry.h"
 #include "worker/trainer/device_ranks.h"
+#include "worker/trainer/engines.h"
 #include "worker/trainer/failure.h"
 #include "worker/trainer/peer_staging.h"
+#include "worker/trainer/rank_connection.h"
 #include "worker/trainer/stage_plan.h"
 
 namespace assay {
 namespace {
 
-// Ranks start when their agents do; a slow node may take minutes (rules: initialisation may take
-// 30 minutes).
-constexpr absl::Duration kMeetTimeout = absl::Minutes(10);
 // Longer than any step: a rank that is silent for so long is gone or stuck.
 constexpr absl::Duration kCollectiveTimeout = absl::Minutes(5);
 
@@ -84,13 +82,31 @@ absl::Status TrainingLoop::Run() {
   return WithExitCode(comm_->Close(Deadline()), ExitCode::kCommLost);
 }
 
-absl::Status TrainingLoop::BuildModel() {
+// Rank 0 chooses engines while it builds its model, the others then take the same.
+absl::Status TrainingLoop::BuildWithEngines() {
+  ASSIGN_OR_RETURN(EngineChoices engines, WithExitCode(StoredEngines(spec_), ExitCode::kBadSpec));
+  RETURN_IF_ERROR(Connect());
+  if (spec_.rank == 0) {
+    RETURN_IF_ERROR(BuildModel(engines));
+    engines = model_->engine_choices();
+    if (!engines.device.empty())
+      RETURN_IF_ERROR(WithExitCode(WriteEngines(EnginesPath(spec_), engines), ExitCode::kDisk));
+  }
+  ASSIGN_OR_RETURN(engines,
+                   WithExitCode(ShareEngines(engines, comm_.get(), clock_->Mono() + kMeetTimeout),
+                                ExitCode::kCommLost));
+  return spec_.rank == 0 ? absl::OkStatus() : BuildModel(engines);
+}
+
+absl::Status TrainingLoop::BuildModel(const EngineChoices& stored_engines) {
   ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                    WithExitCode(MakeBackend(spec_.run.trainer().backend(),
                                             {.device = spec_.run.local_rank(),
                                              .is_call_by_call = spec_.diagnosis.is_call_by_call,
                                              .trace_path = spec_.diagnosis.trace_path,
-                                             .fuses_blocks = spec_.diagnosis.fuses_blocks}),
+                                             .fuses_blocks = spec_.diagnosis.fuses_blocks,
+                                             .times_engines = !spec_.diagnosis.first_engines,
+                                             .stored_engines = stored_engines}),
                                 ExitCode::kBackend));
   if (backend->is_host_memory())
     LOG(INFO) << "rank=" << spec_.rank << " pinned_compute_threads=" << PinComputeThreads();
@@ -129,27 +145,22 @@ void TrainingLoop::LogRecomputation() const {
 
 absl::Status TrainingLoop::Initialise() {
   workload_->LogInit(log_.get());
-  RETURN_IF_ERROR(BuildModel());
+  RETURN_IF_ERROR(ChoosesEngines(spec_.run.trainer().backend()) ? BuildWithEngines()
+                                                                : BuildModel({}));
   RETURN_IF_ERROR(WithExitCode(OpenSplits(), ExitCode::kBadData));
   RETURN_IF_ERROR(ReserveCache());
   return MeetRanks();
 }
 
-absl::Status TrainingLoop::MeetRanks() {
-  const bool is_alone = spec_.world_size == 1;
-  comm::CollectiveOptions options = {.rank = spec_.rank,
-                                     .world_size = spec_.world_size,
-                                     .rendezvous_address = spec_.run.rendezvous_address(),
-                                     .run = spec_.run.run(),
-                                     .token = spec_.run.rendezvous_token()};
-  if (spec_.run.is_rank_network_trusted()) options.sealing = comm::Sealing::kNetworkTrusted;
-  if (spec_.rank == 0 && spec_.run.rendezvous_listener() > 0)
-    options.rendezvous_listener = spec_.run.rendezvous_listener();
-  ASSIGN_OR_RETURN(comm_, WithExitCode(comm::OpenCollective(is_alone ? "single" : "ucx", options,
-                                                            clock_, clock_->Mono() + kMeetTimeout),
-                                       ExitCode::kCommLost));
-  if (!is_alone) LOG(INFO) << "rank_messages=" << Quoted(comm::ProtectionName(comm_->protection()));
+absl::Status TrainingLoop::Connect() {
+  if (comm_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(comm_, ConnectRanks(spec_, clock_));
   comm_ = profile_.Watch(std::move(comm_));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingLoop::MeetRanks() {
+  RETURN_IF_ERROR(Connect());
   if (spatial_ != nullptr) spatial_->Connect(comm_.get(), [this] { return Deadline(); });
   if (workload_->normalisation_group() > 1) {
     group_ = std::make_unique<RankGroup>(comm_.get(), workload_->normalisation_group(),
@@ -231,21 +242,11 @@ absl::Status TrainingLoop::OpenSources() {
   return absl::OkStatus();
 }
 
-// Not in the log of one process, where there is nothing to protect.
-void TrainingLoop::LogProtection() {
-  if (spec_.world_size == 1) return;
-  const RankAverage* const device = model_->reducer().device();
-  JsonObject metadata;
-  if (device != nullptr && device->has_joined())
-    metadata.emplace_back("devices", JsonValue("trusted network"));
-  log_->Event("rank_messages", JsonValue(comm::ProtectionName(comm_->protection())),
-              std::move(metadata));
-}
-
 absl::Status TrainingLoop::StartClock() {
   // Nobody touches the data before rank 0 has logged run_start: the others wait for it here.
   RETURN_IF_ERROR(WithExitCode(comm::Barrier(comm_.get(), Deadline()), ExitCode::kCommLost));
-  LogProtection();
+  const RankAverage* const device = model_->reducer().device();
+  LogProtection(*comm_, device != nullptr && device->has_joined(), log_.get());
   log_->InitStop();
   log_->RunStart();
   workload_->LogStart(log_.get());

@@ -46,12 +46,12 @@ class TrainingLoop {
 
  private:
   absl::Status Initialise();
-  absl::Status BuildModel();
+  absl::Status BuildWithEngines();
+  absl::Status BuildModel(const EngineChoices& stored_engines);
   void LogRecomputation() const;
   absl::Status OpenSplits();
   absl::Status ReserveCache();
   absl::Status OpenSources();
-  void LogProtection();
   absl::Status StartClock();
   absl::Status Stage();
   absl::StatusOr<int64_t> CachedBytes();
@@ -66,6 +66,7 @@ class TrainingLoop {
   absl::StatusOr<const data::Batch*> NextBatch(DataSplit* split);
   void ReportEpoch(const EpochResult& result);
   absl::Status ReportProfile(bool is_final);
+  absl::Status Connect();
   absl::Status MeetRanks();
   absl::Status MeetOnDevice();
   absl::Status CheckStop() const;

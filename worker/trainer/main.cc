@@ -56,6 +56,10 @@ constexpr char kUsage[] =
        assay-train --check_numbers [--resume] RUN_SPEC
                                 look at every number that a layer leaves: the first that is not
                                 finite ends the run and is named; many times slower
+       assay-train --first_engines [--resume] RUN_SPEC
+                                compute each convolution on a GPU as cuDNN proposes first; else
+                                its proposals are timed before run_start and the quickest taken,
+                                or those that engine_choices_path of RUN_SPEC names
        assay-train --backends   print the compute backends that work here, best first; to stderr
                                 why the others do not, and what libraries a GPU's lack
        assay-train --matrix_product=SECONDS
@@ -205,6 +209,8 @@ Diagnosis TakeDiagnosis(std::vector<std::string>* arguments) {
       diagnosis.fuses_blocks = true;
     } else if (first == "--check_numbers") {
       diagnosis.checks_numbers = true;
+    } else if (first == "--first_engines") {
+      diagnosis.first_engines = true;
     } else if (absl::ConsumePrefix(&first, "--trace_calls=")) {
       diagnosis.trace_path = std::string(first);
     } else {

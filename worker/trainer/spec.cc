@@ -6,12 +6,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
 #include "common/file.h"
 #include "common/rules/ranks.h"
 #include "common/status.h"
+#include "worker/trainer/first_error.h"
 #include "worker/trainer/hyperparameters.h"
 #include "worker/trainer/workload.h"
 
@@ -99,19 +99,6 @@ absl::Status CheckDataset(const v1::RunSpec& run) {
   if (run.quality_target() <= 0) return InvalidField("quality_target", "must be positive");
   return absl::OkStatus();
 }
-
-// Collects the first syntax error of a text proto.
-class FirstError final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, google::protobuf::io::ColumnNumber column,
-                const std::string& message) override {
-    if (text_.empty()) text_ = absl::StrCat(line + 1, ":", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
 
 }  // namespace
 

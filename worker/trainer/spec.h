@@ -27,6 +27,7 @@ struct Diagnosis {
   std::string trace_path;
   bool fuses_blocks = false;
   bool checks_numbers = false;  // as in TrainableOptions
+  bool first_engines = false;   // a GPU's library's own opinion instead of timed and stored engines
 };
 
 // What every benchmark has; the settings of one are its workload's (workload.h). Immutable once

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,9 +47,12 @@ namespace {
 
 using cuda::Epilogue;
 using cuda::Precision;
+using ::testing::Contains;
 using ::testing::Each;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using ::testing::MatchesRegex;
 using ::testing::SizeIs;
 
 constexpr size_t kGoldenCudnn = 91900;
@@ -101,15 +105,18 @@ class PlanningDevice : public cuda::HostDevice {
   void Free(void* memory) override { free_bytes_ += sizes_[memory]; }
   cuda::Fault CopyIn(const void*, void*, size_t) override { return {}; }
 
-  cuda::Fault PlanConvolution(const cuda::ConvolutionProblem& problem,
-                              std::unique_ptr<cuda::ConvolutionPlan>* plan) override {
+  cuda::Fault PlanConvolutions(
+      const cuda::ConvolutionProblem& problem, const cuda::PlanOptions& options,
+      std::vector<std::unique_ptr<cuda::ConvolutionPlan>>* plans) override {
     std::vector<std::string>* const list = problem.epilogue == Epilogue::kNone ? plans_ : fused_;
     if (list == nullptr) return {.kind = cuda::FaultKind::kUnsupported, .text = "not asked for"};
-    cuda::Fault fault = cuda::PlanCudnnConvolution(problem, {.device = properties_}, plan);
-    const std::string text = absl::StrCat(
-        cuda::TextOf(problem), ": ",
-        fault.ok() ? absl::StrCat((*plan)->Describe(), " workspace=", (*plan)->workspace_bytes())
-                   : "none");
+    cuda::Fault fault =
+        cuda::PlanCudnnConvolutions(problem, {.device = properties_}, options, plans);
+    const std::string text =
+        absl::StrCat(cuda::TextOf(problem), ": ",
+                     fault.ok() ? absl::StrCat(plans->front()->Describe(),
+                                               " workspace=", plans->front()->workspace_bytes())
+                                : "none");
     if (std::find(list->begin(), list->end(), text) == list->end()) list->push_back(text);
     return fault;
   }
@@ -207,13 +214,40 @@ TEST_P(CudaPlansTest, BlocksOfCosmoflowAreFusedInBf16) {
         ProblemOf(cuda::LayoutOf(SameConv(8, {edge, edge, edge}, in, out, 3)), Epilogue::kLeakyPool,
                   Precision::kBfloat16, size_t{16} << 20);
     problem.slope = 0.3F;
-    std::unique_ptr<cuda::ConvolutionPlan> plan;
+    std::vector<std::unique_ptr<cuda::ConvolutionPlan>> plans;
 
-    const cuda::Fault fault = cuda::PlanCudnnConvolution(problem, {.device = &properties_}, &plan);
+    const cuda::Fault fault =
+        cuda::PlanCudnnConvolutions(problem, {.device = &properties_}, {}, &plans);
 
     ASSERT_TRUE(fault.ok()) << fault.text;
-    EXPECT_EQ(plan->Describe(), "engine=1 notes=0");
+    EXPECT_EQ(plans.front()->Describe(), "engine=1 notes=0");
   }
+}
+
+// A choice that was stored is found again by it.
+TEST_P(CudaPlansTest, CandidatesAreToldApartAndEachIsHadAgainByItsIdentity) {
+  const cuda::ConvolutionProblem problem =
+      cuda::ProblemOf(cuda::LayoutOf(SameConv(4, {32, 32, 32}, 32, 64, 3)),
+                      cuda::Direction::kForward, Precision::kBfloat16);
+  std::vector<std::unique_ptr<cuda::ConvolutionPlan>> plans, same;
+  const cuda::CudnnTarget target = {.device = &properties_};
+  ASSERT_TRUE(cuda::PlanCudnnConvolutions(problem, target, {.most = 8}, &plans).ok());
+
+  std::set<std::string> identities;
+  for (const auto& plan : plans) {
+    SCOPED_TRACE(plan->Identity());
+    identities.insert(plan->Identity());
+    ASSERT_TRUE(
+        cuda::PlanCudnnConvolutions(problem, target, {.identity = plan->Identity()}, &same).ok());
+    ASSERT_THAT(same, SizeIs(1));
+    EXPECT_EQ(same.front()->Identity(), plan->Identity());
+    EXPECT_EQ(same.front()->workspace_bytes(), plan->workspace_bytes());
+  }
+  EXPECT_THAT(identities, SizeIs(plans.size()));
+  EXPECT_THAT(identities, SizeIs(Gt(1U)));
+  EXPECT_THAT(identities, Contains(MatchesRegex("engine=[0-9]+ knobs=[0-9]+:[0-9]+(,[0-9:]+)*")));
+  EXPECT_FALSE(
+      cuda::PlanCudnnConvolutions(problem, target, {.identity = "engine=12345"}, &same).ok());
 }
 
 TEST_P(CudaPlansTest, BatchNormIsFusedBehindEveryConvolutionOfDeepcamInBf16AndTf32) {

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,13 +12,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "common/dataset/cosmo_dataset.h"
 #include "common/exit_code.h"
 #include "common/file.h"
 #include "common/json_reader.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_dir.h"
-#include "tests/worker/trainer/loop_fixture.h"
+#include "tests/worker/trainer/device_fixture.h"
 #include "tests/worker/trainer/run_specs.h"
 #include "worker/trainer/failure.h"
 
@@ -31,9 +28,9 @@ using testing::EvalErrorTexts;
 using ::testing::HasSubstr;
 using testing::IsOk;
 using testing::SetHyperparameter;
-using testing::TempDir;
 
-constexpr int kTrainSamples = 6, kEvalSamples = 4, kEpochs = 3;
+constexpr int kTrainSamples = testing::kDeviceTrainSamples,
+              kEvalSamples = testing::kDeviceEvalSamples, kEpochs = testing::kDeviceEpochs;
 
 // What a run leaves behind.
 struct Outcome {
@@ -43,52 +40,8 @@ struct Outcome {
   int64_t read_bytes = 0, cached_samples = 0;
 };
 
-class DeviceInputTest : public testing::LoopFixture {
+class DeviceInputTest : public testing::DeviceFixture {
  protected:
-  static void SetUpTestSuite() {
-    const char* const folder = std::getenv("ASSAY_BIN_DIR");
-    const std::string plugin =
-        JoinPath(folder == nullptr ? "." : folder, "../tests/libfake_cuda.so");
-    ASSERT_TRUE(FileExists(plugin)) << plugin;
-    ASSERT_EQ(setenv("ASSAY_CUDA_PLUGIN", plugin.c_str(), 1), 0);
-    dataset_ = new TempDir;
-    dataset::CosmoDatasetSpec spec;
-    spec.parameters.mode = dataset::CosmoMode::kBeacon;
-    spec.parameters.edge = 32;
-    spec.parameters.seed = 5;
-    spec.train_samples = kTrainSamples;
-    spec.validation_samples = kEvalSamples;
-    ASSERT_THAT(dataset::GenerateCosmoDataset(dataset_->Path("beacon"), spec, /*threads=*/2),
-                IsOk());
-  }
-  static void TearDownTestSuite() {
-    delete dataset_;
-    dataset_ = nullptr;
-  }
-  void TearDown() override { unsetenv("ASSAY_FAKE_LATE"); }
-
-  // Batches of two; evaluated in threes, so that the last batch is filled up.
-  v1::RunSpec Run() const {
-    v1::RunSpec run = Logged(testing::SmallRun());
-    run.mutable_trainer()->set_backend("cuda");
-    run.set_epoch_count_max(kEpochs);
-    run.set_quality_target(1e-6);
-    run.set_progress_path(dir_.Path("progress"));
-    run.mutable_dataset()->set_path(dataset_->Path("beacon"));
-    run.mutable_dataset()->set_train_sample_count(kTrainSamples);
-    run.mutable_dataset()->set_eval_sample_count(kEvalSamples);
-    run.clear_hyperparameters();
-    const std::pair<const char*, const char*> values[] = {{"base_filter_count", "1"},
-                                                          {"global_batch_size", "2"},
-                                                          {"opt_learning_rate_warmup_epochs", "0"},
-                                                          {"opt_base_learning_rate", "0.005"},
-                                                          {"local_eval_batch_size", "3"},
-                                                          {"checkpoint_interval_steps", "100"}};
-    for (const auto& [key, json] : values)
-      SetHyperparameter(&run, key, json);
-    return run;
-  }
-
   // The last profile that the run wrote.
   std::optional<JsonValue> LastProfile() const {
     std::optional<JsonValue> last;
@@ -121,11 +74,7 @@ class DeviceInputTest : public testing::LoopFixture {
     outcome.cached_samples = Count(*profile, "cached_samples");
     return outcome;
   }
-
-  static TempDir* dataset_;
 };
-
-TempDir* DeviceInputTest::dataset_ = nullptr;
 
 // A sample takes 256 KiB and its targets: 1 MiB holds three of training, 2 MiB all six of training
 // and one of validation, 3 MiB all.

@@ -30,11 +30,13 @@ template <cuda::Precision precision>
 Made MakeCuda(absl::string_view name, const BackendOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<cuda::Device> device, cuda::OpenDevice(options.device));
   LOG(INFO) << "backend=" << name << " device=" << Quoted(device->Describe());
-  return cuda::CudaBackend::Make(std::move(device), {.name = std::string(name),
-                                                     .precision = precision,
-                                                     .is_call_by_call = options.is_call_by_call,
-                                                     .trace_path = options.trace_path,
-                                                     .fuses_blocks = options.fuses_blocks});
+  return cuda::CudaBackend::Make(
+      std::move(device),
+      {.name = std::string(name),
+       .precision = precision,
+       .is_call_by_call = options.is_call_by_call,
+       .trace_path = options.trace_path,
+       .engines = {.is_timed = options.times_engines, .stored = options.stored_engines}});
 }
 
 template <OnednnFactors factors>

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 
 #include "worker/engine/backend.h"
+#include "worker/engine/engine_choice.h"
 
 namespace assay {
 
@@ -21,6 +22,11 @@ struct BackendOptions {
   bool is_call_by_call = false;
   std::string trace_path;
   bool fuses_blocks = false;  // of a GPU, as CudaOptions has it
+  // Of a GPU: whether its library's engines are timed for each convolution and the quickest taken,
+  // but for those that are stored (cuda/engine_chooser.h); else the library's first are. Others do
+  // not choose.
+  bool times_engines = false;
+  EngineChoices stored_engines;
 };
 
 // `name`: "reference" (slow, obvious), on a CPU "onednn" (float32) or "onednn-bf16" (see

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "tests/worker/engine/cuda/host_device.h"
 #include "worker/engine/backends/cuda/libraries.h"
@@ -16,11 +17,12 @@ using ::testing::ElementsAre;
 
 TEST(CallTextTest, AConvolutionIsNamedWithShapesTypeAndEngine) {
   HostDevice device;
-  std::unique_ptr<ConvolutionPlan> plan;
+  std::vector<std::unique_ptr<ConvolutionPlan>> plans;
   const ConvolutionProblem problem = ProblemOf(LayoutOf(Conv2dShape{2, 8, 6, 4, 16, 3, 2}),
                                                Direction::kBackwardWeights, Precision::kBfloat16);
-  ASSERT_TRUE(device.PlanConvolution(problem, &plan).ok());
-  const Call call = ConvolutionCall{.plan = plan.get(), .x = nullptr, .w = nullptr, .y = nullptr};
+  ASSERT_TRUE(device.PlanConvolutions(problem, {}, &plans).ok());
+  const Call call =
+      ConvolutionCall{.plan = plans[0].get(), .x = nullptr, .w = nullptr, .y = nullptr};
 
   EXPECT_EQ(TextOf(call),
             "convolution weights bf16 x=2,4,1,8,6 w=16,4,1,3,3 stride=2 dilation=1 engine=loop");

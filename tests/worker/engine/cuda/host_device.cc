@@ -18,15 +18,17 @@ Fault Failed(std::string text) {
 
 class HostPlan : public ConvolutionPlan {
  public:
-  HostPlan(const ConvolutionProblem& of, bool turns_places)
-      : ConvolutionPlan(of), turns_places_(turns_places) {}
+  HostPlan(const ConvolutionProblem& of, bool turns_places, std::string identity)
+      : ConvolutionPlan(of), turns_places_(turns_places), identity_(std::move(identity)) {}
   // Not zero, so that a plan that forgets it is found.
   size_t workspace_bytes() const override { return 1000; }
   std::string Describe() const override { return "engine=loop"; }
+  std::string Identity() const override { return identity_; }
   bool turns_places() const { return turns_places_; }
 
  private:
   const bool turns_places_;
+  const std::string identity_;
 };
 
 using Index = std::array<int64_t, 5>;
@@ -249,6 +251,8 @@ class HostGraph : public Graph {
 }  // namespace
 
 Fault HostDevice::Allocate(size_t bytes, void** memory) {
+  if (free_bytes_.has_value() && bytes > *free_bytes_)
+    return {.kind = FaultKind::kOutOfMemory, .text = "told to have no memory"};
   *memory = ::operator new(bytes, kAlignment, std::nothrow);
   if (*memory == nullptr) return {.kind = FaultKind::kOutOfMemory, .text = "no memory"};
   std::memset(*memory, 0, bytes);
@@ -318,9 +322,10 @@ Fault HostDevice::Unpin(void* host) {
   return pinned_.erase(host) == 1 ? Fault{} : Failed("not pinned");
 }
 
-Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
-                                  std::unique_ptr<ConvolutionPlan>* plan) {
+Fault HostDevice::PlanConvolutions(const ConvolutionProblem& problem, const PlanOptions& options,
+                                   std::vector<std::unique_ptr<ConvolutionPlan>>* plans) {
   ++plans_;
+  plans->clear();
   if (refuses_convolutions_) return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
   if (problem.dimensions == 2 && (problem.x[2] != 1 || problem.w[2] != 1 || problem.y[2] != 1))
     return Failed("depth in two dimensions");
@@ -332,8 +337,12 @@ Fault HostDevice::PlanConvolution(const ConvolutionProblem& problem,
     return {.kind = FaultKind::kUnsupported, .text = "told to refuse"};
   if (problem.precision > most_precision_ || problem.max_workspace < 1000)
     return {.kind = FaultKind::kUnsupported, .text = "no such engine"};
-  *plan = std::make_unique<HostPlan>(problem, turns_places_);
-  return {};
+  for (const HostEngine& engine : engines_)
+    if (std::ssize(*plans) < options.most &&
+        (options.identity.empty() || options.identity == engine.identity))
+      plans->push_back(std::make_unique<HostPlan>(problem, turns_places_, engine.identity));
+  if (!plans->empty()) return {};
+  return {.kind = FaultKind::kUnsupported, .text = "no such engine"};
 }
 
 Fault HostDevice::Issue(const Call& call) {
@@ -349,11 +358,17 @@ Fault HostDevice::Issue(const Call& call) {
 
 Fault HostDevice::IssueTimed(const Call& call, double* microseconds) {
   if (is_recording_) return Failed("a timed call while recording");
+  ++timed_;
+  const HostEngine* engine = nullptr;
+  if (const auto* const convolution = std::get_if<ConvolutionCall>(&call); convolution != nullptr)
+    for (const HostEngine& each : engines_)
+      if (each.identity == convolution->plan->Identity()) engine = &each;
+  if (engine != nullptr && engine->fails_timed) return Failed("this engine is told to fail");
   const auto begin = std::chrono::steady_clock::now();
   Fault fault = Issue(call);
   if (fault.ok()) fault = Wait();
   const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-  *microseconds = time.count();
+  *microseconds = engine == nullptr ? time.count() : engine->microseconds;
   return fault;
 }
 

@@ -7,8 +7,10 @@
 #define TESTS_WORKER_ENGINE_CUDA_HOST_DEVICE_H_
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/worker/engine/cuda/host_ranks.h"
@@ -17,8 +19,22 @@
 
 namespace assay::cuda {
 
+// One of those that the fake library proposes for every convolution; all do the same.
+struct HostEngine {
+  std::string identity;
+  double microseconds = 10;  // that a timed call is said to take
+  bool fails_timed = false;  // when it is run to be timed
+  friend bool operator==(const HostEngine&, const HostEngine&) = default;
+};
+
 class HostDevice : public Device {
  public:
+  // Best first by the library's opinion.
+  void set_engines(std::vector<HostEngine> engines) { engines_ = std::move(engines); }
+  // What it says it is.
+  void set_model(std::string model) { model_ = std::move(model); }
+  // As if no more than this were left to allocate; none: enough.
+  void set_free_bytes(std::optional<size_t> bytes) { free_bytes_ = bytes; }
   // As if the library had no implementation for any convolution.
   void set_refuses_convolutions(bool refuses) { refuses_convolutions_ = refuses; }
   // As if it had none with an epilogue.
@@ -42,6 +58,8 @@ class HostDevice : public Device {
   void set_refuses_graphs(bool refuses) { refuses_graphs_ = refuses; }
 
   std::string Describe() const override { return "the CPU"; }
+  std::string Model() const override { return model_; }
+  std::string Library() const override { return "loops 1"; }
   Fault Allocate(size_t bytes, void** memory) override;
   void Free(void* memory) override;
   Fault CopyIn(const void* host, void* memory, size_t bytes) override;
@@ -53,8 +71,8 @@ class HostDevice : public Device {
   Fault WaitForCopies() override;
   Fault Pin(void* host, size_t bytes) override;
   Fault Unpin(void* host) override;
-  Fault PlanConvolution(const ConvolutionProblem& problem,
-                        std::unique_ptr<ConvolutionPlan>* plan) override;
+  Fault PlanConvolutions(const ConvolutionProblem& problem, const PlanOptions& options,
+                         std::vector<std::unique_ptr<ConvolutionPlan>>* plans) override;
   Fault Issue(const Call& call) override;
   Fault IssueTimed(const Call& call, double* microseconds) override;
   Fault BeginGraph() override;
@@ -68,6 +86,7 @@ class HostDevice : public Device {
 
   // What was asked of it so far.
   int issued() const { return issued_; }       // calls run at once
+  int timed() const { return timed_; }         // of these, that were timed
   int graphs() const { return graphs_; }       // recordings ended
   int launches() const { return *launches_; }  // of recordings
   int updates() const { return *updates_; }    // of kernels in recordings
@@ -93,6 +112,9 @@ class HostDevice : public Device {
   Fault Average(const AverageCall& call);
   Fault Join();
 
+  std::vector<HostEngine> engines_ = {{"engine=loop"}, {"engine=loop knobs=1:2", 20}};
+  std::string model_ = "CPU";
+  std::optional<size_t> free_bytes_;
   bool refuses_convolutions_ = false, refuses_epilogues_ = false, turns_places_ = false;
   bool refuses_pins_ = false, refuses_async_copies_ = false;
   Precision most_precision_ = Precision::kBfloat16;
@@ -104,6 +126,7 @@ class HostDevice : public Device {
   bool is_recording_ = false;
   std::vector<Call> recording_;
   int plans_ = 0;
+  int timed_ = 0;
   int issued_ = 0, graphs_ = 0, averages_ = 0, exchanges_ = 0, copies_in_ = 0, async_copies_ = 0;
   size_t bytes_out_ = 0;
   std::unique_ptr<HostRanks> ranks_;  // null: alone

@@ -84,6 +84,7 @@ CudaBackend::CudaBackend(std::unique_ptr<Device> device, const CudaOptions& opti
       options_(options),
       trace_(std::move(trace)),
       recorder_(device_.get(), {.is_call_by_call = options.is_call_by_call, .trace = trace_.get()}),
+      engines_(device_.get(), options.engines),
       ranks_(device_.get(), &recorder_),
       copier_(device_.get(), &recorder_),
       maps_(this),

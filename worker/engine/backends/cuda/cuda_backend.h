@@ -25,6 +25,7 @@
 #include "worker/engine/backends/cuda/cuda_maps.h"
 #include "worker/engine/backends/cuda/cuda_ranks.h"
 #include "worker/engine/backends/cuda/device.h"
+#include "worker/engine/backends/cuda/engine_chooser.h"
 #include "worker/engine/backends/cuda/plan.h"
 #include "worker/engine/backends/cuda/recorder.h"
 
@@ -38,6 +39,7 @@ struct CudaOptions {
   // Convolution, activation and pooling of a block by one call of the library, where it offers that
   // and says the same as we do (pooled_trial.h); of bfloat16 only.
   bool fuses_blocks = false;
+  EngineChooser::Options engines;
 };
 
 // Not thread-safe.
@@ -70,6 +72,7 @@ class CudaBackend : public Backend {
   AsyncCopier* async_copier() override { return &copier_; }
   MapOperations* maps() override { return &maps_; }
   AdaptiveOperations* adaptive() override { return &adaptive_; }
+  EngineChoices engine_choices() const override { return engines_.made(); }
 
   int64_t StoredChannels(int64_t channels) const override {
     return map_type() == DType::kBfloat16 && channels == kCountChannels ? kStoredChannels
@@ -136,6 +139,7 @@ class CudaBackend : public Backend {
     return precision() == Precision::kFloat32 ? ProductNumbers::kFloat32 : ProductNumbers::kTf32;
   }
   Recorder* recorder() { return &recorder_; }
+  EngineChooser* engines() { return &engines_; }
 
  private:
   // A sample's, and as many as the tensor cores take at once.
@@ -165,6 +169,7 @@ class CudaBackend : public Backend {
   const CudaOptions options_;
   const std::unique_ptr<CallTrace> trace_;  // null: none
   Recorder recorder_;
+  EngineChooser engines_;
   CudaRanks ranks_;
   CudaCopier copier_;
   CudaMaps maps_;

@@ -23,7 +23,7 @@
 namespace assay::cuda {
 
 // Raised with every change of this file or of the kernels.
-inline constexpr int kDeviceInterface = 12;
+inline constexpr int kDeviceInterface = 13;
 
 // What went wrong, in CUDA's terms; the backend makes a Status of it.
 enum class FaultKind {
@@ -80,9 +80,18 @@ class ConvolutionPlan {
   virtual size_t workspace_bytes() const = 0;
   // For people: what computes it, "engine=22 notes=0".
   virtual std::string Describe() const = 0;
+  // Which engine, and set how: tells apart what the library proposes for one problem, and is the
+  // same in every process with this library. "engine=22 knobs=2:3,5:1"; no spaces but these.
+  virtual std::string Identity() const = 0;
 
  private:
   const ConvolutionProblem problem_;
+};
+
+// Of all that the library can do, what is wanted.
+struct PlanOptions {
+  int most = 1;          // so many plans at most
+  std::string identity;  // only the plan with this Identity; empty: any
 };
 
 // In call order: x, w and y of the problem, whichever is the result; `workspace` is at least
@@ -197,6 +206,10 @@ class Device {
 
   // For people: "NVIDIA H200, compute capability 9.0, 139 GiB, driver 13.0, cuDNN 9.19.0".
   virtual std::string Describe() const = 0;
+  // Equal where what one has chosen is of use to the other: the kind of device, "NVIDIA H200", and
+  // the version of the library of convolutions, "cuDNN 9.19.0".
+  virtual std::string Model() const = 0;
+  virtual std::string Library() const = 0;
 
   // Zeroed, at a multiple of 256 bytes.
   virtual Fault Allocate(size_t bytes, void** memory) = 0;
@@ -218,8 +231,10 @@ class Device {
   virtual Fault Pin(void* host, size_t bytes) = 0;
   virtual Fault Unpin(void* host) = 0;
 
-  virtual Fault PlanConvolution(const ConvolutionProblem& problem,
-                                std::unique_ptr<ConvolutionPlan>* plan) = 0;
+  // What can compute the problem within its promises, the best by the library's opinion first, each
+  // once; at least one if it is ok. kUnsupported: there is none, or none as wanted.
+  virtual Fault PlanConvolutions(const ConvolutionProblem& problem, const PlanOptions& options,
+                                 std::vector<std::unique_ptr<ConvolutionPlan>>* plans) = 0;
   virtual Fault Issue(const Call& call) = 0;
   // Issue and Wait, outside of a recording: so a fault is of this call. `microseconds`: that it
   // took on the device.

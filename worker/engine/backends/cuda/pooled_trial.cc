@@ -80,9 +80,10 @@ class Trial {
 
 absl::Status TryPooledBlock(Device* device) {
   const Trial trial;
-  std::unique_ptr<ConvolutionPlan> plan;
+  std::vector<std::unique_ptr<ConvolutionPlan>> plans;
   RETURN_IF_ERROR(
-      ToStatus("plan a block in one call", device->PlanConvolution(trial.problem(), &plan)));
+      ToStatus("plan a block in one call", device->PlanConvolutions(trial.problem(), {}, &plans)));
+  ConvolutionPlan* const plan = plans.front().get();
   std::vector<void*> all;
   const absl::Cleanup release = [&] {
     for (void* const memory : all)
@@ -101,7 +102,7 @@ absl::Status TryPooledBlock(Device* device) {
 
   std::vector<Bfloat16> y(static_cast<size_t>(kEdge * kEdge * kEdge / 8 * kOut));
   std::vector<uint8_t> places(y.size());
-  ConvolutionCall call = {.plan = plan.get()};
+  ConvolutionCall call = {.plan = plan};
   void *addend = nullptr, *codes = nullptr;
   RETURN_IF_ERROR(copy_in(trial.x(), &call.x));
   RETURN_IF_ERROR(copy_in(trial.w(), &call.w));

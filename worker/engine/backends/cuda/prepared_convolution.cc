@@ -17,16 +17,6 @@ namespace {
 // out.
 constexpr size_t kFusedWorkspace = size_t{16} << 20;
 
-// What was chosen belongs to a run's evidence, and tells two runs' speeds apart.
-Fault PlanLogged(Device* device, const ConvolutionProblem& problem,
-                 std::unique_ptr<ConvolutionPlan>* plan) {
-  Fault fault = device->PlanConvolution(problem, plan);
-  if (fault.ok())
-    LOG(INFO) << "backend=cuda convolution=" << Quoted(TextOf(problem)) << " "
-              << (*plan)->Describe() << " workspace_bytes=" << (*plan)->workspace_bytes();
-  return fault;
-}
-
 std::byte* At(void* scratch, size_t offset) {
   return static_cast<std::byte*>(scratch) + offset;
 }
@@ -76,7 +66,7 @@ absl::Status PreparedConvolution::MakePlans(Precision precision, Plans* plans) c
   const auto plan = [&](const ConvolutionProblem& problem,
                         std::unique_ptr<ConvolutionPlan>* result) {
     return ToStatus(absl::StrCat("plan a convolution, ", TextOf(problem)),
-                    PlanLogged(backend_->device(), problem, result));
+                    backend_->engines()->Plan(problem, result));
   };
   RETURN_IF_ERROR(plan(ProblemOf(layout_, Direction::kForward, precision), &plans->forward));
   if (options_.wants_dx)
@@ -221,7 +211,7 @@ void PreparedConvolution::PlanNormalised(bool relu) {
   std::unique_ptr<ConvolutionPlan>& plan = relu ? normalised_relu_ : normalised_;
   const Epilogue epilogue = relu ? Epilogue::kAffineRelu : Epilogue::kAffine;
   const ConvolutionProblem problem = ProblemOf(layout_, epilogue, precision_, workspace_bytes_);
-  const Fault fault = PlanLogged(backend_->device(), problem, &plan);
+  const Fault fault = backend_->engines()->Plan(problem, &plan);
   if (fault.ok()) return;
   plan.reset();
   LOG(INFO) << "backend=cuda convolution=" << Quoted(TextOf(problem))
@@ -265,7 +255,7 @@ absl::Status PreparedConvolution::PlanPooled(double slope) {
   ConvolutionProblem problem =
       ProblemOf(layout_, Epilogue::kLeakyPool, precision_, workspace_bytes_);
   problem.slope = static_cast<float>(slope);
-  return ToStatus("plan a block in one call", PlanLogged(backend_->device(), problem, &pooled_));
+  return ToStatus("plan a block in one call", backend_->engines()->Plan(problem, &pooled_));
 }
 
 void PreparedConvolution::ForwardPooled(void* x, float* w, const float* bias, void* y,

@@ -91,11 +91,13 @@ Fault CudaDevice::CheckGpu(int index) {
   RETURN_IF_FAULT("describe the driver", cudaDriverGetVersion(&driver));
   multiprocessors_ = properties.multiProcessorCount;
   const size_t cudnn = cudnnGetVersion();
-  description_ = std::string(properties.name) + ", compute capability " +
-                 std::to_string(properties.major) + "." + std::to_string(properties.minor) + ", " +
+  model_ = properties.name;
+  library_ = "cuDNN " + std::to_string(cudnn / 10000) + "." + std::to_string(cudnn / 100 % 100) +
+             "." + std::to_string(cudnn % 100);
+  description_ = model_ + ", compute capability " + std::to_string(properties.major) + "." +
+                 std::to_string(properties.minor) + ", " +
                  std::to_string(properties.totalGlobalMem >> 30) + " GiB, driver for CUDA " +
-                 VersionText(driver, 1000) + ", cuDNN " + std::to_string(cudnn / 10000) + "." +
-                 std::to_string(cudnn / 100 % 100) + "." + std::to_string(cudnn % 100);
+                 VersionText(driver, 1000) + ", " + library_;
   if (properties.major >= kMinMajor) return {};
   return {.kind = FaultKind::kAbsent,
           .text = description_ +
@@ -265,9 +267,9 @@ Fault CudaDevice::Join() {
   return FaultOf("join", cudaStreamWaitEvent(stream_, is_done_, 0));
 }
 
-Fault CudaDevice::PlanConvolution(const ConvolutionProblem& problem,
-                                  std::unique_ptr<ConvolutionPlan>* plan) {
-  return PlanCudnnConvolution(problem, {.handle = cudnn_}, plan);
+Fault CudaDevice::PlanConvolutions(const ConvolutionProblem& problem, const PlanOptions& options,
+                                   std::vector<std::unique_ptr<ConvolutionPlan>>* plans) {
+  return PlanCudnnConvolutions(problem, {.handle = cudnn_}, options, plans);
 }
 
 // With a bias behind the product where cuBLAS has no algorithm that adds it.

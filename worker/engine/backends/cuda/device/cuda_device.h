@@ -29,6 +29,8 @@ class CudaDevice : public Device {
   ~CudaDevice() override;
 
   std::string Describe() const override { return description_; }
+  std::string Model() const override { return model_; }
+  std::string Library() const override { return library_; }
   Fault Allocate(size_t bytes, void** memory) override;
   void Free(void* memory) override;
   Fault CopyIn(const void* host, void* memory, size_t bytes) override;
@@ -40,8 +42,8 @@ class CudaDevice : public Device {
   Fault WaitForCopies() override;
   Fault Pin(void* host, size_t bytes) override;
   Fault Unpin(void* host) override;
-  Fault PlanConvolution(const ConvolutionProblem& problem,
-                        std::unique_ptr<ConvolutionPlan>* plan) override;
+  Fault PlanConvolutions(const ConvolutionProblem& problem, const PlanOptions& options,
+                         std::vector<std::unique_ptr<ConvolutionPlan>>* plans) override;
   Fault Issue(const Call& call) override;
   Fault IssueTimed(const Call& call, double* microseconds) override;
   Fault BeginGraph() override;
@@ -67,7 +69,7 @@ class CudaDevice : public Device {
   Fault Multiply(const MatmulCall& product);
   Fault WaitFor(const std::function<cudaError_t()>& query);
 
-  std::string description_;
+  std::string description_, model_, library_;
   int multiprocessors_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaStream_t copies_ = nullptr;      // of batches from the host

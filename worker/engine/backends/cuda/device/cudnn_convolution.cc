@@ -1,5 +1,6 @@
 #include "worker/engine/backends/cuda/device/cudnn_convolution.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,16 +16,19 @@ constexpr auto kPlanHandle = static_cast<cudnnBackendAttributeName_t>(400);
 
 class CudnnPlan : public ConvolutionPlan {
  public:
+  // `engine` and `identity`: as Describe and Identity.
   CudnnPlan(const ConvolutionProblem& problem, cudnnHandle_t handle, Descriptor plan,
-            std::string engine, size_t workspace_bytes)
+            std::string engine, std::string identity, size_t workspace_bytes)
       : ConvolutionPlan(problem),
         handle_(handle),
         plan_(std::move(plan)),
         engine_(std::move(engine)),
+        identity_(std::move(identity)),
         workspace_bytes_(workspace_bytes) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
   std::string Describe() const override { return engine_; }
+  std::string Identity() const override { return identity_; }
 
   Fault Run(const ConvolutionCall& call) {
     std::vector<int64_t> ids = {kTensorX, kTensorW, kTensorY};
@@ -49,7 +53,7 @@ class CudnnPlan : public ConvolutionPlan {
  private:
   const cudnnHandle_t handle_;
   const Descriptor plan_;
-  const std::string engine_;
+  const std::string engine_, identity_;
   const size_t workspace_bytes_;
 };
 
@@ -71,16 +75,45 @@ Fault MakePlan(const Descriptor& configuration, const CudnnTarget& target,
                                            CUDNN_TYPE_INT64, 1, &count, &workspace));
   if (static_cast<size_t>(workspace) > problem.max_workspace)
     return {.kind = FaultKind::kUnsupported, .text = "the engine wants too large a workspace"};
-  *result =
-      std::make_unique<CudnnPlan>(problem, target.handle, std::move(plan),
-                                  DescribeEngine(configuration), static_cast<size_t>(workspace));
+  *result = std::make_unique<CudnnPlan>(problem, target.handle, std::move(plan),
+                                        DescribeEngine(configuration), IdentityOf(configuration),
+                                        static_cast<size_t>(workspace));
   return {};
+}
+
+using Plans = std::vector<std::unique_ptr<ConvolutionPlan>>;
+
+bool IsAmong(const Plans& plans, const std::string& identity) {
+  return std::any_of(plans.begin(), plans.end(),
+                     [&](const auto& plan) { return plan->Identity() == identity; });
+}
+
+// Adds what is wanted of `configurations`; the last of the faults there were.
+Fault AddPlans(const std::vector<Descriptor>& configurations, const ConvolutionProblem& problem,
+               const CudnnTarget& target, const PlanOptions& options, Plans* plans) {
+  Fault last;
+  for (const Descriptor& configuration : configurations) {
+    if (std::ssize(*plans) >= options.most) break;
+    if (!IsFaithful(NumericalNotes(configuration), problem.precision)) continue;
+    const std::string identity = IdentityOf(configuration);
+    if (!options.identity.empty() && identity != options.identity) continue;
+    if (IsAmong(*plans, identity)) continue;
+    std::unique_ptr<ConvolutionPlan> plan;
+    Fault fault = MakePlan(configuration, target, problem, &plan);
+    if (fault.ok()) {
+      plans->push_back(std::move(plan));
+    } else {
+      last = std::move(fault);
+    }
+  }
+  return last;
 }
 
 }  // namespace
 
-Fault PlanCudnnConvolution(const ConvolutionProblem& problem, const CudnnTarget& target,
-                           std::unique_ptr<ConvolutionPlan>* plan) {
+Fault PlanCudnnConvolutions(const ConvolutionProblem& problem, const CudnnTarget& target,
+                            const PlanOptions& options, Plans* plans) {
+  plans->clear();
   Descriptor graph;
   Fault fault = MakeConvolutionGraph(problem, target.handle, &graph);
   // Types and extents that do not go together are refused by this or that code.
@@ -91,16 +124,9 @@ Fault PlanCudnnConvolution(const ConvolutionProblem& problem, const CudnnTarget&
     if (problem.epilogue != Epilogue::kNone && mode == CUDNN_HEUR_MODE_FALLBACK) continue;
     std::vector<Descriptor> configurations;
     fault = ProposeEngines(graph, mode, target.device, &configurations);
-    if (!fault.ok()) {
-      last = std::move(fault);
-      continue;
-    }
-    for (const Descriptor& configuration : configurations) {
-      if (!IsFaithful(NumericalNotes(configuration), problem.precision)) continue;
-      fault = MakePlan(configuration, target, problem, plan);
-      if (fault.ok()) return fault;
-      last = std::move(fault);
-    }
+    if (fault.ok()) fault = AddPlans(configurations, problem, target, options, plans);
+    if (!plans->empty()) return {};
+    if (!fault.ok()) last = std::move(fault);
   }
   // Whatever the reason, no plan came of it; the backend has another way.
   last.kind = FaultKind::kUnsupported;

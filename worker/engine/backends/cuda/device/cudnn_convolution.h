@@ -6,6 +6,7 @@
 #include <cudnn_graph.h>
 
 #include <memory>
+#include <vector>
 
 #include "worker/engine/backends/cuda/device.h"
 #include "worker/engine/backends/cuda/device/cudnn_descriptor.h"
@@ -19,9 +20,11 @@ struct CudnnTarget {
   const Descriptor* device = nullptr;
 };
 
-// kUnsupported: cuDNN has no engine that keeps our promises for this problem (IsFaithful).
-Fault PlanCudnnConvolution(const ConvolutionProblem& problem, const CudnnTarget& target,
-                           std::unique_ptr<ConvolutionPlan>* plan);
+// As Device::PlanConvolutions, of the engines that keep our promises (IsFaithful). What cuDNN calls
+// its fallback is asked for only where it proposes nothing else of use.
+Fault PlanCudnnConvolutions(const ConvolutionProblem& problem, const CudnnTarget& target,
+                            const PlanOptions& options,
+                            std::vector<std::unique_ptr<ConvolutionPlan>>* plans);
 
 // Starts a call of a plan made above, on the stream of the plan's handle.
 Fault RunCudnnConvolution(const ConvolutionCall& call);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <vector>
 
 namespace assay::cuda {
@@ -269,6 +270,41 @@ Descriptor EngineOf(const Descriptor& configuration) {
   return engine;
 }
 
+int64_t EngineIndexOf(const Descriptor& configuration) {
+  int64_t index = -1, count = 0;
+  static_cast<void>(cudnnBackendGetAttribute(EngineOf(configuration).get(),
+                                             CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                                             &count, &index));
+  return index;
+}
+
+// What was chosen for each knob of the engine, by its number. cuDNN does not say how many there are
+// before it gives them.
+std::map<int64_t, int64_t> KnobsOf(const Descriptor& configuration) {
+  constexpr size_t kMost = 2 * CUDNN_KNOB_TYPE_COUNTS;  // a later library has more kinds
+  std::vector<Descriptor> choices;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (size_t i = 0; i < kMost; ++i)
+    raw.push_back(choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR).get());
+  int64_t count = 0;
+  if (cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, std::ssize(raw), &count,
+                               raw.data()) != CUDNN_STATUS_SUCCESS)
+    return {};
+  choices.resize(std::min(kMost, static_cast<size_t>(count)));
+  std::map<int64_t, int64_t> knobs;
+  for (const Descriptor& choice : choices) {
+    cudnnBackendKnobType_t type = {};
+    int64_t value = 0, one = 0;
+    static_cast<void>(cudnnBackendGetAttribute(choice.get(), CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                               CUDNN_TYPE_KNOB_TYPE, 1, &one, &type));
+    static_cast<void>(cudnnBackendGetAttribute(choice.get(), CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE,
+                                               CUDNN_TYPE_INT64, 1, &one, &value));
+    knobs[static_cast<int64_t>(type)] = value;
+  }
+  return knobs;
+}
+
 }  // namespace
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
@@ -349,14 +385,20 @@ std::vector<cudnnBackendNumericalNote_t> NumericalNotes(const Descriptor& config
 }
 
 std::string DescribeEngine(const Descriptor& configuration) {
-  int64_t index = -1, count = 0;
-  static_cast<void>(cudnnBackendGetAttribute(EngineOf(configuration).get(),
-                                             CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
-                                             &count, &index));
-  std::string text = "engine=" + std::to_string(index) + " notes=";
+  std::string text = "engine=" + std::to_string(EngineIndexOf(configuration)) + " notes=";
   const char* separator = "";
   for (const cudnnBackendNumericalNote_t note : NumericalNotes(configuration)) {
     text.append(separator).append(std::to_string(static_cast<int>(note)));
+    separator = ",";
+  }
+  return text;
+}
+
+std::string IdentityOf(const Descriptor& configuration) {
+  std::string text = "engine=" + std::to_string(EngineIndexOf(configuration));
+  const char* separator = " knobs=";
+  for (const auto& [knob, value] : KnobsOf(configuration)) {
+    text.append(separator).append(std::to_string(knob)).append(":").append(std::to_string(value));
     separator = ",";
   }
   return text;

@@ -75,6 +75,10 @@ std::vector<cudnnBackendNumericalNote_t> NumericalNotes(const Descriptor& config
 // Engine and notes of a configuration, by their numbers in cudnn_graph.h: "engine=22 notes=0,2".
 std::string DescribeEngine(const Descriptor& configuration);
 
+// Engine and choices of a configuration, by their numbers in cudnn_graph.h and in the order of the
+// knobs: "engine=22 knobs=2:3,5:1"; "engine=0" for one that has nothing to choose.
+std::string IdentityOf(const Descriptor& configuration);
+
 // Whether an engine with these notes keeps our promises: equal bits every time, sums in float32,
 // factors rounded to nothing below the precision, and in float32 not at all.
 bool IsFaithful(const std::vector<cudnnBackendNumericalNote_t>& notes, Precision precision);
