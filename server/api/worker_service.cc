@@ -1,5 +1,6 @@
 #include "server/api/worker_service.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "server/api/event_stream.h"
 #include "server/api/pull_stream.h"
 #include "server/api/source_streams.h"
+#include "server/api/stored_engines.h"
 #include "server/api/upload.h"
 #include "server/auth/permissions.h"
 
@@ -83,8 +85,20 @@ grpc::ServerUnaryReactor* WorkerService::Synchronize(grpc::CallbackServerContext
       *std::move(command),
       [this, call, is_polling, receive](absl::StatusOr<core::Reply> reply) {
         if (!reply.ok()) return call.Finish(reply.status());
-        call.Finish(ToResponse(Expect<core::SynchronizeReply>(*std::move(reply)), is_polling,
-                               receive, Moment(*backend_->clock)));
+        auto told = Expect<core::SynchronizeReply>(*std::move(reply));
+        // A worker that executes the run has them.
+        std::optional<core::ArtifactRef> stored;
+        if (!told.is_satisfied && told.desired.order) stored = told.desired.order->engines;
+        const core::RunId run = told.desired.run;
+        WithStoredEngines(
+            backend_, run, stored,
+            [this, call, told = std::move(told), is_polling, receive](std::string engines) {
+              v1::SynchronizeResponse answer =
+                  ToResponse(told, is_polling, receive, Moment(*backend_->clock));
+              if (!engines.empty())
+                answer.mutable_desired()->mutable_spec()->set_engine_choices(std::move(engines));
+              call.Finish(std::move(answer));
+            });
       },
       [context] { return !context->IsCancelled(); });  // until Finish it lives
   return call.reactor;

@@ -423,12 +423,11 @@ struct Explanation {
 };
 
 struct PlacementReply {
-  int32_t worker_count_matching = 0;  // alive or suspect, whatever they do
-  int32_t worker_count_free = 0;      // of these, free and alive
-  int32_t run_count_ahead = 0;        // runs queued, assigned or running that the viewer sees
-  std::vector<Finding> findings;      // why it could not run at all; an ERROR refuses it
-  // What the launcher would be asked for; none: there are workers, or nobody could be asked.
-  std::optional<AllocationSpec> lease;
+  int32_t worker_count_matching = 0;    // alive or suspect, whatever they do
+  int32_t worker_count_free = 0;        // of these, free and alive
+  int32_t run_count_ahead = 0;          // runs queued, assigned or running that the viewer sees
+  std::vector<Finding> findings;        // why it could not run at all; an ERROR refuses it
+  std::optional<AllocationSpec> lease;  // to ask of the launcher; none: not needed, or nobody there
 };
 
 // What a run needs on one node; the API turns it into a RunSpec.
@@ -447,6 +446,7 @@ struct RunOrder {
   std::vector<std::string> node_names;  // the nodes' labels kNodeLabel; empty unless all have one
   int32_t program_port = 0;
   std::optional<Preflight> preflight;  // that the node has passed for the set; none: there was none
+  std::optional<ArtifactRef> engines;  // of a replacement's first node: those of the run before it
   bool operator==(const RunOrder&) const = default;
 };
 

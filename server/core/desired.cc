@@ -27,6 +27,20 @@ void AddHosts(const State& state, const Run& run, RunOrder* order) {
   if (order->node_names.size() != run.nodes.size()) order->node_names.clear();
 }
 
+// So that a replacement computes as the run did in whose place it is: of the newest failed run
+// before it that has left its choices.
+std::optional<ArtifactRef> EnginesFor(const State& state, const Submission& submission,
+                                      const Run& run) {
+  if (run.number <= submission.spec.run_count) return std::nullopt;  // it replaces none
+  for (auto id = submission.runs.rbegin(); id != submission.runs.rend(); ++id) {
+    const Run& other = state.runs.at(*id);
+    if (other.number >= run.number || other.state != RunState::kFailed) continue;
+    for (const ArtifactRef& artifact : other.artifacts)
+      if (artifact.file_name == kEnginesFileName) return artifact;
+  }
+  return std::nullopt;
+}
+
 RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
                    const std::string& secret) {
   const Submission& submission = state.submissions.at(run.submission);
@@ -46,6 +60,7 @@ RunOrder MakeOrder(const State& state, const Run& run, const Worker& worker,
   if (const auto passed = state.passed.find({submission.id, NodeName(worker)});
       passed != state.passed.end())
     order.preflight = passed->second;
+  if (order.node_rank == 0) order.engines = EnginesFor(state, submission, run);
   if (std::holds_alternative<CommandWorkload>(order.spec.workload)) AddHosts(state, run, &order);
   return order;
 }

@@ -227,6 +227,8 @@ struct ArtifactRef {
 // What a log that is judged is called, and a program's source among a run's files.
 inline constexpr absl::string_view kResultPrefix = "result_";
 inline constexpr absl::string_view kSourceFileName = "source.tar";
+// Which engines GPUs of a run computed with (assay.v1.EngineChoices as text), by rank 0.
+inline constexpr absl::string_view kEnginesFileName = "engines.textproto";
 
 // The source as an artifact of each run that has it.
 ArtifactRef AsArtifact(const SourceArchive& source);

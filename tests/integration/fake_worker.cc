@@ -153,7 +153,12 @@ absl::Status FakeWorker::WalkOneRun(const std::vector<std::string>& lines) {
   ASSIGN_OR_RETURN(
       *status_.add_artifacts(),
       Upload(absl::StrCat("result_", desired_.spec().run_number(), ".txt"), log, Sha256Hex(log)));
+  return EndRun(0);
+}
+
+absl::Status FakeWorker::EndRun(int exit_code) {
   status_.set_phase(v1::WorkerStatus::FINISHED);
+  status_.set_exit_code(exit_code);
   for (int i = 0; i < kSynchronizeMax; ++i) {
     ASSIGN_OR_RETURN(const v1::DesiredState desired, Synchronize());
     if (desired.action() != v1::DesiredState::FORGET) continue;

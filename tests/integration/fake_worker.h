@@ -31,6 +31,9 @@ class FakeWorker {
   // From idle to idle: executes the next run, whose log is `lines`.
   absl::Status WalkOneRun(const std::vector<std::string>& lines);
 
+  // The end of the run that it executes, until the coordinator has it and the worker is idle.
+  absl::Status EndRun(int exit_code);
+
   // What it says with each call from now on.
   void SetFigures(const v1::NodeFigures& figures) { figures_ = figures; }
 

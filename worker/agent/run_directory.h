@@ -33,7 +33,9 @@
 //   source.tar         of a program that the submission brings      agent
 //   source.error       why it cannot be had                         agent
 //   code/              the same unpacked, for ranks to read         step
-//   ranks/             where ranks work and leave checkpoints        trainers
+//   stored_engines.textproto  what GPUs of the run before computed with  step
+//   ranks/             where ranks work, leave checkpoints and
+//                      engines.textproto                             trainers
 //
 // JSON files are written atomically and durably. Where ranks have an account of their own they can
 // pass through the directory, but not list or change it; theirs are ranks/, and the content of the

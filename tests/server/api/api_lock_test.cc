@@ -21,6 +21,7 @@
 
 #include "assay/v1/admin_service.pb.h"
 #include "assay/v1/config.pb.h"
+#include "assay/v1/engine_choices.pb.h"
 #include "assay/v1/fabric.pb.h"
 #include "assay/v1/history_service.pb.h"
 #include "assay/v1/resources.pb.h"
@@ -86,8 +87,8 @@ Lines CurrentLines() {
   Lines lines;
   for (const FileDescriptor* file :
        {v1::ServerConfig::descriptor()->file(), v1::SubmissionSpec::descriptor()->file(),
-        v1::FabricSpec::descriptor()->file(), v1::RunSpec::descriptor()->file(),
-        v1::TrainerWorkload::descriptor()->file(),
+        v1::EngineChoices::descriptor()->file(), v1::FabricSpec::descriptor()->file(),
+        v1::RunSpec::descriptor()->file(), v1::TrainerWorkload::descriptor()->file(),
         v1::CreateSubmissionRequest::descriptor()->file(), v1::EnrolRequest::descriptor()->file(),
         v1::Token::descriptor()->file(), v1::QueryColumn::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i)

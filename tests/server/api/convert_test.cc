@@ -254,9 +254,10 @@ TEST(ConvertTest, ARunSpecTellsTheTrainerEverything) {
     if (!is_set) unset.push_back(field->name());
   }
   EXPECT_THAT(
-      unset, ::testing::UnorderedElementsAre("command", "local_rank", "log_path", "stage_directory",
-                                             "node_cache", "progress_path", "checkpoint_path",
-                                             "rendezvous_listener", "is_rank_network_trusted"));
+      unset, ::testing::UnorderedElementsAre(
+                 "command", "local_rank", "log_path", "stage_directory", "node_cache",
+                 "progress_path", "checkpoint_path", "engine_choices_path", "engine_choices_output",
+                 "engine_choices", "rendezvous_listener", "is_rank_network_trusted"));
 }
 
 }  // namespace

@@ -38,6 +38,33 @@ TEST(CoreFailuresTest, ReplacesARunThatTheInfrastructureFailed) {
   EXPECT_EQ(world.submission(id).state, SubmissionState::kChecking);
 }
 
+// So that it computes to the same bits, in the same time; the first node hands them to rank 0.
+TEST(CoreFailuresTest, AReplacementIsGivenTheEnginesOfTheNewestRunBeforeItThatLeftSome) {
+  World world;
+  world.SubmitGang(2);
+  EXPECT_EQ(world.Executing("w0", RunId{1}).order->engines, std::nullopt);
+  const ArtifactRef engines{std::string(kEnginesFileName), std::string(64, 'e'), 100};
+  ASSERT_THAT(world.Do(RecordArtifact{RunId{1}, 1, engines, "w0"}, "w0"), IsOk());
+  const auto fail = [&world](RunId run) {
+    world.Finished("w1", run, 137);
+    world.Finished("w0", run, 9);
+  };
+
+  // The second leaves none behind: it was lost before it had a model.
+  for (const RunId run : {RunId{1}, RunId{2}}) {
+    fail(run);
+    ASSERT_THAT(world.Sync("w0"), IsOk());  // both are free
+    const absl::StatusOr<Desired> second = world.Sync("w1"), first = world.Sync("w0");
+    ASSERT_THAT(second, IsOk());
+    ASSERT_THAT(first, IsOk());
+    ASSERT_EQ(first->run, RunId{run.number + 1});
+    EXPECT_EQ(first->order->engines, engines);
+    EXPECT_EQ(second->order->engines, std::nullopt);
+    for (const char* worker : {"w0", "w1"})
+      world.Executing(worker, first->run);
+  }
+}
+
 // A reboot, or the death of the process that supervises the trainers: nothing of the trainer's.
 TEST(CoreFailuresTest, ReplacesARunThatItsNodeLost) {
   World world;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "gmock/gmock.h"
@@ -14,9 +15,12 @@
 namespace assay::agent {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using ::testing::Not;
+using ::testing::SizeIs;
 using testing::StatusIs;
 
 class WorkloadTest : public ::testing::Test {
@@ -69,6 +73,37 @@ TEST_F(WorkloadTest, OnlyRankZeroGetsTheListener) {
   EXPECT_EQ(commands[0].inherited_fd, 7);
   EXPECT_EQ(commands[1].inherited_fd, -1);
   EXPECT_THAT(commands[0].inputs.front().content, HasSubstr("rendezvous_listener"));
+}
+
+// Written by rank 0, which tells the others.
+TEST_F(WorkloadTest, TheEnginesOfARunAreKeptByItsFirstNode) {
+  const std::vector<ArtifactFile> files = Make()->Collected();
+  const auto engines = std::find_if(files.begin(), files.end(), [](const ArtifactFile& file) {
+    return file.name == "engines.textproto";
+  });
+
+  ASSERT_NE(engines, files.end());
+  EXPECT_EQ(engines->path, directory_.RanksPath() + "/engines.textproto");
+  const std::vector<RankCommand> commands = Make()->Commands(run_.worker, {});
+  EXPECT_THAT(commands[0].inputs, SizeIs(1));
+  EXPECT_THAT(commands[0].inputs[0].content,
+              AllOf(HasSubstr("engine_choices_output: \"" + engines->path + "\""),
+                    Not(HasSubstr("engine_choices_path"))));
+}
+
+TEST_F(WorkloadTest, AReplacementIsGivenTheEnginesOfTheRunBeforeItAsAFile) {
+  run_.spec.set_ranks_per_node(2);
+  run_.spec.set_engine_choices("device: \"NVIDIA H200\"");
+
+  const std::vector<RankCommand> commands = Make()->Commands(run_.worker, {});
+
+  ASSERT_THAT(commands[0].inputs, SizeIs(2));
+  const InputFile& stored = commands[0].inputs[1];
+  EXPECT_EQ(stored.content, "device: \"NVIDIA H200\"");
+  EXPECT_THAT(
+      commands[0].inputs[0].content,
+      AllOf(HasSubstr("engine_choices_path: \"" + stored.path + "\""), Not(HasSubstr("NVIDIA"))));
+  EXPECT_THAT(commands[1].inputs, SizeIs(1));
 }
 
 TEST_F(WorkloadTest, ATrainerCannotSayWhatOnlyTheNodeMaySay) {

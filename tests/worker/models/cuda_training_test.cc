@@ -128,6 +128,24 @@ class CudaTrainingTest : public ::testing::TestWithParam<TrainingCase> {
   }
 };
 
+// What comes after may be on a run's clock.
+TEST_P(CudaTrainingTest, EnginesAreChosenWhileTheModelIsBuiltAndNeverAfterwards) {
+  auto device = std::make_unique<cuda::HostDevice>();
+  const cuda::HostDevice* const watched = device.get();
+  auto backend = cuda::CudaBackend::Make(std::move(device), {.engines = {.is_timed = true}});
+  ASSERT_THAT(backend, IsOk());
+  auto model = MakeTrainable(GetParam().spec, *std::move(backend));
+  ASSERT_THAT(model, IsOk());
+  const int plans = watched->plans(), timed = watched->timed();
+  EXPECT_GT(timed, 0);
+  EXPECT_FALSE((*model)->engine_choices().choices.empty());
+
+  Train(model->get());
+
+  EXPECT_EQ(watched->plans(), plans);
+  EXPECT_EQ(watched->timed(), timed);
+}
+
 TEST_P(CudaTrainingTest, FollowsTheReferenceWhileStepsAreReplayed) {
   auto device = std::make_unique<cuda::HostDevice>();
   const cuda::HostDevice* const watched = device.get();

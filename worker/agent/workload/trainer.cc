@@ -53,7 +53,7 @@ class Trainer final : public Workload {
            .output_path = OutputPath(rank),
            .cores = CoresOfRank(worker, local_rank, rank_count),
            .inherited_fd = inherited_fd,
-           .inputs = {{SpecPath(local_rank), SpecText(local_rank, worker, inherited_fd >= 0)}}});
+           .inputs = Inputs(local_rank, worker, inherited_fd >= 0)});
     }
     return commands;
   }
@@ -75,7 +75,10 @@ class Trainer final : public Workload {
 
   std::vector<ArtifactFile> Collected() const override {
     std::vector<ArtifactFile> files;
-    if (spec_.node_rank() == 0) files.push_back({"progress.jsonl", directory_.ProgressPath()});
+    if (spec_.node_rank() == 0) {
+      files.push_back({"progress.jsonl", directory_.ProgressPath()});
+      files.push_back({"engines.textproto", EnginesPath()});
+    }
     for (int local_rank = 0; local_rank < spec_.ranks_per_node(); ++local_rank) {
       const int rank = RankOf(local_rank);
       files.push_back({absl::StrCat("trainer_", rank, ".out"), OutputPath(rank)});
@@ -94,6 +97,23 @@ class Trainer final : public Workload {
     return directory_.Path(absl::StrCat("trainer_", rank, ".out"));
   }
 
+  // Written by rank 0.
+  std::string EnginesPath() const { return JoinPath(directory_.RanksPath(), "engines.textproto"); }
+  // Of the run that this one replaces.
+  std::string StoredEnginesPath() const { return directory_.Path("stored_engines.textproto"); }
+
+  std::vector<InputFile> Inputs(int local_rank, const v1::WorkerConfig& worker,
+                                bool has_listener) const {
+    std::vector<InputFile> inputs = {
+        {SpecPath(local_rank), SpecText(local_rank, worker, has_listener)}};
+    if (HasStoredEngines(local_rank))
+      inputs.push_back({StoredEnginesPath(), spec_.engine_choices()});
+    return inputs;
+  }
+  bool HasStoredEngines(int local_rank) const {
+    return RankOf(local_rank) == 0 && !spec_.engine_choices().empty();
+  }
+
   std::string SpecText(int local_rank, const v1::WorkerConfig& worker, bool has_listener) const {
     v1::RunSpec spec = spec_;
     spec.set_local_rank(local_rank);
@@ -101,6 +121,9 @@ class Trainer final : public Workload {
     spec.set_progress_path(directory_.ProgressPath());
     spec.set_is_rank_network_trusted(worker.is_rank_network_trusted());
     spec.set_checkpoint_path(JoinPath(directory_.RanksPath(), "checkpoint"));
+    spec.set_engine_choices_output(EnginesPath());
+    spec.clear_engine_choices();
+    if (HasStoredEngines(local_rank)) spec.set_engine_choices_path(StoredEnginesPath());
     spec.set_stage_directory(
         spec.dataset().is_staged() ? directory_.StagePath(worker.stage_directory()) : "");
     if (has_listener) spec.set_rendezvous_listener(kInheritedFd);
