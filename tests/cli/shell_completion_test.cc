@@ -33,20 +33,16 @@ class ShellCompletionTest : public ::testing::Test {
   std::vector<std::string> Offered(const std::vector<std::string>& words) {
     const char* const bin = std::getenv("ASSAY_BIN_DIR");
     const std::string program = JoinPath(bin == nullptr ? "build/dev/bin" : bin, "assay");
-    std::vector<std::string> argv = {"/usr/bin/env",
-                                     "-i",
-                                     "PATH=/usr/bin:/bin",
-                                     absl::StrCat("HOME=", dir_.path()),
-                                     absl::StrCat("XDG_RUNTIME_DIR=", dir_.path()),
-                                     absl::StrCat("ASSAY_SOCKET=", coordinator_.socket_path()),
-                                     "bash",
-                                     "-c",
-                                     R"(source "$1"; program=$2; shift 2
+    std::vector<std::string> argv = {
+        "/usr/bin/env", "-i", "PATH=/usr/bin:/bin", absl::StrCat("HOME=", dir_.path()),
+        absl::StrCat("XDG_RUNTIME_DIR=", dir_.path()),
+        absl::StrCat("ASSAY_SOCKET=", coordinator_.socket_path()), "bash", "-c",
+        // A second may be too short on a busy machine.
+        R"(timeout() { command timeout 60 "${@:2}"; }
+           source "$1"; program=$2; shift 2
            COMP_WORDS=(assay "$@"); COMP_CWORD=$#
            _assay "$program"; printf '%s\n' "${COMPREPLY[@]}")",
-                                     "bash",
-                                     dir_.Path("assay.bash"),
-                                     program};
+        "bash", dir_.Path("assay.bash"), program};
     argv.insert(argv.end(), words.begin(), words.end());
     const testing::ProgramRun run = testing::RunToEnd(argv);
     EXPECT_EQ(run.exit_code, 0) << run.output;
