@@ -86,7 +86,7 @@ absl::Status PreparedConvolution::PlanMemory() {
   const size_t channels = static_cast<size_t>(layout_.direct.out_channels) * sizeof(float);
   factor_offset_ = scratch_.Add(channels);
   addend_offset_ = scratch_.Add(channels);
-  workspace_bytes_ = kFusedWorkspace;
+  workspace_bytes_ = options_.own_y && !backend_->FusesBlocks() ? 0 : kFusedWorkspace;
   for (const ConvolutionPlan* plan :
        {plans_.forward.get(), plans_.data.get(), plans_.weights.get()})
     if (plan != nullptr) workspace_bytes_ = std::max(workspace_bytes_, plan->workspace_bytes());
@@ -260,7 +260,7 @@ absl::Status PreparedConvolution::PlanPooled(double slope) {
 
 void PreparedConvolution::ForwardPooled(void* x, float* w, const float* bias, void* y,
                                         uint8_t* code, void* scratch) {
-  CHECK(pooled_ != nullptr && converts_y() == false) << "not planned";
+  CHECK(pooled_ != nullptr && !converts_y()) << "not planned";
   Pack(w);
   Call({.plan = pooled_.get(),
         .x = Input(x, scratch),
