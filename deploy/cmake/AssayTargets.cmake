@@ -20,6 +20,25 @@ function(assay_compile_together name is_allowed)
   endif()
 endfunction()
 
+# Of the headers of `name`, preset clang compiles alone those that no source of their own name includes
+# first: tests/tidy demands that of such sources, so compiling these proves that their headers stand alone.
+function(assay_verify_headers name)
+  get_target_property(headers ${name} HEADER_SET)
+  set(alone "")
+  foreach(header IN LISTS headers)
+    string(REGEX REPLACE "\\.h$" ".cc" source ${header})
+    if(NOT EXISTS ${source})
+      list(APPEND alone ${header})
+    endif()
+  endforeach()
+  if(NOT alone)
+    set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
+    return()
+  endif()
+  target_sources(${name} PUBLIC FILE_SET alone TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${alone})
+  set_target_properties(${name} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY alone)
+endfunction()
+
 # assay_library(<name> SOURCES <.cc> HEADERS <.h> DEPS <targets> PRIVATE_DEPS <targets> [TOGETHER])
 #   DEPS: what the headers include; PRIVATE_DEPS: what only the sources include.
 #   TOGETHER: with ASSAY_TOGETHER, eight sources are compiled as one, because their headers cost more
@@ -30,6 +49,8 @@ function(assay_library name)
   add_library(${name} STATIC)
   target_sources(${name} PRIVATE ${ARG_SOURCES}
     PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${ARG_HEADERS})
+  # At the end of this folder, when the folders below it have added their headers.
+  cmake_language(EVAL CODE "cmake_language(DEFER CALL assay_verify_headers ${name})")
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} assay_flags PRIVATE ${ARG_PRIVATE_DEPS})
   set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
   assay_compile_together(${name} ${ARG_TOGETHER})

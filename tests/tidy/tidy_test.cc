@@ -241,6 +241,31 @@ TEST(IncludeTableTest, EveryIncludeIsAllowed) {
   EXPECT_THAT(problems, IsEmpty());
 }
 
+// So compiling the source proves that its header includes what it needs
+// (deploy/cmake/AssayTargets.cmake).
+TEST(IncludeOrderTest, ASourceIncludesItsOwnHeaderFirst) {
+  std::vector<std::string> problems;
+  int pair_count = 0;
+  for (const Source& source : Sources({"common", "server", "worker", "cli", "tests"})) {
+    absl::string_view stem = source.path;
+    if (!absl::ConsumeSuffix(&stem, ".cc")) continue;
+    const std::string header = absl::StrCat(stem, ".h");
+    if (!fs::exists(header)) continue;
+    ++pair_count;
+    for (const std::string& line : source.lines) {
+      const std::optional<Include> include = ParseInclude(line);
+      if (!include.has_value()) continue;
+      if (include->path != header)
+        problems.push_back(
+            absl::StrCat(source.path, ": includes ", include->path, " before ", header));
+      break;
+    }
+  }
+
+  EXPECT_GT(pair_count, 100) << "run from the root of the repository";
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 // The checker itself: each of these would be a hole in the table.
 TEST(IncludeTableTest, ForbiddenIncludesAreFound) {
   const std::vector<std::pair<std::string, std::string>> cases = {
