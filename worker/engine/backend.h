@@ -77,6 +77,13 @@ class Convolution {
   }
   // dx from dy.
   virtual void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) = 0;
+  // The same, normalised (MapOperations::Normalise), in one go: a transposed convolution in
+  // evaluation. False: not offered, dx is as it was.
+  virtual bool BackwardDataNormalised(const Tensor& dy, const Tensor& w, const Normalisation& n,
+                                      const Tensor& dx) {
+    static_cast<void>(dy), static_cast<void>(w), static_cast<void>(n), static_cast<void>(dx);
+    return false;
+  }
   // dw from x and dy.
   virtual void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) = 0;
 };

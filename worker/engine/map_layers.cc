@@ -128,6 +128,7 @@ Tensor Deconv2dLayer::Forward(const Tensor& x, const Pass&) {
 }
 
 void Deconv2dLayer::ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) {
+  if (convolution_->BackwardDataNormalised(x, kernel_.value, n, y)) return;
   convolution_->BackwardData(x, kernel_.value, y);
   backend_->maps()->Normalise(n, y, y);
 }

@@ -80,7 +80,7 @@ class Deconv2dLayer : public MapConvolutionLayer {
   absl::Status Plan(LayerMemory memory, bool wants_dx) override;
   void ParametersChanged() override { convolution_->WeightsChanged(); }
   Tensor Forward(const Tensor& x, const Pass& pass) override;
-  void PlanNormalised(bool) override {}  // a gradient, which none is fused with
+  void PlanNormalised(bool) override {}  // a gradient has nothing to plan
   void ForwardNormalised(const Tensor& x, const Normalisation& n, const Tensor& y) override;
   Tensor Backward(const Tensor& x, const Tensor& dy, const Pass& pass) override;
   LayerCost Cost(const Shape& input, bool wants_dx) override;

@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Convolution>> OnednnMaps::MakeConvolution2d(
   if (DilatedConvolution::CanDo(shape))
     return std::make_unique<DilatedConvolution>(shape, std::move(convolution), std::move(grids));
   if (StridedConvolution::CanDo(shape))
-    return std::make_unique<StridedConvolution>(shape, std::move(convolution));
+    return std::make_unique<StridedConvolution>(shape, std::move(convolution), &strip_memory_);
   return convolution;
 }
 

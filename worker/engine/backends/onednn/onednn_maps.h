@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "worker/engine/backends/onednn/winograd_convolution.h"
+#include "worker/engine/backends/onednn/winograd_transposed.h"
 #include "worker/engine/backends/reference/reference_maps.h"
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -41,6 +42,7 @@ class OnednnMaps : public ReferenceMaps<float> {
   dnnl::engine engine_;
   dnnl::stream stream_;
   WinogradMemory winograd_memory_;
+  StripMemory strip_memory_;
 };
 
 }  // namespace assay

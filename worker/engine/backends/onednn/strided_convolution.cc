@@ -55,9 +55,19 @@ bool StridedConvolution::CanDo(const Conv2dShape& shape) {
          shape.out_channels >= kMinChannels && (HasWeightProducts(shape) || HasDataProducts(shape));
 }
 
-StridedConvolution::StridedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense)
-    : shape_(shape), dense_(std::move(dense)) {
+StridedConvolution::StridedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense,
+                                       StripMemory* memory)
+    : shape_(shape),
+      dense_(std::move(dense)),
+      winograd_(WinogradTransposed::CanDo(shape)
+                    ? std::make_unique<WinogradTransposed>(shape, memory)
+                    : nullptr) {
   CHECK(CanDo(shape));
+}
+
+void StridedConvolution::WeightsChanged() {
+  dense_->WeightsChanged();
+  if (winograd_ != nullptr) winograd_->WeightsChanged();
 }
 
 void StridedConvolution::Forward(const Tensor& x, const Tensor& w, const Tensor& y) {
@@ -127,6 +137,13 @@ void StridedConvolution::BackwardData(const Tensor& dy, const Tensor& w, const T
                    static_cast<size_t>(row_size) * sizeof(float), products_.data());
     }
   }
+}
+
+bool StridedConvolution::BackwardDataNormalised(const Tensor& dy, const Tensor& w,
+                                                const Normalisation& n, const Tensor& dx) {
+  if (winograd_ == nullptr) return false;
+  winograd_->Run(dy, w, n, dx);
+  return true;
 }
 
 void StridedConvolution::Gather(const float* x, int64_t tap) {

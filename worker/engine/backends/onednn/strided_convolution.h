@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "worker/engine/backends/onednn/winograd_transposed.h"
 #include "worker/engine/maps.h"
 
 namespace assay {
@@ -19,10 +20,11 @@ class StridedConvolution : public Convolution {
  public:
   // Whether this is faster: strided, dense, and with output channels enough to fill a product.
   static bool CanDo(const Conv2dShape& shape);
-  // `dense`: the same convolution, for the other passes.
-  StridedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense);
+  // `dense`: the same convolution, for the other passes. `memory` must outlive this.
+  StridedConvolution(const Conv2dShape& shape, std::unique_ptr<Convolution> dense,
+                     StripMemory* memory);
 
-  void WeightsChanged() override { dense_->WeightsChanged(); }
+  void WeightsChanged() override;
   void Forward(const Tensor& x, const Tensor& w, const Tensor& y) override;
   void PlanNormalised(bool relu) override { dense_->PlanNormalised(relu); }
   bool ForwardNormalised(const Tensor& x, const Tensor& w, const Normalisation& n,
@@ -30,6 +32,8 @@ class StridedConvolution : public Convolution {
     return dense_->ForwardNormalised(x, w, n, y);
   }
   void BackwardData(const Tensor& dy, const Tensor& w, const Tensor& dx) override;
+  bool BackwardDataNormalised(const Tensor& dy, const Tensor& w, const Normalisation& n,
+                              const Tensor& dx) override;
   void BackwardWeights(const Tensor& x, const Tensor& dy, const Tensor& dw) override;
 
  private:
@@ -45,7 +49,8 @@ class StridedConvolution : public Convolution {
 
   const Conv2dShape shape_;
   const std::unique_ptr<Convolution> dense_;
-  std::vector<float> seen_;  // (B, H', W', C): what one tap sees
+  const std::unique_ptr<WinogradTransposed> winograd_;  // null: not offered
+  std::vector<float> seen_;                             // (B, H', W', C): what one tap sees
   // Some rows of dy, times all weights: (rows, W', k, k, C).
   std::vector<float> products_;
   std::vector<Meeting> columns_;  // of each column of x
