@@ -149,7 +149,7 @@ struct WinogradTransposed::Strip {
   float* mixed;       // (rows, tile columns, C)
   float* even;        // products: (rows, width, filters) or (4, rows of tiles, width, filters)
   float* odd;         // (4, rows, tile columns, filters) or (4, 4, rows of tiles, ...)
-  float* beyond;      // for results beyond the large map: (filters)
+  float* beyond;      // for results beyond the large map: (3, filters)
 
   int64_t tile_rows() const { return last - first; }
 };
@@ -231,7 +231,8 @@ void WinogradTransposed::MixColumns(const Strip& strip, const float* rows, int64
 float* WinogradTransposed::Result(const Strip& strip, int64_t tile_row, const Place& at) const {
   const int64_t h = (tile_row % tile_rows_ * kTile + at.down) * 2 + at.is_odd_row;
   const int64_t w = at.across * 2 + at.is_odd_column;
-  if (h >= shape_.height || w >= shape_.width) return strip.beyond;
+  if (h >= shape_.height || w >= shape_.width)  // elsewhere than its neighbours down and across
+    return strip.beyond + (at.down + at.across) % kTile * shape_.in_channels;
   const int64_t row = tile_row / tile_rows_ * shape_.height + h;
   return strip.large + (row * shape_.width + w) * shape_.in_channels;
 }
@@ -314,7 +315,7 @@ void WinogradTransposed::RunStrip(Strip* strip, const ChannelScale& scale) const
   const int64_t rows = strip->tile_rows();
   const int64_t sizes[] = {rows * width_ * channels, kTile * rows * tile_columns_ * channels,
                            kParts * rows * width_ * filters,
-                           kParts * kParts * rows * tile_columns_ * filters, filters};
+                           kParts * kParts * rows * tile_columns_ * filters, kTile * filters};
   std::vector<float> memory = memory_->Take(
       static_cast<size_t>(std::accumulate(std::begin(sizes), std::end(sizes), int64_t{0})));
   strip->mixed_rows = memory.data();
