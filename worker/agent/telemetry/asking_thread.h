@@ -41,12 +41,8 @@ class AskingThread {
   }
 
   // The answer to the question of the call before, and asks the next. nullopt if it is not there
-  // yet; then nothing is asked.
-  std::optional<Answer> TakeAndAsk() {
-    std::optional<Answer> taken = desk_->Take(std::chrono::milliseconds(0));
-    desk_->Pose();
-    return taken;
-  }
+  // yet; then nothing is asked. No answer is lost.
+  std::optional<Answer> TakeAndAsk() { return desk_->TakeAndPose(); }
 
  private:
   // What both threads share.
@@ -59,6 +55,14 @@ class AskingThread {
       ++asked_;
       changed_.NotifyAll();
       return true;
+    }
+    // In one: an answer that came between the two would be lost to the next one.
+    std::optional<Answer> TakeAndPose() {
+      MutexLock lock(&mutex_);
+      if (answered_ < asked_) return std::nullopt;
+      ++asked_;
+      changed_.NotifyAll();
+      return std::exchange(answer_, std::nullopt);
     }
     // What was answered and not taken yet.
     std::optional<Answer> Take(std::chrono::milliseconds patience) {
